@@ -1,0 +1,1 @@
+"""Nouns and devices: configuration, types that flow, placement."""

@@ -1,0 +1,91 @@
+"""Section 5.2: the batch spread over devices; the only module that knows pmap.
+
+State is replicated and has no device axis. Rows of a batch are split over processes
+and, within one, over its devices. What leaves a step must be equal everywhere, so it
+is summed with `sum_over_devices` first.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+AXIS = "devices"
+Tree = TypeVar("Tree")
+
+
+def num_devices() -> int:
+    """Devices of all processes."""
+    return jax.device_count()
+
+
+def is_main_process() -> bool:
+    """True in the one process that writes files and prints."""
+    return jax.process_index() == 0
+
+
+def describe() -> str:
+    """The devices in words, for the log."""
+    kind = jax.devices()[0].device_kind
+    return (
+        f"{jax.device_count()} {jax.default_backend()} device(s) ({kind}), "
+        f"{jax.process_count()} process(es)"
+    )
+
+
+def replicate(tree: Tree) -> Tree:
+    """The tree on every device of this process, without a device axis."""
+    mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (AXIS,))
+    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return jax.device_put(tree, everywhere)
+
+
+def gather(tree: Tree) -> Tree:
+    """The replicated tree as NumPy arrays."""
+    return jax.device_get(tree)
+
+
+def split_rows(tree: Tree, *, multiple: int) -> Tree:
+    """This process's rows of a global batch, `[devices, rows, ...]` in each leaf.
+
+    Rows of zeros (padding, no sentence) are added until each device's share is a
+    multiple of `multiple`; sums over real tokens do not change.
+    """
+    here, local = jax.process_index(), jax.local_device_count()
+
+    def split(leaf: np.ndarray) -> np.ndarray:
+        share = -(-leaf.shape[0] // (num_devices() * multiple)) * multiple
+        missing = share * num_devices() - leaf.shape[0]
+        padded = np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1))
+        split_leaf = padded.reshape(num_devices(), share, *leaf.shape[1:])
+        return split_leaf[here * local : (here + 1) * local]
+
+    return jax.tree.map(split, tree)
+
+
+def join_rows(leaf: Any) -> np.ndarray:
+    """`[devices, rows, ...]` of this process as `[devices * rows, ...]`."""
+    leaf = np.asarray(leaf)
+    return leaf.reshape(-1, *leaf.shape[2:])
+
+
+def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:
+    """`step(state, rows)` on all devices; its result is equal on every one."""
+    donate = 0 if donate_state else ()
+    return jax.pmap(step, AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=donate)
+
+
+def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function(state, rows)` on all devices; each gives the result of its rows."""
+    return jax.pmap(function, AXIS, in_axes=(None, 0), out_axes=0)
+
+
+def sum_over_devices(tree: Tree) -> Tree:
+    """The sum over all devices of all processes, inside a step."""
+    return jax.lax.psum(tree, AXIS)
+
+
+def device_index() -> jax.Array:
+    """Which device a step runs on, inside the step."""
+    return jax.lax.axis_index(AXIS)

@@ -1,0 +1,36 @@
+"""The values that flow between the parts (sections 3.1, 3.4 and 5.1)."""
+
+from typing import NamedTuple
+
+import jaxtyping
+import numpy as np
+
+PAD_ID = 0
+BOS_ID = 1
+EOS_ID = 2
+UNK_ID = 3
+
+
+class Batch(NamedTuple):
+    """Sentence pairs as token ids, padded at the end with `PAD_ID`.
+
+    `source` ends with `EOS_ID`; `target_in` starts with `BOS_ID`; `target_out` is
+    `target_in` shifted by one and ends with `EOS_ID` (section 3.1: the output
+    embeddings are offset by one position). A row of padding alone is no sentence.
+    """
+
+    source: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows S"]
+    target_in: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows T"]
+    target_out: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows T"]
+
+
+class Hypotheses(NamedTuple):
+    """What beam search found for each sentence, best first.
+
+    `tokens` keeps the closing `EOS_ID`, if there was one, and is padded with
+    `PAD_ID`. `scores` are log-probabilities over the length penalty; a slot without
+    a hypothesis has the score -inf.
+    """
+
+    tokens: jaxtyping.Int[jaxtyping.Array, "B W T"]
+    scores: jaxtyping.Float[jaxtyping.Array, "B W"]

@@ -1,0 +1,165 @@
+"""Section 5.1: sentence pairs batched together by approximate sequence length.
+
+The batch is global: about so many padded source and target tokens, whatever the number
+of devices. Which pairs are in it depends on (seed, step) alone.
+"""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Int
+
+from vaswani_jax.core import types
+from vaswani_jax.data import token_files
+
+LENGTH_MULTIPLE = 4
+ROW_MULTIPLE = 8  # so that 2, 4 or 8 devices share a batch evenly
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """One padded shape: `rows` pairs of at most `length` tokens a side."""
+
+    length: int
+    rows: int
+
+
+def best_lengths(
+    lengths: Int[np.ndarray, "N"], *, num_buckets: int, max_length: int
+) -> list[int]:
+    """Up to `num_buckets` bucket lengths that need the fewest padded tokens.
+
+    Lengths are multiples of 4 (the last may be `max_length`). By dynamic programming
+    over the histogram: the cost of a bucket is its length times its sentences.
+
+    >>> best_lengths(np.array([3, 4, 4, 4, 20]), num_buckets=2, max_length=64)
+    [4, 20]
+    """
+    longest = int(lengths.max())
+    ends = np.arange(LENGTH_MULTIPLE, longest + LENGTH_MULTIPLE, LENGTH_MULTIPLE)
+    ends = np.minimum(ends, max_length)
+    histogram = np.bincount(lengths, minlength=int(ends[-1]) + 1)
+    below = np.concatenate([[0], np.cumsum(histogram)[ends]])  # sentences up to an end
+    cost = np.concatenate([[0.0], np.full(len(ends), np.inf)])
+    choices = []
+    for _ in range(min(num_buckets, len(ends))):
+        # table[j, i]: the last bucket holds lengths in (ends[i-1], ends[j-1]].
+        table = cost[None, :] + (below[1:, None] - below[None, :]) * ends[:, None]
+        table[np.triu_indices(len(ends), k=1, m=len(below))] = np.inf
+        choices.append(table.argmin(axis=1))
+        cost = np.concatenate([[0.0], table.min(axis=1)])
+    chosen, end = [], len(ends)
+    for choice in reversed(choices):
+        if end == 0:
+            break
+        chosen.append(int(ends[end - 1]))
+        end = int(choice[end - 1])
+    return chosen[::-1]
+
+
+class Batches:
+    """The batches of a corpus, any of them at any time."""
+
+    def __init__(
+        self,
+        corpus: token_files.Corpus,
+        *,
+        source_tokens: int,
+        target_tokens: int,
+        num_buckets: int,
+        max_length: int,
+        seed: int,
+        shuffle: bool,
+    ) -> None:
+        self._corpus = corpus
+        self._seed = seed
+        self._shuffle = shuffle
+        longer_side = np.maximum(corpus.source.lengths(), corpus.target.lengths())
+        lengths = longer_side + 1  # the end mark
+        ends = best_lengths(lengths, num_buckets=num_buckets, max_length=max_length)
+        budget = min(source_tokens, target_tokens)
+        self.buckets = [Bucket(end, _rows(budget // end)) for end in ends]
+        self._bucket_of = np.searchsorted(ends, lengths).astype(np.int16)
+        self._slices = self._plan_slices()
+        self._epoch = -1
+        self._order = np.zeros(0, np.int64)
+        self._batch_order = np.zeros(0, np.int64)
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Batches that hold every pair once."""
+        return len(self._slices)
+
+    @property
+    def padding_share(self) -> float:
+        """Share of the positions of an epoch's batches that hold no token."""
+        shapes = [self.buckets[bucket] for bucket, _, _ in self._slices]
+        positions = 2 * sum(shape.rows * shape.length for shape in shapes)
+        sides = (self._corpus.source, self._corpus.target)
+        tokens = sum(int(side.lengths().sum()) + len(side) for side in sides)
+        return 1 - tokens / positions
+
+    def batch_at(self, step: int) -> types.Batch:
+        """The batch of update number `step`, counted from 0.
+
+        A pure function of (seed, step): epoch after epoch, each in its own order.
+        Rows beyond an epoch's last pair are padding.
+        """
+        epoch, index = divmod(step, self.batches_per_epoch)
+        self._enter(epoch)
+        bucket, start, end = self._slices[self._batch_order[index]]
+        return self._assemble(self.buckets[bucket], self._order[start:end])
+
+    def _plan_slices(self) -> list[tuple[int, int, int]]:
+        """(bucket, start, end) of every batch in the pairs ordered by bucket.
+
+        What does not fill a bucket's last batch moves up into the next bucket, so an
+        epoch has one batch that is not full. Only counts matter, so every epoch has
+        the same slices.
+        """
+        counts = np.bincount(self._bucket_of, minlength=len(self.buckets))
+        slices, start, end = [], 0, 0
+        for number, bucket in enumerate(self.buckets):
+            end += int(counts[number])
+            while end - start >= bucket.rows:
+                slices.append((number, start, start + bucket.rows))
+                start += bucket.rows
+        if end > start:
+            slices.append((len(self.buckets) - 1, start, end))
+        return slices
+
+    def _enter(self, epoch: int) -> None:
+        if epoch == self._epoch:
+            return
+        if self._shuffle:
+            generator = np.random.default_rng([self._seed, epoch])
+            pairs = generator.permutation(len(self._bucket_of))
+            self._batch_order = generator.permutation(len(self._slices))
+        else:
+            pairs = np.arange(len(self._bucket_of))
+            self._batch_order = np.arange(len(self._slices))
+        self._order = pairs[np.argsort(self._bucket_of[pairs], kind="stable")]
+        self._epoch = epoch
+
+    def _assemble(
+        self, bucket: Bucket, pairs: Int[np.ndarray, "N"]
+    ) -> types.Batch:
+        shape = (bucket.rows, bucket.length)
+        source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
+        count = len(pairs)
+        row = np.arange(count)
+        ids, lengths = self._corpus.source.rows(pairs, length=bucket.length)
+        source[:count] = ids
+        source[row, lengths] = types.EOS_ID
+        ids, lengths = self._corpus.target.rows(pairs, length=bucket.length)
+        target_in[:count, 1:] = ids[:, :-1]
+        target_in[:count, 0] = types.BOS_ID
+        target_out[:count] = ids
+        target_out[row, lengths] = types.EOS_ID
+        return types.Batch(source, target_in, target_out)
+
+
+def _rows(rows: int) -> int:
+    if rows >= ROW_MULTIPLE:
+        rows -= rows % ROW_MULTIPLE
+    return max(1, rows)

@@ -1,0 +1,256 @@
+"""Section 5.1, the embedded corpus: what one phrase of it can say, in any locale.
+
+A phrase is a date, an amount, a name: something the Unicode CLDR, through the `babel`
+package, can write in every locale. The lists below choose by code what is written
+about; each word of the corpus is CLDR's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import functools
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from babel import Locale
+
+# ISO codes; the lists hold what most readers have heard of.
+TERRITORIES = """
+    AE AF AL AM AO AR AT AU AZ BA BD BE BG BO BR BW BY CA CD CH CI CL CM CN CO CR CU CY
+    CZ DE DK DO DZ EC EE EG ES ET FI FJ FR GB GE GH GR GT HN HR HU ID IE IL IN IQ IR IS
+    IT JM JO JP KE KH KR KW KZ LA LB LK LT LU LV LY MA MD ME MG MK MM MN MT MX MY MZ NA
+    NG NI NL NO NP NZ OM PA PE PH PK PL PT PY QA RO RS RU RW SA SD SE SG SI SK SN SV SY
+    TH TN TR TZ UA UG US UY UZ VE VN YE ZA ZM ZW
+""".split()
+LANGUAGES = """
+    af am ar az be bg bn bs ca cs cy da de el en es et eu fa fi fr ga gl he hi hr hu hy
+    id is it ja ka kk ko lt lv mk mn ms mt nb ne nl pl pt ro ru sk sl sq sr sv sw ta te
+    th tr uk ur vi zh
+""".split()
+CURRENCIES = """
+    AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF IDR ILS INR JPY KRW MXN NOK NZD PLN RUB SEK
+    THB TRY USD ZAR
+""".split()
+CURRENCIES_WITH_SIGN = "BRL CAD CNY EUR GBP ILS INR JPY KRW USD".split()
+UNITS = """
+    area-acre area-hectare area-square-kilometer area-square-meter digital-gigabyte
+    digital-megabyte energy-kilocalorie energy-kilowatt-hour frequency-megahertz
+    length-centimeter length-foot length-inch length-kilometer length-meter length-mile
+    length-millimeter mass-gram mass-kilogram mass-pound power-kilowatt power-watt
+    speed-kilometer-per-hour speed-mile-per-hour temperature-celsius volume-cubic-meter
+    volume-liter volume-milliliter
+""".split()
+DURATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
+LONG_AND_SHORT = "year month, week day, day hour, hour minute, minute second"
+DATE_FORMATS = ("full", "long", "medium", "short")
+DATE_SKELETONS = ("yMMMEd", "yMMMM", "yMMM", "yQQQQ", "MMMMd", "MMMd", "MMMEd")
+# Of an interval, and how many days at most lie between its ends.
+INTERVAL_SKELETONS = (("MMMd", 20), ("yMMMd", 60), ("yMMMM", 330))
+# A hundred years, so that the two digits of a short date say which one is meant.
+FIRST_DAY, LAST_DAY = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
+
+
+@dataclasses.dataclass(frozen=True)
+class Phrase:
+    """Something CLDR can say, before a locale says it.
+
+    Attributes:
+        kind: What it is about, such as "date".
+        code: Which of that kind: a style, or CLDR's code of a unit or a territory.
+        write: Gives the text when called with `locale=`.
+    """
+
+    kind: str
+    code: str
+    write: Callable[..., str]
+
+
+def list_pattern(size: int, style: str, *, locale: Locale) -> str:
+    """The locale's list of `size` things, such as "{0}, {1} und {2}".
+
+    Raises:
+        LookupError: The locale has no such list.
+    """
+    from babel import lists
+
+    places = [f"{{{index}}}" for index in range(size)]
+    pattern = lists.format_list(places, style, locale)  # type: ignore[arg-type]
+    # Babel writes the last thing twice where CLDR inherits the pattern for two.
+    if any(pattern.count(place) != 1 for place in places):
+        raise LookupError(f"{locale} has no {style} list of {size}")
+    return pattern
+
+
+def all_phrases(rng: random.Random) -> Iterator[Phrase]:
+    """Every phrase of the corpus, about dates and numbers that `rng` draws.
+
+    Args:
+        rng: Draws the dates, the numbers over 60 and the prices.
+
+    Returns:
+        Some 50,000 phrases; the same ones in the same order for the same `rng`.
+    """
+    num_days = (LAST_DAY - FIRST_DAY).days + 1
+    offsets = sorted(rng.sample(range(num_days), 2000))
+    days = [FIRST_DAY + datetime.timedelta(days=offset) for offset in offsets]
+    hundreds = sorted(rng.sample(range(61, 1000), 60))
+    thousands = sorted(rng.sample(range(1000, 10_000), 60))
+    halves = [number + 0.5 for number in range(20)]
+    whole = sorted(rng.sample(range(1, 2000), 60))
+    prices = [number + cents for number in whole for cents in (0, 0.5, 0.99)]
+    yield from _names()
+    yield from _dates(days)
+    yield from _intervals(days, rng)
+    yield from _durations(rng)
+    yield from _quantities([*range(1, 61), *hundreds, *thousands, *halves])
+    yield from _money([*range(1, 61), *hundreds, *thousands], prices)
+
+
+def _phrase(
+    kind: str, code: str, write: Callable[..., str], *args: object, **options: object
+) -> Phrase:
+    return Phrase(kind, code, functools.partial(write, *args, **options))
+
+
+def _names() -> Iterator[Phrase]:
+    """Territories, languages, languages as spoken somewhere, months and weekdays."""
+    from babel import localedata
+
+    for code in TERRITORIES:
+        yield _phrase("territory", code, _name, "territories", code)
+    for code in LANGUAGES:
+        yield _phrase("language", code, _name, "languages", code)
+    for identifier in sorted(localedata.locale_identifiers()):
+        language, _, territory = identifier.partition("_")
+        if language in LANGUAGES and territory in TERRITORIES:
+            yield _phrase("dialect", identifier, _dialect, language, territory)
+    for month in range(1, 13):
+        path = ("months", "stand-alone", "wide", month)
+        yield _phrase("month", f"month {month}", _name, *path)
+    for day in range(7):
+        path = ("days", "stand-alone", "wide", day)
+        yield _phrase("weekday", f"weekday {day}", _name, *path)
+
+
+def _name(table: str, *path: str | int, locale: Locale) -> str:
+    entry = getattr(locale, table)
+    for key in path:
+        entry = entry[key]
+    return str(entry)
+
+
+def _dialect(language: str, territory: str, *, locale: Locale) -> str:
+    return f"{locale.languages[language]} ({locale.territories[territory]})"
+
+
+def _dates(days: Sequence[datetime.date]) -> Iterator[Phrase]:
+    """Dates in the locale's formats, and times of day."""
+    from babel import dates
+
+    for day in days:
+        for style in DATE_FORMATS:
+            yield _phrase("date", style, dates.format_date, day, style)
+        for skeleton in DATE_SKELETONS:
+            options = {"datetime": day, "fuzzy": False}
+            yield _phrase("date", skeleton, dates.format_skeleton, skeleton, **options)
+    for minutes in range(0, 24 * 60, 5):
+        time = datetime.time(minutes // 60, minutes % 60)
+        yield _phrase("time", "short time", dates.format_time, time, "short")
+
+
+def _intervals(days: Sequence[datetime.date], rng: random.Random) -> Iterator[Phrase]:
+    for skeleton, most_days in INTERVAL_SKELETONS:
+        for first in days[::2]:
+            last = first + datetime.timedelta(days=rng.randint(1, most_days))
+            if last.year == first.year:
+                yield _phrase("interval", skeleton, _interval, first, last, skeleton)
+
+
+def _interval(
+    first: datetime.date, last: datetime.date, skeleton: str, *, locale: Locale
+) -> str:
+    from babel import dates
+
+    # A pattern that babel has not cut into two would write the first day twice.
+    if any(len(parts) != 2 for parts in locale.interval_formats[skeleton].values()):
+        raise LookupError(skeleton)
+    return dates.format_interval(first, last, skeleton, locale=locale)
+
+
+def _durations(rng: random.Random) -> Iterator[Phrase]:
+    """How long something takes, how long ago it was, and in how long it will be."""
+    for unit in DURATIONS:
+        for count in range(1, 61):
+            yield _phrase("duration", f"{unit}:", _duration, (unit, count))
+            yield _phrase("relative", f"{unit}:", _relative, unit, count)
+            yield _phrase("relative", f"{unit}:", _relative, unit, -count)
+    for units in LONG_AND_SHORT.split(", "):
+        large, small = units.split()
+        for _ in range(150):
+            counts = (large, rng.randint(1, 23)), (small, rng.randint(1, 6))
+            yield _phrase("duration", f"{units}:", _duration, *counts)
+
+
+def _relative(
+    unit: str, count: int, *, add_direction: bool = True, locale: Locale
+) -> str:
+    from babel import dates
+
+    return dates.format_timedelta(
+        dict(dates.TIMEDELTA_UNITS)[unit] * count,
+        granularity=unit,  # type: ignore[arg-type]
+        threshold=math.inf,
+        add_direction=add_direction,
+        locale=locale,
+    )
+
+
+def _duration(*counts: tuple[str, int], locale: Locale) -> str:
+    texts = [
+        _relative(unit, count, add_direction=False, locale=locale)
+        for unit, count in counts
+    ]
+    return list_pattern(len(texts), "unit", locale=locale).format(*texts)
+
+
+def _quantities(values: Sequence[float]) -> Iterator[Phrase]:
+    """Measures, percentages, and thousands to billions."""
+    from babel import numbers, units
+
+    for unit, length in itertools.product(UNITS, ("long", "short")):
+        for value in values:
+            write = functools.partial(units.format_unit, value)
+            yield _phrase(f"{length} unit", unit, write, unit, length)
+    for value in values:
+        if value <= 100:
+            share = decimal.Decimal(str(value)) / 100
+            options = {"decimal_quantization": False}
+            yield _phrase("percent", "%%", numbers.format_percent, share, **options)
+        if value < 1000:
+            for style, zeros in itertools.product(("long", "short"), (3, 6, 9)):
+                large = int(value * 10**zeros)
+                write = functools.partial(numbers.format_compact_decimal, large)
+                options: dict[str, object]
+                options = {"format_type": style, "fraction_digits": 1}
+                yield _phrase("compact", f"{style} {zeros}", write, **options)
+
+
+def _money(values: Sequence[float], prices: Sequence[float]) -> Iterator[Phrase]:
+    """Sums with the currency's name, and prices with its sign."""
+    from babel import numbers
+
+    by_name = functools.partial(
+        numbers.format_currency, format_type="name", currency_digits=False
+    )
+    for currency in CURRENCIES:
+        for value in values:
+            yield _phrase("sum", currency, by_name, value, currency)
+    for currency in CURRENCIES_WITH_SIGN:
+        for price in prices:
+            yield _phrase("price", currency, numbers.format_currency, price, currency)

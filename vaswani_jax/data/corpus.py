@@ -1,0 +1,268 @@
+"""Section 5.1: from text to a vocabulary and token files, once, with a fingerprint."""
+
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from vaswani_jax.core import config
+from vaswani_jax.data import sources, token_files, vocabulary
+
+CHUNK_LINES = 10_000
+# What the prepared files depend on; where the text lies is not among it.
+SETTINGS = (
+    "source",
+    "source_locale",
+    "target_locale",
+    "num_train",
+    "num_valid",
+    "num_test",
+    "subword_model",
+    "vocab_size",
+    "sentencepiece_sample_size",
+    "byte_fallback",
+    "normalization",
+    "max_length",
+)
+Log = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedData:
+    """A directory that `prepare` has finished."""
+
+    directory: pathlib.Path
+    vocabulary: vocabulary.Vocabulary
+    counts: dict[str, dict[str, int]]
+
+    def corpus(self, split: str) -> token_files.Corpus:
+        """The token files of "train" or "valid"."""
+        return token_files.Corpus(
+            token_files.TokenFile(self.directory / f"{split}.source"),
+            token_files.TokenFile(self.directory / f"{split}.target"),
+        )
+
+    def text(self, split: str) -> tuple[list[str], list[str]]:
+        """Every source and target line of "valid" or "test", as they were."""
+        sides = [
+            list(sources.lines(self.directory / f"{split}.{side}.txt"))
+            for side in ("source", "target")
+        ]
+        return sides[0], sides[1]
+
+
+def open_or_prepare(
+    settings: config.Config, directory: pathlib.Path, *, rebuild: bool, log: Log
+) -> PreparedData:
+    """The prepared data of a configuration, made if missing.
+
+    Raises:
+        ValueError: The directory holds data of another text or of other settings and
+            `rebuild` is false; or the text cannot be used, see `sources.pairs`.
+        FileNotFoundError: The text is missing and there is no prepared data.
+    """
+    data, seed = settings.data, settings.seed
+    manifest_path = directory / "manifest.json"
+    if manifest_path.exists() and not rebuild:
+        manifest = _read_manifest(manifest_path)
+        _refuse_difference(manifest, data, seed, directory, log)
+        return open_prepared(directory)
+    if directory.exists() and not manifest_path.exists() and any(directory.iterdir()):
+        raise ValueError(
+            f"{directory} is not empty and holds no prepared data; name another "
+            "config.data.directory"
+        )
+    unfinished = directory.with_name(directory.name + ".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    manifest = _prepare(data, seed, unfinished, log)
+    (unfinished / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    _replace(directory, unfinished)
+    return open_prepared(directory)
+
+
+def open_prepared(directory: pathlib.Path) -> PreparedData:
+    """What an earlier `open_or_prepare` left.
+
+    Raises:
+        FileNotFoundError: Nothing was prepared there.
+        ValueError: The vocabulary is not the one the data was prepared with.
+    """
+    if not (directory / "manifest.json").exists():
+        raise FileNotFoundError(
+            f"no prepared data in {directory}: run vaswani_jax.prepare_data or "
+            "vaswani_jax.main first"
+        )
+    manifest = _read_manifest(directory / "manifest.json")
+    vocab = vocabulary.Vocabulary.load(directory / "vocabulary.model")
+    if vocab.fingerprint != manifest["vocabulary"]:
+        raise ValueError(
+            f"{directory / 'vocabulary.model'} has the fingerprint "
+            f"{vocab.fingerprint}, but the data was prepared with "
+            f"{manifest['vocabulary']}; restore it or pass --rebuild_data"
+        )
+    return PreparedData(directory, vocab, manifest["counts"])
+
+
+def _read_manifest(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text()))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); pass --rebuild_data to prepare again"
+        ) from None
+
+
+def _refuse_difference(
+    manifest: dict[str, Any],
+    data: config.DataConfig,
+    seed: int,
+    directory: pathlib.Path,
+    log: Log,
+) -> None:
+    differences = []
+    for key in SETTINGS:
+        was, now = manifest["settings"].get(key), getattr(data, key)
+        if was != now:
+            differences.append(f"config.data.{key} is {now!r}, was {was!r}")
+    for split in sources.splits(data):
+        was = manifest["text"].get(split, {})
+        try:
+            now = sources.text_record(data, split, seed=seed, known=was)
+        except FileNotFoundError as error:
+            log(f"note: {error}; the prepared data in {directory} is used")
+            continue
+        if _identity(now) != _identity(was):
+            differences.append(f"the text of {split!r} has changed")
+    if differences:
+        raise ValueError(
+            f"{directory} was prepared from other data: {'; '.join(differences)}. "
+            "Pass --rebuild_data to prepare it again, or name another --workdir"
+        )
+
+
+def _identity(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without what copying a file changes."""
+    return {
+        key: value.get("sha256") if isinstance(value, dict) else value
+        for key, value in record.items()
+    }
+
+
+def _prepare(
+    data: config.DataConfig, seed: int, directory: pathlib.Path, log: Log
+) -> dict[str, Any]:
+    splits = sources.splits(data)
+    totals = {}
+    # The first pass reads everything, so that bad text is found before work starts.
+    for split in splits:
+        totals[split] = sum(1 for _ in sources.pairs(data, split, seed=seed))
+        log(f"read {split}: {totals[split]:,} pairs")
+        if not totals[split]:
+            raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
+    sample = _sample(data, seed, total=totals["train"])
+    vocab = vocabulary.train(sample, data)
+    vocab.save(directory / "vocabulary.model")
+    log(
+        f"learned {data.subword_model} vocabulary: {vocab.size:,} subwords, "
+        f"fingerprint {vocab.fingerprint}"
+    )
+    counts = {}
+    for split in splits:
+        if split != "train":
+            _copy_text(data, split, seed, directory)
+        if split != "test":
+            counts[split] = _write_tokens(data, split, seed, directory, vocab)
+            log(_report(split, counts[split], data.max_length))
+            if not counts[split]["kept"]:
+                raise ValueError(
+                    f"no pair of {split!r} can be used: {counts[split]} with "
+                    f"config.data.max_length={data.max_length}"
+                )
+    return {
+        "settings": {key: getattr(data, key) for key in SETTINGS},
+        "text": {
+            split: sources.text_record(data, split, seed=seed, known={})
+            for split in splits
+        },
+        "vocabulary": vocab.fingerprint,
+        "counts": counts,
+    }
+
+
+def _sample(data: config.DataConfig, seed: int, *, total: int) -> Iterator[str]:
+    """Both sides of pairs spread evenly over the training text."""
+    wanted = max(1, data.sentencepiece_sample_size // 2)
+    for index, pair in enumerate(sources.pairs(data, "train", seed=seed)):
+        # Takes `wanted` of `total` pairs, as evenly as whole numbers can.
+        if total <= wanted or (index * wanted) // total != (
+            (index - 1) * wanted
+        ) // total:
+            yield from pair
+
+
+def _copy_text(
+    data: config.DataConfig, split: str, seed: int, directory: pathlib.Path
+) -> None:
+    both = list(sources.pairs(data, split, seed=seed))
+    for side, name in enumerate(("source", "target")):
+        path = directory / f"{split}.{name}.txt"
+        token_files.write_text(path, (pair[side] for pair in both))
+
+
+def _write_tokens(
+    data: config.DataConfig,
+    split: str,
+    seed: int,
+    directory: pathlib.Path,
+    vocab: vocabulary.Vocabulary,
+) -> dict[str, int]:
+    counts = {"kept": 0, "empty": 0, "too_long": 0}
+    writers = [
+        token_files.TokenWriter(directory / f"{split}.{side}", vocab_size=vocab.size)
+        for side in ("source", "target")
+    ]
+    rest = sources.pairs(data, split, seed=seed)
+    while chunk := list(itertools.islice(rest, CHUNK_LINES)):
+        kept = []
+        sides = [vocab.encode(side) for side in zip(*chunk, strict=True)]
+        for pair in zip(*sides, strict=True):
+            if not all(pair):
+                counts["empty"] += 1
+            elif max(map(len, pair)) + 1 > data.max_length:
+                counts["too_long"] += 1
+            else:
+                counts["kept"] += 1
+                kept.append(pair)
+        for side, writer in enumerate(writers):
+            writer.write([pair[side] for pair in kept])
+    for writer in writers:
+        writer.close()
+    return counts
+
+
+def _report(split: str, counts: dict[str, int], max_length: int) -> str:
+    return (
+        f"tokenised {split}: {counts['kept']:,} pairs kept; left out: "
+        f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
+        "empty side"
+    )
+
+
+def _replace(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
+    """Put the finished directory in place; a crash leaves the old or the new one."""
+    old = directory.with_name(directory.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if directory.exists():
+        os.rename(directory, old)
+    os.rename(unfinished, directory)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:
+    """Where the prepared data lies: `config.data.directory`, or WORKDIR/data."""
+    return pathlib.Path(data.directory) if data.directory else workdir / "data"

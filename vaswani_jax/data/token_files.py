@@ -1,0 +1,100 @@
+"""Section 5.1: sentences as token ids in memory-mapped files.
+
+A corpus larger than memory trains: only the pages that a batch touches are read.
+"""
+
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+OFFSET_TYPE = np.dtype("<i8")
+
+
+class TokenFile:
+    """Sentences of one side: a flat file of ids and one of offsets into it."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._offsets = _mapped(_beside(path, "offsets"), OFFSET_TYPE)
+        for kind in (np.dtype("<u2"), np.dtype("<i4")):
+            ids = _beside(path, kind.name)
+            if ids.exists():
+                self._ids = _mapped(ids, kind)
+                break
+        else:
+            raise FileNotFoundError(f"no token ids beside {path}")
+        if self._offsets[-1] != len(self._ids):
+            raise ValueError(
+                f"{path} is damaged: its offsets end at {self._offsets[-1]}, but it "
+                f"has {len(self._ids)} tokens; prepare the data again"
+            )
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def lengths(self) -> Int[np.ndarray, "N"]:
+        """Tokens of each sentence."""
+        return np.diff(self._offsets).astype(np.int32)
+
+    def rows(
+        self, sentences: Int[np.ndarray, "B"], *, length: int
+    ) -> tuple[Int[np.ndarray, "B L"], Int[np.ndarray, "B"]]:
+        """The sentences side by side, zeros after each, and their lengths."""
+        starts = self._offsets[sentences]
+        lengths = self._offsets[sentences + 1] - starts
+        columns = np.arange(length)
+        real = columns < lengths[:, None]
+        positions = np.where(real, starts[:, None] + columns, 0)
+        ids = np.zeros(positions.shape, np.int32)
+        ids[real] = self._ids[positions[real]]
+        return ids, lengths.astype(np.int32)
+
+
+class Corpus(NamedTuple):
+    """The two sides of a split, aligned by sentence."""
+
+    source: TokenFile
+    target: TokenFile
+
+
+class TokenWriter:
+    """Writes a `TokenFile` as sentences come."""
+
+    def __init__(self, path: pathlib.Path, *, vocab_size: int) -> None:
+        self._kind = np.dtype("<u2" if vocab_size <= 2**16 else "<i4")
+        self._ids = open(_beside(path, self._kind.name), "wb")  # noqa: SIM115
+        self._offsets = open(_beside(path, "offsets"), "wb")  # noqa: SIM115
+        self._end = 0
+        self._offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
+
+    def write(self, sentences: Sequence[Sequence[int]]) -> None:
+        """Append sentences."""
+        ends = self._end + np.cumsum([len(ids) for ids in sentences], dtype=OFFSET_TYPE)
+        self._offsets.write(ends.astype(OFFSET_TYPE).tobytes())
+        for ids in sentences:
+            self._ids.write(np.asarray(ids, self._kind).tobytes())
+        if len(ends):
+            self._end = int(ends[-1])
+
+    def close(self) -> None:
+        """Finish the files."""
+        self._ids.close()
+        self._offsets.close()
+
+
+def write_text(path: pathlib.Path, lines: Iterable[str]) -> None:
+    """The lines, one a row, UTF-8; only a line feed ends a row."""
+    with open(path, "w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+
+
+def _beside(path: pathlib.Path, ending: str) -> pathlib.Path:
+    return path.with_name(f"{path.name}.{ending}")
+
+
+def _mapped(path: pathlib.Path, kind: np.dtype) -> np.ndarray:
+    if path.stat().st_size == 0:
+        return np.zeros(0, kind)
+    return np.memmap(path, kind, mode="r")

@@ -1,0 +1,105 @@
+"""Section 5.1: one shared subword vocabulary, by SentencePiece."""
+
+import hashlib
+import io
+import pathlib
+from collections.abc import Iterable, Sequence
+
+import sentencepiece
+
+from vaswani_jax.core import config, types
+
+
+class Vocabulary:
+    """Subwords to ids and back."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> "Vocabulary":
+        """The vocabulary in a file.
+
+        Raises:
+            FileNotFoundError: There is none.
+            ValueError: The file is not a SentencePiece model.
+        """
+        model = path.read_bytes()
+        try:
+            return cls(model)
+        except RuntimeError as error:
+            raise ValueError(f"{path} is not a SentencePiece model: {error}") from None
+
+    def save(self, path: pathlib.Path) -> None:
+        """Write the vocabulary to a file."""
+        path.write_bytes(self._model)
+
+    @property
+    def size(self) -> int:
+        """V: subwords, with the four special ids."""
+        return int(self._processor.get_piece_size())
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with any subword."""
+        return hashlib.sha256(self._model).hexdigest()[:16]
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """The ids of each line, without begin or end marks.
+
+        A NUL character, which SentencePiece would take for the end of its input, is
+        read as a space.
+        """
+        clean = [line.replace("\0", " ") for line in lines]
+        return self._processor.encode(clean, num_threads=1)  # type: ignore[no-any-return]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids up to the first end mark; special ids are left out.
+
+        Always one line: line ends, which byte subwords can spell, become spaces.
+        """
+        pieces = []
+        for token in ids:
+            if token == types.EOS_ID:
+                break
+            if token not in (types.PAD_ID, types.BOS_ID):
+                pieces.append(int(token))
+        text = str(self._processor.decode(pieces))
+        return text.replace("\r", " ").replace("\n", " ")
+
+    def starts_word(self, token: int) -> bool:
+        """Whether a subword begins a new word."""
+        return bool(self._processor.id_to_piece(int(token)).startswith("\u2581"))
+
+
+def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
+    """Learn a vocabulary from lines of both languages.
+
+    Raises:
+        ValueError: The text cannot give a vocabulary of the wanted size.
+    """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(line for line in lines if line.strip()),
+            model_writer=model,
+            model_type=data.subword_model,
+            vocab_size=data.vocab_size,
+            character_coverage=1.0 if not data.byte_fallback else 0.9999,
+            byte_fallback=data.byte_fallback,
+            normalization_rule_name=data.normalization,
+            pad_id=types.PAD_ID,
+            bos_id=types.BOS_ID,
+            eos_id=types.EOS_ID,
+            unk_id=types.UNK_ID,
+            unk_surface=" \u2047 ",
+            num_threads=2,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        raise ValueError(
+            f"no {data.subword_model} vocabulary of config.data.vocab_size="
+            f"{data.vocab_size} can be learned from this text: {error}"
+        ) from None
+    return Vocabulary(model.getvalue())

@@ -1,0 +1,172 @@
+"""Section 6.1: beam search with a length penalty, over a step function.
+
+It knows no model: a step maps the newest token of every hypothesis and the caller's
+state to logits and the next state.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from vaswani_jax.core import types
+
+State = Any
+Step = Callable[
+    [Int[Array, "B W"], State, Int[Array, ""]], tuple[Float[Array, "B W V"], State]
+]
+Reorder = Callable[[State, Int[Array, "B W"]], State]
+
+
+class _Search(NamedTuple):
+    """The loop's variables; live hypotheses have no end mark, finished ones have."""
+
+    position: Int[Array, ""]
+    live_tokens: Int[Array, "B W T"]
+    live_log_probs: Float[Array, "B W"]
+    finished_tokens: Int[Array, "B W T"]
+    finished_scores: Float[Array, "B W"]
+    done: Bool[Array, "B"]
+    state: State
+
+
+def length_penalty(length: Array | float, alpha: float) -> Array:
+    """lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. (2016); |Y| counts the end mark.
+
+    >>> float(length_penalty(1.0, 0.6))
+    1.0
+    """
+    return jnp.power((5.0 + jnp.asarray(length, jnp.float32)) / 6.0, alpha)
+
+
+def beam_search(
+    step: Step,
+    state: State,
+    reorder: Reorder,
+    max_lengths: Int[Array, "B"],
+    *,
+    beam_size: int,
+    alpha: float,
+    buffer_length: int,
+) -> types.Hypotheses:
+    """The hypotheses of the highest log P(Y|X) / lp(Y) that a beam of W finds.
+
+    At each position the W best extensions of the live hypotheses are kept; one that
+    ends with the end mark becomes finished, and the next best extensions take its
+    place among the live ones. A sentence stops when no live hypothesis can overtake
+    its best finished one: log-probabilities only fall, so log P / lp(longest) bounds
+    what a live hypothesis can reach. It also stops at its longest allowed length; if
+    nothing has finished by then, the live hypotheses are returned whole.
+
+    Args:
+        step: Logits of what follows each hypothesis; -inf forbids a token.
+        state: The step's own, before the first position.
+        reorder: Permutes the state's beams, `[B, W]` being where each comes from.
+        max_lengths: Most tokens of each sentence's output, the end mark counted; 0
+            gives an empty output.
+        beam_size: W.
+        alpha: Exponent of the length penalty; 0 for none.
+        buffer_length: At least the largest of `max_lengths`.
+    """
+    B, W, T = max_lengths.shape[0], beam_size, buffer_length
+    longest_penalty = length_penalty(max_lengths, alpha)[:, None]
+
+    def is_done(search: _Search) -> Array:
+        reachable = jnp.max(search.live_log_probs[:, :1] / longest_penalty, axis=1)
+        settled = search.finished_scores[:, 0] >= reachable
+        return settled | (search.position >= max_lengths)
+
+    def body(search: _Search) -> _Search:
+        position = search.position
+        previous = jax.lax.dynamic_index_in_dim(
+            search.live_tokens, jnp.maximum(position - 1, 0), axis=2, keepdims=False
+        )
+        newest = jnp.where(position == 0, types.BOS_ID, previous)
+        logits, state = step(newest, search.state, position)
+        extended = _extend(logits, search, W=W)
+        penalty = length_penalty(position + 1, alpha)
+        finished_tokens, finished_scores = _finish(extended, search, penalty, W=W)
+        live_log_probs, kept = jax.lax.top_k(
+            jnp.where(extended.ends, -jnp.inf, extended.log_probs), W
+        )
+        origin = jnp.take_along_axis(extended.origin, kept, axis=1)
+        advanced = _Search(
+            position=position + 1,
+            live_tokens=_take(extended.tokens, kept),
+            live_log_probs=live_log_probs,
+            finished_tokens=finished_tokens,
+            finished_scores=finished_scores,
+            done=search.done,
+            state=reorder(state, origin),
+        )
+        # A sentence that is done stays as it is, whatever its neighbours still do.
+        frozen = jax.tree.map(
+            lambda old, new: jnp.where(
+                search.done.reshape((-1,) + (1,) * (new.ndim - 1)), old, new
+            ),
+            search[1:5],
+            advanced[1:5],
+        )
+        advanced = _Search(position + 1, *frozen, search.done, advanced.state)
+        return advanced._replace(done=search.done | is_done(advanced))
+
+    start = _Search(
+        position=jnp.zeros((), jnp.int32),
+        live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
+        live_log_probs=jnp.tile(jnp.where(jnp.arange(W) == 0, 0.0, -jnp.inf), (B, 1)),
+        finished_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
+        finished_scores=jnp.full((B, W), -jnp.inf),
+        done=max_lengths <= 0,
+        state=state,
+    )
+    search = jax.lax.while_loop(lambda search: ~jnp.all(search.done), body, start)
+    any_finished = search.finished_scores[:, :1] > -jnp.inf
+    return types.Hypotheses(
+        tokens=jnp.where(
+            any_finished[:, :, None], search.finished_tokens, search.live_tokens
+        ),
+        scores=jnp.where(
+            any_finished,
+            search.finished_scores,
+            search.live_log_probs / longest_penalty,
+        ),
+    )
+
+
+class _Extensions(NamedTuple):
+    """The 2W best one-token extensions of a sentence's live hypotheses."""
+
+    tokens: Int[Array, "B 2W T"]
+    log_probs: Float[Array, "B 2W"]
+    origin: Int[Array, "B 2W"]
+    ends: Bool[Array, "B 2W"]
+
+
+def _extend(logits: Float[Array, "B W V"], search: _Search, *, W: int) -> _Extensions:
+    """2W are enough: at most W of them end, one for each live hypothesis."""
+    V = logits.shape[-1]
+    log_probs = search.live_log_probs[:, :, None] + jax.nn.log_softmax(logits)
+    best, flat = jax.lax.top_k(log_probs.reshape(-1, W * V), 2 * W)
+    origin, token = flat // V, flat % V
+    tokens = _take(search.live_tokens, origin)
+    here = jnp.arange(tokens.shape[2]) == search.position
+    tokens = jnp.where(here, token[:, :, None].astype(jnp.int32), tokens)
+    return _Extensions(tokens, best, origin, token == types.EOS_ID)
+
+
+def _finish(
+    extended: _Extensions, search: _Search, penalty: Array, *, W: int
+) -> tuple[Array, Array]:
+    """The W best finished hypotheses, with those among the W best extensions."""
+    ended = extended.ends & (jnp.arange(2 * W) < W)
+    scores = jnp.where(ended, extended.log_probs / penalty, -jnp.inf)
+    all_scores = jnp.concatenate([search.finished_scores, scores], axis=1)
+    all_tokens = jnp.concatenate([search.finished_tokens, extended.tokens], axis=1)
+    best, kept = jax.lax.top_k(all_scores, W)
+    return _take(all_tokens, kept), best
+
+
+def _take(tokens: Int[Array, "B N T"], chosen: Int[Array, "B M"]) -> Array:
+    return jnp.take_along_axis(tokens, chosen[:, :, None], axis=1)

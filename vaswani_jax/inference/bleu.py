@@ -1,0 +1,250 @@
+"""BLEU and chrF of one list of outputs, each with its signature (section 6.1).
+
+The paper's BLEU and today's sacreBLEU differ by more than a point on the same text,
+so all scores come from the same lines and every one says how it was computed.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import sacrebleu
+import sacremoses  # type: ignore[import-untyped]
+
+TextForm = Literal["detokenized", "tokenized"]
+
+MAX_ORDER = 4
+# The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
+TOKEN = re.compile(r"\S+", re.ASCII)
+COMPOUND = re.compile(rb"(\S)-(\S)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """A score that can be compared with others, because it says what it is.
+
+    Attributes:
+        name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; ends in `_lc`
+            where the scorer lower-cased both sides.
+        value: From 0 to 100.
+        signature: How it was computed, in the form that sacreBLEU introduced.
+    """
+
+    name: str
+    value: float
+    signature: str
+
+
+def score_all(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    text_form: TextForm,
+    target_language: str,
+    compound_split: bool,
+    lowercase: bool,
+) -> list[Score]:
+    """Every score that has a meaning for this form of text.
+
+    Args:
+        outputs: One line for each sentence; an empty line counts as an empty output.
+        references: As many lines, in the same order and in the same form.
+        text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
+            `tokenized` gives `tokenized_bleu` alone, because sacreBLEU and chrF are
+            defined on plain text, not on `&quot;` and spaces before commas.
+        target_language: ISO 639-1 code.
+        compound_split: See `split_compounds`; sacreBLEU and chrF never split.
+        lowercase: Whether all scores ignore case.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0, or compounds are to be split
+            in a language other than German.
+    """
+    multi_bleu_score = multi_bleu_of_text(
+        outputs,
+        references,
+        text_form=text_form,
+        target_language=target_language,
+        compound_split=compound_split,
+        lowercase=lowercase,
+    )
+    if text_form == "tokenized":
+        return [multi_bleu_score]
+    return [
+        sacrebleu_of_text(outputs, references, lowercase=lowercase),
+        chrf_of_text(outputs, references, lowercase=lowercase),
+        multi_bleu_score,
+    ]
+
+
+def sacrebleu_of_text(
+    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
+) -> Score:
+    """BLEU as sacreBLEU computes it by default, for comparison with later work.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    _check_line_counts(outputs, references)
+    metric = sacrebleu.BLEU(lowercase=lowercase)
+    value = metric.corpus_score(outputs, [references]).score
+    name = "sacrebleu_lc" if lowercase else "sacrebleu"
+    return Score(name, value, f"BLEU|{metric.get_signature()}")
+
+
+def chrf_of_text(
+    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
+) -> Score:
+    """The F-score of character n-grams that sacreBLEU calls chrF2.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    _check_line_counts(outputs, references)
+    metric = sacrebleu.CHRF(lowercase=lowercase)
+    value = metric.corpus_score(outputs, [references]).score
+    name = "chrf_lc" if lowercase else "chrf"
+    return Score(name, value, f"chrF2|{metric.get_signature()}")
+
+
+def multi_bleu_of_text(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    text_form: TextForm,
+    target_language: str,
+    compound_split: bool,
+    lowercase: bool,
+) -> Score:
+    """BLEU by the steps behind table 2: Moses tokens, split compounds, multi-bleu.
+
+    These are the steps of get_ende_bleu.sh in tensor2tensor. Text that is already
+    tokenised skips the first. The authors also turned the curly quotes of their
+    newstest2014 reference into `"` (tensor2tensor#317); lines are taken here as they
+    are given, and the references' checksum tells the two apart.
+
+    Raises:
+        ValueError: As `score_all`.
+    """
+    if compound_split and target_language != "de":
+        raise ValueError(
+            f"compound_split needs the target language 'de', got {target_language!r}"
+        )
+    name, tokenizer, version = "tokenized_bleu", "as-given", ""
+    if text_form == "detokenized":
+        outputs = moses_tokenize(outputs, target_language)
+        references = moses_tokenize(references, target_language)
+        name, tokenizer = "paper_bleu", f"moses-{target_language}-escaped"
+        version = f"|sacremoses:{sacremoses.__version__}"
+    if compound_split:
+        outputs = [split_compounds(line) for line in outputs]
+        references = [split_compounds(line) for line in references]
+    if lowercase:
+        # multi-bleu -lc folds ASCII alone and would keep "Über" apart from "über".
+        outputs = [line.lower() for line in outputs]
+        references = [line.lower() for line in references]
+        name += "_lc"
+    compound = "ATsplit" if compound_split else "none"
+    signature = (
+        f"multi-bleu|tok:{tokenizer}|compound:{compound}"
+        f"|case:{'lc' if lowercase else 'mixed'}|smooth:none{version}"
+    )
+    return Score(name, multi_bleu(outputs, references), signature)
+
+
+def moses_tokenize(lines: Sequence[str], language: str) -> list[str]:
+    """Lines with one space between tokens, as tokenizer.perl writes them.
+
+    Quotes and brackets are escaped (`&quot;`), because get_ende_bleu.sh calls the
+    script without -no-escape. A language that Moses lacks gets the English list of
+    abbreviations, as it does in Moses.
+
+    >>> moses_tokenize(['Er sagte: "Ja."'], "de")
+    ['Er sagte : &quot; Ja . &quot;']
+    """
+    tokenizer = sacremoses.MosesTokenizer(lang=language)
+    return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
+
+
+def split_compounds(line: str) -> str:
+    r"""A tokenised line whose hyphens inside words are tokens of their own.
+
+    Equals `perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'` byte for byte. Its matches
+    do not overlap, so of the two hyphens around a single letter only the first is
+    split. Perl sees bytes, so around a letter of two bytes (an umlaut) both are.
+
+    >>> split_compounds("ein Nord-Süd-Weg")
+    'ein Nord ##AT##-##AT## Süd ##AT##-##AT## Weg'
+    >>> split_compounds("a-b-c"), split_compounds("a-ü-c")
+    ('a ##AT##-##AT## b-c', 'a ##AT##-##AT## ü ##AT##-##AT## c')
+    """
+    return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()
+
+
+def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU of tokenised lines from 0 to 100, as multi-bleu.perl computes it.
+
+    The geometric mean over the corpus of the clipped precisions of 1- to 4-grams, not
+    smoothed, times the brevity penalty. sacreBLEU with `tokenize="none"` would split
+    at no-break and other Unicode spaces too, where multi-bleu does not.
+
+    >>> round(multi_bleu(["a b c d"], ["a b c d e"]), 2)  # 100 exp(1 - 5/4)
+    77.88
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    _check_line_counts(outputs, references)
+    matches, totals = [0] * MAX_ORDER, [0] * MAX_ORDER
+    output_length = reference_length = 0
+    for output, reference in zip(outputs, references, strict=True):
+        output_tokens = TOKEN.findall(output)
+        reference_tokens = TOKEN.findall(reference)
+        output_length += len(output_tokens)
+        reference_length += len(reference_tokens)
+        for order in range(1, MAX_ORDER + 1):
+            found = _ngram_counts(output_tokens, order)
+            wanted = _ngram_counts(reference_tokens, order)
+            matches[order - 1] += (found & wanted).total()
+            totals[order - 1] += found.total()
+    if 0 in matches:
+        return 0.0
+    log_precisions = [math.log(m / t) for m, t in zip(matches, totals, strict=True)]
+    log_brevity_penalty = min(0.0, 1 - reference_length / output_length)
+    return 100 * math.exp(log_brevity_penalty + sum(log_precisions) / MAX_ORDER)
+
+
+def references_checksum(lines: Sequence[str]) -> str:
+    r"""The first 16 hex digits that sha256sum gives for a file of these lines.
+
+    >>> references_checksum(["a", "b"])  # printf 'a\nb\n' | sha256sum
+    '911169ddaaf146af'
+    """
+    text = "".join(f"{line}\n" for line in lines)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def format_scores(scores: Sequence[Score], references: Sequence[str]) -> str:
+    """What was compared with, then one line for each score."""
+    checksum = references_checksum(references)
+    width = max(len(score.name) for score in scores)
+    rows = [f"references: {len(references)} lines, sha256 {checksum}"]
+    rows += [f"{s.name:<{width}}  {s.value:6.2f}  {s.signature}" for s in scores]
+    return "\n".join(rows)
+
+
+def _ngram_counts(tokens: list[str], order: int) -> collections.Counter[str]:
+    starts = range(len(tokens) - order + 1)
+    return collections.Counter(" ".join(tokens[i : i + order]) for i in starts)
+
+
+def _check_line_counts(outputs: Sequence[str], references: Sequence[str]) -> None:
+    counts = f"{len(outputs)} outputs and {len(references)} references"
+    if len(outputs) != len(references):
+        raise ValueError(f"every output needs one reference, got {counts}")
+    if not references:
+        raise ValueError(f"a score needs at least one line, got {counts}")

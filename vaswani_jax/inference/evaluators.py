@@ -1,0 +1,48 @@
+"""Section 6.1: real beam-search BLEU of held-out text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vaswani_jax.core import config
+from vaswani_jax.inference import bleu, translate
+
+
+def score(
+    data: config.DataConfig,
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    compound_split: bool,
+) -> list[bleu.Score]:
+    """All scores of an output, the form of the text being that of the data."""
+    return bleu.score_all(
+        outputs,
+        references,
+        text_form=data.text_form,
+        target_language=data.target_locale,
+        compound_split=compound_split,
+        lowercase=data.lowercase_scores,
+    )
+
+
+def bleu_evaluator(
+    data: config.DataConfig,
+    translator: translate.Translator,
+    text: tuple[list[str], list[str]],
+    *,
+    name: str,
+    warn: Callable[[str], None],
+) -> Callable[[Any], Mapping[str, float]]:
+    """A function from parameters to `name`/bleu.
+
+    It is the first score of `score`: sacreBLEU, or tokenised BLEU for tokenised text.
+    No line is left out.
+    """
+    source, references = text
+
+    def evaluate(params: Any) -> Mapping[str, float]:
+        outputs = translator.translate(params, source, warn=warn)
+        found = score(data, outputs, references, compound_split=False)
+        return {f"{name}/bleu": found[0].value}
+
+    return evaluate

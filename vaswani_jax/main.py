@@ -1,0 +1,61 @@
+"""Section 5: train, and evaluate as it goes; prepares the data first if needed.
+
+python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
+"""
+
+import json
+import pathlib
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.core import config, parallel, program
+from vaswani_jax.data import corpus
+from vaswani_jax.inference import evaluators, translate
+from vaswani_jax.training import checkpoints, loop, validation
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
+WORKDIR = flags.DEFINE_string("workdir", None, "Where everything of this run lies.")
+REBUILD = flags.DEFINE_bool(
+    "rebuild_data", False, "Prepare the data again, whatever is there."
+)
+
+
+def main() -> None:
+    """Prepare, train, average."""
+    settings = config.parse(CONFIG.value)
+    workdir = pathlib.Path(WORKDIR.value)
+    data = corpus.open_or_prepare(
+        settings,
+        corpus.data_directory(settings.data, workdir),
+        rebuild=REBUILD.value,
+        log=program.say,
+    )
+    workdir.mkdir(parents=True, exist_ok=True)
+    (workdir / "config.json").write_text(json.dumps(config.to_dict(settings), indent=1))
+    loss = validation.loss_evaluator(
+        settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
+    )
+    bleu = evaluators.bleu_evaluator(
+        settings.data,
+        translate.Translator(settings, data.vocabulary),
+        data.text("valid"),
+        name="valid",
+        warn=program.say,
+    )
+    run = loop.Run(settings, data, workdir, [loss, bleu])
+    run.train()
+    last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
+    mean = checkpoints.average(run.checkpoints, last)
+    checkpoints.save_average(workdir, mean)
+    params = parallel.replicate(mean.items["params"])
+    values = {**loss(params), **bleu(params)}
+    shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+    program.say(f"average of the checkpoints {last}: {shown}")
+
+
+if __name__ == "__main__":
+    flags.mark_flags_as_required(["config", "workdir"])
+    program.run(
+        main, expected=(ValueError, OSError, loop.DivergedError)
+    )

@@ -1,0 +1,96 @@
+"""Sections 3.2.1 and 3.2.2: scaled dot-product and multi-head attention."""
+
+import math
+
+import flax.linen as nn
+import flax.struct
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from vaswani_jax.core import config
+from vaswani_jax.model import dropout
+
+# Finite, so that a query that may look at nothing gets a uniform row and never NaN.
+MASKED_SCORE = -1e30
+
+
+def attention_weights(
+    query: Float[Array, "B Q H d_k"],
+    key: Float[Array, "B K H d_k"],
+    mask: Bool[Array, "#B #H #Q K"],
+) -> Float[Array, "B H Q K"]:
+    """softmax(Q K^T / sqrt(d_k)), equation 1 without its product with V.
+
+    Args:
+        query: What each position is looking for.
+        key: What each position offers.
+        mask: True where a query may look at a key.
+
+    Returns:
+        For every head and query, float32 weights over the keys that sum to 1; uniform
+        where every key is masked.
+    """
+    scale = 1 / math.sqrt(query.shape[-1])
+    scores = jnp.einsum(
+        "bqhd,bkhd->bhqk", query * scale, key, preferred_element_type=jnp.float32
+    )
+    # Deviation: softmax in float32 even when the model computes in bfloat16.
+    return jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
+
+
+class KeysValues(flax.struct.PyTreeNode):
+    """Projected keys and values, all that attention needs of what it looks at."""
+
+    key: Float[Array, "B K H d_k"]
+    value: Float[Array, "B K H d_v"]
+
+
+class MultiHeadAttention(nn.Module):
+    """Concat(head_1, ..., head_h) W^O, section 3.2.2.
+
+    Projections have no bias and start Glorot-uniform over [d_model, h * d_k].
+    """
+
+    model: config.ModelConfig
+
+    def setup(self) -> None:
+        model = self.model
+        self.query = self._projection((model.num_heads, model.d_k))
+        self.key = self._projection((model.num_heads, model.d_k))
+        self.value = self._projection((model.num_heads, model.d_v))
+        self.output = nn.DenseGeneral(
+            model.d_model,
+            axis=(-2, -1),
+            use_bias=False,
+            dtype=jnp.dtype(model.dtype),
+            kernel_init=nn.initializers.glorot_uniform(),
+        )
+        self.dropout = dropout.Dropout(model.attention_dropout_rate)
+
+    def _projection(self, features: tuple[int, int]) -> nn.DenseGeneral:
+        return nn.DenseGeneral(
+            features,
+            use_bias=False,
+            dtype=jnp.dtype(self.model.dtype),
+            kernel_init=nn.initializers.glorot_uniform(),
+        )
+
+    def keys_values(self, x: Float[Array, "B K d_model"]) -> KeysValues:
+        """The keys and values of what will be looked at."""
+        return KeysValues(key=self.key(x), value=self.value(x))
+
+    def __call__(
+        self,
+        x: Float[Array, "B Q d_model"],
+        keys_values: KeysValues,
+        mask: Bool[Array, "#B #H #Q K"],
+        *,
+        deterministic: bool,
+    ) -> Float[Array, "B Q d_model"]:
+        """What each query of x gathers from the values it may look at."""
+        weights = attention_weights(self.query(x), keys_values.key, mask)
+        weights = self.dropout(weights, deterministic=deterministic)
+        values = keys_values.value
+        heads = jnp.einsum("bhqk,bkhe->bqhe", weights.astype(values.dtype), values)
+        return self.output(heads)

@@ -1,0 +1,34 @@
+"""Section 3.4: one table for source, target and the pre-softmax transformation."""
+
+import math
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+class SharedEmbedding(nn.Module):
+    """The table [V, d_model], N(0, 1/d_model) at first, so that lookups have unit
+    variance after their multiplication by sqrt(d_model)."""
+
+    vocab_size: int
+    d_model: int
+    dtype: jnp.dtype
+
+    def setup(self) -> None:
+        init = nn.initializers.normal(self.d_model**-0.5)
+        shape = (self.vocab_size, self.d_model)
+        self.embedding = self.param("embedding", init, shape)
+
+    def __call__(self, tokens: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
+        """Rows of the table times sqrt(d_model), in float32."""
+        return jnp.take(self.embedding, tokens, axis=0) * math.sqrt(self.d_model)
+
+    def logits(self, x: Float[Array, "*axes d_model"]) -> Float[Array, "*axes V"]:
+        """Products of x with every row of the table, in float32; no bias."""
+        return jnp.einsum(
+            "...m,vm->...v",
+            x.astype(self.dtype),
+            self.embedding.astype(self.dtype),
+            preferred_element_type=jnp.float32,
+        )

@@ -1,0 +1,69 @@
+"""Section 3.1: the encoder, a stack of N layers of two sub-layers."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from vaswani_jax.core import config
+from vaswani_jax.model import attention, feed_forward, residual
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network."""
+
+    model: config.ModelConfig
+
+    def setup(self) -> None:
+        model = self.model
+        self.self_attention = attention.MultiHeadAttention(model)
+        self.self_attention_residual = residual.Residual(model)
+        self.feed_forward = feed_forward.FeedForward(
+            model.d_model, model.d_ff, model.relu_dropout_rate, jnp.dtype(model.dtype)
+        )
+        self.feed_forward_residual = residual.Residual(model)
+
+    def __call__(
+        self,
+        x: Float[Array, "B S d_model"],
+        mask: Bool[Array, "B 1 1 S"],
+        *,
+        deterministic: bool,
+    ) -> Float[Array, "B S d_model"]:
+        """One layer's output for every source position."""
+
+        def attend(x: Array) -> Array:
+            keys_values = self.self_attention.keys_values(x)
+            return self.self_attention(
+                x, keys_values, mask, deterministic=deterministic
+            )
+
+        def feed(x: Array) -> Array:
+            return self.feed_forward(x, deterministic=deterministic)
+
+        x = self.self_attention_residual(x, attend, deterministic=deterministic)
+        return self.feed_forward_residual(x, feed, deterministic=deterministic)
+
+
+class Encoder(nn.Module):
+    """N layers; with "pre" normalisation one more LayerNorm at the top."""
+
+    model: config.ModelConfig
+
+    def setup(self) -> None:
+        self.layers = [EncoderLayer(self.model) for _ in range(self.model.num_layers)]
+        if self.model.layer_norm_position == "pre":
+            self.final_norm = residual.layer_norm(self.model)
+
+    def __call__(
+        self,
+        x: Float[Array, "B S d_model"],
+        mask: Bool[Array, "B 1 1 S"],
+        *,
+        deterministic: bool,
+    ) -> Float[Array, "B S d_model"]:
+        """The memory the decoder looks at."""
+        for layer in self.layers:
+            x = layer(x, mask, deterministic=deterministic)
+        if self.model.layer_norm_position == "pre":
+            x = self.final_norm(x)
+        return x

@@ -1,0 +1,20 @@
+"""Section 3.2.3: who may look at what. True means "may look"."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from vaswani_jax.core import types
+
+
+def padding_mask(tokens: Int[Array, "B K"]) -> Bool[Array, "B 1 1 K"]:
+    """True where a key is a real token."""
+    return (tokens != types.PAD_ID)[:, None, None, :]
+
+
+def causal_mask(length: int) -> Bool[Array, "1 1 T T"]:
+    """True where a key lies at or before its query (auto-regressive property).
+
+    >>> causal_mask(3)[0, 0].astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    """
+    return jnp.tril(jnp.ones((1, 1, length, length), dtype=bool))

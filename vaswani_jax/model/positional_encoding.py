@@ -1,0 +1,37 @@
+"""Section 3.5: positional encoding; table 3 row E: the learned one."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+
+def sinusoids(
+    positions: Int[Array, "T"], *, d_model: int
+) -> Float[Array, "T d_model"]:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same).
+
+    Sine and cosine are interleaved, as printed.
+
+    >>> sinusoids(jnp.arange(1), d_model=4).tolist()
+    [[0.0, 1.0, 0.0, 1.0]]
+    """
+    # The rates are constants: NumPy's float64 spares them float32's rounding.
+    rates = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    angles = positions[:, None].astype(jnp.float32) * rates.astype(np.float32)
+    return jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1).reshape(-1, d_model)
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector for each position, N(0, 1/d_model) at first."""
+
+    max_positions: int
+    d_model: int
+
+    @nn.compact
+    def __call__(self, positions: Int[Array, "T"]) -> Float[Array, "T d_model"]:
+        """The vectors of the positions, in float32."""
+        init = nn.initializers.normal(self.d_model**-0.5)
+        shape = (self.max_positions, self.d_model)
+        table = self.param("embedding", init, shape)
+        return jnp.take(table, positions, axis=0)

@@ -1,0 +1,48 @@
+"""Sections 3.1 and 5.4: LayerNorm(x + Dropout(Sublayer(x)))."""
+
+from collections.abc import Callable
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from vaswani_jax.core import config
+from vaswani_jax.model import dropout
+
+
+def layer_norm(model: config.ModelConfig) -> nn.LayerNorm:
+    """Layer normalisation with gain 1 and bias 0 at first, statistics in float32.
+
+    The paper leaves epsilon open; 1e-6 is that of its authors' code.
+    """
+    return nn.LayerNorm(
+        epsilon=1e-6, dtype=jnp.dtype(model.dtype), use_fast_variance=False
+    )
+
+
+class Residual(nn.Module):
+    """The connection around one sub-layer.
+
+    "post" is the paper's; "pre" gives x + Dropout(Sublayer(LayerNorm(x))), after
+    which the stack ends with a normalisation of its own.
+    """
+
+    model: config.ModelConfig
+
+    def setup(self) -> None:
+        self.norm = layer_norm(self.model)
+        self.dropout = dropout.Dropout(self.model.dropout_rate)
+
+    def __call__(
+        self,
+        x: Float[Array, "*axes d_model"],
+        sublayer: Callable[[Array], Array],
+        *,
+        deterministic: bool,
+    ) -> Float[Array, "*axes d_model"]:
+        """x with the sub-layer's contribution."""
+        if self.model.layer_norm_position == "pre":
+            contribution = sublayer(self.norm(x))
+            return x + self.dropout(contribution, deterministic=deterministic)
+        contribution = self.dropout(sublayer(x), deterministic=deterministic)
+        return self.norm(x + contribution)

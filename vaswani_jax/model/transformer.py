@@ -1,0 +1,96 @@
+"""Section 3: the whole model, from token ids to logits."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from vaswani_jax.core import config
+from vaswani_jax.model import (
+    decoder,
+    dropout,
+    embeddings,
+    encoder,
+    masks,
+    positional_encoding,
+)
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder around one shared embedding (figure 1)."""
+
+    model: config.ModelConfig
+    vocab_size: int
+
+    def setup(self) -> None:
+        model = self.model
+        self.embedding = embeddings.SharedEmbedding(
+            self.vocab_size, model.d_model, jnp.dtype(model.dtype)
+        )
+        self.encoder = encoder.Encoder(model)
+        self.decoder = decoder.Decoder(model)
+        self.source_dropout = dropout.Dropout(model.dropout_rate)
+        self.target_dropout = dropout.Dropout(model.dropout_rate)
+        if model.positional_encoding == "learned":
+            shape = (model.max_positions, model.d_model)
+            self.source_positions = positional_encoding.LearnedPositions(*shape)
+            self.target_positions = positional_encoding.LearnedPositions(*shape)
+
+    def _positions(
+        self, positions: Int[Array, "T"], *, source: bool
+    ) -> Float[Array, "T d_model"]:
+        if self.model.positional_encoding == "learned":
+            table = self.source_positions if source else self.target_positions
+            return table(positions)
+        return positional_encoding.sinusoids(positions, d_model=self.model.d_model)
+
+    def encode(
+        self, source: Int[Array, "B S"], *, deterministic: bool
+    ) -> Float[Array, "B S d_model"]:
+        """The memory of each source sentence."""
+        positions = self._positions(jnp.arange(source.shape[1]), source=True)
+        x = self.embedding(source) + positions
+        x = self.source_dropout(x, deterministic=deterministic)
+        x = x.astype(jnp.dtype(self.model.dtype))
+        mask = masks.padding_mask(source)
+        return self.encoder(x, mask, deterministic=deterministic)
+
+    def __call__(
+        self,
+        source: Int[Array, "B S"],
+        target_in: Int[Array, "B T"],
+        *,
+        deterministic: bool,
+    ) -> Float[Array, "B T V"]:
+        """Float32 logits of the token that follows each position of `target_in`."""
+        memory = self.encode(source, deterministic=deterministic)
+        T = target_in.shape[1]
+        x = self.embedding(target_in) + self._positions(jnp.arange(T), source=False)
+        x = self.target_dropout(x, deterministic=deterministic)
+        x = x.astype(jnp.dtype(self.model.dtype))
+        self_mask = masks.causal_mask(T) & masks.padding_mask(target_in)
+        both = (self_mask, masks.padding_mask(source))
+        x = self.decoder(x, memory, both, deterministic=deterministic)
+        return self.embedding.logits(x)
+
+    def start_cache(
+        self, source: Int[Array, "B S"], *, beam_size: int, max_length: int
+    ) -> decoder.DecoderCache:
+        """Encode once, project the memory once, and make room for the beams."""
+        return self.decoder.start_cache(
+            self.encode(source, deterministic=True),
+            masks.padding_mask(source),
+            beam_size=beam_size,
+            max_length=max_length,
+        )
+
+    def decode_step(
+        self,
+        tokens: Int[Array, "B W"],
+        cache: decoder.DecoderCache,
+        position: Int[Array, ""],
+    ) -> tuple[Float[Array, "B W V"], decoder.DecoderCache]:
+        """Logits of what follows `tokens`, which stand at `position`, and the cache."""
+        x = self.embedding(tokens) + self._positions(position[None], source=False)
+        x = x.astype(jnp.dtype(self.model.dtype))
+        x, cache = self.decoder.decode_step(x, cache, position)
+        return self.embedding.logits(x), cache

@@ -1,0 +1,185 @@
+"""Section 6.1: checkpoints by Orbax, each with a digest of what it holds.
+
+A checkpoint is written beside the others and renamed when it is whole: a crash during
+writing costs nothing. It has the parameters, the optimizer's state (unless it is only
+for decoding) and a record: digests, vocabulary, configuration, metrics.
+"""
+
+import dataclasses
+import hashlib
+import logging
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+RECORD = "record"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What was restored."""
+
+    step: int
+    items: dict[str, Any]
+    record: dict[str, Any]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is missing, damaged, or not of this run."""
+
+
+class Checkpoints:
+    """The checkpoints in a directory, of which the newest `keep` stay."""
+
+    def __init__(self, directory: pathlib.Path, *, keep: int) -> None:
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        self.directory = directory.absolute()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=keep, enable_async_checkpointing=False
+        )
+        self._manager = ocp.CheckpointManager(self.directory, options=options)
+
+    def steps(self) -> list[int]:
+        """Steps of the whole checkpoints, oldest first."""
+        return sorted(self._manager.all_steps())
+
+    def save(self, step: int, items: Mapping[str, Any], record: dict[str, Any]) -> None:
+        """Write a checkpoint; one of the same step, if there, stays as it is.
+
+        Args:
+            step: Updates made.
+            items: Trees of NumPy arrays by name.
+            record: What to keep beside them, as JSON.
+        """
+        if step in self._manager.all_steps():
+            return
+        digests = {name: digest(tree) for name, tree in items.items()}
+        arguments: dict[str, Any] = {
+            name: ocp.args.StandardSave(tree) for name, tree in items.items()
+        }
+        arguments[RECORD] = ocp.args.JsonSave({**record, "digests": digests})
+        self._manager.save(step, args=ocp.args.Composite(**arguments))
+        self._manager.wait_until_finished()
+
+    def restore(self, step: int, names: list[str]) -> Checkpoint:
+        """Read a checkpoint's items as trees of NumPy arrays, and check them.
+
+        Raises:
+            CheckpointError: It is missing or damaged.
+        """
+        path = self.directory / str(step)
+        if step not in self._manager.all_steps():
+            raise CheckpointError(
+                f"no checkpoint of step {step} in {self.directory} (there are "
+                f"{self.steps() or 'none'})"
+            )
+        arguments: dict[str, Any] = {name: ocp.args.StandardRestore() for name in names}
+        arguments[RECORD] = ocp.args.JsonRestore()
+        try:
+            found = self._manager.restore(step, args=ocp.args.Composite(**arguments))
+            record = dict(found[RECORD])
+            items = {name: jax.tree.map(np.asarray, found[name]) for name in names}
+        except Exception as error:  # Orbax and TensorStore raise many kinds.
+            reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
+            raise _damaged(path, reason) from error
+        for name, tree in items.items():
+            if digest(tree) != record["digests"][name]:
+                raise _damaged(path, f"the digest of {name!r} does not match")
+        return Checkpoint(step, items, record)
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self._manager.close()
+
+
+def digest(tree: Any) -> str:
+    """SHA-256 over the names, types, shapes and bytes of the arrays of a tree."""
+    total = hashlib.sha256()
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    named = sorted((jax.tree_util.keystr(path), leaf) for path, leaf in leaves)
+    for name, leaf in named:
+        array = np.ascontiguousarray(leaf)
+        total.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def average(checkpoints: Checkpoints, steps: list[int]) -> Checkpoint:
+    """The mean of the parameters of some checkpoints, summed in float64.
+
+    Raises:
+        CheckpointError: One is missing or damaged, or their vocabularies differ.
+    """
+    totals: Any = None
+    record: dict[str, Any] = {}
+    for step in steps:
+        one = checkpoints.restore(step, ["params"])
+        if record and one.record["vocabulary"] != record["vocabulary"]:
+            raise CheckpointError(
+                f"checkpoint {step} has the vocabulary {one.record['vocabulary']}, "
+                f"another one {record['vocabulary']}: they cannot be averaged"
+            )
+        record = one.record
+        params = jax.tree.map(np.float64, one.items["params"])
+        totals = params if totals is None else jax.tree.map(np.add, totals, params)
+    mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
+    return Checkpoint(steps[-1], {"params": mean}, {**record, "averaged": steps})
+
+
+def _damaged(path: pathlib.Path, reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"checkpoint {path} is damaged: {reason}. Remove that directory to go on from "
+        "the one before it"
+    )
+
+
+def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
+    """Write averaged parameters to WORKDIR/averaged, for decoding."""
+    directory = workdir / "averaged"
+    shutil.rmtree(directory, ignore_errors=True)
+    target = Checkpoints(directory, keep=1)
+    target.save(mean.step, mean.items, mean.record)
+    return directory / str(mean.step)
+
+
+def select(workdir: pathlib.Path, name: str) -> Checkpoint:
+    """The parameters that a name means.
+
+    Args:
+        workdir: Of the run.
+        name: "newest", "best", "averaged" (what `average_checkpoints` or `main`
+            wrote), "average:N" (the mean of the last N, made on the spot), or the
+            number of a step.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is damaged.
+    """
+    folder = {"best": "best", "averaged": "averaged"}.get(name, "checkpoints")
+    directory = workdir / folder
+    if not directory.is_dir():
+        raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}")
+    found = Checkpoints(directory, keep=1_000_000)
+    steps = found.steps()
+    if not steps:
+        raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
+    if name in ("newest", "best", "averaged"):
+        return found.restore(steps[-1], ["params"])
+    kind, _, number = name.rpartition(":")
+    if kind not in ("", "average") or not number.isdigit():
+        raise CheckpointError(
+            "a checkpoint is newest, best, averaged, average:N or a step; got "
+            f"{name!r}"
+        )
+    if not kind:
+        return found.restore(int(number), ["params"])
+    if not 1 <= int(number) <= len(steps):
+        raise CheckpointError(
+            f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
+        )
+    return average(found, steps[-int(number) :])

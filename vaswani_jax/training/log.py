@@ -1,0 +1,83 @@
+"""What a run tells: a live line, JSON lines and TensorBoard events."""
+
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Mapping
+
+import tensorboardX
+
+
+class Log:
+    """Writes metrics in every form; silent in all processes but the main one."""
+
+    def __init__(
+        self, workdir: pathlib.Path, *, first_step: int, num_steps: int, active: bool
+    ) -> None:
+        self._active = active
+        self._num_steps = num_steps
+        self._first_step = first_step
+        self._started = time.monotonic()
+        self._line_open = False
+        if active:
+            self._json = open(workdir / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
+            self._events = tensorboardX.SummaryWriter(
+                str(workdir / "tensorboard"), purge_step=first_step + 1
+            )
+
+    def message(self, text: str) -> None:
+        """A line that stays."""
+        if not self._active:
+            return
+        if self._line_open:
+            print(file=sys.stderr)
+            self._line_open = False
+        print(text, file=sys.stderr, flush=True)
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Record values of a step, in the file and for TensorBoard."""
+        if not self._active:
+            return
+        elapsed = time.monotonic() - self._started
+        record = {"step": step, "time/elapsed_seconds": round(elapsed, 3), **values}
+        self._json.write(json.dumps(record) + "\n")
+        self._json.flush()
+        for name, value in values.items():
+            self._events.add_scalar(name, value, step)
+        self._events.flush()
+
+    def progress(self, step: int, values: Mapping[str, float]) -> None:
+        """The live line: rewritten on a terminal, one line each time elsewhere."""
+        if not self._active:
+            return
+        done = step - self._first_step
+        elapsed = time.monotonic() - self._started
+        left = elapsed / max(done, 1) * (self._num_steps - step)
+        text = (
+            f"step {step:,} of {self._num_steps:,}  "
+            f"loss {values['train/loss']:.3f}  "
+            f"perplexity {values['train/perplexity']:.2f}  "
+            f"lr {values['train/learning_rate']:.2e}  "
+            f"{values['time/tokens_per_second']:,.0f} target tokens/s  "
+            f"left {_clock(left)}"
+        )
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+            self._line_open = True
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the live line and the files."""
+        if self._active:
+            if self._line_open:
+                print(file=sys.stderr)
+            self._json.close()
+            self._events.close()
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"

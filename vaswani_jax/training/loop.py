@@ -1,0 +1,223 @@
+"""Section 5: the training loop. It knows steps, checkpoints and evaluators."""
+
+import math
+import pathlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import flax.serialization
+import jax
+
+from vaswani_jax.core import config, parallel
+from vaswani_jax.data import batching, corpus
+from vaswani_jax.training import (
+    checkpoints,
+    log,
+    loss,
+    optimizer,
+    step,
+    validation,
+)
+
+
+class DivergedError(RuntimeError):
+    """The loss or the gradient is not finite."""
+
+
+class Run:
+    """A training run in a work directory."""
+
+    def __init__(
+        self,
+        settings: config.Config,
+        data: corpus.PreparedData,
+        workdir: pathlib.Path,
+        evaluators: Sequence[validation.Evaluator],
+    ) -> None:
+        self._settings = settings
+        self._vocabulary = data.vocabulary
+        self._workdir = workdir
+        self._evaluators = evaluators
+        self._batches = batching.Batches(
+            data.corpus("train"),
+            source_tokens=settings.data.source_tokens_per_batch,
+            target_tokens=settings.data.target_tokens_per_batch,
+            num_buckets=settings.data.num_buckets,
+            max_length=settings.data.max_length,
+            seed=settings.seed,
+            shuffle=True,
+        )
+        keep = settings.training.keep_checkpoints
+        self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)
+        self._best = checkpoints.Checkpoints(workdir / "best", keep=1)
+        self._best_score = self._restore_best_score()
+        self._rate = optimizer.learning_rate(settings)
+
+    def train(self) -> None:
+        """Update until `num_steps`, from the newest checkpoint if there is one.
+
+        Raises:
+            DivergedError: The loss is not finite; names the step and the last good
+                checkpoint.
+            checkpoints.CheckpointError: The newest checkpoint cannot be used.
+        """
+        settings = self._settings.training
+        state, start = self._start()
+        self._log = log.Log(
+            self._workdir,
+            first_step=start,
+            num_steps=settings.num_steps,
+            active=parallel.is_main_process(),
+        )
+        self._introduce(state, start)
+        run = parallel.over_devices(
+            step.train_step(self._settings, vocab_size=self._vocabulary.size),
+            donate_state=True,
+        )
+        pending: list[step.StepMetrics] = []
+        begun = time.monotonic()
+        for index in range(start, settings.num_steps):
+            batch = self._batches.batch_at(index)
+            rows = parallel.split_rows(batch, multiple=settings.accumulate_steps)
+            state, metrics = run(state, rows)
+            pending.append(metrics)
+            made = index + 1
+            last = made == settings.num_steps
+            save = last or made % settings.checkpoint_every_steps == 0
+            evaluate = last or made % settings.evaluate_every_steps == 0
+            if save or evaluate or made % settings.log_every_steps == 0:
+                # Waits for the devices, so that the time is that of the work.
+                gathered = parallel.gather(pending)
+                self._report(made, gathered, time.monotonic() - begun)
+                pending = []
+                if save:
+                    self._save(made, state)
+                if evaluate:
+                    self._evaluate(made, state.params)
+                begun = time.monotonic()
+        self._log.close()
+
+    def _start(self) -> tuple[step.TrainState, int]:
+        state = step.create_state(self._settings, vocab_size=self._vocabulary.size)
+        steps = self.checkpoints.steps()
+        if not steps:
+            return parallel.replicate(state), 0
+        found = self.checkpoints.restore(steps[-1], ["params", "optimizer"])
+        check_vocabulary(found.record, self._vocabulary.fingerprint)
+        _check_shapes(state.params, found.items["params"], self.checkpoints.directory)
+        opt_state = flax.serialization.from_state_dict(
+            state.opt_state, found.items["optimizer"]
+        )
+        restored = step.TrainState(
+            step=jax.numpy.asarray(found.step, state.step.dtype),
+            params=found.items["params"],
+            opt_state=opt_state,
+        )
+        return parallel.replicate(restored), found.step
+
+    def _introduce(self, state: step.TrainState, start: int) -> None:
+        count = sum(leaf.size for leaf in jax.tree.leaves(state.params))
+        shapes = ", ".join(f"{b.rows}x{b.length}" for b in self._batches.buckets)
+        self._log.message(
+            f"{parallel.describe()}; {count:,} parameters; vocabulary of "
+            f"{self._vocabulary.size:,}\n"
+            f"{self._batches.batches_per_epoch:,} batches an epoch in "
+            f"{len(self._batches.buckets)} shapes (rows x tokens): {shapes}; "
+            f"{self._batches.padding_share:.1%} padding"
+        )
+        if start:
+            self._log.message(f"resumed at step {start:,}")
+
+    def _report(
+        self, made: int, gathered: list[step.StepMetrics], seconds: float
+    ) -> None:
+        total = loss.LossSums.zero()
+        for offset, metrics in enumerate(gathered):
+            value, norm = float(metrics.sums.loss), float(metrics.gradient_norm)
+            if not (math.isfinite(value) and math.isfinite(norm)):
+                number = made - len(gathered) + offset + 1
+                steps = self.checkpoints.steps()
+                good = f"step {steps[-1]:,}" if steps else "none yet"
+                self._log.close()
+                raise DivergedError(
+                    f"at step {number:,} the loss is {value} and the gradient's norm "
+                    f"{norm}; the last good checkpoint in "
+                    f"{self.checkpoints.directory}: {good}"
+                )
+            total = total + metrics.sums
+        means = loss.per_token(total)
+        values = {
+            "train/loss": means["loss"],
+            "train/perplexity": means["perplexity"],
+            "train/accuracy": means["accuracy"],
+            "train/gradient_norm": float(gathered[-1].gradient_norm),
+            "train/learning_rate": float(self._rate(made - 1)),
+            "time/tokens_per_second": means["tokens"] / seconds,
+            "time/seconds_per_step": seconds / len(gathered),
+        }
+        self._log.metrics(made, values)
+        self._log.progress(made, values)
+
+    def _record(self, **more: Any) -> dict[str, Any]:
+        return {
+            "vocabulary": self._vocabulary.fingerprint,
+            "config": config.to_dict(self._settings),
+            **more,
+        }
+
+    def _save(self, made: int, state: step.TrainState) -> None:
+        items = {
+            "params": parallel.gather(state.params),
+            "optimizer": flax.serialization.to_state_dict(
+                parallel.gather(state.opt_state)
+            ),
+        }
+        self.checkpoints.save(made, items, self._record())
+
+    def _evaluate(self, made: int, params: Any) -> None:
+        begun = time.monotonic()
+        values: dict[str, float] = {}
+        for evaluator in self._evaluators:
+            values.update(evaluator(params))
+        values["time/evaluation_seconds"] = time.monotonic() - begun
+        self._log.metrics(made, values)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        self._log.message(f"step {made:,}  {shown}")
+        score = values.get("valid/bleu", -values.get("valid/loss", 0.0))
+        if score > self._best_score:
+            self._best_score = score
+            items = {"params": parallel.gather(params)}
+            self._best.save(made, items, self._record(score=score, metrics=values))
+
+    def _restore_best_score(self) -> float:
+        steps = self._best.steps()
+        if not steps:
+            return -math.inf
+        return float(self._best.restore(steps[-1], []).record["score"])
+
+
+def check_vocabulary(record: dict[str, Any], fingerprint: str) -> None:
+    """Refuse a checkpoint that was trained with another vocabulary.
+
+    Raises:
+        checkpoints.CheckpointError: The fingerprints differ.
+    """
+    if record["vocabulary"] != fingerprint:
+        raise checkpoints.CheckpointError(
+            f"the checkpoint was trained with the vocabulary {record['vocabulary']}, "
+            f"but the data has {fingerprint}; name the workdir the checkpoint belongs "
+            "to, or start in an empty one"
+        )
+
+
+def _check_shapes(expected: Any, found: Any, directory: pathlib.Path) -> None:
+    want = {k: v.shape for k, v in flax.traverse_util.flatten_dict(expected).items()}
+    have = {k: v.shape for k, v in flax.traverse_util.flatten_dict(found).items()}
+    for path in sorted(want.keys() | have.keys()):
+        if want.get(path) != have.get(path):
+            raise checkpoints.CheckpointError(
+                f"the checkpoints in {directory} are of another model: "
+                f"{'/'.join(path)} has shape {have.get(path)}, the config gives "
+                f"{want.get(path)}; name another --workdir or restore the config"
+            )

@@ -1,0 +1,128 @@
+"""Sections 5.2 to 5.4: one update of the parameters."""
+
+from collections.abc import Callable
+from typing import Any
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.model import transformer
+from vaswani_jax.training import loss, optimizer
+
+Params = Any
+INIT_STREAM, DROPOUT_STREAM = 0, 1
+
+
+class TrainState(flax.struct.PyTreeNode):
+    """All that training continues from; `step` is the number of updates made."""
+
+    step: Int[Array, ""]
+    params: Params
+    opt_state: optax.OptState
+
+
+class StepMetrics(flax.struct.PyTreeNode):
+    """What one update reports: sums of the whole batch, the gradient's norm."""
+
+    sums: loss.LossSums
+    gradient_norm: Float[Array, ""]
+
+
+def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
+    """The state before the first update, a function of the seed alone."""
+    model = transformer.Transformer(settings.model, vocab_size)
+    tokens = jnp.ones((1, 2), jnp.int32)
+
+    def init(key: Array) -> TrainState:
+        params = model.init(key, tokens, tokens, deterministic=True)["params"]
+        opt_state = optimizer.adam(settings).init(params)
+        return TrainState(jnp.zeros((), jnp.int32), params, opt_state)
+
+    return jax.jit(init)(_stream(settings, INIT_STREAM))
+
+
+def train_step(
+    settings: config.Config, *, vocab_size: int
+) -> Callable[[TrainState, types.Batch], tuple[TrainState, StepMetrics]]:
+    """The function that `parallel.over_devices` runs on each device's rows.
+
+    Loss and gradients are sums over tokens, summed over the parts of the batch and
+    over devices, and divided once by the number of target tokens in the whole batch:
+    the update does not depend on how the batch was divided.
+    """
+    model = transformer.Transformer(settings.model, vocab_size)
+    adam = optimizer.adam(settings)
+    parts = settings.training.accumulate_steps
+
+    def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Array, Any]:
+        logits = model.apply(
+            {"params": params},
+            batch.source,
+            batch.target_in,
+            deterministic=False,
+            rngs={"dropout": key},
+        )
+        sums = loss.smoothed_cross_entropy(
+            logits,
+            batch.target_out,
+            label_smoothing=settings.training.label_smoothing,
+        )
+        return sums.loss, sums
+
+    gradient = jax.grad(loss_sum, has_aux=True)
+
+    def accumulated(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
+        if parts == 1:
+            return gradient(params, batch, key)
+        split = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
+
+        def add(total: Any, part: tuple[Array, types.Batch]) -> tuple[Any, None]:
+            index, rows = part
+            found = gradient(params, rows, jax.random.fold_in(key, index))
+            return jax.tree.map(jnp.add, total, found), None
+
+        zero = (jax.tree.map(jnp.zeros_like, params), loss.LossSums.zero())
+        total, _ = jax.lax.scan(add, zero, (jnp.arange(parts), split))
+        return total
+
+    def step(state: TrainState, batch: types.Batch) -> tuple[TrainState, StepMetrics]:
+        key = jax.random.fold_in(_stream(settings, DROPOUT_STREAM), state.step)
+        key = jax.random.fold_in(key, parallel.device_index())
+        found = accumulated(state.params, batch, key)
+        gradients, sums = parallel.sum_over_devices(found)
+        tokens = jnp.maximum(sums.tokens, 1)
+        gradients = jax.tree.map(lambda g: g / tokens, gradients)
+        updates, opt_state = adam.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        metrics = StepMetrics(sums, optax.global_norm(gradients))
+        return TrainState(state.step + 1, params, opt_state), metrics
+
+    return step
+
+
+def loss_step(
+    settings: config.Config, *, vocab_size: int
+) -> Callable[[Params, types.Batch], loss.LossSums]:
+    """Sums over a batch without dropout, for `parallel.over_devices`."""
+    model = transformer.Transformer(settings.model, vocab_size)
+
+    def step(params: Params, batch: types.Batch) -> loss.LossSums:
+        logits = model.apply(
+            {"params": params}, batch.source, batch.target_in, deterministic=True
+        )
+        sums = loss.smoothed_cross_entropy(
+            logits,
+            batch.target_out,
+            label_smoothing=settings.training.label_smoothing,
+        )
+        return parallel.sum_over_devices(sums)
+
+    return step
+
+
+def _stream(settings: config.Config, stream: int) -> Array:
+    return jax.random.fold_in(jax.random.key(settings.seed), stream)
