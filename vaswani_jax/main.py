@@ -12,10 +12,12 @@ from ml_collections import config_flags
 from vaswani_jax.core import config, parallel, program
 from vaswani_jax.data import corpus
 from vaswani_jax.inference import evaluators, translate
-from vaswani_jax.training import checkpoints, loop, validation
+from vaswani_jax.training import loop, selection, validation
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
-WORKDIR = flags.DEFINE_string("workdir", None, "Where everything of this run lies.")
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where everything of this run lies.", required=True
+)
 REBUILD = flags.DEFINE_bool(
     "rebuild_data", False, "Prepare the data again, whatever is there."
 )
@@ -46,8 +48,8 @@ def main() -> None:
     run = loop.Run(settings, data, workdir, [loss, bleu])
     run.train()
     last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
-    mean = checkpoints.average(run.checkpoints, last)
-    checkpoints.save_average(workdir, mean)
+    mean = selection.average(run.checkpoints, last)
+    selection.save_average(workdir, mean)
     params = parallel.replicate(mean.items["params"])
     values = {**loss(params), **bleu(params)}
     shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
@@ -55,7 +57,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    flags.mark_flags_as_required(["config", "workdir"])
-    program.run(
-        main, expected=(ValueError, OSError, loop.DivergedError)
-    )
+    flags.mark_flag_as_required("config")
+    program.run(main, expected=(ValueError, OSError, loop.DivergedError))

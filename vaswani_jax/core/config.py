@@ -141,7 +141,7 @@ def _section(cls: type[Section], values: Mapping[str, Any], path: str) -> Sectio
             raise ValueError(
                 f"unknown key {path}.{key}{hint} (known: {', '.join(hints)})"
             )
-    arguments = {}
+    arguments: dict[str, Any] = {}
     for key, kind in hints.items():
         if key not in values:
             raise ValueError(f"missing key {path}.{key}: give it a value")

@@ -1,101 +1,195 @@
 """Section 5.1, the embedded corpus: a translation task that needs no download.
 
 Both sides of a pair are the same dates, amounts and names, written in two locales by
-the Unicode CLDR through the `babel` package. Spaces that do not break become plain
-spaces and marks of direction are left out, so that a person can type every line; the
-rest is as CLDR has it.
+the Unicode CLDR through the `babel` package.
 """
 
 from __future__ import annotations
 
-import bisect
-import collections
-import dataclasses
 import itertools
-import math
 import random
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from vaswani_jax.data import cldr_phrases
+from vaswani_jax.data import cldr_lines
 
 if TYPE_CHECKING:
     from babel import Locale
 
 # Counts the changes to what the generator writes, for the fingerprint of the data.
 RECIPE = 1
-# How often a line may be one already drawn before there are no more to draw.
+# So many lines in a row that were drawn before mean that there are hardly any others.
 MOST_REPEATS = 10_000
-
-NAME = "territory|language|dialect"
-AMOUNT = "percent|price|sum|compact|long unit|short unit"
-LISTED = ("territory", "language", "month", "weekday", "sum", "long unit", "short unit")
-# How often, what stands where, and the neutral punctuation between.
-JOINED = (
-    (3, ("date",), "{0}"),
-    (2, ("interval",), "{0}"),
-    (1, ("time|percent|compact",), "{0}"),
-    (2, ("relative|duration",), "{0}"),
-    (3, ("sum|price|long unit|short unit",), "{0}"),
-    (1, (NAME,), "{0}"),
-    (7, (NAME, AMOUNT), "{0}: {1}"),
-    (2, (NAME, "date|relative"), "{0}: {1}"),
-    (2, ("date", "duration|relative"), "{0} – {1}"),
-    (2, ("date", NAME), "{0} – {1}"),
-    (2, ("duration", "sum|price"), "{0}; {1}"),
-    (1, ("weekday|month", "time|percent|compact"), "{0}: {1}"),
-    (1, ("territory", AMOUNT, AMOUNT), "{0}: {1}; {2}"),
-    (1, ("date", "duration", "sum|price"), "{0} – {1} – {2}"),
-)
-
-_SPACES = dict.fromkeys(map(ord, "\u00a0\u2009\u202f"), " ")
-_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_TYPED = _SPACES | dict.fromkeys(map(ord, _MARKS), "")
-# A run of letters or of digits. A mark on a letter is part of the word.
-_WORD = re.compile(r"\d+|[^\W\d_]+")
+# Of so many lines, one ought to be fit to be held out.
+MOST_CANDIDATES = 200
 
 
-@dataclasses.dataclass(frozen=True)
-class Piece:
-    """A phrase in both languages.
+def cldr_version() -> str:
+    """The versions that decide the text, such as "babel 2.18.0, CLDR 47, recipe 1".
 
-    Attributes:
-        source: Its text in the source locale.
-        target: Its text in the target locale.
-        atoms: What a reader must know for it: its code, and the words of both sides.
+    Raises:
+        ImportError: The package `babel` is not installed.
     """
+    _require_babel()
+    import babel
+    from babel import core
 
-    source: str
-    target: str
-    atoms: frozenset[str]
+    cldr = core.get_global("cldr").get("version", "unknown")
+    return f"babel {babel.__version__}, CLDR {cldr}, recipe {RECIPE}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Shape:
-    """A kind of line: what stands in each place, and what stands between.
+def cldr_pairs(
+    *,
+    source_locale: str,
+    target_locale: str,
+    num_train: int,
+    num_valid: int,
+    num_test: int,
+    seed: int,
+) -> dict[str, list[tuple[str, str]]]:
+    """Lines of localised text in two locales, all of whose sources differ.
 
-    Attributes:
-        weight: How often it is drawn, relative to the others.
-        places: For each place the kinds of pieces that may stand there.
-        source: The line in the source locale, with {0} for the first place.
-        target: The same in the target locale.
+    A source has one target: what could be translated in two ways is left out. The
+    lines to validate and test on put together words and names that all occur in
+    training; neither their sources nor their targets do.
+
+    Args:
+        source_locale: A locale of the CLDR, such as "en".
+        target_locale: Another, such as "de" or "pt_BR".
+        num_train: How many pairs to train on.
+        num_valid: How many to validate on.
+        num_test: How many to test on.
+        seed: Decides the pairs, together with all of the above.
+
+    Returns:
+        Pairs (source, target) of each split: "train", "valid" and "test".
+
+    Raises:
+        ImportError: The package `babel` is not installed.
+        ValueError: A locale is unknown, the two write alike, or there are not so many
+            pairs.
     """
+    _require_babel()
+    for key, size, least in (
+        ("num_train", num_train, 1),
+        ("num_valid", num_valid, 0),
+        ("num_test", num_test, 0),
+    ):
+        if size < least:
+            raise ValueError(f"config.data.{key} must be at least {least}, got {size}")
+    source = _load_locale(source_locale, key="source_locale")
+    target = _load_locale(target_locale, key="target_locale")
+    rng = random.Random(seed)
+    corpus = cldr_lines.corpus(source, target, rng)
+    if all(
+        piece.source == piece.target
+        for piece in itertools.chain.from_iterable(corpus.pools.values())
+    ):
+        raise ValueError(
+            "config.data.source_locale and config.data.target_locale must write "
+            f"differently, got {source_locale!r} and {target_locale!r}"
+        )
+    num_held_out = num_valid + num_test
+    if num_train + num_held_out > corpus.most_lines():
+        raise _too_few(num_train, num_held_out, corpus.most_lines())
+    train, held_out = _split(corpus, num_train, num_held_out, rng)
+    return {
+        "train": [(line.source, line.target) for line in train],
+        "valid": [(line.source, line.target) for line in held_out[:num_valid]],
+        "test": [(line.source, line.target) for line in held_out[num_valid:]],
+    }
 
-    weight: float
-    places: tuple[tuple[str, ...], ...]
-    source: str
-    target: str
+
+def _require_babel() -> None:
+    try:
+        import babel  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "the CLDR corpus needs babel: pip install vaswani-jax[demo]"
+        ) from error
 
 
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """A line in both languages, and what it is made of."""
+def _load_locale(identifier: str, *, key: str) -> Locale:
+    from babel import Locale, localedata
 
-    source: str
-    target: str
-    pieces: tuple[Piece, ...]
+    # Babel fills in what a locale inherits inside tables that locales share: with
+    # Japanese read first, French months are Japanese. So each reads its own tables.
+    getattr(localedata, "_cache", {}).clear()
+    try:
+        locale = Locale.parse(identifier)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"config.data.{key} must be a locale of the CLDR, such as de or pt_BR, "
+            f"got {identifier!r}"
+        ) from error
+    assert locale.territories, f"CLDR names no territory in {identifier}"
+    return locale
 
-    def is_combination(self) -> bool:
-        """Whether its parts can be seen elsewhere: all but a name that stands alone."""
-        return len(self.pieces) > 1 or any(map(str.isdigit, self.source))
+
+def _split(
+    corpus: cldr_lines.Corpus, num_train: int, num_held_out: int, rng: random.Random
+) -> tuple[list[cldr_lines.Line], list[cldr_lines.Line]]:
+    """Lines to train on, and lines to hold out that training prepares for."""
+    draws = corpus.draw(rng)
+    lines: dict[str, cldr_lines.Line | None] = {}
+    num_candidates = 2 * num_held_out
+    while True:
+        drawn = _draw_into(lines, draws, num_lines=num_train + num_candidates)
+        train, candidates = drawn[:num_train], drawn[num_train:]
+        held_out = _prepared_for(train, candidates)
+        if len(train) == num_train and len(held_out) >= num_held_out:
+            return train, held_out[:num_held_out]
+        if len(candidates) < num_candidates:
+            raise _too_few(num_train, num_held_out, len(train) + len(held_out))
+        if num_candidates > MOST_CANDIDATES * num_held_out:
+            raise ValueError(
+                f"config.data.num_train {num_train} prepares for only {len(held_out)} "
+                f"of the {num_held_out} lines of num_valid + num_test; raise num_train"
+            )
+        num_candidates *= 2
+
+
+def _draw_into(
+    lines: dict[str, cldr_lines.Line | None],
+    draws: Iterator[cldr_lines.Line],
+    *,
+    num_lines: int,
+) -> list[cldr_lines.Line]:
+    """Draws until there are `num_lines` lines, by source; None is for two targets."""
+    num_drawn = sum(line is not None for line in lines.values())
+    repeats = 0
+    while num_drawn < num_lines and repeats < MOST_REPEATS:
+        line = next(draws)
+        if line.source not in lines:
+            lines[line.source] = line
+            num_drawn += 1
+            repeats = 0
+            continue
+        repeats += 1
+        earlier = lines[line.source]
+        if earlier is not None and earlier.target != line.target:
+            lines[line.source] = None
+            num_drawn -= 1
+    return [line for line in lines.values() if line is not None]
+
+
+def _prepared_for(
+    train: Iterable[cldr_lines.Line], candidates: Iterable[cldr_lines.Line]
+) -> list[cldr_lines.Line]:
+    """The candidates with only known atoms, put together to something unknown."""
+    known = set().union(*(line.atoms() for line in train))
+    targets = {line.target for line in train}
+    prepared = []
+    for line in candidates:
+        is_new = line.is_combination() and line.target not in targets
+        if is_new and line.atoms() <= known:
+            targets.add(line.target)
+            prepared.append(line)
+    return prepared
+
+
+def _too_few(num_train: int, num_held_out: int, num_lines: int) -> ValueError:
+    return ValueError(
+        f"config.data.num_train + num_valid + num_test must be at most the {num_lines} "
+        f"pairs that these locales make, got {num_train + num_held_out}"
+    )

@@ -50,6 +50,8 @@ DURATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
 LONG_AND_SHORT = "year month, week day, day hour, hour minute, minute second"
 DATE_FORMATS = ("full", "long", "medium", "short")
 DATE_SKELETONS = ("yMMMEd", "yMMMM", "yMMM", "yQQQQ", "MMMMd", "MMMd", "MMMEd")
+# Words or letters for so many zeros.
+COMPACT_STYLES = (("long", 3), ("long", 6), ("long", 9), ("short", 6), ("short", 9))
 # Of an interval, and how many days at most lie between its ends.
 INTERVAL_SKELETONS = (("MMMd", 20), ("yMMMd", 60), ("yMMMM", 330))
 # A hundred years, so that the two digits of a short date say which one is meant.
@@ -58,11 +60,9 @@ FIRST_DAY, LAST_DAY = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
 
 @dataclasses.dataclass(frozen=True)
 class Phrase:
-    """Something CLDR can say, before a locale says it.
+    """Something CLDR can say, such as `kind` "territory", `code` "DE", in any locale.
 
     Attributes:
-        kind: What it is about, such as "date".
-        code: Which of that kind: a style, or CLDR's code of a unit or a territory.
         write: Gives the text when called with `locale=`.
     """
 
@@ -103,7 +103,7 @@ def all_phrases(rng: random.Random) -> Iterator[Phrase]:
     thousands = sorted(rng.sample(range(1000, 10_000), 60))
     halves = [number + 0.5 for number in range(20)]
     whole = sorted(rng.sample(range(1, 2000), 60))
-    prices = [number + cents for number in whole for cents in (0, 0.5, 0.99)]
+    prices = [number + cents for number in whole for cents in (0, 0.25, 0.49)]
     yield from _names()
     yield from _dates(days)
     yield from _intervals(days, rng)
@@ -131,11 +131,11 @@ def _names() -> Iterator[Phrase]:
         if language in LANGUAGES and territory in TERRITORIES:
             yield _phrase("dialect", identifier, _dialect, language, territory)
     for month in range(1, 13):
-        path = ("months", "stand-alone", "wide", month)
-        yield _phrase("month", f"month {month}", _name, *path)
+        path = "stand-alone", "wide", month
+        yield _phrase("month", f"month {month}", _name, "months", *path)
     for day in range(7):
-        path = ("days", "stand-alone", "wide", day)
-        yield _phrase("weekday", f"weekday {day}", _name, *path)
+        path = "stand-alone", "wide", day
+        yield _phrase("weekday", f"weekday {day}", _name, "days", *path)
 
 
 def _name(table: str, *path: str | int, locale: Locale) -> str:
@@ -157,8 +157,9 @@ def _dates(days: Sequence[datetime.date]) -> Iterator[Phrase]:
         for style in DATE_FORMATS:
             yield _phrase("date", style, dates.format_date, day, style)
         for skeleton in DATE_SKELETONS:
-            options = {"datetime": day, "fuzzy": False}
-            yield _phrase("date", skeleton, dates.format_skeleton, skeleton, **options)
+            kind = "date" if "d" in skeleton else "period"
+            write = functools.partial(dates.format_skeleton, skeleton, day, fuzzy=False)
+            yield _phrase(kind, skeleton, write)
     for minutes in range(0, 24 * 60, 5):
         time = datetime.time(minutes // 60, minutes % 60)
         yield _phrase("time", "short time", dates.format_time, time, "short")
@@ -230,15 +231,13 @@ def _quantities(values: Sequence[float]) -> Iterator[Phrase]:
     for value in values:
         if value <= 100:
             share = decimal.Decimal(str(value)) / 100
-            options = {"decimal_quantization": False}
-            yield _phrase("percent", "%%", numbers.format_percent, share, **options)
-        if value < 1000:
-            for style, zeros in itertools.product(("long", "short"), (3, 6, 9)):
-                large = int(value * 10**zeros)
-                write = functools.partial(numbers.format_compact_decimal, large)
-                options: dict[str, object]
-                options = {"format_type": style, "fraction_digits": 1}
-                yield _phrase("compact", f"{style} {zeros}", write, **options)
+            write = functools.partial(numbers.format_percent, share)
+            yield _phrase("percent", "%%", write, decimal_quantization=False)
+        for style, zeros in COMPACT_STYLES if value < 1000 else ():
+            large = int(value * 10**zeros)
+            write = functools.partial(numbers.format_compact_decimal, large)
+            code = f"{style} {zeros}"
+            yield _phrase("compact", code, write, format_type=style, fraction_digits=1)
 
 
 def _money(values: Sequence[float], prices: Sequence[float]) -> Iterator[Phrase]:

@@ -40,7 +40,7 @@ class PreparedData:
     counts: dict[str, dict[str, int]]
 
     def corpus(self, split: str) -> token_files.Corpus:
-        """The token files of "train" or "valid"."""
+        """The token files of a split: its pairs within `max_length`."""
         return token_files.Corpus(
             token_files.TokenFile(self.directory / f"{split}.source"),
             token_files.TokenFile(self.directory / f"{split}.target"),
@@ -175,14 +175,13 @@ def _prepare(
     for split in splits:
         if split != "train":
             _copy_text(data, split, seed, directory)
-        if split != "test":
-            counts[split] = _write_tokens(data, split, seed, directory, vocab)
-            log(_report(split, counts[split], data.max_length))
-            if not counts[split]["kept"]:
-                raise ValueError(
-                    f"no pair of {split!r} can be used: {counts[split]} with "
-                    f"config.data.max_length={data.max_length}"
-                )
+        counts[split] = _write_tokens(data, split, seed, directory, vocab)
+        log(_report(split, counts[split], data.max_length))
+        if not counts[split]["kept"]:
+            raise ValueError(
+                f"no pair of {split!r} can be used: {counts[split]} with "
+                f"config.data.max_length={data.max_length}"
+            )
     return {
         "settings": {key: getattr(data, key) for key in SETTINGS},
         "text": {

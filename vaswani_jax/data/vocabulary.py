@@ -52,7 +52,7 @@ class Vocabulary:
         read as a space.
         """
         clean = [line.replace("\0", " ") for line in lines]
-        return self._processor.encode(clean, num_threads=1)  # type: ignore[no-any-return]
+        return self._processor.encode(clean, num_threads=1)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids up to the first end mark; special ids are left out.

@@ -109,7 +109,8 @@ def beam_search(
             search[1:5],
             advanced[1:5],
         )
-        advanced = _Search(position + 1, *frozen, search.done, advanced.state)
+        names = _Search._fields[1:5]
+        advanced = advanced._replace(**dict(zip(names, frozen, strict=True)))
         return advanced._replace(done=search.done | is_done(advanced))
 
     start = _Search(

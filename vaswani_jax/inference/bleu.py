@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import sacrebleu
-import sacremoses  # type: ignore[import-untyped]
+import sacremoses
 
 TextForm = Literal["detokenized", "tokenized"]
 

@@ -1,7 +1,7 @@
 """Section 6.1: real beam-search BLEU of held-out text."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from vaswani_jax.core import config
 from vaswani_jax.inference import bleu, translate
@@ -18,8 +18,8 @@ def score(
     return bleu.score_all(
         outputs,
         references,
-        text_form=data.text_form,
-        target_language=data.target_locale,
+        text_form=cast(bleu.TextForm, data.text_form),
+        target_language=data.target_locale.partition("_")[0],
         compound_split=compound_split,
         lowercase=data.lowercase_scores,
     )

@@ -110,7 +110,7 @@ def search_rows(
     search = settings.search
 
     def run(params: Any, source: Int[Array, "B S"]) -> Int[Array, "B T"]:
-        apply = functools.partial(model.apply, {"params": params})
+        apply: Any = functools.partial(model.apply, {"params": params})
         buffer_length = source.shape[1] + search.max_extra_tokens
         cache = apply(
             source,

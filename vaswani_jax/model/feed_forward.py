@@ -32,5 +32,3 @@ class FeedForward(nn.Module):
         """The same network at every position."""
         hidden = nn.relu(self.inner(x))
         return self.outer(self.relu_dropout(hidden, deterministic=deterministic))
-
-

@@ -6,9 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 
-def sinusoids(
-    positions: Int[Array, "T"], *, d_model: int
-) -> Float[Array, "T d_model"]:
+def sinusoids(positions: Int[Array, "T"], *, d_model: int) -> Float[Array, "T d_model"]:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same).
 
     Sine and cosine are interleaved, as printed.

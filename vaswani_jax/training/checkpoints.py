@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 import logging
 import pathlib
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -110,76 +109,8 @@ def digest(tree: Any) -> str:
     return total.hexdigest()
 
 
-def average(checkpoints: Checkpoints, steps: list[int]) -> Checkpoint:
-    """The mean of the parameters of some checkpoints, summed in float64.
-
-    Raises:
-        CheckpointError: One is missing or damaged, or their vocabularies differ.
-    """
-    totals: Any = None
-    record: dict[str, Any] = {}
-    for step in steps:
-        one = checkpoints.restore(step, ["params"])
-        if record and one.record["vocabulary"] != record["vocabulary"]:
-            raise CheckpointError(
-                f"checkpoint {step} has the vocabulary {one.record['vocabulary']}, "
-                f"another one {record['vocabulary']}: they cannot be averaged"
-            )
-        record = one.record
-        params = jax.tree.map(np.float64, one.items["params"])
-        totals = params if totals is None else jax.tree.map(np.add, totals, params)
-    mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
-    return Checkpoint(steps[-1], {"params": mean}, {**record, "averaged": steps})
-
-
 def _damaged(path: pathlib.Path, reason: str) -> CheckpointError:
     return CheckpointError(
         f"checkpoint {path} is damaged: {reason}. Remove that directory to go on from "
         "the one before it"
     )
-
-
-def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
-    """Write averaged parameters to WORKDIR/averaged, for decoding."""
-    directory = workdir / "averaged"
-    shutil.rmtree(directory, ignore_errors=True)
-    target = Checkpoints(directory, keep=1)
-    target.save(mean.step, mean.items, mean.record)
-    return directory / str(mean.step)
-
-
-def select(workdir: pathlib.Path, name: str) -> Checkpoint:
-    """The parameters that a name means.
-
-    Args:
-        workdir: Of the run.
-        name: "newest", "best", "averaged" (what `average_checkpoints` or `main`
-            wrote), "average:N" (the mean of the last N, made on the spot), or the
-            number of a step.
-
-    Raises:
-        CheckpointError: There is no such checkpoint, or it is damaged.
-    """
-    folder = {"best": "best", "averaged": "averaged"}.get(name, "checkpoints")
-    directory = workdir / folder
-    if not directory.is_dir():
-        raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}")
-    found = Checkpoints(directory, keep=1_000_000)
-    steps = found.steps()
-    if not steps:
-        raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
-    if name in ("newest", "best", "averaged"):
-        return found.restore(steps[-1], ["params"])
-    kind, _, number = name.rpartition(":")
-    if kind not in ("", "average") or not number.isdigit():
-        raise CheckpointError(
-            "a checkpoint is newest, best, averaged, average:N or a step; got "
-            f"{name!r}"
-        )
-    if not kind:
-        return found.restore(int(number), ["params"])
-    if not 1 <= int(number) <= len(steps):
-        raise CheckpointError(
-            f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
-        )
-    return average(found, steps[-int(number) :])

@@ -16,6 +16,7 @@ from vaswani_jax.training import (
     log,
     loss,
     optimizer,
+    selection,
     step,
     validation,
 )
@@ -104,8 +105,7 @@ class Run:
         if not steps:
             return parallel.replicate(state), 0
         found = self.checkpoints.restore(steps[-1], ["params", "optimizer"])
-        check_vocabulary(found.record, self._vocabulary.fingerprint)
-        _check_shapes(state.params, found.items["params"], self.checkpoints.directory)
+        selection.check_fits(found, self._settings, self._vocabulary)
         opt_state = flax.serialization.from_state_dict(
             state.opt_state, found.items["optimizer"]
         )
@@ -195,29 +195,3 @@ class Run:
         if not steps:
             return -math.inf
         return float(self._best.restore(steps[-1], []).record["score"])
-
-
-def check_vocabulary(record: dict[str, Any], fingerprint: str) -> None:
-    """Refuse a checkpoint that was trained with another vocabulary.
-
-    Raises:
-        checkpoints.CheckpointError: The fingerprints differ.
-    """
-    if record["vocabulary"] != fingerprint:
-        raise checkpoints.CheckpointError(
-            f"the checkpoint was trained with the vocabulary {record['vocabulary']}, "
-            f"but the data has {fingerprint}; name the workdir the checkpoint belongs "
-            "to, or start in an empty one"
-        )
-
-
-def _check_shapes(expected: Any, found: Any, directory: pathlib.Path) -> None:
-    want = {k: v.shape for k, v in flax.traverse_util.flatten_dict(expected).items()}
-    have = {k: v.shape for k, v in flax.traverse_util.flatten_dict(found).items()}
-    for path in sorted(want.keys() | have.keys()):
-        if want.get(path) != have.get(path):
-            raise checkpoints.CheckpointError(
-                f"the checkpoints in {directory} are of another model: "
-                f"{'/'.join(path)} has shape {have.get(path)}, the config gives "
-                f"{want.get(path)}; name another --workdir or restore the config"
-            )

@@ -3,6 +3,7 @@
 import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import types
@@ -31,7 +32,7 @@ class LossSums(flax.struct.PyTreeNode):
 
 def smoothed_cross_entropy(
     logits: Float[Array, "*rows T V"],
-    target_out: Int[Array, "*rows T"],
+    target_out: Int[Array | np.ndarray, "*rows T"],
     *,
     label_smoothing: float,
 ) -> LossSums:

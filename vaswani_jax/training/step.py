@@ -59,7 +59,7 @@ def train_step(
     parts = settings.training.accumulate_steps
 
     def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Array, Any]:
-        logits = model.apply(
+        logits: Any = model.apply(
             {"params": params},
             batch.source,
             batch.target_in,
@@ -111,7 +111,7 @@ def loss_step(
     model = transformer.Transformer(settings.model, vocab_size)
 
     def step(params: Params, batch: types.Batch) -> loss.LossSums:
-        logits = model.apply(
+        logits: Any = model.apply(
             {"params": params}, batch.source, batch.target_in, deterministic=True
         )
         sums = loss.smoothed_cross_entropy(

@@ -1,0 +1,39 @@
+# Two commands do all the set-up: make demo, make test.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+WORKDIR ?= runs/demo
+LOCALE ?= de
+DEMO := --config=configs/demo.py --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
+
+.PHONY: demo test lint format clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo]'
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo,dev]'
+	touch $@
+
+demo: $(VENV)/installed
+	launch/one_host.sh $(DEMO)
+	$(PYTHON) -m vaswani_jax.evaluate $(DEMO) --split=test --samples=10
+	@echo
+	@echo "Translate a line of your own:"
+	@echo "  echo '3 hours ago' | $(PYTHON) -m vaswani_jax.decode $(DEMO)"
+
+test: $(VENV)/installed-dev
+	$(PYTHON) -m pytest -q -n 2 -m 'not slow and not gpu'
+
+lint: $(VENV)/installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/installed-dev
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean:
+	rm -rf $(VENV) build *.egg-info

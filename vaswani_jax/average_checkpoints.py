@@ -1,0 +1,43 @@
+"""Section 6.1: the mean of several checkpoints, for decoding.
+
+python -m vaswani_jax.average_checkpoints --workdir=runs/demo --last=5
+"""
+
+import pathlib
+
+from absl import flags
+
+from vaswani_jax.core import program
+from vaswani_jax.training import checkpoints, selection
+
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where the checkpoints lie.", required=True
+)
+LAST = flags.DEFINE_integer("last", None, "How many of the newest.", lower_bound=1)
+STEPS = flags.DEFINE_list("steps", None, "Or which, by their steps: 100,200,300.")
+
+
+def main() -> None:
+    """Write WORKDIR/averaged, which decode and evaluate read by default."""
+    last, named = LAST.value, STEPS.value
+    if (last is None) == (named is None):
+        raise ValueError("give --last=N or --steps=A,B,C, one of the two")
+    directory = pathlib.Path(WORKDIR.value) / "checkpoints"
+    if not directory.is_dir():
+        raise FileNotFoundError(f"--workdir: there is no {directory}")
+    found = checkpoints.Checkpoints(directory, keep=1_000_000)
+    if last is not None:
+        steps = found.steps()[-last:]
+        if len(steps) < last:
+            raise ValueError(f"--last={last}: {directory} has {len(steps)} checkpoints")
+    else:
+        if not all(step.isdigit() for step in named or []):
+            raise ValueError(f"--steps must be whole numbers, got {named}")
+        steps = [int(step) for step in named or []]
+    mean = selection.average(found, steps)
+    path = selection.save_average(pathlib.Path(WORKDIR.value), mean)
+    program.say(f"the mean of the checkpoints {steps} is in {path}")
+
+
+if __name__ == "__main__":
+    program.run(main, expected=(ValueError, OSError))

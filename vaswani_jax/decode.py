@@ -1,0 +1,71 @@
+"""Section 6.1: lines in, lines out, by beam search from a checkpoint.
+
+python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
+    --input=FILE --output=FILE
+"""
+
+import pathlib
+import sys
+from typing import IO
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.core import config, parallel, program
+from vaswani_jax.data import corpus, sources
+from vaswani_jax.inference import translate
+from vaswani_jax.training import selection
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where the checkpoints lie.", required=True
+)
+CHECKPOINT = flags.DEFINE_string(
+    "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
+)
+INPUT = flags.DEFINE_string("input", "-", "A UTF-8 file, plain or .gz; - is stdin.")
+OUTPUT = flags.DEFINE_string("output", "-", "The file to write; - is stdout.")
+
+# Lines that are sorted by length together, and written before the next are begun.
+BLOCK_LINES = 4096
+
+
+def main() -> None:
+    """Translate the input."""
+    settings = config.parse(CONFIG.value)
+    workdir = pathlib.Path(WORKDIR.value)
+    # All input is read and checked before any work starts.
+    lines = _read(INPUT.value)
+    data = corpus.open_prepared(corpus.data_directory(settings.data, workdir))
+    found = selection.select(workdir, CHECKPOINT.value)
+    selection.check_fits(found, settings, data.vocabulary)
+    program.say(f"checkpoint {CHECKPOINT.value}, step {found.step:,}")
+    params = parallel.replicate(found.items["params"])
+    translator = translate.Translator(settings, data.vocabulary)
+    with _open_output(OUTPUT.value) as output:
+        for start in range(0, len(lines), BLOCK_LINES):
+            block = lines[start : start + BLOCK_LINES]
+            for text in translator.translate(params, block, warn=program.say):
+                output.write(f"{text}\n".encode())
+            output.flush()
+    program.say(f"{len(lines):,} lines in, {len(lines):,} lines out")
+
+
+def _read(name: str) -> list[str]:
+    if name == "-":
+        return list(sources.decoded(sys.stdin.buffer, name="standard input"))
+    path = pathlib.Path(name)
+    if not path.is_file():
+        raise FileNotFoundError(f"--input: no file {path}")
+    return list(sources.lines(path))
+
+
+def _open_output(name: str) -> IO[bytes]:
+    if name == "-":
+        return open(sys.stdout.fileno(), "wb", closefd=False)
+    return open(name, "wb")
+
+
+if __name__ == "__main__":
+    flags.mark_flag_as_required("config")
+    program.run(main, expected=(ValueError, OSError))

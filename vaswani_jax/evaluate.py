@@ -1,0 +1,85 @@
+"""Section 6: a checkpoint and held-out text to perplexity, BLEU and chrF.
+
+python -m vaswani_jax.evaluate --config=configs/demo.py --workdir=runs/demo --split=test
+"""
+
+import dataclasses
+import json
+import pathlib
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.core import config, parallel, program
+from vaswani_jax.data import corpus, token_files
+from vaswani_jax.inference import bleu, evaluators, translate
+from vaswani_jax.training import selection, validation
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where the checkpoints lie.", required=True
+)
+CHECKPOINT = flags.DEFINE_string(
+    "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
+)
+SPLIT = flags.DEFINE_enum("split", "test", ["valid", "test"], "Which text to score.")
+COMPOUND_SPLIT = flags.DEFINE_bool(
+    "compound_split", False, "Split German compounds in the paper's BLEU."
+)
+SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bound=0)
+
+
+def main() -> None:
+    """Translate a split, score it, and write both beside the checkpoints."""
+    settings = config.parse(CONFIG.value)
+    workdir = pathlib.Path(WORKDIR.value)
+    data = corpus.open_prepared(corpus.data_directory(settings.data, workdir))
+    if SPLIT.value not in data.counts:
+        raise ValueError(
+            f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
+            "config.data.test_source and config.data.test_target"
+        )
+    found = selection.select(workdir, CHECKPOINT.value)
+    selection.check_fits(found, settings, data.vocabulary)
+    params = parallel.replicate(found.items["params"])
+    loss = validation.loss_evaluator(
+        settings,
+        data.corpus(SPLIT.value),
+        vocab_size=data.vocabulary.size,
+        name=SPLIT.value,
+    )
+    source, references = data.text(SPLIT.value)
+    translator = translate.Translator(settings, data.vocabulary)
+    outputs = translator.translate(params, source, warn=program.say)
+    scores = evaluators.score(
+        settings.data, outputs, references, compound_split=COMPOUND_SPLIT.value
+    )
+    values = loss(params)
+    name = f"{SPLIT.value}-{CHECKPOINT.value.replace(':', '')}"
+    folder = workdir / "evaluations"
+    folder.mkdir(exist_ok=True)
+    token_files.write_text(folder / f"{name}.txt", outputs)
+    record = {
+        "step": found.step,
+        "averaged": found.record.get("averaged"),
+        "vocabulary": data.vocabulary.fingerprint,
+        "references": bleu.references_checksum(references),
+        "lines": len(outputs),
+        **values,
+        "scores": [dataclasses.asdict(score) for score in scores],
+    }
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1))
+    for index in range(SAMPLES.value):
+        line = index * len(outputs) // SAMPLES.value
+        print(f"\nsource     {source[line]}")
+        print(f"reference  {references[line]}")
+        print(f"output     {outputs[line]}")
+    print(f"\n{SPLIT.value}: {len(source):,} lines in, {len(outputs):,} lines out")
+    for key, value in values.items():
+        print(f"{key}  {value:.4g}")
+    print(bleu.format_scores(scores, references))
+
+
+if __name__ == "__main__":
+    flags.mark_flag_as_required("config")
+    program.run(main, expected=(ValueError, OSError))

@@ -1,0 +1,35 @@
+"""Section 5.1: raw text to vocabulary and token files, without training.
+
+python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/own
+"""
+
+import pathlib
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.core import config, program
+from vaswani_jax.data import corpus
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "What to prepare.")
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where everything of this run lies.", required=True
+)
+REBUILD = flags.DEFINE_bool(
+    "rebuild_data", False, "Prepare the data again, whatever is there."
+)
+
+
+def main() -> None:
+    """Prepare the data, or check what is there."""
+    settings = config.parse(CONFIG.value)
+    directory = corpus.data_directory(settings.data, pathlib.Path(WORKDIR.value))
+    data = corpus.open_or_prepare(
+        settings, directory, rebuild=REBUILD.value, log=program.say
+    )
+    program.say(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
+
+
+if __name__ == "__main__":
+    flags.mark_flag_as_required("config")
+    program.run(main, expected=(ValueError, OSError))

@@ -1,0 +1,114 @@
+"""Section 6.1: which checkpoint is meant, averages of several, and whether one fits."""
+
+import pathlib
+import shutil
+from typing import Any
+
+import flax.traverse_util
+import jax
+import numpy as np
+
+from vaswani_jax.core import config
+from vaswani_jax.data import vocabulary
+from vaswani_jax.training import step
+from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
+
+
+def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
+    """The mean of the parameters of some checkpoints, summed in float64.
+
+    Raises:
+        CheckpointError: One is missing or damaged, or their vocabularies differ.
+    """
+    totals: Any = None
+    record: dict[str, Any] = {}
+    for number in steps:
+        one = found.restore(number, ["params"])
+        if record and one.record["vocabulary"] != record["vocabulary"]:
+            raise CheckpointError(
+                f"checkpoint {number} has the vocabulary {one.record['vocabulary']}, "
+                f"another one {record['vocabulary']}: they cannot be averaged"
+            )
+        record = one.record
+        params = jax.tree.map(np.float64, one.items["params"])
+        totals = params if totals is None else jax.tree.map(np.add, totals, params)
+    mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
+    return Checkpoint(steps[-1], {"params": mean}, {**record, "averaged": steps})
+
+
+def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
+    """Write averaged parameters to WORKDIR/averaged, for decoding."""
+    directory = workdir / "averaged"
+    shutil.rmtree(directory, ignore_errors=True)
+    target = Checkpoints(directory, keep=1)
+    target.save(mean.step, mean.items, mean.record)
+    return directory / str(mean.step)
+
+
+def select(workdir: pathlib.Path, name: str) -> Checkpoint:
+    """The parameters that a name means.
+
+    Args:
+        workdir: Of the run.
+        name: "newest", "best", "averaged" (what `average_checkpoints` or `main`
+            wrote), "average:N" (the mean of the last N, made on the spot), or the
+            number of a step.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is damaged.
+    """
+    folder = {"best": "best", "averaged": "averaged"}.get(name, "checkpoints")
+    directory = workdir / folder
+    if not directory.is_dir():
+        raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}")
+    found = Checkpoints(directory, keep=1_000_000)
+    steps = found.steps()
+    if not steps:
+        raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
+    if name in ("newest", "best", "averaged"):
+        return found.restore(steps[-1], ["params"])
+    kind, _, number = name.rpartition(":")
+    if kind not in ("", "average") or not number.isdigit():
+        raise CheckpointError(
+            f"a checkpoint is newest, best, averaged, average:N or a step; got {name!r}"
+        )
+    if not kind:
+        return found.restore(int(number), ["params"])
+    if not 1 <= int(number) <= len(steps):
+        raise CheckpointError(
+            f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
+        )
+    return average(found, steps[-int(number) :])
+
+
+def check_fits(
+    found: Checkpoint, settings: config.Config, subwords: vocabulary.Vocabulary
+) -> None:
+    """Refuse a checkpoint of another vocabulary or another model.
+
+    Raises:
+        CheckpointError: It has the two fingerprints, or the parameter that differs
+            and its two shapes.
+    """
+    if found.record["vocabulary"] != subwords.fingerprint:
+        raise CheckpointError(
+            f"the checkpoint was trained with the vocabulary "
+            f"{found.record['vocabulary']}, but the data has {subwords.fingerprint}; "
+            "name the workdir the checkpoint belongs to, or start in an empty one"
+        )
+    state = jax.eval_shape(
+        lambda: step.create_state(settings, vocab_size=subwords.size)
+    )
+    want, have = _shapes(state.params), _shapes(found.items["params"])
+    for path in sorted(want.keys() | have.keys()):
+        if want.get(path) != have.get(path):
+            raise CheckpointError(
+                f"the checkpoint of step {found.step} is of another model: {path} has "
+                f"shape {have.get(path)}, the config gives {want.get(path)}; name "
+                "another --workdir or the config it was trained with"
+            )
+
+
+def _shapes(params: Any) -> dict[str, tuple[int, ...]]:
+    flat = flax.traverse_util.flatten_dict(params, sep="/")
+    return {path: leaf.shape for path, leaf in flat.items()}
