@@ -33,7 +33,7 @@ def get_config(task: str = "copy") -> ml_collections.ConfigDict:
             "data.num_train": 5000,
             "data.num_valid": 100,
             "data.num_test": 200,
-            "data.vocab_size": 60,
+            "data.vocab_size": 57,
             "data.byte_fallback": False,
             "data.max_length": 20,
             "data.source_tokens_per_batch": 1024,

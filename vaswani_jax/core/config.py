@@ -242,7 +242,8 @@ def _check_training(config: Config) -> None:
             raise ValueError(f"config.optimizer.{key} must be positive, got {value}")
     search = "beam_size max_extra_tokens max_source_tokens source_tokens_per_batch"
     _at_least("config.search", config.search, 1, search)
-    if config.search.length_penalty < 0:
+    _at_least("config", config, 0, "seed")
+    if not config.search.length_penalty >= 0:
         raise ValueError(
             "config.search.length_penalty must not be negative, got "
             f"{config.search.length_penalty}"

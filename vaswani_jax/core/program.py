@@ -28,7 +28,22 @@ def run(main: Callable[[], None], *, expected: tuple[type[Exception], ...]) -> N
             print(f"error: {error}", file=sys.stderr)
             sys.exit(1)
 
-    app.run(checked)
+    app.run(checked, flags_parser=_parse_flags)
+
+
+def _parse_flags(argv: list[str]) -> list[str]:
+    """absl's parser, with one line for what a --config flag cannot mean."""
+    try:
+        return list(app.parse_flags_with_usage(argv))
+    except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
+        # ml_collections wraps its message in quotes and escapes it.
+        plain = str(error).replace("\\n", " ").replace("\\'", "").replace("'", "")
+        reason = " ".join(plain.replace('"', "").split())
+        if isinstance(error, AttributeError | KeyError):
+            reason = f"unknown key {reason}"
+        given = [arg for arg in argv if arg.startswith("--config")]
+        print(f"error: {' '.join(given)}: {reason}", file=sys.stderr)
+        sys.exit(1)
 
 
 def say(text: str) -> None:

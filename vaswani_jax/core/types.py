@@ -1,5 +1,7 @@
 """The values that flow between the parts (sections 3.1, 3.4 and 5.1)."""
 
+from __future__ import annotations  # so that data/, which needs no jax, loads none
+
 from typing import NamedTuple
 
 import jaxtyping

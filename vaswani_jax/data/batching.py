@@ -141,9 +141,7 @@ class Batches:
         self._order = pairs[np.argsort(self._bucket_of[pairs], kind="stable")]
         self._epoch = epoch
 
-    def _assemble(
-        self, bucket: Bucket, pairs: Int[np.ndarray, "N"]
-    ) -> types.Batch:
+    def _assemble(self, bucket: Bucket, pairs: Int[np.ndarray, "N"]) -> types.Batch:
         shape = (bucket.rows, bucket.length)
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
         count = len(pairs)

@@ -110,19 +110,22 @@ def _require_babel() -> None:
 
 
 def _load_locale(identifier: str, *, key: str) -> Locale:
-    from babel import Locale, localedata
+    from babel import Locale, UnknownLocaleError, localedata
 
     # Babel fills in what a locale inherits inside tables that locales share: with
     # Japanese read first, French months are Japanese. So each reads its own tables.
     getattr(localedata, "_cache", {}).clear()
+    problem = (
+        f"config.data.{key} must be a locale of the CLDR, such as de or pt_BR, "
+        f"got {identifier!r}"
+    )
     try:
         locale = Locale.parse(identifier)
-    except (LookupError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"config.data.{key} must be a locale of the CLDR, such as de or pt_BR, "
-            f"got {identifier!r}"
-        ) from error
-    assert locale.territories, f"CLDR names no territory in {identifier}"
+    except (UnknownLocaleError, TypeError, ValueError) as error:
+        raise ValueError(problem) from error
+    # This reads the tables, before another locale is read.
+    if not locale.territories:
+        raise ValueError(problem)
     return locale
 
 
@@ -139,7 +142,7 @@ def _split(
         held_out = _prepared_for(train, candidates)
         if len(train) == num_train and len(held_out) >= num_held_out:
             return train, held_out[:num_held_out]
-        if len(candidates) < num_candidates:
+        if len(drawn) < num_train + num_candidates:
             raise _too_few(num_train, num_held_out, len(train) + len(held_out))
         if num_candidates > MOST_CANDIDATES * num_held_out:
             raise ValueError(

@@ -35,12 +35,12 @@ JOINED = (
     (0.5, (NAME,), "{0}"),
     (7.0, (NAME, AMOUNT), "{0}: {1}"),
     (2.0, (NAME, "date|period|relative"), "{0}: {1}"),
-    (2.0, ("date|period", "duration|relative"), "{0} \u2013 {1}"),
-    (2.0, ("date|period", NAME), "{0} \u2013 {1}"),
+    (2.0, ("date|period", "duration|relative"), "{0} – {1}"),
+    (2.0, ("date|period", NAME), "{0} – {1}"),
     (2.0, ("duration", "sum|price"), "{0}; {1}"),
     (1.0, ("weekday|month", "time|percent|compact"), "{0}: {1}"),
     (1.0, ("territory", AMOUNT, AMOUNT), "{0}: {1}; {2}"),
-    (1.0, ("date", "duration", "sum|price"), "{0} \u2013 {1} \u2013 {2}"),
+    (1.0, ("date", "duration", "sum|price"), "{0} – {1} – {2}"),
 )
 # How often, what is listed, and in which of CLDR's styles.
 LISTED = (

@@ -47,7 +47,6 @@ UNITS = """
     volume-liter volume-milliliter
 """.split()
 DURATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
-LONG_AND_SHORT = "year month, week day, day hour, hour minute, minute second"
 DATE_FORMATS = ("full", "long", "medium", "short")
 DATE_SKELETONS = ("yMMMEd", "yMMMM", "yMMM", "yQQQQ", "MMMMd", "MMMd", "MMMEd")
 # Words or letters for so many zeros.
@@ -96,20 +95,18 @@ def all_phrases(rng: random.Random) -> Iterator[Phrase]:
     Returns:
         Some 50,000 phrases; the same ones in the same order for the same `rng`.
     """
-    num_days = (LAST_DAY - FIRST_DAY).days + 1
-    offsets = sorted(rng.sample(range(num_days), 2000))
-    days = [FIRST_DAY + datetime.timedelta(days=offset) for offset in offsets]
-    hundreds = sorted(rng.sample(range(61, 1000), 60))
-    thousands = sorted(rng.sample(range(1000, 10_000), 60))
-    halves = [number + 0.5 for number in range(20)]
+    century = range(FIRST_DAY.toordinal(), LAST_DAY.toordinal() + 1)
+    days = [datetime.date.fromordinal(day) for day in sorted(rng.sample(century, 2000))]
+    counts = [*range(1, 61), *rng.sample(range(61, 1000), 60)]
+    counts += rng.sample(range(1000, 10_000), 60)
     whole = sorted(rng.sample(range(1, 2000), 60))
     prices = [number + cents for number in whole for cents in (0, 0.25, 0.49)]
     yield from _names()
     yield from _dates(days)
     yield from _intervals(days, rng)
     yield from _durations(rng)
-    yield from _quantities([*range(1, 61), *hundreds, *thousands, *halves])
-    yield from _money([*range(1, 61), *hundreds, *thousands], prices)
+    yield from _quantities([*counts, *(number + 0.5 for number in range(20))])
+    yield from _money(counts, prices)
 
 
 def _phrase(
@@ -191,11 +188,10 @@ def _durations(rng: random.Random) -> Iterator[Phrase]:
             yield _phrase("duration", f"{unit}:", _duration, (unit, count))
             yield _phrase("relative", f"{unit}:", _relative, unit, count)
             yield _phrase("relative", f"{unit}:", _relative, unit, -count)
-    for units in LONG_AND_SHORT.split(", "):
-        large, small = units.split()
+    for large, small in itertools.pairwise(DURATIONS):
         for _ in range(150):
             counts = (large, rng.randint(1, 23)), (small, rng.randint(1, 6))
-            yield _phrase("duration", f"{units}:", _duration, *counts)
+            yield _phrase("duration", f"{large} {small}:", _duration, *counts)
 
 
 def _relative(
@@ -213,26 +209,23 @@ def _relative(
 
 
 def _duration(*counts: tuple[str, int], locale: Locale) -> str:
-    texts = [
-        _relative(unit, count, add_direction=False, locale=locale)
-        for unit, count in counts
-    ]
+    write = functools.partial(_relative, add_direction=False, locale=locale)
+    texts = [write(unit, count) for unit, count in counts]
     return list_pattern(len(texts), "unit", locale=locale).format(*texts)
 
 
-def _quantities(values: Sequence[float]) -> Iterator[Phrase]:
+def _quantities(values: Sequence[int | float]) -> Iterator[Phrase]:
     """Measures, percentages, and thousands to billions."""
     from babel import numbers, units
 
-    for unit, length in itertools.product(UNITS, ("long", "short")):
-        for value in values:
-            write = functools.partial(units.format_unit, value)
-            yield _phrase(f"{length} unit", unit, write, unit, length)
+    for unit, length, value in itertools.product(UNITS, ("long", "short"), values):
+        kind = f"{length} unit"
+        yield _phrase(kind, unit, units.format_unit, value, unit, length)
     for value in values:
         if value <= 100:
             share = decimal.Decimal(str(value)) / 100
             write = functools.partial(numbers.format_percent, share)
-            yield _phrase("percent", "%%", write, decimal_quantization=False)
+            yield _phrase("percent", "percent", write, decimal_quantization=False)
         for style, zeros in COMPACT_STYLES if value < 1000 else ():
             large = int(value * 10**zeros)
             write = functools.partial(numbers.format_compact_decimal, large)
@@ -240,16 +233,17 @@ def _quantities(values: Sequence[float]) -> Iterator[Phrase]:
             yield _phrase("compact", code, write, format_type=style, fraction_digits=1)
 
 
-def _money(values: Sequence[float], prices: Sequence[float]) -> Iterator[Phrase]:
+def _money(
+    values: Sequence[int | float], prices: Sequence[int | float]
+) -> Iterator[Phrase]:
     """Sums with the currency's name, and prices with its sign."""
     from babel import numbers
 
     by_name = functools.partial(
         numbers.format_currency, format_type="name", currency_digits=False
     )
-    for currency in CURRENCIES:
-        for value in values:
-            yield _phrase("sum", currency, by_name, value, currency)
+    for currency, value in itertools.product(CURRENCIES, values):
+        yield _phrase("sum", currency, by_name, value, currency)
     for currency in CURRENCIES_WITH_SIGN:
         for price in prices:
             yield _phrase("price", currency, numbers.format_currency, price, currency)

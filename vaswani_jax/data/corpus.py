@@ -1,5 +1,6 @@
 """Section 5.1: from text to a vocabulary and token files, once, with a fingerprint."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -67,6 +68,9 @@ def open_or_prepare(
     """
     data, seed = settings.data, settings.seed
     manifest_path = directory / "manifest.json"
+    old = directory.with_name(directory.name + ".old")
+    if not directory.exists() and (old / "manifest.json").exists():
+        os.rename(old, directory)  # an earlier call was killed within `_replace`
     if manifest_path.exists() and not rebuild:
         manifest = _read_manifest(manifest_path)
         _refuse_difference(manifest, data, seed, directory, log)
@@ -198,9 +202,10 @@ def _sample(data: config.DataConfig, seed: int, *, total: int) -> Iterator[str]:
     wanted = max(1, data.sentencepiece_sample_size // 2)
     for index, pair in enumerate(sources.pairs(data, "train", seed=seed)):
         # Takes `wanted` of `total` pairs, as evenly as whole numbers can.
-        if total <= wanted or (index * wanted) // total != (
-            (index - 1) * wanted
-        ) // total:
+        if (
+            total <= wanted
+            or (index * wanted) // total != ((index - 1) * wanted) // total
+        ):
             yield from pair
 
 
@@ -221,26 +226,31 @@ def _write_tokens(
     vocab: vocabulary.Vocabulary,
 ) -> dict[str, int]:
     counts = {"kept": 0, "empty": 0, "too_long": 0}
-    writers = [
-        token_files.TokenWriter(directory / f"{split}.{side}", vocab_size=vocab.size)
-        for side in ("source", "target")
-    ]
-    rest = sources.pairs(data, split, seed=seed)
-    while chunk := list(itertools.islice(rest, CHUNK_LINES)):
-        kept = []
-        sides = [vocab.encode(side) for side in zip(*chunk, strict=True)]
-        for pair in zip(*sides, strict=True):
-            if not all(pair):
-                counts["empty"] += 1
-            elif max(map(len, pair)) + 1 > data.max_length:
-                counts["too_long"] += 1
-            else:
-                counts["kept"] += 1
-                kept.append(pair)
-        for side, writer in enumerate(writers):
-            writer.write([pair[side] for pair in kept])
-    for writer in writers:
-        writer.close()
+    with contextlib.ExitStack() as stack:
+        writers = [
+            stack.enter_context(
+                contextlib.closing(
+                    token_files.TokenWriter(
+                        directory / f"{split}.{side}", vocab_size=vocab.size
+                    )
+                )
+            )
+            for side in ("source", "target")
+        ]
+        rest = sources.pairs(data, split, seed=seed)
+        while chunk := list(itertools.islice(rest, CHUNK_LINES)):
+            kept = []
+            sides = [vocab.encode(side) for side in zip(*chunk, strict=True)]
+            for pair in zip(*sides, strict=True):
+                if not all(pair):
+                    counts["empty"] += 1
+                elif max(map(len, pair)) + 1 > data.max_length:
+                    counts["too_long"] += 1
+                else:
+                    counts["kept"] += 1
+                    kept.append(pair)
+            for side, writer in enumerate(writers):
+                writer.write([pair[side] for pair in kept])
     return counts
 
 

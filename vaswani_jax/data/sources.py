@@ -7,11 +7,13 @@ of exactly which text that is.
 import functools
 import gzip
 import hashlib
+import io
 import itertools
 import os
 import pathlib
-from collections.abc import Iterator
-from typing import IO, Any
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -95,13 +97,17 @@ def lines(path: pathlib.Path) -> Iterator[str]:
     no other character can make the two sides differ in length.
 
     Raises:
-        ValueError: A line is not UTF-8; the message has the file and the line.
+        ValueError: A line is not UTF-8 (the message has the file and the line), or
+            a compressed file is damaged.
     """
     with open_bytes(path) as stream:
-        yield from decoded(stream, name=str(path))
+        try:
+            yield from decoded(stream, name=str(path))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path} is no whole gzip file: {error}") from None
 
 
-def decoded(stream: IO[bytes], *, name: str) -> Iterator[str]:
+def decoded(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     """The stream's lines; see `lines`."""
     for number, line in enumerate(stream, start=1):
         try:
@@ -116,10 +122,10 @@ def decoded(stream: IO[bytes], *, name: str) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def open_bytes(path: pathlib.Path) -> IO[bytes]:
+def open_bytes(path: pathlib.Path) -> io.BufferedIOBase:
     """The file, uncompressed if its name ends in .gz."""
     if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return gzip.GzipFile(path, "rb")
     return open(path, "rb")
 
 

@@ -25,9 +25,10 @@ class TokenFile:
                 break
         else:
             raise FileNotFoundError(f"no token ids beside {path}")
-        if self._offsets[-1] != len(self._ids):
+        end = self._offsets[-1] if len(self._offsets) else "no token"
+        if end != len(self._ids):
             raise ValueError(
-                f"{path} is damaged: its offsets end at {self._offsets[-1]}, but it "
+                f"{path} is damaged: its offsets end at {end}, but it "
                 f"has {len(self._ids)} tokens; prepare the data again"
             )
 
@@ -95,6 +96,12 @@ def _beside(path: pathlib.Path, ending: str) -> pathlib.Path:
 
 
 def _mapped(path: pathlib.Path, kind: np.dtype) -> np.ndarray:
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size % kind.itemsize:
+        raise ValueError(
+            f"{path} is damaged: {size} bytes are no multiple of {kind.itemsize}; "
+            "prepare the data again"
+        )
+    if size == 0:
         return np.zeros(0, kind)
     return np.memmap(path, kind, mode="r")

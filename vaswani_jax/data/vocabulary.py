@@ -26,6 +26,8 @@ class Vocabulary:
             ValueError: The file is not a SentencePiece model.
         """
         model = path.read_bytes()
+        if not model:  # SentencePiece would take it
+            raise ValueError(f"{path} is not a SentencePiece model: it is empty")
         try:
             return cls(model)
         except RuntimeError as error:

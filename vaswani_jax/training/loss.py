@@ -16,10 +16,10 @@ class LossSums(flax.struct.PyTreeNode):
     exponential per token is the perplexity), both in nats.
     """
 
-    loss: Float[Array, ""]
-    nll: Float[Array, ""]
-    correct: Float[Array, ""]
-    tokens: Float[Array, ""]
+    loss: Float[Array | np.ndarray, ""]
+    nll: Float[Array | np.ndarray, ""]
+    correct: Float[Array | np.ndarray, ""]
+    tokens: Float[Array | np.ndarray, ""]
 
     def __add__(self, other: "LossSums") -> "LossSums":
         return jax.tree.map(jnp.add, self, other)

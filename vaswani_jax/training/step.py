@@ -6,6 +6,7 @@ from typing import Any
 import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
@@ -20,7 +21,7 @@ INIT_STREAM, DROPOUT_STREAM = 0, 1
 class TrainState(flax.struct.PyTreeNode):
     """All that training continues from; `step` is the number of updates made."""
 
-    step: Int[Array, ""]
+    step: Int[Array | np.ndarray, ""]
     params: Params
     opt_state: optax.OptState
 
@@ -29,7 +30,7 @@ class StepMetrics(flax.struct.PyTreeNode):
     """What one update reports: sums of the whole batch, the gradient's norm."""
 
     sums: loss.LossSums
-    gradient_norm: Float[Array, ""]
+    gradient_norm: Float[Array | np.ndarray, ""]
 
 
 def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
@@ -98,7 +99,7 @@ def train_step(
         gradients = jax.tree.map(lambda g: g / tokens, gradients)
         updates, opt_state = adam.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
-        metrics = StepMetrics(sums, optax.global_norm(gradients))
+        metrics = StepMetrics(sums, optax.tree.norm(gradients))
         return TrainState(state.step + 1, params, opt_state), metrics
 
     return step

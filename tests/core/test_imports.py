@@ -1,0 +1,83 @@
+"""The architecture of the package, read from its source without running it."""
+
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import vaswani_jax
+
+ROOT = pathlib.Path(vaswani_jax.__file__).parent
+MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
+BELOW = {
+    "core": set(),
+    "model": {"core"},
+    "data": {"core"},
+    "training": {"core", "model", "data"},
+    "inference": {"core", "model", "data"},
+    "analysis": {"core", "model", "data", "inference"},
+}
+NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
+every_module = pytest.mark.parametrize("path", MODULES, ids=str)
+
+
+def tree_of(path):
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def imports_of(path):
+    """The dotted name of everything that a module imports, wherever it does."""
+    names = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return [name.split(".") for name in sorted(names)]
+
+
+@every_module
+def test_imports_point_down_only(path):
+    ours = {name[1] for name in imports_of(path) if name[0] == "vaswani_jax"}
+    folder = path.parts[0]
+    allowed = BELOW[folder] | {folder} if len(path.parts) > 1 else set(BELOW)
+    assert ours <= allowed, f"{path} may not import {ours - allowed}"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "data"], ids=str)
+def test_data_names_nothing_of_jax(path):
+    assert not {name[0] for name in imports_of(path)} & NEEDS_JAX
+
+
+def test_data_loads_no_jax():
+    names = [".".join(p.with_suffix("").parts) for p in MODULES if p.parts[0] == "data"]
+    program = "; ".join(
+        [
+            *(f"import vaswani_jax.{name.removesuffix('.__init__')}" for name in names),
+            f"import sys; print(sorted({NEEDS_JAX} & set(sys.modules)))",
+        ]
+    )
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(
+        command, cwd=ROOT.parent, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+@every_module
+def test_pmap_is_known_to_core_parallel_alone(path):
+    names = {word for name in imports_of(path) for word in name}
+    for node in ast.walk(tree_of(path)):
+        names |= {getattr(node, "attr", None), getattr(node, "id", None)}
+    assert ("pmap" in names) == (path.as_posix() == "core/parallel.py")
+
+
+@every_module
+def test_first_line_says_what_the_module_is(path):
+    first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]
+    names_a_section = re.search(r"\b([Ss]ections?|[Tt]able) \d", first)
+    assert names_a_section or re.fullmatch(r"[A-Z][^.]+ .+[.:]", first), first

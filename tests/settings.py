@@ -1,0 +1,134 @@
+"""What most tests start from: tiny settings, parameters and batches."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_collections
+import numpy as np
+
+from vaswani_jax.core import config, types
+from vaswani_jax.model import transformer
+
+# Every axis has a size of its own, d_k and d_v too.
+DEFAULTS = {
+    "seed": 1,
+    "model": {
+        "num_layers": 1,
+        "d_model": 8,
+        "d_ff": 10,
+        "num_heads": 2,
+        "d_k": 4,
+        "d_v": 6,
+        "dropout_rate": 0.0,
+        "attention_dropout_rate": 0.0,
+        "relu_dropout_rate": 0.0,
+        "layer_norm_position": "post",
+        "positional_encoding": "sinusoidal",
+        "max_positions": 32,
+        "dtype": "float32",
+    },
+    "data": {
+        "source": "copy",
+        "source_locale": "en",
+        "target_locale": "de",
+        "text_directory": "",
+        "train_source": "",
+        "train_target": "",
+        "valid_source": "",
+        "valid_target": "",
+        "test_source": "",
+        "test_target": "",
+        "num_train": 48,
+        "num_valid": 8,
+        "num_test": 8,
+        "directory": "",
+        "subword_model": "bpe",
+        "vocab_size": 40,
+        "sentencepiece_sample_size": 1000,
+        "byte_fallback": False,
+        "normalization": "identity",
+        "max_length": 16,
+        "source_tokens_per_batch": 128,
+        "target_tokens_per_batch": 128,
+        "num_buckets": 2,
+        "text_form": "detokenized",
+        "lowercase_scores": False,
+    },
+    "optimizer": {
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-9,
+        "warmup_steps": 4,
+        "learning_rate_scale": 1.0,
+    },
+    "training": {
+        "num_steps": 4,
+        "accumulate_steps": 1,
+        "label_smoothing": 0.1,
+        "log_every_steps": 1,
+        "evaluate_every_steps": 2,
+        "checkpoint_every_steps": 2,
+        "keep_checkpoints": 2,
+        "average_checkpoints": 2,
+    },
+    "search": {
+        "beam_size": 3,
+        "length_penalty": 0.6,
+        "max_extra_tokens": 5,
+        "max_source_tokens": 16,
+        "source_tokens_per_batch": 128,
+    },
+}
+
+
+def small_settings(**overrides: Any) -> config.Config:
+    """Valid settings of a tiny model, with dotted overrides.
+
+    >>> small_settings(**{"model.d_k": 5, "seed": 7}).model.d_k
+    5
+    """
+    settings = ml_collections.ConfigDict(DEFAULTS)
+    settings.update_from_flattened_dict(overrides)
+    return config.parse(settings)
+
+
+def random_params(model: config.ModelConfig, *, vocab_size: int, seed: int) -> Any:
+    """Parameters without a zero or a one, so that each of them matters."""
+    generator = np.random.default_rng(seed)
+    tokens = jnp.ones((1, 2), jnp.int32)
+
+    def init(key: jax.Array) -> Any:
+        network = transformer.Transformer(model, vocab_size)
+        return network.init(key, tokens, tokens, deterministic=True)["params"]
+
+    def draw(path: tuple[Any, ...], leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+        centre = 1.0 if path[-1].key == "scale" else 0.0
+        values = centre + 0.4 * generator.standard_normal(leaf.shape)
+        return values.astype(np.float32)
+
+    shapes = jax.eval_shape(init, jax.random.key(0))
+    return jax.tree_util.tree_map_with_path(draw, shapes)
+
+
+def random_batch(
+    *, rows: int, source_length: int, target_length: int, vocab_size: int, seed: int
+) -> types.Batch:
+    """Ragged random sentences; the first row fills both sides."""
+    generator = np.random.default_rng(seed)
+
+    def words(longest: int, row: int) -> np.ndarray:
+        count = longest if row == 0 else generator.integers(1, longest + 1)
+        return generator.integers(types.UNK_ID, vocab_size, count - 1)
+
+    source = np.full((rows, source_length), types.PAD_ID, np.int32)
+    target_in = np.full((rows, target_length), types.PAD_ID, np.int32)
+    target_out = target_in.copy()
+    for row in range(rows):
+        sentence = [*words(source_length, row), types.EOS_ID]
+        source[row, : len(sentence)] = sentence
+        translation = words(target_length, row)
+        length = len(translation) + 1
+        target_in[row, :length] = [types.BOS_ID, *translation]
+        target_out[row, :length] = [*translation, types.EOS_ID]
+    return types.Batch(source, target_in, target_out)

@@ -1,0 +1,157 @@
+"""The smoothed cross-entropy against its targets written out."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import reference
+from vaswani_jax.core import types
+from vaswani_jax.training import loss
+
+B, T, V = 3, 5, 7
+FIELDS = ("loss", "nll", "correct", "tokens")
+
+
+def random_pair(seed: int) -> tuple[jax.Array, jax.Array]:
+    generator = np.random.default_rng(seed)
+    logits = 3 * generator.standard_normal((B, T, V))
+    target_out = generator.integers(1, V, (B, T))
+    for row, length in enumerate((T, 2, 0)):
+        target_out[row, length:] = types.PAD_ID
+    return jnp.asarray(logits, jnp.float32), jnp.asarray(target_out, jnp.int32)
+
+
+def test_smoothing_written_out_for_one_token() -> None:
+    """V = 4, eps = 0.2: the targets are 0.05, 0.05, 0.85, 0.05."""
+    probabilities = [0.1, 0.2, 0.4, 0.3]
+    logits = jnp.log(jnp.array([[probabilities]]))
+    sums = loss.smoothed_cross_entropy(logits, jnp.array([[2]]), label_smoothing=0.2)
+    expected = -(
+        0.05 * math.log(0.1)
+        + 0.05 * math.log(0.2)
+        + 0.85 * math.log(0.4)
+        + 0.05 * math.log(0.3)
+    )
+    np.testing.assert_allclose(sums.loss, expected, rtol=1e-6)
+    np.testing.assert_allclose(sums.nll, -math.log(0.4), rtol=1e-6)
+    assert (float(sums.correct), float(sums.tokens)) == (1, 1)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.7])
+def test_loss_is_the_cross_entropy_with_targets_formed_in_full(
+    label_smoothing: float,
+) -> None:
+    logits, target_out = random_pair(0)
+    expected = dict.fromkeys(FIELDS, 0.0)
+    for b, t in np.ndindex(B, T):
+        target = int(target_out[b, t])
+        if target == types.PAD_ID:
+            continue
+        p = reference.softmax(np.float64(logits[b, t]))
+        q = reference.smoothed_targets(np.array([target]), V, label_smoothing)[0]
+        np.testing.assert_allclose(q.sum(), 1)
+        expected["loss"] += -(q * np.log(p)).sum()
+        expected["nll"] += -math.log(p[target])
+        expected["correct"] += p.argmax() == target
+        expected["tokens"] += 1
+    sums = loss.smoothed_cross_entropy(
+        logits, target_out, label_smoothing=label_smoothing
+    )
+    for field in FIELDS:
+        np.testing.assert_allclose(getattr(sums, field), expected[field], rtol=1e-5)
+
+
+def test_without_smoothing_the_loss_is_the_negative_log_likelihood() -> None:
+    sums = loss.smoothed_cross_entropy(*random_pair(1), label_smoothing=0.0)
+    assert float(sums.loss) == float(sums.nll)
+
+
+def test_the_smoothed_loss_is_least_at_the_smoothed_targets() -> None:
+    """Section 5.4: it hurts perplexity, as the model learns to be more unsure."""
+    q = reference.smoothed_targets(np.array([2]), V, 0.1)
+    best = jnp.asarray(np.log(q), jnp.float32)[None]
+    target_out = jnp.array([[2]])
+
+    def value(logits: jax.Array) -> jax.Array:
+        return loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.1).loss
+
+    np.testing.assert_allclose(jax.grad(value)(best), np.zeros((1, 1, V)), atol=1e-6)
+    certain = 50 * jax.nn.one_hot(target_out, V)
+    assert float(value(certain)) > float(value(best))
+
+
+def test_what_is_predicted_at_padding_does_not_count() -> None:
+    logits, target_out = random_pair(2)
+    padding = (target_out == types.PAD_ID)[..., None]
+    before = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.1)
+    for noise in (1e3, np.inf, np.nan):
+        changed = jnp.where(padding, noise, logits)
+        after = loss.smoothed_cross_entropy(changed, target_out, label_smoothing=0.1)
+        for field in FIELDS:
+            assert float(getattr(after, field)) == float(getattr(before, field))
+
+
+def test_sums_of_two_batches_add_up_to_those_of_both() -> None:
+    (first, first_out), (second, second_out) = random_pair(3), random_pair(4)
+    parts = [
+        loss.smoothed_cross_entropy(*pair, label_smoothing=0.1)
+        for pair in ((first, first_out), (second, second_out))
+    ]
+    whole = loss.smoothed_cross_entropy(
+        jnp.concatenate([first, second]),
+        jnp.concatenate([first_out, second_out]),
+        label_smoothing=0.1,
+    )
+    added = loss.LossSums.zero() + parts[0] + parts[1]
+    for field in FIELDS:
+        found, expected = getattr(added, field), getattr(whole, field)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_sums_of_bfloat16_logits_stay_float32() -> None:
+    logits, target_out = random_pair(5)
+    sums = loss.smoothed_cross_entropy(
+        logits.astype(jnp.bfloat16), target_out, label_smoothing=0.1
+    )
+    for field in FIELDS:
+        assert getattr(sums, field).dtype == jnp.float32
+
+
+def test_a_long_batch_counts_each_of_its_tokens() -> None:
+    rows = 1024
+    logits = jnp.zeros((rows, T, V))
+    target_out = jnp.full((rows, T), 3)
+    sums = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.1)
+    assert float(sums.tokens) == rows * T
+    np.testing.assert_allclose(sums.loss, rows * T * math.log(V), rtol=1e-5)
+
+
+def test_means_are_over_tokens_and_perplexity_is_that_of_the_plain_likelihood() -> None:
+    logits, target_out = random_pair(6)
+    sums = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.3)
+    means = loss.per_token(sums)
+    p = reference.softmax(np.float64(logits))
+    likelihoods = [
+        p[b, t, target_out[b, t]] for b, t in np.ndindex(B, T) if target_out[b, t]
+    ]
+    assert means["tokens"] == len(likelihoods) == 7
+    perplexity = np.prod(likelihoods) ** (-1 / len(likelihoods))
+    np.testing.assert_allclose(means["perplexity"], perplexity, rtol=1e-5)
+    np.testing.assert_allclose(means["loss"], float(sums.loss) / 7, rtol=1e-6)
+    np.testing.assert_allclose(means["accuracy"], float(sums.correct) / 7, rtol=1e-6)
+
+
+def test_means_of_a_uniform_guess_are_log_v_and_v() -> None:
+    sums = loss.smoothed_cross_entropy(
+        jnp.zeros((B, T, V)), jnp.full((B, T), 4), label_smoothing=0.1
+    )
+    means = loss.per_token(sums)
+    np.testing.assert_allclose(means["loss"], math.log(V), rtol=1e-6)
+    np.testing.assert_allclose(means["perplexity"], V, rtol=1e-5)
+
+
+def test_means_over_no_token_are_finite() -> None:
+    assert all(map(math.isfinite, loss.per_token(loss.LossSums.zero()).values()))

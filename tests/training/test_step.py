@@ -1,0 +1,325 @@
+"""One update: its gradient, Adam, the division of a batch, and its randomness."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import reference, settings
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.model import transformer
+from vaswani_jax.training import loss, optimizer
+from vaswani_jax.training import step as training_step
+
+# Rows of a full batch: six on each of eight devices, in two parts or in three.
+ROWS, S, T, V = 48, 7, 5, 11
+FIELDS = ("loss", "nll", "correct", "tokens")
+# Far above the gradients, so that an update is as smooth in them as they are exact.
+SMOOTH = {"optimizer.epsilon": 1.0, "optimizer.learning_rate_scale": 10.0}
+PARTS = {"training.accumulate_steps": 3}
+DROPPING = {"model.dropout_rate": 0.5, **PARTS}
+
+
+def random_batch(seed: int, *, rows: int = ROWS) -> types.Batch:
+    return settings.random_batch(
+        rows=rows, source_length=S, target_length=T, vocab_size=V, seed=seed
+    )
+
+
+def random_state(
+    settings_: config.Config, *, seed: int, made: int = 0
+) -> training_step.TrainState:
+    """A state of random parameters and moments of 0."""
+    params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
+    params = jax.tree.map(jnp.asarray, params)
+    opt_state = optimizer.adam(settings_).init(params)
+    return training_step.TrainState(jnp.int32(made), params, opt_state)
+
+
+@functools.lru_cache
+def on_eight(settings_: config.Config) -> Any:
+    step = training_step.train_step(settings_, vocab_size=V)
+    return parallel.over_devices(step, donate_state=False)
+
+
+@functools.lru_cache
+def on_one(settings_: config.Config) -> Any:
+    step = training_step.train_step(settings_, vocab_size=V)
+    placement = {"in_axes": (None, 0), "out_axes": None}
+    one = jax.devices()[:1]
+    return jax.pmap(step, parallel.AXIS, devices=one, **placement)
+
+
+def shared_among(batch: types.Batch, devices: int) -> types.Batch:
+    def share(side: np.ndarray) -> np.ndarray:
+        return side.reshape(devices, -1, side.shape[1])
+
+    return jax.tree.map(share, batch)
+
+
+def pairs_of_leaves(found: Any, expected: Any) -> Any:
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    return zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    for one, other in pairs_of_leaves(found, expected):
+        np.testing.assert_array_equal(one, other)
+
+
+def assert_close(found: Any, expected: Any, *, rtol: float, atol: float) -> None:
+    for one, other in pairs_of_leaves(found, expected):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
+
+
+def test_tests_have_eight_devices() -> None:
+    assert parallel.num_devices() == 8
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {},
+        {
+            "model.layer_norm_position": "pre",
+            "model.positional_encoding": "learned",
+            "model.max_positions": 32,
+        },
+    ],
+    ids=["post sinusoidal", "pre learned"],
+)
+def test_gradient_is_that_of_the_formulas_by_central_differences(
+    variant: dict[str, Any],
+) -> None:
+    model = settings.small_settings(**{"model.num_layers": 2, **variant}).model
+    params = settings.random_params(model, vocab_size=V, seed=0)
+    batch = random_batch(1, rows=2)
+
+    def total(params: Any, batch: types.Batch) -> jax.Array:
+        logits = transformer.Transformer(model, V).apply(
+            {"params": params}, batch.source, batch.target_in, deterministic=True
+        )
+        return loss.smoothed_cross_entropy(
+            logits, batch.target_out, label_smoothing=0.1
+        ).loss
+
+    found = jax.jit(jax.grad(total))(params, batch)
+    exact = reference.to_float64(params)
+
+    def exact_total() -> float:
+        sums = reference.loss_sums(exact, batch, model=model, label_smoothing=0.1)
+        return sums["loss"]
+
+    generator = np.random.default_rng(2)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(exact):
+        gradient = found
+        for entry in path:
+            gradient = gradient[entry.key]
+        gradient = np.asarray(gradient)
+        largest = np.unravel_index(np.abs(gradient).argmax(), leaf.shape)
+        drawn = [tuple(generator.integers(leaf.shape)) for _ in range(3)]
+        for index in (largest, *drawn):
+            expected = reference.partial_derivative(exact_total, leaf, index)
+            np.testing.assert_allclose(
+                gradient[index],
+                expected,
+                rtol=1e-4,
+                atol=1e-5 * np.abs(gradient).max() + 1e-6,
+                err_msg=f"{jax.tree_util.keystr(path)}{list(index)}",
+            )
+
+
+def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
+    sizes = {"d_model": 4, "d_ff": 5, "num_heads": 2, "d_k": 3, "d_v": 1}
+    settings_ = settings.small_settings(
+        **{f"model.{key}": size for key, size in sizes.items()},
+        **{"optimizer.warmup_steps": 2, "optimizer.epsilon": 1e-4},
+    )
+    state = random_state(settings_, seed=3)
+    exact = reference.to_float64(state.params)
+    leaves = jax.tree.leaves(exact)
+    adams = [reference.Adam(leaf.shape) for leaf in leaves]
+    for made in range(3):
+        # Fewer rows than devices: some of them have none.
+        batch = random_batch(4 + made, rows=5)
+        rows = parallel.split_rows(batch, multiple=1)
+        state, metrics = on_eight(settings_)(state, rows)
+
+        sums = functools.partial(
+            reference.loss_sums,
+            exact,
+            batch,
+            model=settings_.model,
+            label_smoothing=0.1,
+        )
+        expected = sums()
+        for field in FIELDS:
+            value = getattr(metrics.sums, field)
+            np.testing.assert_allclose(value, expected[field], rtol=1e-4)
+        gradients = [
+            reference.gradient(lambda sums=sums: sums()["loss"], leaf)
+            / expected["tokens"]
+            for leaf in leaves
+        ]
+        norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients))
+        np.testing.assert_allclose(metrics.gradient_norm, norm, rtol=1e-4)
+        for leaf, gradient, adam in zip(leaves, gradients, adams, strict=True):
+            leaf += adam.step(gradient, settings=settings_)
+        # An update is about 0.35: this is a thousandth of it.
+        assert_close(state.params, exact, rtol=1e-4, atol=3e-4)
+        assert int(state.step) == made + 1
+
+
+def test_eight_devices_make_the_update_of_one() -> None:
+    settings_ = settings.small_settings(**SMOOTH)
+    state = random_state(settings_, seed=8)
+    batch = random_batch(9)
+    eight = on_eight(settings_)(state, shared_among(batch, 8))
+    one = on_one(settings_)(state, shared_among(batch, 1))
+    assert_close(eight, one, rtol=1e-5, atol=1e-6)
+    for after, before in pairs_of_leaves(one[0].params, state.params):
+        assert np.abs(after - before).max() > 1e-4
+
+
+def test_a_batch_in_parts_makes_the_update_of_the_whole() -> None:
+    whole = settings.small_settings(**SMOOTH)
+    state = random_state(whole, seed=10)
+    rows = shared_among(random_batch(11), 8)
+    found = on_eight(settings.small_settings(**SMOOTH, **PARTS))(state, rows)
+    expected = on_eight(whole)(state, rows)
+    assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_padding_do_not_change_the_update() -> None:
+    """Nor does it matter which device has which row."""
+    settings_ = settings.small_settings(**SMOOTH)
+    state = random_state(settings_, seed=12)
+    batch = random_batch(13, rows=19)
+    padded = jax.tree.map(lambda side: np.pad(side, [(0, 29), (0, 0)]), batch)
+    expected = on_eight(settings_)(state, shared_among(padded, 8))
+    order = np.random.default_rng(14).permutation(ROWS)
+    mixed = jax.tree.map(lambda side: side[order], padded)
+    found = on_eight(settings_)(state, shared_among(mixed, 8))
+    assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert float(found[1].sums.tokens) == (batch.target_out != types.PAD_ID).sum()
+
+
+def test_a_batch_of_padding_alone_changes_no_parameter() -> None:
+    settings_ = settings.small_settings(**SMOOTH)
+    state = random_state(settings_, seed=15)
+    nothing = jax.tree.map(np.zeros_like, random_batch(16))
+    after, metrics = on_eight(settings_)(state, shared_among(nothing, 8))
+    assert_equal(after.params, state.params)
+    assert float(metrics.gradient_norm) == float(metrics.sums.tokens) == 0
+
+
+def test_the_same_seed_and_step_drop_the_same() -> None:
+    settings_ = settings.small_settings(**DROPPING)
+    state = random_state(settings_, seed=17)
+    rows = shared_among(random_batch(18), 8)
+    first, again = (on_eight(settings_)(state, rows) for _ in range(2))
+    assert_equal(again, first)
+
+
+def test_another_step_or_seed_drops_differently() -> None:
+    settings_ = settings.small_settings(**DROPPING)
+    rows = shared_among(random_batch(19), 8)
+
+    def loss_of(settings_: config.Config, made: int) -> float:
+        state = random_state(settings_, seed=20, made=made)
+        _, metrics = on_eight(settings_)(state, rows)
+        return float(metrics.sums.loss)
+
+    other_seed = settings.small_settings(**DROPPING, seed=2)
+    found = [loss_of(settings_, 0), loss_of(settings_, 1), loss_of(other_seed, 0)]
+    assert len(set(found)) == 3
+
+
+# Which rows of the six on each of eight devices hold the one sentence.
+@pytest.mark.parametrize(
+    ("few", "many"),
+    [
+        (np.s_[:1, 0], np.s_[:, 0]),  # the first device, all devices
+        (np.s_[:, 0], np.s_[:, ::2]),  # the first of three parts, all of them
+        (np.s_[:, 0], np.s_[:, :2]),  # one row of a part, both of them
+    ],
+    ids=["devices", "parts", "rows"],
+)
+def test_copies_of_a_sentence_drop_differently(few: Any, many: Any) -> None:
+    """If all dropped the same, losses would be as many times larger as the tokens."""
+    sentence = random_batch(21, rows=1)
+
+    def copied(where: Any) -> types.Batch:
+        def copy(side: np.ndarray) -> np.ndarray:
+            rows = np.zeros((8, ROWS // 8, side.shape[1]), np.int32)
+            rows[where] = side[0]
+            return rows
+
+        return jax.tree.map(copy, sentence)
+
+    def per_token(overrides: dict[str, Any], where: Any) -> float:
+        settings_ = settings.small_settings(**overrides)
+        state = random_state(settings_, seed=22)
+        sums = on_eight(settings_)(state, copied(where))[1].sums
+        return float(sums.loss) / float(sums.tokens)
+
+    smooth = {**SMOOTH, **PARTS}
+    np.testing.assert_allclose(
+        per_token(smooth, many), per_token(smooth, few), rtol=1e-5
+    )
+    assert abs(per_token(DROPPING, many) / per_token(DROPPING, few) - 1) > 1e-3
+
+
+@functools.lru_cache
+def created(settings_: config.Config) -> training_step.TrainState:
+    return training_step.create_state(settings_, vocab_size=V)
+
+
+def test_the_first_state_is_a_function_of_the_seed_and_the_shapes_alone() -> None:
+    first = created(settings.small_settings(**DROPPING))
+    assert int(first.step) == 0
+    again = created(settings.small_settings(**SMOOTH))
+    assert_equal(again, first)
+    changed = created(settings.small_settings(**DROPPING, seed=2))
+    for one, other in pairs_of_leaves(changed.params, first.params):
+        constant = len(np.unique(one)) == 1
+        assert constant == np.array_equal(one, other)
+
+
+def test_an_update_keeps_the_form_of_the_created_state() -> None:
+    settings_ = settings.small_settings(**DROPPING)
+    state = created(settings_)
+    rows = shared_among(random_batch(24), 8)
+    after, _ = on_eight(settings_)(parallel.replicate(state), rows)
+    for new, old in pairs_of_leaves(after, state):
+        assert (new.shape, new.dtype) == (old.shape, old.dtype)
+
+
+def test_the_loss_step_sums_the_formulas_and_drops_nothing() -> None:
+    settings_ = settings.small_settings(**DROPPING)
+    params = settings.random_params(settings_.model, vocab_size=V, seed=25)
+    batch = random_batch(26, rows=11)
+    step = training_step.loss_step(settings_, vocab_size=V)
+    rows = parallel.split_rows(batch, multiple=1)
+    sums = parallel.over_devices(step, donate_state=False)(params, rows)
+    expected = reference.loss_sums(
+        reference.to_float64(params), batch, model=settings_.model, label_smoothing=0.1
+    )
+    for field in FIELDS:
+        np.testing.assert_allclose(getattr(sums, field), expected[field], rtol=1e-5)
+
+
+def test_bfloat16_keeps_state_loss_and_gradient_norm_in_float32() -> None:
+    settings_ = settings.small_settings(**SMOOTH, **{"model.dtype": "bfloat16"})
+    state = random_state(settings_, seed=27)
+    rows = shared_among(random_batch(28), 8)
+    after, metrics = on_eight(settings_)(state, rows)
+    for leaf in jax.tree.leaves((after.params, after.opt_state, metrics)):
+        assert leaf.dtype in (jnp.float32, jnp.int32)
+    assert metrics.sums.loss.dtype == metrics.gradient_norm.dtype == jnp.float32
+    exact = settings.small_settings(**SMOOTH)
+    _, expected = on_eight(exact)(state, rows)
+    np.testing.assert_allclose(metrics.sums.loss, expected.sums.loss, rtol=0.02)
