@@ -74,6 +74,13 @@ class Vocabulary:
         """Whether a subword begins a new word."""
         return bool(self._processor.id_to_piece(int(token)).startswith("\u2581"))
 
+    def starts_character(self, token: int) -> bool:
+        """Whether text may be cut before a subword: not inside a character's bytes."""
+        if not self._processor.is_byte(int(token)):
+            return True
+        byte = int(self._processor.id_to_piece(int(token))[1:-1], 16)
+        return byte & 0b1100_0000 != 0b1000_0000
+
 
 def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
     """Learn a vocabulary from lines of both languages.

@@ -73,11 +73,14 @@ class Translator:
         return [" ".join(filter(None, parts)) for parts in outputs]
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
+        """Parts of at most `max_source_tokens`, cut between words where possible."""
         longest = self._search.max_source_tokens - 1  # the end mark
         parts = []
         while len(ids) > longest:
             ends = range(longest, longest // 2, -1)
-            end = next((e for e in ends if self._subwords.starts_word(ids[e])), longest)
+            tests = (self._subwords.starts_word, self._subwords.starts_character)
+            good = (e for test in tests for e in ends if test(ids[e]))
+            end = next(good, longest)
             parts.append(ids[:end])
             ids = ids[end:]
         return [*parts, ids] if ids else parts

@@ -1,5 +1,6 @@
 """Section 5: the training loop. It knows steps, checkpoints and evaluators."""
 
+import contextlib
 import math
 import pathlib
 import time
@@ -63,15 +64,19 @@ class Run:
                 checkpoint.
             checkpoints.CheckpointError: The newest checkpoint cannot be used.
         """
-        settings = self._settings.training
         state, start = self._start()
         self._log = log.Log(
             self._workdir,
             first_step=start,
-            num_steps=settings.num_steps,
+            num_steps=self._settings.training.num_steps,
             active=parallel.is_main_process(),
         )
-        self._introduce(state, start)
+        with contextlib.closing(self._log):
+            self._introduce(state, start)
+            self._update(state, start)
+
+    def _update(self, state: step.TrainState, start: int) -> None:
+        settings = self._settings.training
         run = parallel.over_devices(
             step.train_step(self._settings, vocab_size=self._vocabulary.size),
             donate_state=True,
@@ -97,7 +102,6 @@ class Run:
                 if evaluate:
                     self._evaluate(made, state.params)
                 begun = time.monotonic()
-        self._log.close()
 
     def _start(self) -> tuple[step.TrainState, int]:
         state = step.create_state(self._settings, vocab_size=self._vocabulary.size)
@@ -139,7 +143,6 @@ class Run:
                 number = made - len(gathered) + offset + 1
                 steps = self.checkpoints.steps()
                 good = f"step {steps[-1]:,}" if steps else "none yet"
-                self._log.close()
                 raise DivergedError(
                     f"at step {number:,} the loss is {value} and the gradient's norm "
                     f"{norm}; the last good checkpoint in "

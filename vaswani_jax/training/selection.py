@@ -96,10 +96,10 @@ def check_fits(
             f"{found.record['vocabulary']}, but the data has {subwords.fingerprint}; "
             "name the workdir the checkpoint belongs to, or start in an empty one"
         )
-    state = jax.eval_shape(
-        lambda: step.create_state(settings, vocab_size=subwords.size)
+    expected = jax.eval_shape(
+        lambda: step.create_state(settings, vocab_size=subwords.size).params
     )
-    want, have = _shapes(state.params), _shapes(found.items["params"])
+    want, have = _shapes(expected), _shapes(found.items["params"])
     for path in sorted(want.keys() | have.keys()):
         if want.get(path) != have.get(path):
             raise CheckpointError(

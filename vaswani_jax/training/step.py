@@ -59,7 +59,7 @@ def train_step(
     adam = optimizer.adam(settings)
     parts = settings.training.accumulate_steps
 
-    def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Array, Any]:
+    def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
         logits: Any = model.apply(
             {"params": params},
             batch.source,

@@ -1,0 +1,252 @@
+"""The programs as a user runs them: what they give, and what wrong input says."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+SMALL = {
+    "model.num_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 16,
+    "model.d_k": 8,
+    "model.d_v": 8,
+    "data.num_train": 200,
+    "data.num_valid": 10,
+    "data.num_test": 10,
+    "data.num_buckets": 1,
+    "training.num_steps": 8,
+    "training.log_every_steps": 4,
+    "training.evaluate_every_steps": 4,
+    "training.checkpoint_every_steps": 4,
+    "training.average_checkpoints": 2,
+    "search.max_extra_tokens": 4,
+    "search.beam_size": 2,
+}
+
+
+def vaswani(
+    program: str,
+    workdir: pathlib.Path,
+    *flags: str,
+    config: str = "configs/copy_task.py",
+    stdin: bytes = b"",
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of the package with the small settings."""
+    command = [sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"]
+    if program != "average_checkpoints":
+        command.append(f"--config={ROOT / config}")
+        command += [f"--config.{key}={value}" for key, value in SMALL.items()]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [*command, *flags],
+        input=stdin,
+        capture_output=True,
+        cwd=ROOT,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+
+
+def error_of(result: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line a failed program says; it must not be a traceback."""
+    told = result.stderr.decode()
+    assert result.returncode != 0, told
+    assert "Traceback" not in told, told
+    return told.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A workdir after a short run on the copy task."""
+    workdir = tmp_path_factory.mktemp("run") / "copy"
+    result = vaswani("main", workdir)
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"step 8 of 8" in result.stderr
+    return workdir
+
+
+@pytest.fixture
+def text(tmp_path: pathlib.Path) -> list[str]:
+    """Parallel text files, as flags that name them."""
+    for split, count in (("train", 60), ("valid", 5)):
+        lines = [f"{'a b c d e'[: 1 + 2 * (i % 5)]} {i}" for i in range(count)]
+        for side in ("source", "target"):
+            (tmp_path / f"{split}.{side}").write_text("\n".join(lines) + "\n")
+    return [
+        "--config.data.source=text",
+        f"--config.data.text_directory={tmp_path}",
+        "--config.data.vocab_size=40",
+    ]
+
+
+def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
+    names = {path.name for path in trained.iterdir()}
+    assert names >= {"averaged", "best", "checkpoints", "data", "metrics.jsonl"}
+    rows = [json.loads(row) for row in (trained / "metrics.jsonl").open()]
+    keys = set().union(*rows)
+    wanted = "train/loss train/perplexity valid/loss valid/perplexity valid/bleu"
+    assert keys >= set(wanted.split())
+    assert "time/tokens_per_second" in keys
+    # The test set plays no part in training.
+    assert not any("test" in key for key in keys)
+
+
+def test_decode_gives_one_line_for_each_line(trained: pathlib.Path) -> None:
+    lines = ["a b c", "", "   ", "z " * 90, "\u00fc\u2028\x0b", "<unk> \u2581", "a b c"]
+    result = vaswani("decode", trained, stdin="\n".join(lines).encode())
+    assert result.returncode == 0, result.stderr.decode()
+    outputs = result.stdout.decode().split("\n")
+    assert len(outputs) == len(lines) + 1 and outputs[-1] == ""
+    assert outputs[1] == outputs[2] == ""
+    assert outputs[0] == outputs[6]
+
+
+def test_decode_reads_and_writes_files(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "in").write_bytes(b"a b\r\nc d\r\n")
+    flags = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+    result = vaswani("decode", trained, *flags, "--checkpoint=average:2")
+    assert result.returncode == 0, result.stderr.decode()
+    assert len((tmp_path / "out").read_text().split("\n")) == 3
+
+
+def test_empty_input_gives_empty_output(trained: pathlib.Path) -> None:
+    result = vaswani("decode", trained, stdin=b"")
+    assert (result.returncode, result.stdout) == (0, b"")
+
+
+def test_evaluate_prints_scores_with_signatures(trained: pathlib.Path) -> None:
+    result = vaswani("evaluate", trained, "--split=test", "--samples=2")
+    assert result.returncode == 0, result.stderr.decode()
+    shown = result.stdout.decode()
+    assert "10 lines in, 10 lines out" in shown
+    assert "multi-bleu|" in shown and "test/perplexity" in shown
+    assert shown.count("reference ") == 2
+    record = json.loads((trained / "evaluations/test-averaged.json").read_text())
+    assert record["averaged"] == [4, 8] and record["lines"] == 10
+
+
+def test_average_checkpoints_writes_what_decode_reads(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "copy"
+    shutil.copytree(trained, workdir)
+    shutil.rmtree(workdir / "averaged")
+    result = vaswani("average_checkpoints", workdir, "--steps=4,8")
+    assert result.returncode == 0, result.stderr.decode()
+    both = [
+        vaswani("decode", workdir, f"--checkpoint={name}", stdin=b"a b c\nd e\n").stdout
+        for name in ("averaged", "average:2")
+    ]
+    assert both[0] == both[1] and both[0].count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--config.model.num_layer=2", ["unknown key", "num_layer", "num_layers"]),
+        ("--config.modell.num_layers=2", ["unknown key", "modell"]),
+        ("--config.model.d_model=15", ["d_model", "multiple of 2", "15"]),
+        ("--config.data.vocab_size=99999", ["vocab_size", "99999"]),
+    ],
+)
+def test_wrong_setting_is_told_before_work_starts(
+    tmp_path: pathlib.Path, flag: str, words: list[str]
+) -> None:
+    error = error_of(vaswani("main", tmp_path / "run", flag))
+    assert all(word in error for word in words), error
+
+
+def test_missing_file_is_named(tmp_path: pathlib.Path, text: list[str]) -> None:
+    (tmp_path / "train.target").unlink()
+    error = error_of(vaswani("main", tmp_path / "run", *text))
+    assert "train_target" in error and str(tmp_path / "train.target") in error
+
+
+def test_unequal_sides_are_told_with_both_counts(
+    tmp_path: pathlib.Path, text: list[str]
+) -> None:
+    with (tmp_path / "train.target").open("a") as stream:
+        stream.write("one\nmore\n")
+    error = error_of(vaswani("main", tmp_path / "run", *text))
+    assert "60" in error and "62" in error
+
+
+def test_invalid_utf8_is_told_with_file_and_line(
+    tmp_path: pathlib.Path, text: list[str]
+) -> None:
+    (tmp_path / "valid.source").write_bytes(b"a\nb\n\xff\nd\ne\n")
+    error = error_of(vaswani("prepare_data", tmp_path / "run", *text))
+    assert "valid.source, line 3" in error
+
+
+def test_changed_text_is_refused_and_rebuilt_by_flag(
+    tmp_path: pathlib.Path, text: list[str]
+) -> None:
+    assert vaswani("prepare_data", tmp_path / "run", *text).returncode == 0
+    (tmp_path / "train.target").write_text("a b c\n" * 60)
+    error = error_of(vaswani("prepare_data", tmp_path / "run", *text))
+    assert "'train' has changed" in error and "--rebuild_data" in error
+    rebuilt = vaswani("prepare_data", tmp_path / "run", *text, "--rebuild_data")
+    assert rebuilt.returncode == 0, rebuilt.stderr.decode()
+
+
+def test_damaged_checkpoint_is_named(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "copy"
+    shutil.copytree(trained, workdir)
+    for path in (workdir / "checkpoints" / "8").rglob("d/*"):
+        path.write_bytes(path.read_bytes()[:-7])
+    decoded = vaswani("decode", workdir, "--checkpoint=newest", stdin=b"a\n")
+    assert "checkpoints/8 is damaged" in error_of(decoded)
+    assert decoded.stdout == b""
+    resumed = vaswani("main", workdir, "--config.training.num_steps=12")
+    assert "checkpoints/8 is damaged" in error_of(resumed)
+
+
+def test_workdir_of_another_vocabulary_is_refused(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "copy"
+    shutil.copytree(trained, workdir)
+    flags = ["--config.data.vocab_size=45"]
+    assert "vocab_size is 45, was 57" in error_of(vaswani("main", workdir, *flags))
+    rebuilt = vaswani("main", workdir, *flags, "--rebuild_data")
+    assert "trained with the vocabulary" in error_of(rebuilt)
+    assert "trained with the vocabulary" in error_of(vaswani("decode", workdir, *flags))
+
+
+def test_rerun_of_the_same_command_resumes(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "copy"
+    shutil.copytree(trained, workdir)
+    result = vaswani("main", workdir, "--config.training.num_steps=12")
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"resumed at step 8" in result.stderr
+    assert b"learned" not in result.stderr
+
+
+def test_decode_without_a_run_says_so(tmp_path: pathlib.Path) -> None:
+    assert "no prepared data" in error_of(vaswani("decode", tmp_path, stdin=b"a\n"))
+
+
+def test_decode_with_a_missing_input_names_it(trained: pathlib.Path) -> None:
+    error = error_of(vaswani("decode", trained, "--input=/nowhere/in.txt"))
+    assert "--input" in error and "/nowhere/in.txt" in error
+
+
+def test_missing_config_is_named(tmp_path: pathlib.Path) -> None:
+    result = vaswani("main", tmp_path, config="configs/nothing.py")
+    assert result.returncode != 0
+    assert b"configs/nothing.py" in result.stderr
+    assert b"Traceback" not in result.stderr

@@ -1,0 +1,126 @@
+"""The loop: resuming is exact, what diverges stops, evaluation is best of all."""
+
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import config
+from vaswani_jax.data import corpus
+from vaswani_jax.training import checkpoints, loop, step
+
+OVERRIDES = {"model.dropout_rate": 0.2, "training.keep_checkpoints": 9}
+
+
+def run(
+    small: config.Config,
+    workdir: pathlib.Path,
+    *,
+    evaluator: Callable[[Any], Mapping[str, float]] = lambda params: {
+        "valid/loss": 0.0
+    },
+) -> checkpoints.Checkpoint:
+    data = corpus.open_or_prepare(
+        small, workdir / "data", rebuild=False, log=lambda text: None
+    )
+    training = loop.Run(small, data, workdir, [evaluator])
+    training.train()
+    newest = training.checkpoints.steps()[-1]
+    return training.checkpoints.restore(newest, ["params", "optimizer"])
+
+
+def metrics(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
+    rows: dict[int, dict[str, float]] = {}
+    for line in (workdir / "metrics.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        rows.setdefault(row["step"], {}).update(row)
+    return rows
+
+
+def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
+    tmp_path: pathlib.Path,
+) -> None:
+    long = settings.small_settings(**OVERRIDES, **{"training.num_steps": 8})
+    short = settings.small_settings(**OVERRIDES, **{"training.num_steps": 3})
+    whole = run(long, tmp_path / "whole")
+    run(short, tmp_path / "parts")
+    parts = run(long, tmp_path / "parts")
+    assert whole.step == parts.step == 8
+    jax.tree.map(np.testing.assert_array_equal, whole.items, parts.items)
+    # The losses that were logged on the way are the same, too.
+    first, second = metrics(tmp_path / "whole"), metrics(tmp_path / "parts")
+    losses = [[rows[n]["train/loss"] for n in range(1, 9)] for rows in (first, second)]
+    assert losses[0] == losses[1]
+    assert len(set(losses[0])) == 8
+
+
+def test_finished_run_does_nothing_when_started_again(tmp_path: pathlib.Path) -> None:
+    small = settings.small_settings(**OVERRIDES)
+    first = run(small, tmp_path)
+    second = run(small, tmp_path)
+    assert first.step == second.step
+    jax.tree.map(np.testing.assert_array_equal, first.items, second.items)
+
+
+def test_loss_falls_on_the_copy_task(tmp_path: pathlib.Path) -> None:
+    small = settings.small_settings(**{"training.num_steps": 30})
+    run(small, tmp_path)
+    rows = metrics(tmp_path)
+    assert rows[30]["train/loss"] < rows[1]["train/loss"] - 0.3
+
+
+def test_divergence_stops_with_the_step_and_the_last_good_checkpoint(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = step.train_step
+
+    def poisoned(*args: Any, **kwargs: Any) -> Any:
+        update = real(*args, **kwargs)
+
+        def wrapped(state: step.TrainState, batch: Any) -> Any:
+            state, found = update(state, batch)
+            bad = jax.numpy.where(state.step == 4, np.nan, 1.0)
+            sums = found.sums.replace(loss=found.sums.loss * bad)
+            return state, found.replace(sums=sums)
+
+        return wrapped
+
+    monkeypatch.setattr(step, "train_step", poisoned)
+    # Logged every third step only: the step named must still be the fourth.
+    small = settings.small_settings(
+        **{
+            "training.num_steps": 6,
+            "training.log_every_steps": 3,
+            "training.checkpoint_every_steps": 3,
+        }
+    )
+    with pytest.raises(loop.DivergedError, match=r"step 4 .*nan.*: step 3"):
+        run(small, tmp_path)
+    assert checkpoints.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
+
+
+def test_best_checkpoint_is_that_of_the_highest_bleu(tmp_path: pathlib.Path) -> None:
+    scores = iter([10.0, 30.0, 20.0])
+    small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 6})
+    run(small, tmp_path, evaluator=lambda params: {"valid/bleu": next(scores)})
+    best = checkpoints.Checkpoints(tmp_path / "best", keep=1)
+    assert best.steps() == [4]
+    assert best.restore(4, ["params"]).record["score"] == 30.0
+
+
+def test_checkpoint_of_another_model_is_refused(tmp_path: pathlib.Path) -> None:
+    run(settings.small_settings(**OVERRIDES), tmp_path)
+    wider = settings.small_settings(**OVERRIDES, **{"model.d_ff": 12})
+    with pytest.raises(checkpoints.CheckpointError, match=r"feed_forward.*10.*12"):
+        run(wider, tmp_path)
+
+
+def test_tensorboard_has_the_metrics(tmp_path: pathlib.Path) -> None:
+    run(settings.small_settings(), tmp_path)
+    written = b"".join(p.read_bytes() for p in (tmp_path / "tensorboard").iterdir())
+    assert b"train/loss" in written and b"valid/loss" in written
