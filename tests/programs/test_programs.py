@@ -89,7 +89,9 @@ def text(tmp_path: pathlib.Path) -> list[str]:
 def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
     names = {path.name for path in trained.iterdir()}
     assert names >= {"averaged", "best", "checkpoints", "data", "metrics.jsonl"}
-    rows = [json.loads(row) for row in (trained / "metrics.jsonl").open()]
+    rows = [
+        json.loads(row) for row in (trained / "metrics.jsonl").read_text().splitlines()
+    ]
     keys = set().union(*rows)
     wanted = "train/loss train/perplexity valid/loss valid/perplexity valid/bleu"
     assert keys >= set(wanted.split())

@@ -5,10 +5,13 @@ writing costs nothing. It has the parameters, the optimizer's state (unless it i
 for decoding) and a record: digests, vocabulary, configuration, metrics.
 """
 
+import contextlib
 import dataclasses
 import hashlib
+import io
 import logging
 import pathlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,12 +83,17 @@ class Checkpoints:
             )
         arguments: dict[str, Any] = {name: ocp.args.StandardRestore() for name in names}
         arguments[RECORD] = ocp.args.JsonRestore()
+        composite = ocp.args.Composite(**arguments)
         try:
-            found = self._manager.restore(step, args=ocp.args.Composite(**arguments))
+            with contextlib.redirect_stderr(io.StringIO()):
+                found = self._manager.restore(step, args=composite)
             record = dict(found[RECORD])
             items = {name: jax.tree.map(np.asarray, found[name]) for name in names}
         except Exception as error:  # Orbax and TensorStore raise many kinds.
             reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
+            # Reads still in flight print tracebacks of their own when they end.
+            with contextlib.redirect_stderr(io.StringIO()):
+                time.sleep(1)
             raise _damaged(path, reason) from error
         for name, tree in items.items():
             if digest(tree) != record["digests"][name]:
