@@ -6,8 +6,9 @@ Two files a split, one sentence a line, the same number of lines on both sides:
       --config.data.text_directory=DIR --config.data.source_locale=en \\
       --config.data.target_locale=de
 
-DIR holds train.source, train.target, valid.source, valid.target and, if you like,
-test.source and test.target (.gz works; other names by --config.data.train_source=...).
+DIR holds train.source, train.target, valid.source, valid.target, test.source and
+test.target (.gz works; other names by --config.data.train_source=..., no test set by
+--config.data.test_source= --config.data.test_target=).
 `--config=configs/own_text.py:small` is a model for tens of thousands of pairs.
 
 Hardware, time, score: not run as it stands; configs/multi30k_ende.py is the small
@@ -87,8 +88,8 @@ def _data() -> ml_collections.ConfigDict:
     data.train_target = "train.target"
     data.valid_source = "valid.source"
     data.valid_target = "valid.target"
-    data.test_source = ""
-    data.test_target = ""
+    data.test_source = "test.source"
+    data.test_target = "test.target"
     data.num_train = 0
     data.num_valid = 0
     data.num_test = 0

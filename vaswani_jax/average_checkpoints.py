@@ -31,9 +31,9 @@ def main() -> None:
         if len(steps) < last:
             raise ValueError(f"--last={last}: {directory} has {len(steps)} checkpoints")
     else:
-        if not all(step.isdigit() for step in named or []):
+        if not named or not all(step.isdigit() for step in named):
             raise ValueError(f"--steps must be whole numbers, got {named}")
-        steps = [int(step) for step in named or []]
+        steps = [int(step) for step in named]
     mean = selection.average(found, steps)
     path = selection.save_average(pathlib.Path(WORKDIR.value), mean)
     program.say(f"the mean of the checkpoints {steps} is in {path}")

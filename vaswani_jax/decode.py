@@ -12,7 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.core import config, parallel, program
-from vaswani_jax.data import corpus, sources
+from vaswani_jax.data import corpus, manifest, sources
 from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
 
@@ -36,7 +36,9 @@ def main() -> None:
     workdir = pathlib.Path(WORKDIR.value)
     # All input is read and checked before any work starts.
     lines = _read(INPUT.value)
-    data = corpus.open_prepared(corpus.data_directory(settings.data, workdir))
+    directory = corpus.data_directory(settings.data, workdir)
+    manifest.refuse_difference(settings, directory, text=False, log=program.say)
+    data = corpus.open_prepared(directory)
     found = selection.select(workdir, CHECKPOINT.value)
     selection.check_fits(found, settings, data.vocabulary)
     program.say(f"checkpoint {CHECKPOINT.value}, step {found.step:,}")
@@ -45,7 +47,9 @@ def main() -> None:
     with _open_output(OUTPUT.value) as output:
         for start in range(0, len(lines), BLOCK_LINES):
             block = lines[start : start + BLOCK_LINES]
-            for text in translator.translate(params, block, warn=program.say):
+            for text in translator.translate(
+                params, block, warn=program.say, first_line=start + 1
+            ):
                 output.write(f"{text}\n".encode())
             output.flush()
     program.say(f"{len(lines):,} lines in, {len(lines):,} lines out")
@@ -68,4 +72,4 @@ def _open_output(name: str) -> IO[bytes]:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError))
+    program.run(main, expected=(ValueError, OSError, ImportError))

@@ -11,7 +11,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.core import config, parallel, program
-from vaswani_jax.data import corpus, token_files
+from vaswani_jax.data import corpus, manifest, token_files
 from vaswani_jax.inference import bleu, evaluators, translate
 from vaswani_jax.training import selection, validation
 
@@ -33,11 +33,18 @@ def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
     settings = config.parse(CONFIG.value)
     workdir = pathlib.Path(WORKDIR.value)
-    data = corpus.open_prepared(corpus.data_directory(settings.data, workdir))
+    directory = corpus.data_directory(settings.data, workdir)
+    manifest.refuse_difference(settings, directory, text=True, log=program.say)
+    data = corpus.open_prepared(directory)
     if SPLIT.value not in data.counts:
         raise ValueError(
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
             "config.data.test_source and config.data.test_target"
+        )
+    if COMPOUND_SPLIT.value and not settings.data.target_locale.startswith("de"):
+        raise ValueError(
+            "--compound_split is for German, config.data.target_locale is "
+            f"{settings.data.target_locale!r}"
         )
     found = selection.select(workdir, CHECKPOINT.value)
     selection.check_fits(found, settings, data.vocabulary)
@@ -82,4 +89,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError))
+    program.run(main, expected=(ValueError, OSError, ImportError))

@@ -34,7 +34,9 @@ def main() -> None:
         log=program.say,
     )
     workdir.mkdir(parents=True, exist_ok=True)
-    (workdir / "config.json").write_text(json.dumps(config.to_dict(settings), indent=1))
+    if parallel.is_main_process():
+        record = json.dumps(config.to_dict(settings), indent=1)
+        (workdir / "config.json").write_text(record)
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
     )
@@ -49,7 +51,8 @@ def main() -> None:
     run.train()
     last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
     mean = selection.average(run.checkpoints, last)
-    selection.save_average(workdir, mean)
+    if parallel.is_main_process():
+        selection.save_average(workdir, mean)
     params = parallel.replicate(mean.items["params"])
     values = {**loss(params), **bleu(params)}
     shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
@@ -58,4 +61,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, loop.DivergedError))
+    program.run(main, expected=(ValueError, OSError, ImportError, loop.DivergedError))

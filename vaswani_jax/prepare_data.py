@@ -32,4 +32,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError))
+    program.run(main, expected=(ValueError, OSError, ImportError))

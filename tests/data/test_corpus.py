@@ -410,7 +410,7 @@ def test_a_first_call_that_crashed_is_followed_by_one_that_succeeds(
 def test_what_a_killed_call_left_behind_does_not_get_into_the_data(text):
     expected = set(contents(prepare(text).directory))
     shutil.rmtree(text.with_name("data"))
-    unfinished = text.with_name("data.unfinished")
+    unfinished = text.with_name(".data.vaswani_jax_unfinished")
     unfinished.mkdir()
     (unfinished / "train.source.int32").write_bytes(b"stale")
     prepared = prepare(text)

@@ -83,6 +83,8 @@ def text(tmp_path: pathlib.Path) -> list[str]:
         "--config.data.source=text",
         f"--config.data.text_directory={tmp_path}",
         "--config.data.vocab_size=40",
+        "--config.data.test_source=",
+        "--config.data.test_target=",
     ]
 
 
@@ -224,7 +226,17 @@ def test_workdir_of_another_vocabulary_is_refused(
     assert "vocab_size is 45, was 57" in error_of(vaswani("main", workdir, *flags))
     rebuilt = vaswani("main", workdir, *flags, "--rebuild_data")
     assert "trained with the vocabulary" in error_of(rebuilt)
-    assert "trained with the vocabulary" in error_of(vaswani("decode", workdir, *flags))
+    decoded = vaswani("decode", workdir, *flags, stdin=b"a\n")
+    assert "trained with the vocabulary" in error_of(decoded)
+
+
+def test_other_settings_than_the_datas_are_refused_by_every_program(
+    trained: pathlib.Path,
+) -> None:
+    for program in ("decode", "evaluate"):
+        flag = "--config.data.max_length=19"
+        error = error_of(vaswani(program, trained, flag, stdin=b"a\n"))
+        assert "config.data.max_length is 19, was 20" in error
 
 
 def test_rerun_of_the_same_command_resumes(

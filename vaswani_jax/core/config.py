@@ -240,8 +240,9 @@ def _check_training(config: Config) -> None:
         value = getattr(config.optimizer, key)
         if not value > 0:
             raise ValueError(f"config.optimizer.{key} must be positive, got {value}")
-    search = "beam_size max_extra_tokens max_source_tokens source_tokens_per_batch"
+    search = "beam_size max_extra_tokens source_tokens_per_batch"
     _at_least("config.search", config.search, 1, search)
+    _at_least("config.search", config.search, 2, "max_source_tokens")
     _at_least("config", config, 0, "seed")
     if not config.search.length_penalty >= 0:
         raise ValueError(

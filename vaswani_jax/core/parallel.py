@@ -66,6 +66,7 @@ def split_rows(tree: Tree, *, multiple: int) -> Tree:
 
 def join_rows(leaf: Any) -> np.ndarray:
     """`[devices, rows, ...]` of this process as `[devices * rows, ...]`."""
+    assert jax.process_count() == 1, "the rows of other processes are not here"
     leaf = np.asarray(leaf)
     return leaf.reshape(-1, *leaf.shape[2:])
 

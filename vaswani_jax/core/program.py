@@ -1,10 +1,12 @@
-"""How every program starts and how it fails: one line that says what is wrong."""
+"""Sections 5 and 6: how every program starts, and fails in one line."""
 
 import logging
 import sys
 from collections.abc import Callable, Sequence
 
 from absl import app
+
+EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError)
 
 
 def run(main: Callable[[], None], *, expected: tuple[type[Exception], ...]) -> None:
@@ -35,7 +37,7 @@ def _parse_flags(argv: list[str]) -> list[str]:
     """absl's parser, with one line for what a --config flag cannot mean."""
     try:
         return list(app.parse_flags_with_usage(argv))
-    except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
+    except EXPECTED as error:
         # ml_collections wraps its message in quotes and escapes it.
         plain = str(error).replace("\\n", " ").replace("\\'", "").replace("'", "")
         reason = " ".join(plain.replace('"', "").split())

@@ -7,29 +7,14 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.core import config
-from vaswani_jax.data import sources, token_files, vocabulary
+from vaswani_jax.data import manifest, sources, token_files, vocabulary
 
 CHUNK_LINES = 10_000
-# What the prepared files depend on; where the text lies is not among it.
-SETTINGS = (
-    "source",
-    "source_locale",
-    "target_locale",
-    "num_train",
-    "num_valid",
-    "num_test",
-    "subword_model",
-    "vocab_size",
-    "sentencepiece_sample_size",
-    "byte_fallback",
-    "normalization",
-    "max_length",
-)
-Log = Callable[[str], None]
+Log = manifest.Log
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,25 +51,22 @@ def open_or_prepare(
             `rebuild` is false; or the text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing and there is no prepared data.
     """
-    data, seed = settings.data, settings.seed
-    manifest_path = directory / "manifest.json"
-    old = directory.with_name(directory.name + ".old")
-    if not directory.exists() and (old / "manifest.json").exists():
+    old, unfinished = (_beside(directory, word) for word in ("old", "unfinished"))
+    if not directory.exists() and (old / manifest.NAME).exists():
         os.rename(old, directory)  # an earlier call was killed within `_replace`
-    if manifest_path.exists() and not rebuild:
-        manifest = _read_manifest(manifest_path)
-        _refuse_difference(manifest, data, seed, directory, log)
+    prepared = (directory / manifest.NAME).exists()
+    if prepared and not rebuild:
+        manifest.refuse_difference(settings, directory, text=True, log=log)
         return open_prepared(directory)
-    if directory.exists() and not manifest_path.exists() and any(directory.iterdir()):
+    if directory.exists() and not prepared and any(directory.iterdir()):
         raise ValueError(
             f"{directory} is not empty and holds no prepared data; name another "
             "config.data.directory"
         )
-    unfinished = directory.with_name(directory.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    manifest = _prepare(data, seed, unfinished, log)
-    (unfinished / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    record = _prepare(settings.data, settings.seed, unfinished, log)
+    (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
     _replace(directory, unfinished)
     return open_prepared(directory)
 
@@ -96,65 +78,15 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
         FileNotFoundError: Nothing was prepared there.
         ValueError: The vocabulary is not the one the data was prepared with.
     """
-    if not (directory / "manifest.json").exists():
-        raise FileNotFoundError(
-            f"no prepared data in {directory}: run vaswani_jax.prepare_data or "
-            "vaswani_jax.main first"
-        )
-    manifest = _read_manifest(directory / "manifest.json")
+    record = manifest.read(directory)
     vocab = vocabulary.Vocabulary.load(directory / "vocabulary.model")
-    if vocab.fingerprint != manifest["vocabulary"]:
+    if vocab.fingerprint != record["vocabulary"]:
         raise ValueError(
             f"{directory / 'vocabulary.model'} has the fingerprint "
             f"{vocab.fingerprint}, but the data was prepared with "
-            f"{manifest['vocabulary']}; restore it or pass --rebuild_data"
+            f"{record['vocabulary']}; restore it or pass --rebuild_data"
         )
-    return PreparedData(directory, vocab, manifest["counts"])
-
-
-def _read_manifest(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text()))
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); pass --rebuild_data to prepare again"
-        ) from None
-
-
-def _refuse_difference(
-    manifest: dict[str, Any],
-    data: config.DataConfig,
-    seed: int,
-    directory: pathlib.Path,
-    log: Log,
-) -> None:
-    differences = []
-    for key in SETTINGS:
-        was, now = manifest["settings"].get(key), getattr(data, key)
-        if was != now:
-            differences.append(f"config.data.{key} is {now!r}, was {was!r}")
-    for split in sources.splits(data):
-        was = manifest["text"].get(split, {})
-        try:
-            now = sources.text_record(data, split, seed=seed, known=was)
-        except FileNotFoundError as error:
-            log(f"note: {error}; the prepared data in {directory} is used")
-            continue
-        if _identity(now) != _identity(was):
-            differences.append(f"the text of {split!r} has changed")
-    if differences:
-        raise ValueError(
-            f"{directory} was prepared from other data: {'; '.join(differences)}. "
-            "Pass --rebuild_data to prepare it again, or name another --workdir"
-        )
-
-
-def _identity(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without what copying a file changes."""
-    return {
-        key: value.get("sha256") if isinstance(value, dict) else value
-        for key, value in record.items()
-    }
+    return PreparedData(directory, vocab, record["counts"])
 
 
 def _prepare(
@@ -187,7 +119,7 @@ def _prepare(
                 f"config.data.max_length={data.max_length}"
             )
     return {
-        "settings": {key: getattr(data, key) for key in SETTINGS},
+        "settings": {key: getattr(data, key) for key in manifest.SETTINGS},
         "text": {
             split: sources.text_record(data, split, seed=seed, known={})
             for split in splits
@@ -262,9 +194,14 @@ def _report(split: str, counts: dict[str, int], max_length: int) -> str:
     )
 
 
+def _beside(directory: pathlib.Path, word: str) -> pathlib.Path:
+    """A hidden neighbour, a name that no one else has given to a directory."""
+    return directory.with_name(f".{directory.name}.vaswani_jax_{word}")
+
+
 def _replace(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
     """Put the finished directory in place; a crash leaves the old or the new one."""
-    old = directory.with_name(directory.name + ".old")
+    old = _beside(directory, "old")
     shutil.rmtree(old, ignore_errors=True)
     if directory.exists():
         os.rename(directory, old)

@@ -70,7 +70,7 @@ def beam_search(
         alpha: Exponent of the length penalty; 0 for none.
         buffer_length: At least the largest of `max_lengths`.
     """
-    B, W, T = max_lengths.shape[0], beam_size, buffer_length
+    W, T = beam_size, buffer_length
     longest_penalty = length_penalty(max_lengths, alpha)[:, None]
 
     def is_done(search: _Search) -> Array:
@@ -101,27 +101,10 @@ def beam_search(
             done=search.done,
             state=reorder(state, origin),
         )
-        # A sentence that is done stays as it is, whatever its neighbours still do.
-        frozen = jax.tree.map(
-            lambda old, new: jnp.where(
-                search.done.reshape((-1,) + (1,) * (new.ndim - 1)), old, new
-            ),
-            search[1:5],
-            advanced[1:5],
-        )
-        names = _Search._fields[1:5]
-        advanced = advanced._replace(**dict(zip(names, frozen, strict=True)))
+        advanced = _freeze(search, advanced)
         return advanced._replace(done=search.done | is_done(advanced))
 
-    start = _Search(
-        position=jnp.zeros((), jnp.int32),
-        live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
-        live_log_probs=jnp.tile(jnp.where(jnp.arange(W) == 0, 0.0, -jnp.inf), (B, 1)),
-        finished_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
-        finished_scores=jnp.full((B, W), -jnp.inf),
-        done=max_lengths <= 0,
-        state=state,
-    )
+    start = _start(max_lengths, state, W=W, T=T)
     search = jax.lax.while_loop(lambda search: ~jnp.all(search.done), body, start)
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
@@ -133,6 +116,35 @@ def beam_search(
             search.finished_scores,
             search.live_log_probs / longest_penalty,
         ),
+    )
+
+
+def _start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> _Search:
+    """One live hypothesis a sentence, empty; the other beams are impossible."""
+    B = max_lengths.shape[0]
+    return _Search(
+        position=jnp.zeros((), jnp.int32),
+        live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
+        live_log_probs=jnp.tile(jnp.where(jnp.arange(W) == 0, 0.0, -jnp.inf), (B, 1)),
+        finished_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
+        finished_scores=jnp.full((B, W), -jnp.inf),
+        done=max_lengths <= 0,
+        state=state,
+    )
+
+
+def _freeze(search: _Search, advanced: _Search) -> _Search:
+    """A sentence that is done stays as it is, whatever its neighbours still do."""
+
+    def keep(old: Array, new: Array) -> Array:
+        done = search.done.reshape((-1,) + (1,) * (new.ndim - 1))
+        return jnp.where(done, old, new)
+
+    return advanced._replace(
+        live_tokens=keep(search.live_tokens, advanced.live_tokens),
+        live_log_probs=keep(search.live_log_probs, advanced.live_log_probs),
+        finished_tokens=keep(search.finished_tokens, advanced.finished_tokens),
+        finished_scores=keep(search.finished_scores, advanced.finished_scores),
     )
 
 

@@ -37,7 +37,12 @@ class Translator:
         self._run = parallel.over_rows(search_rows(settings, vocab_size=subwords.size))
 
     def translate(
-        self, params: Any, lines: Sequence[str], *, warn: Callable[[str], None]
+        self,
+        params: Any,
+        lines: Sequence[str],
+        *,
+        warn: Callable[[str], None],
+        first_line: int = 1,
     ) -> list[str]:
         """One output line for each input line.
 
@@ -49,13 +54,14 @@ class Translator:
             params: The model's, replicated over the devices.
             lines: What to translate.
             warn: Takes a message about a line that needed special treatment.
+            first_line: The number of the first of the lines, for such messages.
         """
         pieces: list[_Piece] = []
         for number, ids in enumerate(self._subwords.encode(lines)):
             parts = self._cut(ids)
             if len(parts) > 1:
                 warn(
-                    f"line {number + 1} has {len(ids):,} tokens, more than "
+                    f"line {first_line + number} has {len(ids):,} tokens, more than "
                     f"config.search.max_source_tokens={self._search.max_source_tokens}"
                     f": translated in {len(parts)} pieces"
                 )
@@ -89,7 +95,9 @@ class Translator:
         """Places of pieces and their padded ids, similar lengths together."""
         groups: dict[int, list[int]] = collections.defaultdict(list)
         for place, piece in enumerate(pieces):
-            groups[_padded_length(len(piece.ids) + 1)].append(place)
+            length = _padded_length(len(piece.ids) + 1)
+            # No piece is longer, and learned positions end there.
+            groups[min(length, self._search.max_source_tokens)].append(place)
         batches = []
         for length in sorted(groups, reverse=True):
             places = sorted(groups[length], key=lambda place: -len(pieces[place].ids))

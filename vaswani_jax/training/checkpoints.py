@@ -66,7 +66,9 @@ class Checkpoints:
             name: ocp.args.StandardSave(tree) for name, tree in items.items()
         }
         arguments[RECORD] = ocp.args.JsonSave({**record, "digests": digests})
-        self._manager.save(step, args=ocp.args.Composite(**arguments))
+        composite = ocp.args.Composite(**arguments)
+        if not self._manager.save(step, args=composite, force=True):
+            raise CheckpointError(f"step {step} was not written to {self.directory}")
         self._manager.wait_until_finished()
 
     def restore(self, step: int, names: list[str]) -> Checkpoint:

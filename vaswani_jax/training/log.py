@@ -1,12 +1,15 @@
-"""What a run tells: a live line, JSON lines and TensorBoard events."""
+"""Section 5, what a run tells: a live line, JSON lines and TensorBoard events."""
 
 import json
+import math
 import pathlib
 import sys
 import time
 from collections.abc import Mapping
 
 import tensorboardX
+
+from vaswani_jax.data import token_files
 
 
 class Log:
@@ -20,8 +23,15 @@ class Log:
         self._first_step = first_step
         self._started = time.monotonic()
         self._line_open = False
+        self._elapsed_before = 0.0
         if active:
-            self._json = open(workdir / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
+            path = workdir / "metrics.jsonl"
+            kept = _records_up_to(path, first_step)
+            if kept:
+                self._elapsed_before = json.loads(kept[-1])["time/elapsed_seconds"]
+            token_files.write_text(path.with_suffix(".unfinished"), kept)
+            path.with_suffix(".unfinished").replace(path)
+            self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
             self._events = tensorboardX.SummaryWriter(
                 str(workdir / "tensorboard"), purge_step=first_step + 1
             )
@@ -39,8 +49,10 @@ class Log:
         """Record values of a step, in the file and for TensorBoard."""
         if not self._active:
             return
-        elapsed = time.monotonic() - self._started
-        record = {"step": step, "time/elapsed_seconds": round(elapsed, 3), **values}
+        elapsed = self._elapsed_before + time.monotonic() - self._started
+        # JSON has no infinity; an early perplexity can be one.
+        finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
+        record = {"step": step, "time/elapsed_seconds": round(elapsed, 3), **finite}
         self._json.write(json.dumps(record) + "\n")
         self._json.flush()
         for name, value in values.items():
@@ -75,6 +87,16 @@ class Log:
                 print(file=sys.stderr)
             self._json.close()
             self._events.close()
+
+
+def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
+    """Records of updates that the checkpoint has; later ones will be made again."""
+    if not path.exists():
+        return []
+    rows = path.read_text(encoding="utf-8").splitlines()
+    # A crash can cut the last line.
+    whole = [row for row in rows if row.endswith("}")]
+    return [row for row in whole if json.loads(row)["step"] <= step]
 
 
 def _clock(seconds: float) -> str:

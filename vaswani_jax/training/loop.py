@@ -97,10 +97,10 @@ class Run:
                 gathered = parallel.gather(pending)
                 self._report(made, gathered, time.monotonic() - begun)
                 pending = []
-                if save:
-                    self._save(made, state)
                 if evaluate:
                     self._evaluate(made, state.params)
+                if save:  # After the evaluation: one that a kill cut is made again.
+                    self._save(made, state)
                 begun = time.monotonic()
 
     def _start(self) -> tuple[step.TrainState, int]:

@@ -39,9 +39,14 @@ def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
 def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
     """Write averaged parameters to WORKDIR/averaged, for decoding."""
     directory = workdir / "averaged"
-    shutil.rmtree(directory, ignore_errors=True)
-    target = Checkpoints(directory, keep=1)
+    unfinished = workdir / "averaged.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    target = Checkpoints(unfinished, keep=1)
     target.save(mean.step, mean.items, mean.record)
+    target.close()
+    # The old one goes when the new one is whole.
+    shutil.rmtree(directory, ignore_errors=True)
+    unfinished.rename(directory)
     return directory / str(mean.step)
 
 

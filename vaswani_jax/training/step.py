@@ -53,7 +53,8 @@ def train_step(
 
     Loss and gradients are sums over tokens, summed over the parts of the batch and
     over devices, and divided once by the number of target tokens in the whole batch:
-    the update does not depend on how the batch was divided.
+    but for the masks of dropout, the update does not depend on how the batch was
+    divided.
     """
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)

@@ -1,0 +1,106 @@
+"""Section 5.1: the record of what prepared data was made from, and what differs."""
+
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from vaswani_jax.core import config
+from vaswani_jax.data import sources
+
+NAME = "manifest.json"
+# What the prepared files depend on; where the text lies is not among it.
+SETTINGS = (
+    "source",
+    "source_locale",
+    "target_locale",
+    "num_train",
+    "num_valid",
+    "num_test",
+    "subword_model",
+    "vocab_size",
+    "sentencepiece_sample_size",
+    "byte_fallback",
+    "normalization",
+    "max_length",
+)
+Log = Callable[[str], None]
+
+
+def read(directory: pathlib.Path) -> dict[str, Any]:
+    """The manifest of a directory.
+
+    Raises:
+        FileNotFoundError: Nothing was prepared there.
+        ValueError: The manifest is damaged.
+    """
+    path = directory / NAME
+    if not path.exists():
+        raise FileNotFoundError(
+            f"no prepared data in {directory}: run vaswani_jax.prepare_data or "
+            "vaswani_jax.main first"
+        )
+    try:
+        return dict(json.loads(path.read_text()))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); pass --rebuild_data to prepare again"
+        ) from None
+
+
+def refuse_difference(
+    settings: config.Config, directory: pathlib.Path, *, text: bool, log: Log
+) -> None:
+    """Check that a directory was prepared with these settings and from this text.
+
+    Args:
+        settings: What is wanted.
+        directory: What is there.
+        text: Whether the text is compared, too.
+        log: Told of text that is not there to be compared.
+
+    Raises:
+        ValueError: Something differs; the message names all that does.
+    """
+    there = read(directory)
+    differences = []
+    for key in SETTINGS:
+        was, now = there["settings"].get(key), getattr(settings.data, key)
+        if was != now:
+            differences.append(f"config.data.{key} is {now!r}, was {was!r}")
+    if text:
+        for split in sources.splits(settings.data):
+            differences += _text_difference(
+                settings, split, there["text"].get(split), log=log
+            )
+    if differences:
+        raise ValueError(
+            f"{directory} was prepared from other data: {'; '.join(differences)}. "
+            "Prepare it again (prepare_data or main with --rebuild_data), restore the "
+            "settings, or name another --workdir"
+        )
+
+
+def _text_difference(
+    settings: config.Config, split: str, was: dict[str, Any] | None, *, log: Log
+) -> list[str]:
+    if was is None:
+        return [f"the split {split!r} was not there"]
+    try:
+        now = sources.text_record(settings.data, split, seed=settings.seed, known=was)
+    except FileNotFoundError as error:
+        log(f"note: {error}; the prepared {split!r} data is used")
+        return []
+    if _identity(now) == _identity(was):
+        return []
+    if now.get("seed") != was.get("seed"):
+        return [f"config.seed is {now.get('seed')}, was {was.get('seed')}"]
+    return [f"the text of {split!r} has changed"]
+
+
+def _identity(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without what copying a file changes."""
+    return {
+        key: value.get("sha256") if isinstance(value, dict) else value
+        for key, value in record.items()
+    }
