@@ -33,7 +33,7 @@ COUNTS = [
     *("training.num_steps", "training.accumulate_steps", "training.log_every_steps"),
     *("training.evaluate_every_steps", "training.checkpoint_every_steps"),
     *("training.keep_checkpoints", "training.average_checkpoints"),
-    *("search.beam_size", "search.max_extra_tokens", "search.max_source_tokens"),
+    *("search.beam_size", "search.max_extra_tokens"),
     "search.source_tokens_per_batch",
 ]
 RATES = [
