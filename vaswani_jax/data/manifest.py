@@ -94,8 +94,9 @@ def _text_difference(
     if _identity(now) == _identity(was):
         return []
     if now.get("seed") != was.get("seed"):
-        # All splits say the same of the seed; once is enough.
-        return [] if split != "train" else [f"config.seed is {now.get('seed')}, was {was.get('seed')}"]
+        # Every split has the seed; one of them tells.
+        told = f"config.seed is {now.get('seed')}, was {was.get('seed')}"
+        return [told] if split == "train" else []
     return [f"the text of {split!r} has changed"]
 
 
