@@ -3,7 +3,8 @@
 python -m vaswani_jax.main --config=configs/multi30k_ende.py --workdir=runs/multi30k
 python -m vaswani_jax.main --config=configs/multi30k_ende.py:raw --workdir=runs/raw
 
-Two CPU cores; in progress: 37.4 BLEU on val after 9,000 updates.
+Two CPU cores, 2.2 hours beside other work: 38.35 tokenised BLEU on
+test_2016_flickr, by the commands in the README (the scale lowered at 6,750 updates).
 """
 
 import ml_collections
