@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import ml_collections
 import numpy as np
 
-from vaswani_jax.core import config, types
+from vaswani_jax.core import config, parsing, types
 from vaswani_jax.model import transformer
 
 # Every axis has a size of its own, d_k and d_v too.
@@ -90,7 +90,7 @@ def small_settings(**overrides: Any) -> config.Config:
     """
     settings = ml_collections.ConfigDict(DEFAULTS)
     settings.update_from_flattened_dict(overrides)
-    return config.parse(settings)
+    return parsing.parse(settings)
 
 
 def random_params(model: config.ModelConfig, *, vocab_size: int, seed: int) -> Any:

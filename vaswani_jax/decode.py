@@ -11,7 +11,7 @@ from typing import IO
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, program
+from vaswani_jax.core import parallel, parsing, program
 from vaswani_jax.data import corpus, manifest, sources
 from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
@@ -32,7 +32,7 @@ BLOCK_LINES = 4096
 
 def main() -> None:
     """Translate the input."""
-    settings = config.parse(CONFIG.value)
+    settings = parsing.parse(CONFIG.value)
     workdir = pathlib.Path(WORKDIR.value)
     # All input is read and checked before any work starts.
     lines = _read(INPUT.value)

@@ -10,7 +10,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, program
+from vaswani_jax.core import parallel, parsing, program
 from vaswani_jax.data import corpus, manifest, token_files
 from vaswani_jax.inference import bleu, evaluators, translate
 from vaswani_jax.training import selection, validation
@@ -31,7 +31,7 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 
 def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
-    settings = config.parse(CONFIG.value)
+    settings = parsing.parse(CONFIG.value)
     workdir = pathlib.Path(WORKDIR.value)
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)

@@ -9,7 +9,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, program
+from vaswani_jax.core import config, parallel, parsing, program
 from vaswani_jax.data import corpus
 from vaswani_jax.inference import evaluators, translate
 from vaswani_jax.training import loop, selection, validation
@@ -25,7 +25,7 @@ REBUILD = flags.DEFINE_bool(
 
 def main() -> None:
     """Prepare, train, average."""
-    settings = config.parse(CONFIG.value)
+    settings = parsing.parse(CONFIG.value)
     workdir = pathlib.Path(WORKDIR.value)
     data = corpus.open_or_prepare(
         settings,

@@ -8,7 +8,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, program
+from vaswani_jax.core import parsing, program
 from vaswani_jax.data import corpus
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to prepare.")
@@ -22,7 +22,7 @@ REBUILD = flags.DEFINE_bool(
 
 def main() -> None:
     """Prepare the data, or check what is there."""
-    settings = config.parse(CONFIG.value)
+    settings = parsing.parse(CONFIG.value)
     directory = corpus.data_directory(settings.data, pathlib.Path(WORKDIR.value))
     data = corpus.open_or_prepare(
         settings, directory, rebuild=REBUILD.value, log=program.say

@@ -6,7 +6,7 @@ import ml_collections
 import pytest
 
 from tests import settings
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parsing
 
 VALID = {
     "data.source": "text",
@@ -65,7 +65,7 @@ def values(overrides):
 
 
 def parse(nested):
-    return config.parse(ml_collections.ConfigDict(nested))
+    return parsing.parse(ml_collections.ConfigDict(nested))
 
 
 def message(overrides):
