@@ -75,6 +75,7 @@ def _model() -> ml_collections.ConfigDict:
     model.positional_encoding = "sinusoidal"  # section 3.5
     model.max_positions = 1024
     model.dtype = "float32"
+    model.rematerialize = False
     return model
 
 
@@ -102,7 +103,9 @@ def _data() -> ml_collections.ConfigDict:
     data.max_length = 256
     data.source_tokens_per_batch = 25_000  # section 5.1
     data.target_tokens_per_batch = 25_000
+    data.batching = "buckets"
     data.num_buckets = 8
+    data.packed_length = 256
     data.text_form = "detokenized"
     data.lowercase_scores = False
     return data

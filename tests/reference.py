@@ -180,7 +180,7 @@ def loss_sums(
 ) -> dict[str, float]:
     """Sums over the target tokens of a padded batch, one sentence at a time."""
     sums = dict.fromkeys(("loss", "nll", "correct", "tokens"), 0.0)
-    for row in zip(*batch, strict=True):
+    for row in zip(*batch[:3], strict=True):
         source, target_in, target_out = (side[side != types.PAD_ID] for side in row)
         if not len(target_out):
             continue

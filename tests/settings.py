@@ -27,6 +27,7 @@ DEFAULTS = {
         "positional_encoding": "sinusoidal",
         "max_positions": 32,
         "dtype": "float32",
+        "rematerialize": False,
     },
     "data": {
         "source": "copy",
@@ -51,7 +52,9 @@ DEFAULTS = {
         "max_length": 16,
         "source_tokens_per_batch": 128,
         "target_tokens_per_batch": 128,
+        "batching": "buckets",
         "num_buckets": 2,
+        "packed_length": 16,
         "text_form": "detokenized",
         "lowercase_scores": False,
     },

@@ -18,7 +18,7 @@ BELOW = {
     "data": {"core"},
     "training": {"core", "model", "data"},
     "inference": {"core", "model", "data"},
-    "analysis": {"core", "model", "data", "inference"},
+    "analysis": {"core", "model", "data", "training", "inference"},
 }
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
 every_module = pytest.mark.parametrize("path", MODULES, ids=str)

@@ -376,7 +376,7 @@ def test_nothing_is_dropped_where_all_rates_are_0_or_if_deterministic() -> None:
 def test_training_without_a_dropout_key_fails_instead_of_keeping_all() -> None:
     model = small_model(**{"model.dropout_rate": 0.4})
     params = settings.random_params(model, vocab_size=V, seed=24)
-    source, target_in, _ = jax.tree.map(jnp.asarray, random_batch(25))
+    source, target_in, *_ = jax.tree.map(jnp.asarray, random_batch(25))
     with pytest.raises(flax.errors.InvalidRngError):
         transformer.Transformer(model, V).apply(
             {"params": params}, source, target_in, deterministic=False

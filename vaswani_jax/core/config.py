@@ -25,6 +25,7 @@ class ModelConfig:
     positional_encoding: str  # "sinusoidal", or "learned" (table 3 row E)
     max_positions: int  # rows of the learned table; the sinusoids have no limit
     dtype: str  # of the matrix products: "float32" or "bfloat16"
+    rematerialize: bool  # compute a layer again in the backward pass, to save memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,9 @@ class DataConfig:
     max_length: int  # tokens of a training sentence, its end mark counted
     source_tokens_per_batch: int  # padded tokens of the GLOBAL batch
     target_tokens_per_batch: int
+    batching: str  # "buckets" of similar length, or "packed": several pairs in a row
     num_buckets: int  # padded shapes, hence compilations, at most
+    packed_length: int  # tokens of a packed row
     text_form: str  # "detokenized" or "tokenized": how scores treat the text
     lowercase_scores: bool
 

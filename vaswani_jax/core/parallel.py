@@ -15,6 +15,19 @@ AXIS = "devices"
 Tree = TypeVar("Tree")
 
 
+def use_devices(count: int) -> None:
+    """Use so many devices; virtual ones on a CPU. Before any work is done on one.
+
+    Raises:
+        ValueError: There are not so many.
+    """
+    jax.config.update("jax_num_cpu_devices", count)
+    visible = ",".join(map(str, range(count)))
+    jax.config.update("jax_cuda_visible_devices", visible)
+    if jax.device_count() != count:
+        raise ValueError(f"{count} devices were asked for: this is {describe()}")
+
+
 def num_devices() -> int:
     """Devices of all processes."""
     return jax.device_count()

@@ -71,6 +71,14 @@ def _at_least(path: str, section: Any, minimum: int, keys: str) -> None:
             raise ValueError(f"{path}.{key} must be at least {minimum}, got {value}")
 
 
+def _at_least_other(path: str, section: Any, key: str, other: str) -> None:
+    value, minimum = getattr(section, key), getattr(section, other)
+    if value < minimum:
+        raise ValueError(
+            f"{path}.{key} must be at least {path}.{other} ({minimum}), got {value}"
+        )
+
+
 def _rate(path: str, section: Any, keys: str) -> None:
     for key in keys.split():
         value = getattr(section, key)
@@ -94,6 +102,7 @@ def _check_model(model: config.ModelConfig) -> None:
 def _check_data(data: config.DataConfig) -> None:
     path = "config.data"
     _one_of(f"{path}.source", data.source, ("text", "cldr", "copy", "reverse"))
+    _one_of(f"{path}.batching", data.batching, ("buckets", "packed"))
     _one_of(f"{path}.subword_model", data.subword_model, ("bpe", "unigram"))
     _one_of(f"{path}.text_form", data.text_form, ("detokenized", "tokenized"))
     _at_least(path, data, 2, "max_length")
@@ -112,14 +121,12 @@ def _check_data(data: config.DataConfig) -> None:
             f"{path}.test_source and {path}.test_target go together, got "
             f"{data.test_source!r} and {data.test_target!r}"
         )
+    longest = "max_length"
+    if data.batching == "packed":
+        _at_least_other(path, data, "packed_length", longest)
+        longest = "packed_length"
     for side in ("source", "target"):
-        key = f"{side}_tokens_per_batch"
-        budget = getattr(data, key)
-        if budget < data.max_length:
-            raise ValueError(
-                f"{path}.{key} must be at least {path}.max_length "
-                f"({data.max_length}), got {budget}"
-            )
+        _at_least_other(path, data, f"{side}_tokens_per_batch", longest)
 
 
 def _check_training(settings: config.Config) -> None:

@@ -2,30 +2,41 @@
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from absl import app
 
 EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError)
 
 
-def run(main: Callable[[], None], *, expected: tuple[type[Exception], ...]) -> None:
+def run(
+    main: Callable[[], None] | Mapping[str, Callable[[], None]],
+    *,
+    expected: tuple[type[Exception], ...],
+) -> None:
     """Parse the flags, then run `main`.
 
     Args:
-        main: The program.
+        main: The program, or its commands by the word that stands before the flags.
         expected: Errors whose message tells the user all: printed without a
             traceback, exit status 1. All others keep their traceback.
     """
 
     def checked(argv: Sequence[str]) -> None:
-        if len(argv) > 1:
-            raise app.UsageError(f"unexpected arguments: {' '.join(argv[1:])}")
+        rest = argv[1:]
+        if callable(main):
+            chosen = main
+        elif rest and rest[0] in main:
+            chosen, rest = main[rest[0]], rest[1:]
+        else:
+            raise app.UsageError(f"the first argument is one of: {', '.join(main)}")
+        if rest:
+            raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
         # absl lets all through; a backend that is not there is nothing to report.
         for name in ("jax", "orbax", "absl"):
             logging.getLogger(name).setLevel(logging.ERROR)
         try:
-            main()
+            chosen()
         except expected as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(1)

@@ -13,17 +13,26 @@ EOS_ID = 2
 UNK_ID = 3
 
 
+class Segments(NamedTuple):
+    """Which pair each token of a packed row belongs to: 1, 2, ...; 0 is padding."""
+
+    source: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows S"]
+    target: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows T"]
+
+
 class Batch(NamedTuple):
     """Sentence pairs as token ids, padded at the end with `PAD_ID`.
 
     `source` ends with `EOS_ID`; `target_in` starts with `BOS_ID`; `target_out` is
     `target_in` shifted by one and ends with `EOS_ID` (section 3.1: the output
     embeddings are offset by one position). A row of padding alone is no sentence.
+    `segments` is None where a row holds one pair.
     """
 
     source: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows S"]
     target_in: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows T"]
     target_out: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows T"]
+    segments: Segments | None = None
 
 
 class Hypotheses(NamedTuple):

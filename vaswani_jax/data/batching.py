@@ -74,11 +74,10 @@ class Batches:
         self._corpus = corpus
         self._seed = seed
         self._shuffle = shuffle
-        longer_side = np.maximum(corpus.source.lengths(), corpus.target.lengths())
-        lengths = longer_side + 1  # the end mark
+        lengths = token_files.longer_sides(corpus) + 1  # the end mark
         ends = best_lengths(lengths, num_buckets=num_buckets, max_length=max_length)
         budget = min(source_tokens, target_tokens)
-        self.buckets = [Bucket(end, _rows(budget // end)) for end in ends]
+        self.buckets = [Bucket(end, rows_within(budget, length=end)) for end in ends]
         self._bucket_of = np.searchsorted(ends, lengths).astype(np.int16)
         self._slices = self._plan_slices()
         self._epoch = -1
@@ -95,9 +94,7 @@ class Batches:
         """Share of the positions of an epoch's batches that hold no token."""
         shapes = [self.buckets[bucket] for bucket, _, _ in self._slices]
         positions = 2 * sum(shape.rows * shape.length for shape in shapes)
-        sides = (self._corpus.source, self._corpus.target)
-        tokens = sum(int(side.lengths().sum()) + len(side) for side in sides)
-        return 1 - tokens / positions
+        return 1 - token_files.positions(self._corpus) / positions
 
     def batch_at(self, step: int) -> types.Batch:
         """The batch of update number `step`, counted from 0.
@@ -157,7 +154,9 @@ class Batches:
         return types.Batch(source, target_in, target_out)
 
 
-def _rows(rows: int) -> int:
+def rows_within(budget: int, *, length: int) -> int:
+    """Rows of so many tokens that fit a budget, evenly divisible where many do."""
+    rows = budget // length
     if rows >= ROW_MULTIPLE:
         rows -= rows % ROW_MULTIPLE
     return max(1, rows)

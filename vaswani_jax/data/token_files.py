@@ -35,9 +35,17 @@ class TokenFile:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
+    def num_tokens(self) -> int:
+        """Tokens of all sentences."""
+        return len(self._ids)
+
     def lengths(self) -> Int[np.ndarray, "N"]:
         """Tokens of each sentence."""
         return np.diff(self._offsets).astype(np.int32)
+
+    def lengths_of(self, sentences: Int[np.ndarray, "B"]) -> Int[np.ndarray, "B"]:
+        """Tokens of some sentences."""
+        return self._offsets[sentences + 1] - self._offsets[sentences]
 
     def rows(
         self, sentences: Int[np.ndarray, "B"], *, length: int
@@ -58,6 +66,16 @@ class Corpus(NamedTuple):
 
     source: TokenFile
     target: TokenFile
+
+
+def longer_sides(corpus: Corpus) -> Int[np.ndarray, "N"]:
+    """Tokens of the longer side of each pair."""
+    return np.maximum(corpus.source.lengths(), corpus.target.lengths())
+
+
+def positions(corpus: Corpus) -> int:
+    """Tokens of both sides, each sentence with its end mark."""
+    return sum(side.num_tokens() + len(side) for side in corpus)
 
 
 class TokenWriter:

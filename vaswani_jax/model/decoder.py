@@ -43,7 +43,7 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Array, "B T d_model"],
         memory: Float[Array, "B S d_model"],
-        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 1 S"]],
+        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 #T S"]],
         *,
         deterministic: bool,
     ) -> Float[Array, "B T d_model"]:
@@ -67,7 +67,7 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Array, "B Q d_model"],
         memory: attention.KeysValues,
-        memory_mask: Bool[Array, "B 1 1 S"],
+        memory_mask: Bool[Array, "B 1 #Q S"],
         *,
         deterministic: bool,
     ) -> Float[Array, "B Q d_model"]:
@@ -141,13 +141,19 @@ class Decoder(nn.Module):
         self,
         x: Float[Array, "B T d_model"],
         memory: Float[Array, "B S d_model"],
-        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 1 S"]],
+        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 #T S"]],
         *,
         deterministic: bool,
     ) -> Float[Array, "B T d_model"]:
         """The stack's output for every target position at once."""
+
+        def run(layer: DecoderLayer, x: Array) -> Array:
+            return layer(x, memory, masks, deterministic=deterministic)
+
+        if self.model.rematerialize:
+            run = nn.remat(run)
         for layer in self.layers:
-            x = layer(x, memory, masks, deterministic=deterministic)
+            x = run(layer, x)
         return self._top(x)
 
     def start_cache(

@@ -25,7 +25,7 @@ class EncoderLayer(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B S d_model"],
-        mask: Bool[Array, "B 1 1 S"],
+        mask: Bool[Array, "B 1 #S S"],
         *,
         deterministic: bool,
     ) -> Float[Array, "B S d_model"]:
@@ -57,13 +57,19 @@ class Encoder(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B S d_model"],
-        mask: Bool[Array, "B 1 1 S"],
+        mask: Bool[Array, "B 1 #S S"],
         *,
         deterministic: bool,
     ) -> Float[Array, "B S d_model"]:
         """The memory the decoder looks at."""
+
+        def run(layer: EncoderLayer, x: Array) -> Array:
+            return layer(x, mask, deterministic=deterministic)
+
+        if self.model.rematerialize:
+            run = nn.remat(run)
         for layer in self.layers:
-            x = layer(x, mask, deterministic=deterministic)
+            x = run(layer, x)
         if self.model.layer_norm_position == "pre":
             x = self.final_norm(x)
         return x

@@ -1,6 +1,7 @@
 """Section 3.2.3: who may look at what. True means "may look"."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from vaswani_jax.core import types
@@ -9,6 +10,19 @@ from vaswani_jax.core import types
 def padding_mask(tokens: Int[Array, "B K"]) -> Bool[Array, "B 1 1 K"]:
     """True where a key is a real token."""
     return (tokens != types.PAD_ID)[:, None, None, :]
+
+
+def segment_mask(
+    queries: Int[Array | np.ndarray, "B Q"], keys: Int[Array | np.ndarray, "B K"]
+) -> Bool[Array, "B 1 Q K"]:
+    """True where a query and a key belong to the same pair of a packed row.
+
+    >>> segment_mask(jnp.array([[1, 2, 0]]), jnp.array([[1, 0]]))[0, 0].tolist()
+    [[True, False], [False, False], [False, False]]
+    """
+    queries, keys = jnp.asarray(queries), jnp.asarray(keys)
+    same = queries[:, :, None] == keys[:, None, :]
+    return (same & (keys != 0)[:, None, :])[:, None]
 
 
 def causal_mask(length: int) -> Bool[Array, "1 1 T T"]:

@@ -1,12 +1,28 @@
 """Section 3.5: positional encoding; table 3 row E: the learned one."""
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 
-def sinusoids(positions: Int[Array, "T"], *, d_model: int) -> Float[Array, "T d_model"]:
+def within_segments(
+    segments: Int[Array | np.ndarray, "B T"],
+) -> Int[Array, "B T"]:
+    """The position of each token in its own sentence of a packed row, from 0.
+
+    >>> within_segments(jnp.array([[1, 1, 2, 2, 2, 0]])).tolist()
+    [[0, 1, 0, 1, 2, 0]]
+    """
+    index = jnp.arange(segments.shape[1])
+    starts = jnp.diff(segments, axis=1, prepend=-1) != 0
+    return index - jax.lax.cummax(jnp.where(starts, index, 0), axis=1)
+
+
+def sinusoids(
+    positions: Int[Array, "*axes"], *, d_model: int
+) -> Float[Array, "*axes d_model"]:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same).
 
     Sine and cosine are interleaved, as printed.
@@ -16,8 +32,9 @@ def sinusoids(positions: Int[Array, "T"], *, d_model: int) -> Float[Array, "T d_
     """
     # The rates are constants: NumPy's float64 spares them float32's rounding.
     rates = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
-    angles = positions[:, None].astype(jnp.float32) * rates.astype(np.float32)
-    return jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1).reshape(-1, d_model)
+    angles = positions[..., None].astype(jnp.float32) * rates.astype(np.float32)
+    both = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
+    return both.reshape(*positions.shape, d_model)
 
 
 class LearnedPositions(nn.Module):
@@ -27,7 +44,7 @@ class LearnedPositions(nn.Module):
     d_model: int
 
     @nn.compact
-    def __call__(self, positions: Int[Array, "T"]) -> Float[Array, "T d_model"]:
+    def __call__(self, positions: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
         """The vectors of the positions, in float32."""
         init = nn.initializers.normal(self.d_model**-0.5)
         shape = (self.max_positions, self.d_model)

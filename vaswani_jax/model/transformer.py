@@ -2,9 +2,10 @@
 
 import flax.linen as nn
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, types
 from vaswani_jax.model import (
     decoder,
     dropout,
@@ -36,39 +37,69 @@ class Transformer(nn.Module):
             self.target_positions = positional_encoding.LearnedPositions(*shape)
 
     def _positions(
-        self, positions: Int[Array, "T"], *, source: bool
-    ) -> Float[Array, "T d_model"]:
+        self, positions: Int[Array, "*axes"], *, source: bool
+    ) -> Float[Array, "*axes d_model"]:
         if self.model.positional_encoding == "learned":
             table = self.source_positions if source else self.target_positions
             return table(positions)
         return positional_encoding.sinusoids(positions, d_model=self.model.d_model)
 
+    def _embed(
+        self,
+        tokens: Int[Array, "B T"],
+        segments: Int[Array | np.ndarray, "B T"] | None,
+        *,
+        source: bool,
+        deterministic: bool,
+    ) -> Float[Array, "B T d_model"]:
+        index = jnp.arange(tokens.shape[1])
+        if segments is not None:
+            index = positional_encoding.within_segments(segments)
+        x = self.embedding(tokens) + self._positions(index, source=source)
+        drop = self.source_dropout if source else self.target_dropout
+        x = drop(x, deterministic=deterministic)
+        return x.astype(jnp.dtype(self.model.dtype))
+
     def encode(
-        self, source: Int[Array, "B S"], *, deterministic: bool
+        self,
+        source: Int[Array, "B S"],
+        segments: Int[Array | np.ndarray, "B S"] | None = None,
+        *,
+        deterministic: bool,
     ) -> Float[Array, "B S d_model"]:
         """The memory of each source sentence."""
-        positions = self._positions(jnp.arange(source.shape[1]), source=True)
-        x = self.embedding(source) + positions
-        x = self.source_dropout(x, deterministic=deterministic)
-        x = x.astype(jnp.dtype(self.model.dtype))
-        mask = masks.padding_mask(source)
+        x = self._embed(source, segments, source=True, deterministic=deterministic)
+        if segments is None:
+            mask = masks.padding_mask(source)
+        else:
+            mask = masks.segment_mask(segments, segments)
         return self.encoder(x, mask, deterministic=deterministic)
 
     def __call__(
         self,
         source: Int[Array, "B S"],
         target_in: Int[Array, "B T"],
+        segments: types.Segments | None = None,
         *,
         deterministic: bool,
     ) -> Float[Array, "B T V"]:
-        """Float32 logits of the token that follows each position of `target_in`."""
-        memory = self.encode(source, deterministic=deterministic)
-        T = target_in.shape[1]
-        x = self.embedding(target_in) + self._positions(jnp.arange(T), source=False)
-        x = self.target_dropout(x, deterministic=deterministic)
-        x = x.astype(jnp.dtype(self.model.dtype))
-        self_mask = masks.causal_mask(T) & masks.padding_mask(target_in)
-        both = (self_mask, masks.padding_mask(source))
+        """Float32 logits of the token that follows each position of `target_in`.
+
+        With `segments` a row holds several pairs, each of which is computed as if it
+        were alone: positions start again and attention stays inside a pair.
+        """
+        of_source, of_target = (None, None) if segments is None else segments
+        memory = self.encode(source, of_source, deterministic=deterministic)
+        x = self._embed(target_in, of_target, source=False, deterministic=deterministic)
+        if segments is None:
+            self_mask, memory_mask = (
+                masks.padding_mask(target_in),
+                masks.padding_mask(source),
+            )
+        else:
+            self_mask = masks.segment_mask(segments.target, segments.target)
+            memory_mask = masks.segment_mask(segments.target, segments.source)
+        both = (masks.causal_mask(target_in.shape[1]) & self_mask, memory_mask)
         x = self.decoder(x, memory, both, deterministic=deterministic)
         return self.embedding.logits(x)
 

@@ -11,7 +11,7 @@ import flax.serialization
 import jax
 
 from vaswani_jax.core import config, parallel
-from vaswani_jax.data import batching, corpus
+from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
     checkpoints,
     log,
@@ -41,14 +41,8 @@ class Run:
         self._vocabulary = data.vocabulary
         self._workdir = workdir
         self._evaluators = evaluators
-        self._batches = batching.Batches(
-            data.corpus("train"),
-            source_tokens=settings.data.source_tokens_per_batch,
-            target_tokens=settings.data.target_tokens_per_batch,
-            num_buckets=settings.data.num_buckets,
-            max_length=settings.data.max_length,
-            seed=settings.seed,
-            shuffle=True,
+        self._batches = batch_modes.training_batches(
+            settings.data, data.corpus("train"), seed=settings.seed
         )
         keep = settings.training.keep_checkpoints
         self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)

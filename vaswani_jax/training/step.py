@@ -65,6 +65,7 @@ def train_step(
             {"params": params},
             batch.source,
             batch.target_in,
+            batch.segments,
             deterministic=False,
             rngs={"dropout": key},
         )
@@ -114,7 +115,11 @@ def loss_step(
 
     def step(params: Params, batch: types.Batch) -> loss.LossSums:
         logits: Any = model.apply(
-            {"params": params}, batch.source, batch.target_in, deterministic=True
+            {"params": params},
+            batch.source,
+            batch.target_in,
+            batch.segments,
+            deterministic=True,
         )
         sums = loss.smoothed_cross_entropy(
             logits,

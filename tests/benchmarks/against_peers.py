@@ -1,0 +1,145 @@
+"""Our training step beside the peers', interleaved: the table of the README.
+
+    python -m tests.benchmarks.against_peers --peers=../shared/bench --size=tiny
+
+`--peers` holds scripts that time one peer each on fixed work and speak the protocol of
+`train_worker.py`; `--venvs` holds the environments they run in. All start and warm up,
+then each round times one step of every one, in a rotated order, so that a drift of the
+machine meets all alike. A ratio is the median over rounds of peer / ours: above 1 we
+are faster. `--tuned` gives the allocator's settings to all.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).parents[2]
+PEERS = {
+    "torch eager": ("hf", "bench_torch.py", ["--variant", "eager"]),
+    "torch eager, fused Adam": ("hf", "bench_torch.py", ["--variant", "eager-fused"]),
+    "torch compile": ("hf", "bench_torch.py", ["--variant", "compile"]),
+    "torch compile, loss too": ("hf", "bench_torch.py", ["--variant", "compile-step"]),
+    "transformers MarianMT": ("hf", "bench_hf.py", []),
+    "JoeyNMT": ("joey", "bench_joeynmt.py", []),
+    "EOLE": ("eole", "bench_eole.py", []),
+    "Marian": ("marian", "bench_marian.py", []),
+}
+OURS = {
+    "vaswani_jax": ["--dropout=everywhere"],
+    "vaswani_jax, the paper's dropout": ["--dropout=paper"],
+}
+KEEP_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": "100000000000",
+    "MALLOC_TOP_PAD_": "536870912",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+
+
+class Worker:
+    """One program that times a step whenever it is asked."""
+
+    def __init__(
+        self, name: str, command: list[str], environment: dict[str, str]
+    ) -> None:
+        self.name = name
+        self.seconds: list[float] = []
+        self._process = subprocess.Popen(
+            [*command, "--worker", "--warmup", "3"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
+        self._answer("READY ")
+
+    def _answer(self, prefix: str) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(prefix):
+                return line.removeprefix(prefix)
+        raise RuntimeError(f"{self.name} ended with {self._process.wait()}")
+
+    def time_one(self) -> None:
+        """Time one step."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("GO\n")
+        self.seconds.append(json.loads(self._answer("T "))["s"])
+
+    def close(self) -> None:
+        """End the program."""
+        self._process.kill()
+        self._process.wait()
+
+
+def main() -> None:
+    """Time, and print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", type=pathlib.Path, required=True)
+    parser.add_argument(
+        "--venvs", type=pathlib.Path, default=pathlib.Path("~/.cache/peers/venvs")
+    )
+    parser.add_argument("--size", choices=["tiny", "base"], default="tiny")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--only", default="", help="names that contain one of a,b,c")
+    parser.add_argument("--json", type=pathlib.Path)
+    arguments = parser.parse_args()
+    chosen = [part for part in arguments.only.split(",") if part]
+    workers = []
+    for name, (command, environment) in _commands(arguments).items():
+        if chosen and not any(part in name for part in ["vaswani_jax", *chosen]):
+            continue
+        try:
+            workers.append(Worker(name, command, environment))
+            print(f"ready: {name}", file=sys.stderr)
+        except (RuntimeError, OSError) as error:
+            print(f"left out: {error}", file=sys.stderr)
+    for number in range(arguments.rounds):
+        first = number % len(workers)
+        for worker in workers[first:] + workers[:first]:
+            time.sleep(0.2)
+            worker.time_one()
+    print(_table(workers))
+    if arguments.json:
+        record = {worker.name: worker.seconds for worker in workers}
+        arguments.json.write_text(json.dumps(record, indent=1))
+    for worker in workers:
+        worker.close()
+
+
+def _commands(
+    arguments: argparse.Namespace,
+) -> dict[str, tuple[list[str], dict[str, str]]]:
+    environment = KEEP_MEMORY if arguments.tuned else {}
+    size = ["--task", "train", "--size", arguments.size]
+    ours = [sys.executable, "-m", "tests.benchmarks.train_worker", *size]
+    commands = {name: ([*ours, *more], environment) for name, more in OURS.items()}
+    venvs, scripts = arguments.venvs.expanduser(), arguments.peers.resolve()
+    for name, (venv, script, more) in PEERS.items():
+        command = [str(venvs / venv / "bin/python"), str(scripts / script)]
+        commands[name] = ([*command, *more, *size], environment)
+    return commands
+
+
+def _table(workers: list[Worker]) -> str:
+    ours = workers[0]
+    lines = ["| | median s | best s | peer / ours |", "| --- | --- | --- | --- |"]
+    for worker in workers:
+        pairs = zip(worker.seconds, ours.seconds, strict=True)
+        ratio = statistics.median(theirs / own for theirs, own in pairs)
+        median, best = statistics.median(worker.seconds), min(worker.seconds)
+        lines.append(f"| {worker.name} | {median:.3f} | {best:.3f} | {ratio:.2f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

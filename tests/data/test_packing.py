@@ -1,0 +1,149 @@
+"""Packed rows: every pair once, whole, within the row, and few rows."""
+
+import itertools
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+
+from tests.data.test_batching import corpus_of, epoch, random_lengths, sentence
+from vaswani_jax.core import types
+from vaswani_jax.data import packing
+
+
+def packed(lengths, **overrides):
+    options = {
+        "source_tokens": 90,
+        "target_tokens": 90,
+        "row_length": 30,
+        "seed": 1,
+    }
+    return packing.PackedBatches(corpus_of(lengths), **(options | overrides))
+
+
+def unpacked(batch):
+    """Each pair of a batch as (source, target_in, target_out), read by its segment."""
+    for row in range(batch.source.shape[0]):
+        of_source, of_target = (side[row] for side in batch.segments)
+        numbers = set(of_source.tolist()) | set(of_target.tolist())
+        for number in sorted(numbers - {0}):
+            yield tuple(
+                ids[row][segments == number].tolist()
+                for ids, segments in (
+                    (batch.source, of_source),
+                    (batch.target_in, of_target),
+                    (batch.target_out, of_target),
+                )
+            )
+
+
+@strategies.composite
+def plans(draw):
+    row_length = draw(strategies.integers(2, 40))
+    length = strategies.integers(1, row_length - 1)
+    lengths = draw(
+        strategies.lists(strategies.tuples(length, length), min_size=1, max_size=90)
+    )
+    budget = strategies.integers(row_length, 10 * row_length)
+    return lengths, {
+        "row_length": row_length,
+        "source_tokens": draw(budget),
+        "target_tokens": draw(budget),
+        "seed": draw(strategies.integers(0, 2**40)),
+    }
+
+
+@hypothesis.given(plans(), strategies.integers(0, 3))
+def test_every_pair_is_in_an_epoch_once_as_it_was_written(plan, number):
+    lengths, options = plan
+    found = []
+    for batch in epoch(packed(lengths, **options), number):
+        assert batch.source.shape == batch.target_out.shape
+        rows, row_length = batch.source.shape
+        assert row_length == options["row_length"]
+        budget = min(options["source_tokens"], options["target_tokens"])
+        assert rows * row_length <= budget
+        for ids, segments in zip(
+            (batch.source, batch.target_out), batch.segments, strict=True
+        ):
+            np.testing.assert_array_equal(segments == 0, ids == types.PAD_ID)
+        found += unpacked(batch)
+    expected = []
+    for pair, (source, target) in enumerate(lengths):
+        words = sentence(pair, target, 1)
+        expected.append(
+            (
+                [*sentence(pair, source, 0), types.EOS_ID],
+                [types.BOS_ID, *words],
+                [*words, types.EOS_ID],
+            )
+        )
+    assert sorted(found) == sorted(expected)
+
+
+@hypothesis.given(plans())
+def test_the_segments_of_a_row_are_numbered_from_its_start_without_gaps(plan):
+    lengths, options = plan
+    for batch in epoch(packed(lengths, **options), 0):
+        for row in np.concatenate(batch.segments):
+            numbers = [number for number, _ in itertools.groupby(row.tolist())]
+            words = [number for number in numbers if number]
+            assert words == list(range(1, len(words) + 1))
+            assert 0 not in numbers[:-1]
+
+
+def test_a_batch_is_a_function_of_seed_and_step_alone():
+    lengths = random_lengths(60, 20, seed=3)
+    asked = packed(lengths)
+    for step in (7, 0, 23, 8):
+        once = asked.batch_at(step)
+        alone = packed(lengths).batch_at(step)
+        np.testing.assert_array_equal(once.source, alone.source)
+        np.testing.assert_array_equal(once.segments.target, alone.segments.target)
+    assert not np.array_equal(
+        packed(lengths, seed=2).batch_at(0).source, asked.batch_at(0).source
+    )
+
+
+def test_epochs_have_orders_of_their_own():
+    asked = packed(random_lengths(60, 20, seed=3))
+    count = asked.batches_per_epoch
+    first, second = (asked.batch_at(epoch * count).source for epoch in (0, 1))
+    assert not np.array_equal(first, second)
+
+
+@hypothesis.given(
+    strategies.lists(strategies.integers(0, 40), min_size=2, max_size=30),
+    strategies.integers(0, 20),
+)
+def test_patterns_hold_each_length_as_often_as_it_occurs(counts, more):
+    row_length = len(counts) - 1 + more
+    left = np.array([0, *counts[1:]])
+    for filling, times in packing.patterns(left, row_length=row_length):
+        assert times > 0
+        assert sum(filling) <= row_length
+        left = left - times * np.bincount(filling, minlength=len(left))
+    assert not left.any()
+
+
+def test_rows_of_real_lengths_are_nearly_full():
+    generator = np.random.default_rng(5)
+    lengths = np.clip(generator.lognormal(3.0, 0.6, 40_000).astype(int), 1, 255)
+    counts = np.bincount(lengths, minlength=256)
+    rows = sum(times for _, times in packing.patterns(counts, row_length=256))
+    # The least number of rows there can be, and 1 %.
+    assert rows <= 1.01 * lengths.sum() / 256
+
+
+def test_the_padding_share_is_that_of_the_batches():
+    asked = packed(random_lengths(70, 25, seed=4))
+    ids = [(b.source, b.target_out) for b in epoch(asked, 0)]
+    assert asked.padding_share == pytest.approx(
+        np.mean(np.array(ids) == types.PAD_ID), abs=1e-12
+    )
+
+
+def test_a_pair_longer_than_a_row_is_refused_with_both_lengths():
+    with pytest.raises(ValueError, match=r"31 tokens does not fit .* row of 30"):
+        packed([(3, 4), (30, 2)])

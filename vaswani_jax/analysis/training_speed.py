@@ -1,0 +1,180 @@
+"""Section 5.2's step time, measured: seconds, tokens, operations, memory, padding."""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from vaswani_jax.analysis import devices, flops
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.training import loss, step
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSpeed:
+    """What a training step costs; times in seconds, rates per second."""
+
+    device: str
+    num_devices: int
+    dtype: str
+    parameters: int
+    shapes: list[str]  # rows x source tokens x target tokens of the batches timed
+    steps: int
+    step_seconds: float  # median
+    target_tokens_per_second: float
+    flops_per_second: float  # the model's matrix products
+    peak_flops_per_second: float  # all devices, from a data sheet or measured
+    peak_from: str
+    model_flops_utilization: float
+    first_step_seconds: float  # of each shape, added: compilation and one step
+    host_share: float  # making a batch, as a share of the time of a step
+    padding_share: float
+    peak_memory_bytes: int
+    loss: float  # per token, of the last step
+    all_step_seconds: list[float]
+
+
+class Timer:
+    """Training steps, one at a time, each waited for."""
+
+    def __init__(self, settings: config.Config, *, vocab_size: int) -> None:
+        self._multiple = settings.training.accumulate_steps
+        state = step.create_state(settings, vocab_size=vocab_size)
+        self.parameters = sum(leaf.size for leaf in jax.tree.leaves(state.params))
+        self._state = parallel.replicate(state)
+        update = step.train_step(settings, vocab_size=vocab_size)
+        self._run = parallel.over_devices(update, donate_state=True)
+
+    def seconds(self, batch: types.Batch) -> tuple[float, loss.LossSums]:
+        """Time of one update, from rows on the host to sums on the host."""
+        begun = time.perf_counter()
+        rows = parallel.split_rows(batch, multiple=self._multiple)
+        self._state, metrics = self._run(self._state, rows)
+        jax.block_until_ready(self._state)
+        sums = parallel.gather(metrics.sums)
+        return time.perf_counter() - begun, sums
+
+
+def random_batch(
+    *, rows: int, source: int, target: int, vocab_size: int, seed: int
+) -> types.Batch:
+    """Random ids that fill every row: work without padding."""
+    generator = np.random.default_rng(seed)
+
+    def ids(length: int) -> np.ndarray:
+        drawn = generator.integers(types.UNK_ID + 1, vocab_size, (rows, length))
+        drawn[:, -1] = types.EOS_ID
+        return drawn.astype(np.int32)
+
+    target_out = ids(target)
+    target_in = np.roll(target_out, 1, axis=1)
+    target_in[:, 0] = types.BOS_ID
+    return types.Batch(ids(source), target_in, target_out)
+
+
+def measure(
+    settings: config.Config,
+    batch_at: Callable[[int], types.Batch],
+    *,
+    vocab_size: int,
+    steps: int,
+) -> TrainingSpeed:
+    """Time `steps` updates after a warm-up that has met each of their shapes.
+
+    Args:
+        settings: What to train.
+        batch_at: The batch of each step; called outside the clock of the step.
+        vocab_size: V.
+        steps: How many updates to time.
+    """
+    host: list[float] = []
+
+    def batch(index: int) -> types.Batch:
+        begun = time.perf_counter()
+        made = batch_at(index)
+        host.append(time.perf_counter() - begun)
+        return made
+
+    timer = Timer(settings, vocab_size=vocab_size)
+    batches = [batch(index) for index in range(steps)]
+    by_shape = {_shape(made): made for made in batches}
+    first = [timer.seconds(made)[0] for made in by_shape.values()]
+    for made in by_shape.values():  # The second step of a program still warms caches.
+        timer.seconds(made)
+    timed = [timer.seconds(made) for made in batches]
+    seconds = [spent for spent, _ in timed]
+    work = sum(_flops(settings, made, vocab_size) for made in batches)
+    tokens = sum(float(sums.tokens) for _, sums in timed)
+    peak, peak_from = _peak(settings.model.dtype)
+    positions = sum(made.source.size + made.target_out.size for made in batches)
+    real = sum(
+        int((side != types.PAD_ID).sum())
+        for made in batches
+        for side in (made.source, made.target_out)
+    )
+    return TrainingSpeed(
+        device=jax.devices()[0].device_kind,
+        num_devices=parallel.num_devices(),
+        dtype=settings.model.dtype,
+        parameters=timer.parameters,
+        shapes=sorted("x".join(map(str, shape)) for shape in by_shape),
+        steps=steps,
+        step_seconds=statistics.median(seconds),
+        target_tokens_per_second=tokens / sum(seconds),
+        flops_per_second=work / sum(seconds),
+        peak_flops_per_second=peak,
+        peak_from=peak_from,
+        model_flops_utilization=work / sum(seconds) / peak,
+        first_step_seconds=sum(first),
+        host_share=sum(host) / sum(seconds),
+        padding_share=1 - real / positions,
+        peak_memory_bytes=devices.peak_memory_bytes(),
+        loss=loss.per_token(timed[-1][1])["loss"],
+        all_step_seconds=seconds,
+    )
+
+
+def table(speed: TrainingSpeed) -> str:
+    """The measurement for a person, a line a figure."""
+    values: dict[str, Any] = {
+        "device": f"{speed.num_devices} x {speed.device}, {speed.dtype}",
+        "parameters": f"{speed.parameters:,}",
+        "shapes": f"{', '.join(speed.shapes)} (rows x source x target tokens)",
+        "step": f"{speed.step_seconds:.4f} s, the median of {speed.steps}",
+        "target tokens": f"{speed.target_tokens_per_second:,.0f} per second",
+        "model FLOPs": f"{speed.flops_per_second / 1e9:,.1f} G per second",
+        "peak": f"{speed.peak_flops_per_second / 1e9:,.1f} GFLOP/s, {speed.peak_from}",
+        "MFU": f"{speed.model_flops_utilization:.1%}",
+        "first steps": f"{speed.first_step_seconds:.1f} s with their compilation",
+        "host's data": f"{speed.host_share:.2%} of a step",
+        "padding": f"{speed.padding_share:.1%} of the positions",
+        "peak memory": f"{speed.peak_memory_bytes / 2**30:.2f} GiB",
+        "loss": f"{speed.loss:.4f} per token",
+    }
+    return "\n".join(f"{name:<14} {value}" for name, value in values.items())
+
+
+def _shape(batch: types.Batch) -> tuple[int, int, int]:
+    rows, source = batch.source.shape
+    return rows, source, batch.target_out.shape[1]
+
+
+def _flops(settings: config.Config, batch: types.Batch, vocab_size: int) -> float:
+    rows, source, target = _shape(batch)
+    return flops.update_flops(
+        settings.model, vocab_size=vocab_size, rows=rows, source=source, target=target
+    )
+
+
+def _peak(dtype: str) -> tuple[float, str]:
+    if jax.default_backend() == "cpu":  # Virtual devices share the same cores.
+        return devices.measured_peak(dtype), "measured on a 2048 x 2048 product"
+    known = devices.data_sheet_peak(dtype)
+    if known is not None:
+        return known * parallel.num_devices(), "from the data sheet"
+    peak = devices.measured_peak(dtype) * parallel.num_devices()
+    return peak, "measured on an 8192 x 8192 product"

@@ -1,0 +1,82 @@
+"""Table 2's costs, measured: what a training step takes on the devices at hand.
+
+python -m vaswani_jax.benchmark train --config=configs/demo.py --workdir=runs/demo
+python -m vaswani_jax.benchmark train --config=configs/own_text.py --shape=32x32x32
+"""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.analysis import training_speed
+from vaswani_jax.core import parallel, parsing, program, types
+from vaswani_jax.data import batch_modes, corpus
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Time the batches of the data that is or will be prepared here."
+)
+SHAPE = flags.DEFINE_string(
+    "shape", None, "Time random ids instead, ROWSxSOURCExTARGET tokens, unpadded."
+)
+VOCAB_SIZE = flags.DEFINE_integer(
+    "vocab_size", None, "V of random ids; data.vocab_size of the config by default."
+)
+STEPS = flags.DEFINE_integer("steps", 20, "Updates to time.", lower_bound=1)
+DEVICES = flags.DEFINE_integer(
+    "devices", None, "How many devices, virtual ones on a CPU; all by default."
+)
+JSON = flags.DEFINE_bool("json", False, "Print one JSON object.")
+
+
+def train() -> None:
+    """Time training steps."""
+    settings = parsing.parse(CONFIG.value)
+    workdir, shape = WORKDIR.value, SHAPE.value
+    if (workdir is None) == (shape is None):
+        raise ValueError("give either --workdir or --shape")
+    if DEVICES.value is not None:
+        parallel.use_devices(DEVICES.value)
+    if shape is not None:
+        vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
+        batch = _random_batch(shape, vocab_size=vocab_size)
+
+        def batch_at(step: int) -> types.Batch:
+            return batch
+    else:
+        assert workdir is not None
+        data = corpus.open_or_prepare(
+            settings,
+            corpus.data_directory(settings.data, pathlib.Path(workdir)),
+            rebuild=False,
+            log=program.say,
+        )
+        vocab_size = data.vocabulary.size
+        batch_at = batch_modes.training_batches(
+            settings.data, data.corpus("train"), seed=settings.seed
+        ).batch_at
+    speed = training_speed.measure(
+        settings, batch_at, vocab_size=vocab_size, steps=STEPS.value
+    )
+    if JSON.value:
+        print(json.dumps(dataclasses.asdict(speed)))
+    else:
+        print(training_speed.table(speed))
+
+
+def _random_batch(shape: str, *, vocab_size: int) -> types.Batch:
+    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
+        raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
+    rows, source, target = map(int, shape.split("x"))
+    return training_speed.random_batch(
+        rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
+    )
+
+
+if __name__ == "__main__":
+    flags.mark_flag_as_required("config")
+    program.run({"train": train}, expected=(ValueError, OSError, ImportError))

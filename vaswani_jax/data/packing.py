@@ -1,0 +1,152 @@
+"""Section 5.1's batches, packed: several pairs in a row, one static shape.
+
+Rows are filled from the histogram of lengths, longest first (the idea of Krell et al.,
+2021, "Efficient sequence packing without cross-contamination"), so that planning takes
+seconds for tens of millions of pairs.
+"""
+
+import numpy as np
+from jaxtyping import Int
+
+from vaswani_jax.core import types
+from vaswani_jax.data import batching, token_files
+
+
+def patterns(
+    counts: Int[np.ndarray, "L"], *, row_length: int
+) -> list[tuple[list[int], int]]:
+    """Fillings of a row, as lengths, and how many rows have each.
+
+    Args:
+        counts: How many pairs have each length; the index is the length.
+        row_length: Tokens of a row.
+
+    >>> patterns(np.array([0, 0, 3, 2, 1]), row_length=6)
+    [([4, 2], 1), ([3, 3], 1), ([2, 2], 1)]
+    """
+    left = counts.astype(np.int64)
+    found = []
+    while left.any():
+        filling: list[int] = []
+        space, length = row_length, int(np.flatnonzero(left)[-1])
+        while length:
+            taken = min(space // length, int(left[length]))
+            filling += [length] * taken
+            space -= taken * length
+            fitting = np.flatnonzero(left[: min(space + 1, length)])
+            length = int(fitting[-1]) if len(fitting) else 0
+        used = np.bincount(filling, minlength=len(left))
+        times = int((left[used > 0] // used[used > 0]).min())
+        left -= times * used
+        found.append((filling, times))
+    return found
+
+
+class PackedBatches:
+    """Batches whose rows hold several pairs, any of them at any time.
+
+    Which pairs share a row depends on the seed alone, so that every epoch has as many
+    rows; their order depends on (seed, epoch).
+    """
+
+    def __init__(
+        self,
+        corpus: token_files.Corpus,
+        *,
+        source_tokens: int,
+        target_tokens: int,
+        row_length: int,
+        seed: int,
+    ) -> None:
+        self._corpus = corpus
+        self._seed = seed
+        budget = min(source_tokens, target_tokens)
+        rows = batching.rows_within(budget, length=row_length)
+        self.buckets = [batching.Bucket(row_length, rows)]
+        self._pairs, self._starts = self._plan(row_length)
+        self._epoch = -1
+        self._order = np.zeros(0, np.int64)
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Batches that hold every pair once."""
+        return -(-(len(self._starts) - 1) // self.buckets[0].rows)
+
+    @property
+    def padding_share(self) -> float:
+        """Share of the positions of an epoch's batches that hold no token."""
+        shape = self.buckets[0]
+        positions = 2 * self.batches_per_epoch * shape.rows * shape.length
+        return 1 - token_files.positions(self._corpus) / positions
+
+    def batch_at(self, step: int) -> types.Batch:
+        """The batch of update number `step`, counted from 0.
+
+        A pure function of (seed, step). Rows beyond an epoch's last are padding.
+        """
+        epoch, index = divmod(step, self.batches_per_epoch)
+        if epoch != self._epoch:
+            generator = np.random.default_rng([self._seed, epoch])
+            self._order = generator.permutation(len(self._starts) - 1)
+            self._epoch = epoch
+        rows = self.buckets[0].rows
+        return self._assemble(self._order[index * rows : (index + 1) * rows])
+
+    def _plan(self, row_length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs in the order of the rows, and where each row starts in them."""
+        lengths = token_files.longer_sides(self._corpus) + 1  # the end mark
+        longest = int(lengths.max())
+        if longest > row_length:
+            raise ValueError(
+                f"a pair of {longest} tokens does not fit a packed row of {row_length}"
+            )
+        shuffled = np.random.default_rng([self._seed]).permutation(len(lengths))
+        by_length = shuffled[np.argsort(lengths[shuffled], kind="stable")]
+        counts = np.bincount(lengths, minlength=longest + 1)
+        following = np.cumsum(counts) - counts  # the next pair of each length
+        pairs = np.empty(len(lengths), np.int64)
+        sizes, filled = [], 0
+        for filling, times in patterns(counts, row_length=row_length):
+            end = filled + times * len(filling)
+            block = pairs[filled:end].reshape(times, len(filling))
+            for column, length in enumerate(filling):
+                first = following[length]
+                block[:, column] = by_length[first : first + times]
+                following[length] += times
+            sizes.append(np.full(times, len(filling), np.int64))
+            filled = end
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return pairs, starts
+
+    def _assemble(self, rows: Int[np.ndarray, "N"]) -> types.Batch:
+        shape = (self.buckets[0].rows, self.buckets[0].length)
+        counts = self._starts[rows + 1] - self._starts[rows]
+        row = np.repeat(np.arange(len(rows)), counts)
+        first = np.cumsum(counts) - counts  # index of each row's first pair
+        number = np.arange(len(row)) - first[row]  # of a pair in its row
+        pairs = self._pairs[self._starts[rows][row] + number]
+
+        def side(file: token_files.TokenFile) -> tuple[np.ndarray, ...]:
+            """Sentences with their end marks, where their ids go, and segments."""
+            lengths = file.lengths_of(pairs)
+            ids, _ = file.rows(pairs, length=int(lengths.max()) + 1)
+            ids[np.arange(len(pairs)), lengths] = types.EOS_ID
+            before = np.cumsum(lengths + 1) - (lengths + 1)
+            offset = before - before[first][row]
+            columns = np.arange(ids.shape[1])
+            real = columns <= lengths[:, None]
+            places = (row * shape[1] + offset)[:, None] + columns
+            segments = np.zeros(shape, np.int32)
+            segments.flat[places[real]] = np.repeat(number + 1, lengths + 1)
+            return ids, places, real, segments
+
+        source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
+        ids, places, real, of_source = side(self._corpus.source)
+        source.flat[places[real]] = ids[real]
+        ids, places, real, of_target = side(self._corpus.target)
+        target_out.flat[places[real]] = ids[real]
+        shifted = np.roll(ids, 1, axis=1)
+        shifted[:, 0] = types.BOS_ID
+        target_in.flat[places[real]] = shifted[real]
+        segments = types.Segments(of_source, of_target)
+        return types.Batch(source, target_in, target_out, segments)
