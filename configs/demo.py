@@ -19,6 +19,8 @@ def get_config() -> ml_collections.ConfigDict:
             "model.d_ff": 512,
             "model.dropout_rate": 0.1,
             "data.source": "cldr",
+            "data.source_locale": "en",
+            "data.target_locale": "de",
             "data.num_train": 40_000,
             "data.num_valid": 500,
             "data.num_test": 1000,

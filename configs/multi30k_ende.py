@@ -5,6 +5,7 @@ python -m vaswani_jax.main --config=configs/multi30k_ende.py:raw --workdir=runs/
 
 Two CPU cores, 2.2 hours beside other work: 38.35 tokenised BLEU on
 test_2016_flickr, by the commands in the README (the scale lowered at 6,750 updates).
+Raw: 36.17 sacreBLEU after 4,000 updates, 0.8 hours beside other work.
 """
 
 import ml_collections
@@ -24,6 +25,8 @@ def get_config(text: str = "lc_norm_tok") -> ml_collections.ConfigDict:
     config = own_text.get_config("small")
     config.update_from_flattened_dict(
         {
+            "data.source_locale": "en",
+            "data.target_locale": "de",
             "data.text_directory": f"../shared/data/multi30k_ende/{text}",
             "data.train_source": "train.en",
             "data.train_target": "train.de",

@@ -82,8 +82,8 @@ def _model() -> ml_collections.ConfigDict:
 def _data() -> ml_collections.ConfigDict:
     data = ml_collections.ConfigDict()
     data.source = "text"
-    data.source_locale = "en"
-    data.target_locale = "de"
+    data.source_locale = ""  # the direction is the user's: en, de, pt_BR, ...
+    data.target_locale = ""
     data.text_directory = "."
     data.train_source = "train.source"
     data.train_target = "train.target"

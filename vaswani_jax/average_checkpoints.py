@@ -31,7 +31,7 @@ def main() -> None:
         if len(steps) < last:
             raise ValueError(f"--last={last}: {directory} has {len(steps)} checkpoints")
     else:
-        if not named or not all(step.isdigit() for step in named):
+        if not named or not all(step.isdecimal() for step in named):
             raise ValueError(f"--steps must be whole numbers, got {named}")
         steps = [int(step) for step in named]
     mean = selection.average(found, steps)

@@ -53,6 +53,7 @@ def train() -> None:
             settings,
             corpus.data_directory(settings.data, pathlib.Path(workdir)),
             rebuild=False,
+            trained_with=None,
             log=program.say,
         )
         vocab_size = data.vocabulary.size

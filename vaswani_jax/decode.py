@@ -4,8 +4,10 @@ python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
     --input=FILE --output=FILE
 """
 
+import gzip
 import pathlib
 import sys
+import typing
 from typing import IO
 
 from absl import flags
@@ -24,7 +26,9 @@ CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
 )
 INPUT = flags.DEFINE_string("input", "-", "A UTF-8 file, plain or .gz; - is stdin.")
-OUTPUT = flags.DEFINE_string("output", "-", "The file to write; - is stdout.")
+OUTPUT = flags.DEFINE_string(
+    "output", "-", "The file to write, plain or .gz; - is stdout."
+)
 
 # Lines that are sorted by length together, and written before the next are begun.
 BLOCK_LINES = 4096
@@ -41,7 +45,7 @@ def main() -> None:
     data = corpus.open_prepared(directory)
     found = selection.select(workdir, CHECKPOINT.value)
     selection.check_fits(found, settings, data.vocabulary)
-    program.say(f"checkpoint {CHECKPOINT.value}, step {found.step:,}")
+    program.say(selection.describe(workdir, CHECKPOINT.value, found))
     params = parallel.replicate(found.items["params"])
     translator = translate.Translator(settings, data.vocabulary)
     with _open_output(OUTPUT.value) as output:
@@ -67,6 +71,8 @@ def _read(name: str) -> list[str]:
 def _open_output(name: str) -> IO[bytes]:
     if name == "-":
         return open(sys.stdout.fileno(), "wb", closefd=False)
+    if name.endswith(".gz"):
+        return typing.cast(IO[bytes], gzip.open(name, "wb"))
     return open(name, "wb")
 
 

@@ -10,7 +10,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import parallel, parsing, program
+from vaswani_jax.core import config, parallel, parsing, program
 from vaswani_jax.data import corpus, manifest, token_files
 from vaswani_jax.inference import bleu, evaluators, translate
 from vaswani_jax.training import selection, validation
@@ -48,6 +48,7 @@ def main() -> None:
         )
     found = selection.select(workdir, CHECKPOINT.value)
     selection.check_fits(found, settings, data.vocabulary)
+    program.say(selection.describe(workdir, CHECKPOINT.value, found))
     params = parallel.replicate(found.items["params"])
     loss = validation.loss_evaluator(
         settings,
@@ -62,16 +63,21 @@ def main() -> None:
         settings.data, outputs, references, compound_split=COMPOUND_SPLIT.value
     )
     values = loss(params)
-    name = f"{SPLIT.value}-{CHECKPOINT.value.replace(':', '')}"
+    name = _name(settings.search)
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
     token_files.write_text(folder / f"{name}.txt", outputs)
     record = {
+        "split": SPLIT.value,
+        "checkpoint": CHECKPOINT.value,
         "step": found.step,
         "averaged": found.record.get("averaged"),
         "vocabulary": data.vocabulary.fingerprint,
         "references": bleu.references_checksum(references),
         "lines": len(outputs),
+        "search": dataclasses.asdict(settings.search),
+        "data": dataclasses.asdict(settings.data),
+        "compound_split": COMPOUND_SPLIT.value,
         **values,
         "scores": [dataclasses.asdict(score) for score in scores],
     }
@@ -82,9 +88,30 @@ def main() -> None:
         print(f"reference  {references[line]}")
         print(f"output     {outputs[line]}")
     print(f"\n{SPLIT.value}: {len(source):,} lines in, {len(outputs):,} lines out")
+    _tell_left_out(data.counts[SPLIT.value])
     for key, value in values.items():
         print(f"{key}  {value:.4g}")
     print(bleu.format_scores(scores, references))
+
+
+def _name(search: config.SearchConfig) -> str:
+    """What the files are called: other settings write other files."""
+    parts = [
+        SPLIT.value,
+        CHECKPOINT.value.replace(":", ""),
+        f"beam{search.beam_size}",
+        f"alpha{search.length_penalty:g}",
+    ]
+    return "-".join(parts + ["compound"] * COMPOUND_SPLIT.value)
+
+
+def _tell_left_out(counts: dict[str, int]) -> None:
+    """The scores count every line; the loss cannot where a side is empty or long."""
+    if counts["empty"] + counts["too_long"]:
+        print(
+            f"loss and perplexity without {counts['too_long']:,} pairs over "
+            f"config.data.max_length and {counts['empty']:,} with an empty side"
+        )
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
-import json
 import pathlib
 
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, parsing, program
+from vaswani_jax.core import parallel, parsing, program
 from vaswani_jax.data import corpus
 from vaswani_jax.inference import evaluators, translate
 from vaswani_jax.training import loop, selection, validation
@@ -31,12 +30,10 @@ def main() -> None:
         settings,
         corpus.data_directory(settings.data, workdir),
         rebuild=REBUILD.value,
+        trained_with=selection.vocabulary_of(workdir),
         log=program.say,
     )
     workdir.mkdir(parents=True, exist_ok=True)
-    if parallel.is_main_process():
-        record = json.dumps(config.to_dict(settings), indent=1)
-        (workdir / "config.json").write_text(record)
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
     )

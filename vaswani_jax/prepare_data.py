@@ -10,6 +10,7 @@ from ml_collections import config_flags
 
 from vaswani_jax.core import parsing, program
 from vaswani_jax.data import corpus
+from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to prepare.")
 WORKDIR = flags.DEFINE_string(
@@ -23,9 +24,14 @@ REBUILD = flags.DEFINE_bool(
 def main() -> None:
     """Prepare the data, or check what is there."""
     settings = parsing.parse(CONFIG.value)
-    directory = corpus.data_directory(settings.data, pathlib.Path(WORKDIR.value))
+    workdir = pathlib.Path(WORKDIR.value)
+    directory = corpus.data_directory(settings.data, workdir)
     data = corpus.open_or_prepare(
-        settings, directory, rebuild=REBUILD.value, log=program.say
+        settings,
+        directory,
+        rebuild=REBUILD.value,
+        trained_with=selection.vocabulary_of(workdir),
+        log=program.say,
     )
     program.say(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
 

@@ -4,12 +4,14 @@ import errno
 import os
 import random
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.data import corpus, token_files, vocabulary
+from vaswani_jax.data import corpus, directories, token_files, vocabulary
 
 WORDS = "ba ko ri tu sen mal do fi gra lo pe zu bako rituba senmal dofi".split()
 # Lines whose text a careless reader or writer changes.
@@ -65,12 +67,13 @@ def settings_of(text, **overrides):
     return settings.small_settings(**(values | overrides))
 
 
-def prepare(text, *, rebuild=False, log=None, **overrides):
+def prepare(text, *, rebuild=False, trained_with=None, log=None, **overrides):
     """The prepared data beside the text."""
     return corpus.open_or_prepare(
         settings_of(text, **overrides),
         text.with_name("data"),
         rebuild=rebuild,
+        trained_with=trained_with,
         log=[].append if log is None else log.append,
     )
 
@@ -209,7 +212,11 @@ def test_another_seed_of_generated_text_is_refused(tmp_path):
     def opened(seed):
         generated = settings.small_settings(**{"data.source": "reverse", "seed": seed})
         return corpus.open_or_prepare(
-            generated, tmp_path / "data", rebuild=False, log=[].append
+            generated,
+            tmp_path / "data",
+            rebuild=False,
+            trained_with=None,
+            log=[].append,
         )
 
     assert opened(1).counts == opened(1).counts
@@ -253,7 +260,32 @@ def test_rebuilding_takes_the_changed_text_and_settings(text):
     assert rebuilt.text("valid")[0] == ["ba ko"] * SIZES["valid"]
     # What is there is what was asked for, so it opens.
     assert prepare(text, **{"data.vocab_size": 41}).counts == rebuilt.counts
-    assert sorted(entry.name for entry in text.parent.iterdir()) == ["data", "text"]
+    there = sorted(entry.name for entry in text.parent.iterdir())
+    assert there == [".data.vaswani_jax_lock", "data", "text"]
+
+
+def test_rebuilding_keeps_the_vocabulary_that_checkpoints_need(text):
+    before = prepare(text)
+    files = contents(before.directory)
+    needed = before.vocabulary.fingerprint
+    with pytest.raises(ValueError, match=f"trained with the vocabulary {needed}"):
+        prepare(text, rebuild=True, trained_with=needed, **{"data.vocab_size": 41})
+    assert contents(before.directory) == files
+    again = prepare(text, rebuild=True, trained_with=needed)
+    assert again.vocabulary.fingerprint == needed
+
+
+def test_processes_that_prepare_at_once_end_with_the_same_data(text):
+    program = (
+        "import pathlib, sys\n"
+        "from tests.data import test_corpus\n"
+        "print(test_corpus.prepare(pathlib.Path(sys.argv[1])).vocabulary.fingerprint)\n"
+    )
+    command = [sys.executable, "-c", program, str(text)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    prints = {process.communicate(timeout=120)[0].strip() for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    assert prints == {prepare(text).vocabulary.fingerprint.encode()}
 
 
 @pytest.mark.parametrize("side", ["en", "de"])
@@ -374,7 +406,7 @@ CRASHES = pytest.mark.parametrize(
         (token_files, "write_text"),
         (token_files.TokenWriter, "write"),
         (corpus.json, "dumps"),
-        (corpus.os, "rename"),
+        (directories.os, "rename"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -391,7 +423,8 @@ def test_a_crash_leaves_the_earlier_data_and_the_next_call_succeeds(
     assert contents(text.with_name("data")) == before
     assert prepare(text).vocabulary.size == 40
     assert prepare(text, rebuild=True, **{"data.vocab_size": 41}).vocabulary.size == 41
-    assert sorted(entry.name for entry in text.parent.iterdir()) == ["data", "text"]
+    there = sorted(entry.name for entry in text.parent.iterdir())
+    assert there == [".data.vaswani_jax_lock", "data", "text"]
 
 
 @CRASHES
@@ -404,7 +437,8 @@ def test_a_first_call_that_crashed_is_followed_by_one_that_succeeds(
     with pytest.raises(FileNotFoundError):
         corpus.open_prepared(text.with_name("data"))
     assert prepare(text).counts["train"]["kept"] == 115
-    assert sorted(entry.name for entry in text.parent.iterdir()) == ["data", "text"]
+    there = sorted(entry.name for entry in text.parent.iterdir())
+    assert there == [".data.vaswani_jax_lock", "data", "text"]
 
 
 def test_what_a_killed_call_left_behind_does_not_get_into_the_data(text):
@@ -429,7 +463,7 @@ def test_a_kill_between_the_two_renames_loses_no_data(text, monkeypatch):
         rename(old, new)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(corpus.os, "rename", dies_at_the_second)
+        patch.setattr(directories.os, "rename", dies_at_the_second)
         prepare(text, rebuild=True)
     # Nothing could be prepared again: the text is gone.
     shutil.rmtree(text)

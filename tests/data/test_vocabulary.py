@@ -62,6 +62,8 @@ def as_sentencepiece_sees_it(text):
     """All that encoding may lose: NUL, spaces at the ends or repeated, line ends."""
     words = [word for word in text.replace("\0", " ").split(" ") if word]
     # The mark of a space is a space, but none that is taken for repeated.
+    if not text.replace("\0", " ").strip():
+        return ""  # white space alone is an empty line
     spaced = " ".join(words).replace(SPACE_MARK, " ").strip(" ")
     return spaced.replace("\r", " ").replace("\n", " ")
 

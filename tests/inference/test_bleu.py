@@ -430,3 +430,20 @@ def test_moses_tokenize_equals_the_published_tokens_of_multi30k():
     lines = [line.lower() for line in read_lines(MULTI30K / "raw" / name)]
     expected = read_lines(MULTI30K / "lc_norm_tok" / name)
     assert bleu.moses_tokenize(lines, "de") == [line.strip() for line in expected]
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"), [("de", "13a"), ("ja", "char"), ("zh", "zh")]
+)
+def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
+    # One of eight characters differs; 13a would see one wrong word.
+    found = bleu.score_all(
+        ["東京都は大きいです"],
+        ["東京都は小きいです"],
+        text_form="detokenized",
+        target_language=language,
+        compound_split=False,
+        lowercase=False,
+    )[0]
+    assert f"tok:{tokenizer}" in found.signature
+    assert (found.value > 30) == (language != "de")

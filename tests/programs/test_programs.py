@@ -134,7 +134,8 @@ def test_evaluate_prints_scores_with_signatures(trained: pathlib.Path) -> None:
     assert "10 lines in, 10 lines out" in shown
     assert "multi-bleu|" in shown and "test/perplexity" in shown
     assert shown.count("reference ") == 2
-    record = json.loads((trained / "evaluations/test-averaged.json").read_text())
+    written = trained / "evaluations/test-averaged-beam2-alpha0.6.json"
+    record = json.loads(written.read_text())
     assert record["averaged"] == [4, 8] and record["lines"] == 10
 
 
@@ -226,8 +227,59 @@ def test_workdir_of_another_vocabulary_is_refused(
     assert "vocab_size is 45, was 57" in error_of(vaswani("main", workdir, *flags))
     rebuilt = vaswani("main", workdir, *flags, "--rebuild_data")
     assert "trained with the vocabulary" in error_of(rebuilt)
-    decoded = vaswani("decode", workdir, *flags, stdin=b"a\n")
-    assert "trained with the vocabulary" in error_of(decoded)
+    assert "vocab_size is 45" in error_of(vaswani("decode", workdir, *flags))
+    # What was there is there.
+    decoded = vaswani("decode", workdir, stdin=b"a\n")
+    assert decoded.returncode == 0, decoded.stderr.decode()
+    # Prepared data of another vocabulary, elsewhere.
+    other = tmp_path / "other"
+    flags += [f"--config.data.directory={other}"]
+    assert vaswani("prepare_data", tmp_path / "new", *flags).returncode == 0
+    for program in ("decode", "evaluate", "main"):
+        refused = vaswani(program, workdir, *flags, stdin=b"a\n")
+        assert "trained with the vocabulary" in error_of(refused)
+
+
+def test_settings_that_may_change_are_told_and_others_refused(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "copy"
+    shutil.copytree(trained, workdir)
+    flags = ["--config.seed=7", "--config.data.num_buckets=3"]
+    refused = error_of(vaswani("main", workdir, *flags[1:]))
+    assert "config.data.num_buckets is 3, was" in refused
+    before = (workdir / "starts.jsonl").read_text().splitlines()
+    flags = ["--config.optimizer.warmup_steps=77", "--config.training.num_steps=10"]
+    result = vaswani("main", workdir, *flags)
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"config.optimizer.warmup_steps is 77, was" in result.stderr
+    starts = (workdir / "starts.jsonl").read_text().splitlines()
+    assert starts[:-1] == before
+    start = json.loads(starts[-1])
+    assert start["step"] == 8
+    assert {change["key"]: change["now"] for change in start["changes"]} == {
+        "optimizer.warmup_steps": 77,
+        "training.num_steps": 10,
+    }
+    again = vaswani("main", workdir, *flags, "--config.training.num_steps=4")
+    assert b"nothing to train: the run is at step 10" in again.stderr
+
+
+def test_config_is_found_from_any_directory(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "vaswani_jax.decode", f"--workdir={trained}"),
+            f"--config={ROOT / 'configs' / 'demo.py'}:none",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    # The config was read, and its function has no such argument: no traceback.
+    error = error_of(result)
+    assert "get_config() takes 0 positional arguments" in error
 
 
 def test_other_settings_than_the_datas_are_refused_by_every_program(

@@ -26,7 +26,7 @@ def run(
     },
 ) -> checkpoints.Checkpoint:
     data = corpus.open_or_prepare(
-        small, workdir / "data", rebuild=False, log=lambda text: None
+        small, workdir / "data", rebuild=False, trained_with=None, log=lambda text: None
     )
     training = loop.Run(small, data, workdir, [evaluator])
     training.train()
@@ -124,3 +124,29 @@ def test_tensorboard_has_the_metrics(tmp_path: pathlib.Path) -> None:
     run(settings.small_settings(), tmp_path)
     written = b"".join(p.read_bytes() for p in (tmp_path / "tensorboard").iterdir())
     assert b"train/loss" in written and b"valid/loss" in written
+
+
+def test_best_is_the_best_after_a_kill_between_its_writing_and_the_checkpoints(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {
+        "training.num_steps": 4,
+        "training.evaluate_every_steps": 2,
+        "training.checkpoint_every_steps": 3,
+    }
+    small = settings.small_settings(**(OVERRIDES | changes))
+    save = loop.Run._save
+
+    def killed_at_4(self: loop.Run, made: int, state: Any) -> None:
+        if made == 4:
+            raise KeyboardInterrupt
+        save(self, made, state)
+
+    scores = iter([10.0, 30.0])
+    monkeypatch.setattr(loop.Run, "_save", killed_at_4)
+    with pytest.raises(KeyboardInterrupt):
+        run(small, tmp_path, evaluator=lambda params: {"valid/bleu": next(scores)})
+    monkeypatch.undo()
+    run(small, tmp_path, evaluator=lambda params: {"valid/bleu": 31.0})
+    best = checkpoints.Checkpoints(tmp_path / "best", keep=1)
+    assert best.restore(best.steps()[-1], []).record["score"] == 31.0

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -54,6 +55,8 @@ def _section(cls: type[Section], values: Mapping[str, Any], path: str) -> Sectio
 def _typed(value: Any, kind: type, path: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{path} must be finite, got {value}")
     if type(value) is not kind:
         raise ValueError(f"{path} must be of type {kind.__name__}, got {value!r}")
     return value

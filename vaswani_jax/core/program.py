@@ -1,10 +1,11 @@
 """Sections 5 and 6: how every program starts, and fails in one line."""
 
 import logging
+import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from absl import app
+from absl import app, flags
 
 EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError)
 
@@ -33,7 +34,7 @@ def run(
         if rest:
             raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
         # absl lets all through; a backend that is not there is nothing to report.
-        for name in ("jax", "orbax", "absl"):
+        for name in ("jax", "orbax", "absl", "tensorboardX"):
             logging.getLogger(name).setLevel(logging.ERROR)
         try:
             chosen()
@@ -46,17 +47,31 @@ def run(
 
 def _parse_flags(argv: list[str]) -> list[str]:
     """absl's parser, with one line for what a --config flag cannot mean."""
+    for arg in argv:
+        # A config imports its parent as configs.NAME, from wherever it lies.
+        if arg.startswith("--config="):
+            file = pathlib.Path(arg.removeprefix("--config=").rpartition(".py")[0])
+            sys.path.append(str(file.resolve().parent.parent))
     try:
-        return list(app.parse_flags_with_usage(argv))
+        return list(flags.FLAGS(argv))
+    except flags.Error as error:
+        # An error inside a config file comes with its traceback in the text.
+        reason = str(error).strip().splitlines()[-1].strip()
+        print(f"error: {_given(argv)}{reason}", file=sys.stderr)
+        sys.exit(1)
     except EXPECTED as error:
         # ml_collections wraps its message in quotes and escapes it.
         plain = str(error).replace("\\n", " ").replace("\\'", "").replace("'", "")
         reason = " ".join(plain.replace('"', "").split())
         if isinstance(error, AttributeError | KeyError):
             reason = f"unknown key {reason}"
-        given = [arg for arg in argv if arg.startswith("--config")]
-        print(f"error: {' '.join(given)}: {reason}", file=sys.stderr)
+        print(f"error: {_given(argv)}{reason}", file=sys.stderr)
         sys.exit(1)
+
+
+def _given(argv: list[str]) -> str:
+    given = [arg for arg in argv if arg.startswith("--config")]
+    return f"{' '.join(given)}: " if given else ""
 
 
 def say(text: str) -> None:

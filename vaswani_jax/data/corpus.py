@@ -2,16 +2,16 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import json
-import os
 import pathlib
 import shutil
 from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.core import config
-from vaswani_jax.data import manifest, sources, token_files, vocabulary
+from vaswani_jax.data import directories, manifest, sources, token_files, vocabulary
 
 CHUNK_LINES = 10_000
 Log = manifest.Log
@@ -34,41 +34,71 @@ class PreparedData:
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
         """Every source and target line of "valid" or "test", as they were."""
-        sides = [
-            list(sources.lines(self.directory / f"{split}.{side}.txt"))
-            for side in ("source", "target")
-        ]
+        sides = []
+        for side in ("source", "target"):
+            path = self.directory / f"{split}.{side}.txt"
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is missing; pass --rebuild_data")
+            sides.append(list(sources.lines(path)))
         return sides[0], sides[1]
+
+    def text_fingerprint(self, split: str) -> str:
+        """16 hexadecimal digits that change with any line of a split."""
+        both = "\0".join("\n".join(side) for side in self.text(split))
+        return hashlib.sha256(both.encode()).hexdigest()[:16]
 
 
 def open_or_prepare(
-    settings: config.Config, directory: pathlib.Path, *, rebuild: bool, log: Log
+    settings: config.Config,
+    directory: pathlib.Path,
+    *,
+    rebuild: bool,
+    trained_with: str | None,
+    log: Log,
 ) -> PreparedData:
     """The prepared data of a configuration, made if missing.
 
+    Processes that prepare the same directory do so one after the other, and the
+    later ones find it done.
+
+    Args:
+        settings: What is wanted.
+        directory: Where it is or will be.
+        rebuild: Whether to prepare again what is there.
+        trained_with: The fingerprint of the vocabulary that checkpoints need, if
+            there are any; data with another one is not put in place.
+        log: Told of each step.
+
     Raises:
         ValueError: The directory holds data of another text or of other settings and
-            `rebuild` is false; or the text cannot be used, see `sources.pairs`.
+            `rebuild` is false; the vocabulary is not that of `trained_with`; or the
+            text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing and there is no prepared data.
     """
-    old, unfinished = (_beside(directory, word) for word in ("old", "unfinished"))
-    if not directory.exists() and (old / manifest.NAME).exists():
-        os.rename(old, directory)  # an earlier call was killed within `_replace`
-    prepared = (directory / manifest.NAME).exists()
-    if prepared and not rebuild:
-        manifest.refuse_difference(settings, directory, text=True, log=log)
+    with directories.locked(directory):
+        directories.recover(directory, mark=manifest.NAME)
+        prepared = (directory / manifest.NAME).exists()
+        if prepared and not rebuild:
+            manifest.refuse_difference(settings, directory, text=True, log=log)
+            return open_prepared(directory)
+        if directory.exists() and not prepared and any(directory.iterdir()):
+            raise ValueError(
+                f"{directory} is not empty and holds no prepared data; name another "
+                "config.data.directory"
+            )
+        unfinished = directories.start(directory)
+        record = _prepare(settings.data, settings.seed, unfinished, log)
+        if trained_with not in (None, record["vocabulary"]):
+            shutil.rmtree(unfinished)
+            raise ValueError(
+                "this text and these settings give the vocabulary "
+                f"{record['vocabulary']}, but the checkpoints were trained with the "
+                f"vocabulary {trained_with}: {directory} stays as it was; name "
+                "another --workdir"
+            )
+        (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
+        directories.finish(directory, unfinished)
         return open_prepared(directory)
-    if directory.exists() and not prepared and any(directory.iterdir()):
-        raise ValueError(
-            f"{directory} is not empty and holds no prepared data; name another "
-            "config.data.directory"
-        )
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    record = _prepare(settings.data, settings.seed, unfinished, log)
-    (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
-    _replace(directory, unfinished)
-    return open_prepared(directory)
 
 
 def open_prepared(directory: pathlib.Path) -> PreparedData:
@@ -79,10 +109,15 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
         ValueError: The vocabulary is not the one the data was prepared with.
     """
     record = manifest.read(directory)
-    vocab = vocabulary.Vocabulary.load(directory / "vocabulary.model")
+    path = directory / "vocabulary.model"
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path} is missing; restore it or pass --rebuild_data to prepare again"
+        )
+    vocab = vocabulary.Vocabulary.load(path)
     if vocab.fingerprint != record["vocabulary"]:
         raise ValueError(
-            f"{directory / 'vocabulary.model'} has the fingerprint "
+            f"{path} has the fingerprint "
             f"{vocab.fingerprint}, but the data was prepared with "
             f"{record['vocabulary']}; restore it or pass --rebuild_data"
         )
@@ -192,21 +227,6 @@ def _report(split: str, counts: dict[str, int], max_length: int) -> str:
         f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
         "empty side"
     )
-
-
-def _beside(directory: pathlib.Path, word: str) -> pathlib.Path:
-    """A hidden neighbour, a name that no one else has given to a directory."""
-    return directory.with_name(f".{directory.name}.vaswani_jax_{word}")
-
-
-def _replace(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
-    """Put the finished directory in place; a crash leaves the old or the new one."""
-    old = _beside(directory, "old")
-    shutil.rmtree(old, ignore_errors=True)
-    if directory.exists():
-        os.rename(directory, old)
-    os.rename(unfinished, directory)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:

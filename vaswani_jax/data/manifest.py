@@ -41,8 +41,12 @@ def read(directory: pathlib.Path) -> dict[str, Any]:
             "vaswani_jax.main first"
         )
     try:
-        return dict(json.loads(path.read_text()))
-    except ValueError as error:
+        found = dict(json.loads(path.read_text()))
+        missing = {"settings", "text", "vocabulary", "counts"} - found.keys()
+        if missing:
+            raise ValueError(f"it has no {', '.join(sorted(missing))}")
+        return found
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged ({error}); pass --rebuild_data to prepare again"
         ) from None
@@ -63,7 +67,8 @@ def refuse_difference(
         ValueError: Something differs; the message names all that does.
     """
     there = read(directory)
-    differences = []
+    differences: list[str] = []
+    notes: list[str] = []
     for key in SETTINGS:
         was, now = there["settings"].get(key), getattr(settings.data, key)
         if was != now:
@@ -71,7 +76,7 @@ def refuse_difference(
     if text:
         for split in sources.splits(settings.data):
             differences += _text_difference(
-                settings, split, there["text"].get(split), log=log
+                settings, split, there["text"].get(split), log=notes.append
             )
     if differences:
         raise ValueError(
@@ -79,6 +84,8 @@ def refuse_difference(
             "Prepare it again (prepare_data or main with --rebuild_data), restore the "
             "settings, or name another --workdir"
         )
+    for note in notes:
+        log(note)
 
 
 def _text_difference(

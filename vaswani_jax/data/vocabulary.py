@@ -9,6 +9,9 @@ import sentencepiece
 
 from vaswani_jax.core import config, types
 
+# SentencePiece silently leaves longer lines out of what it learns from.
+LONGEST_LINE_BYTES = 1 << 30
+
 
 class Vocabulary:
     """Subwords to ids and back."""
@@ -50,10 +53,11 @@ class Vocabulary:
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line, without begin or end marks.
 
-        A NUL character, which SentencePiece would take for the end of its input, is
-        read as a space.
+        A line of white space alone is empty. A NUL character, which SentencePiece
+        would take for the end of its input, is read as a space.
         """
-        clean = [line.replace("\0", " ") for line in lines]
+        spaced = (line.replace("\0", " ") for line in lines)
+        clean = [line if line.strip() else "" for line in spaced]
         return self._processor.encode(clean, num_threads=1)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -104,6 +108,7 @@ def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
             unk_id=types.UNK_ID,
             unk_surface=" \u2047 ",
             num_threads=2,
+            max_sentence_length=LONGEST_LINE_BYTES,
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:

@@ -22,6 +22,9 @@ MAX_ORDER = 4
 TOKEN = re.compile(r"\S+", re.ASCII)
 COMPOUND = re.compile(rb"(\S)-(\S)")
 
+# Languages without spaces between words, and sacreBLEU's tokeniser for them.
+WITHOUT_SPACES = {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Score:
@@ -75,14 +78,23 @@ def score_all(
     if text_form == "tokenized":
         return [multi_bleu_score]
     return [
-        sacrebleu_of_text(outputs, references, lowercase=lowercase),
+        sacrebleu_of_text(
+            outputs,
+            references,
+            lowercase=lowercase,
+            tokenize=WITHOUT_SPACES.get(target_language, "13a"),
+        ),
         chrf_of_text(outputs, references, lowercase=lowercase),
         multi_bleu_score,
     ]
 
 
 def sacrebleu_of_text(
-    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    lowercase: bool,
+    tokenize: str = "13a",
 ) -> Score:
     """BLEU as sacreBLEU computes it by default, for comparison with later work.
 
@@ -90,7 +102,7 @@ def sacrebleu_of_text(
         ValueError: The numbers of lines differ or are 0.
     """
     _check_line_counts(outputs, references)
-    metric = sacrebleu.BLEU(lowercase=lowercase)
+    metric = sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize)
     value = metric.corpus_score(outputs, [references]).score
     name = "sacrebleu_lc" if lowercase else "sacrebleu"
     return Score(name, value, f"BLEU|{metric.get_signature()}")

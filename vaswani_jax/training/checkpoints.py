@@ -71,6 +71,11 @@ class Checkpoints:
             raise CheckpointError(f"step {step} was not written to {self.directory}")
         self._manager.wait_until_finished()
 
+    def delete(self, steps: list[int]) -> None:
+        """Remove checkpoints."""
+        for step in steps:
+            self._manager.delete(step)
+
     def restore(self, step: int, names: list[str]) -> Checkpoint:
         """Read a checkpoint's items as trees of NumPy arrays, and check them.
 

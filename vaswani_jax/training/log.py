@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -75,6 +76,8 @@ class Log:
             f"left {_clock(left)}"
         )
         if sys.stderr.isatty():
+            # A line that wraps could not be rewritten.
+            text = text[: shutil.get_terminal_size().columns - 1]
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
             self._line_open = True
         else:
@@ -94,9 +97,18 @@ def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
     if not path.exists():
         return []
     rows = path.read_text(encoding="utf-8").splitlines()
-    # A crash can cut the last line.
-    whole = [row for row in rows if row.endswith("}")]
-    return [row for row in whole if json.loads(row)["step"] <= step]
+    if rows and not rows[-1].endswith("}"):
+        rows.pop()  # a crash has cut it
+    kept = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            if json.loads(row)["step"] <= step:
+                kept.append(row)
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{path}, line {number} is damaged: {row[:40]!r}; remove it"
+            ) from None
+    return kept
 
 
 def _clock(seconds: float) -> str:

@@ -14,6 +14,7 @@ from vaswani_jax.core import config, parallel
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
     checkpoints,
+    history,
     log,
     loss,
     optimizer,
@@ -47,7 +48,7 @@ class Run:
         keep = settings.training.keep_checkpoints
         self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)
         self._best = checkpoints.Checkpoints(workdir / "best", keep=1)
-        self._best_score = self._restore_best_score()
+        self._valid_text = data.text_fingerprint("valid")
         self._rate = optimizer.learning_rate(settings)
 
     def train(self) -> None:
@@ -59,14 +60,20 @@ class Run:
             checkpoints.CheckpointError: The newest checkpoint cannot be used.
         """
         state, start = self._start()
+        num_steps = self._settings.training.num_steps
         self._log = log.Log(
             self._workdir,
             first_step=start,
-            num_steps=self._settings.training.num_steps,
+            num_steps=num_steps,
             active=parallel.is_main_process(),
         )
         with contextlib.closing(self._log):
             self._introduce(state, start)
+            if start >= num_steps:
+                self._log.message(
+                    f"nothing to train: the run is at step {start:,} and "
+                    f"config.training.num_steps is {num_steps:,}"
+                )
             self._update(state, start)
 
     def _update(self, state: step.TrainState, start: int) -> None:
@@ -101,9 +108,15 @@ class Run:
         state = step.create_state(self._settings, vocab_size=self._vocabulary.size)
         steps = self.checkpoints.steps()
         if not steps:
+            self._begin(0, [])
             return parallel.replicate(state), 0
         found = self.checkpoints.restore(steps[-1], ["params", "optimizer"])
         selection.check_fits(found, self._settings, self._vocabulary)
+        changed = history.changes(found.record["config"], self._settings)
+        history.refuse_fixed(
+            changed, step=found.step, directory=self.checkpoints.directory
+        )
+        self._begin(found.step, changed)
         opt_state = flax.serialization.from_state_dict(
             state.opt_state, found.items["optimizer"]
         )
@@ -113,6 +126,14 @@ class Run:
             opt_state=opt_state,
         )
         return parallel.replicate(restored), found.step
+
+    def _begin(self, step: int, changed: list[history.Change]) -> None:
+        self._changed = changed
+        self._best_score = self._restore_best_score(step)
+        if parallel.is_main_process():
+            history.record_start(
+                self._workdir, self._settings, step=step, found=changed
+            )
 
     def _introduce(self, state: step.TrainState, start: int) -> None:
         count = sum(leaf.size for leaf in jax.tree.leaves(state.params))
@@ -126,6 +147,8 @@ class Run:
         )
         if start:
             self._log.message(f"resumed at step {start:,}")
+        for change in self._changed:
+            self._log.message(f"changed since then: {change}")
 
     def _report(
         self, made: int, gathered: list[step.StepMetrics], seconds: float
@@ -185,10 +208,18 @@ class Run:
         if score > self._best_score:
             self._best_score = score
             items = {"params": parallel.gather(params)}
-            self._best.save(made, items, self._record(score=score, metrics=values))
+            more = {"score": score, "metrics": values, "valid_text": self._valid_text}
+            # A run that was killed may have left one, which `save` would not replace.
+            self._best.delete([step for step in self._best.steps() if step >= made])
+            self._best.save(made, items, self._record(**more))
 
-    def _restore_best_score(self) -> float:
+    def _restore_best_score(self, start: int) -> float:
+        """That of this run on this validation text, if there is one."""
         steps = self._best.steps()
-        if not steps:
-            return -math.inf
-        return float(self._best.restore(steps[-1], []).record["score"])
+        if not start:  # What lies there is made again, or is of another run.
+            self._best.delete(steps)
+        elif steps:
+            record = self._best.restore(steps[-1], []).record
+            if record.get("valid_text") == self._valid_text:
+                return float(record["score"])
+        return -math.inf

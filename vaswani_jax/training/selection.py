@@ -33,7 +33,7 @@ def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
         params = jax.tree.map(np.float64, one.items["params"])
         totals = params if totals is None else jax.tree.map(np.add, totals, params)
     mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
-    return Checkpoint(steps[-1], {"params": mean}, {**record, "averaged": steps})
+    return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": steps})
 
 
 def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
@@ -65,7 +65,13 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     folder = {"best": "best", "averaged": "averaged"}.get(name, "checkpoints")
     directory = workdir / folder
     if not directory.is_dir():
-        raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}")
+        others = [
+            other
+            for other, place in (("newest", "checkpoints"), ("best", "best"))
+            if (workdir / place).is_dir()
+        ]
+        hint = f"; there is {' and '.join(others)}" if others else ""
+        raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}{hint}")
     found = Checkpoints(directory, keep=1_000_000)
     steps = found.steps()
     if not steps:
@@ -73,17 +79,44 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     if name in ("newest", "best", "averaged"):
         return found.restore(steps[-1], ["params"])
     kind, _, number = name.rpartition(":")
-    if kind not in ("", "average") or not number.isdigit():
+    is_average = kind == "average" and ":" in name
+    if not (is_average or name == number) or not number.isdecimal():
         raise CheckpointError(
             f"a checkpoint is newest, best, averaged, average:N or a step; got {name!r}"
         )
-    if not kind:
+    if not is_average:
         return found.restore(int(number), ["params"])
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
         )
     return average(found, steps[-int(number) :])
+
+
+def describe(workdir: pathlib.Path, name: str, found: Checkpoint) -> str:
+    """Which checkpoint is used, in words, and whether there are later ones."""
+    of = f" (the mean of {steps})" if (steps := found.record.get("averaged")) else ""
+    text = f"checkpoint {name}: step {found.step:,}{of}"
+    directory = workdir / "checkpoints"
+    newest = (
+        Checkpoints(directory, keep=1_000_000).steps() if directory.is_dir() else []
+    )
+    if name == "averaged" and newest and newest[-1] > found.step:
+        text += (
+            f"\nnote: training has gone on to step {newest[-1]:,}; average_checkpoints "
+            "makes a new mean, --checkpoint=average:N takes one on the spot"
+        )
+    return text
+
+
+def vocabulary_of(workdir: pathlib.Path) -> str | None:
+    """The fingerprint that the newest checkpoint of a workdir has, if there is one."""
+    directory = workdir / "checkpoints"
+    if not directory.is_dir():
+        return None
+    found = Checkpoints(directory, keep=1_000_000)
+    steps = found.steps()
+    return str(found.restore(steps[-1], []).record["vocabulary"]) if steps else None
 
 
 def check_fits(

@@ -1,0 +1,116 @@
+"""Which checkpoint a name means, and what an average of several holds."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from vaswani_jax.training import checkpoints, selection
+
+# Powers of two: no mean of some of them is the mean of others. As text, 8 is last.
+CHECKPOINTS = {8: 1.0, 16: 2.0, 128: 4.0, 1024: 8.0}
+BEST = {16: 64.0}
+
+
+def params(value: float) -> dict[str, dict[str, np.ndarray]]:
+    kernel, bias = np.full((2, 3), value), np.full(3, -value)
+    return {"dense": {"kernel": np.float32(kernel), "bias": np.float32(bias)}}
+
+
+def saved(directory: pathlib.Path, values: dict[int, float]) -> checkpoints.Checkpoints:
+    found = checkpoints.Checkpoints(directory, keep=9)
+    for step, value in values.items():
+        found.save(step, {"params": params(value)}, {"vocabulary": "abc"})
+    return found
+
+
+def constant(found: checkpoints.Checkpoint) -> float:
+    """The number that all parameters are made of."""
+    dense = found.items["params"]["dense"]
+    value = float(dense["kernel"][0, 0])
+    expected = params(value)["dense"]
+    for name in ("kernel", "bias"):
+        np.testing.assert_array_equal(dense[name], expected[name], strict=True)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "value", "averaged"),
+    [
+        ("newest", 1024, 8.0, None),
+        ("best", 16, 64.0, None),
+        ("averaged", 128, 2.5, [8, 128]),
+        ("average:1", 1024, 8.0, [1024]),
+        ("average:2", 1024, 6.0, [128, 1024]),
+        ("average:3", 1024, 14 / 3, [16, 128, 1024]),
+        ("average:4", 1024, 3.75, [8, 16, 128, 1024]),
+        ("8", 8, 1.0, None),
+        ("128", 128, 4.0, None),
+    ],
+)
+def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
+    tmp_path: pathlib.Path,
+    name: str,
+    step: int,
+    value: float,
+    averaged: list[int] | None,
+) -> None:
+    found = saved(tmp_path / "checkpoints", CHECKPOINTS)
+    saved(tmp_path / "best", BEST)
+    selection.save_average(tmp_path, selection.average(found, [8, 128]))
+    selected = selection.select(tmp_path, name)
+    assert selected.step == step
+    np.testing.assert_allclose(constant(selected), value, rtol=1e-7)
+    assert selected.record.get("averaged") == averaged
+    assert selected.record["vocabulary"] == "abc"
+
+
+@pytest.mark.parametrize("name", ["newest", "best", "8", "average:1"])
+def test_a_folder_without_a_checkpoint_is_told(
+    tmp_path: pathlib.Path, name: str
+) -> None:
+    for folder in ("checkpoints", "best"):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(checkpoints.CheckpointError, match="is empty"):
+        selection.select(tmp_path, name)
+
+
+def test_average_is_summed_in_float64(tmp_path: pathlib.Path) -> None:
+    """In float32, 2^24 + 1 is 2^24."""
+    found = saved(tmp_path, {1: 2.0**24, 2: 1.0, 3: 1.0, 4: 0.0})
+    assert constant(selection.average(found, [1, 2, 3, 4])) == 2.0**22 + 0.5
+
+
+@pytest.mark.parametrize("later", [[8, 16], [16, 128], [128, 1024]])
+def test_a_saved_average_replaces_that_of_an_earlier_a_later_or_the_same_step(
+    tmp_path: pathlib.Path, later: list[int]
+) -> None:
+    found = saved(tmp_path / "checkpoints", CHECKPOINTS)
+    selection.save_average(tmp_path, selection.average(found, [8, 128]))
+    # What a crash has left there is of no use.
+    saved(tmp_path / "averaged.unfinished", {later[-1]: 0.0})
+    path = selection.save_average(tmp_path, selection.average(found, later))
+    assert path == tmp_path / "averaged" / str(later[-1])
+    assert [made.name for made in path.parent.iterdir()] == [path.name]
+    mean = (CHECKPOINTS[later[0]] + CHECKPOINTS[later[1]]) / 2
+    assert constant(selection.select(tmp_path, "averaged")) == mean
+    assert not (tmp_path / "averaged.unfinished").exists()
+
+
+def test_the_old_average_stays_when_the_new_one_cannot_be_written(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = saved(tmp_path / "checkpoints", CHECKPOINTS)
+    selection.save_average(tmp_path, selection.average(found, [8, 128]))
+    new = selection.average(found, [16, 1024])
+
+    def full_disk(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.Checkpoints, "save", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            selection.save_average(tmp_path, new)
+    assert constant(selection.select(tmp_path, "averaged")) == 2.5
+    selection.save_average(tmp_path, new)
+    assert constant(selection.select(tmp_path, "averaged")) == 5.0

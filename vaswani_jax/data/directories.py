@@ -1,0 +1,47 @@
+"""Section 5.1's data is prepared once: a directory is there whole or not at all."""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator
+
+
+def beside(directory: pathlib.Path, word: str) -> pathlib.Path:
+    """A hidden neighbour, a name that no one else has given to a directory."""
+    return directory.with_name(f".{directory.name}.vaswani_jax_{word}")
+
+
+@contextlib.contextmanager
+def locked(directory: pathlib.Path) -> Iterator[None]:
+    """Processes that hold the lock of a directory do so one after the other."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with open(beside(directory, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def start(directory: pathlib.Path) -> pathlib.Path:
+    """An empty directory to fill, for `finish` to put in the place of `directory`."""
+    unfinished = beside(directory, "unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    return unfinished
+
+
+def finish(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
+    """Put the finished directory in place; a crash leaves the old or the new one."""
+    old = beside(directory, "old")
+    shutil.rmtree(old, ignore_errors=True)
+    if directory.exists():
+        os.rename(directory, old)
+    os.rename(unfinished, directory)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def recover(directory: pathlib.Path, *, mark: str) -> None:
+    """Put back what `finish` moved away when it was killed; `mark` is a file in it."""
+    old = beside(directory, "old")
+    if not directory.exists() and (old / mark).exists():
+        os.rename(old, directory)
