@@ -11,7 +11,7 @@ import time
 
 from configs import own_text
 from vaswani_jax.analysis import flops, training_speed
-from vaswani_jax.core import parsing
+from vaswani_jax.core import allocator, parsing
 
 # name: layers, d_model, d_ff, heads, vocabulary, rows, tokens of a row and side.
 SIZES = {
@@ -35,6 +35,8 @@ def main() -> None:
     values = own_text.get_config("base")
     values.update_from_flattened_dict(
         {
+            "data.source_locale": "en",
+            "data.target_locale": "de",
             "model.num_layers": layers,
             "model.d_model": d_model,
             "model.d_ff": d_ff,
@@ -46,6 +48,7 @@ def main() -> None:
         }
     )
     settings = parsing.parse(values)
+    allocator.keep_memory()  # as every program does
     batch = training_speed.random_batch(
         rows=rows, source=length, target=length, vocab_size=vocab_size, seed=0
     )
