@@ -100,6 +100,8 @@ def _data() -> ml_collections.ConfigDict:
     data.sentencepiece_sample_size = 10_000_000
     data.byte_fallback = True
     data.normalization = "identity"
+    data.subword_dropout = 0.0
+    data.subword_samples = 1
     data.max_length = 256
     data.source_tokens_per_batch = 25_000  # section 5.1
     data.target_tokens_per_batch = 25_000
@@ -124,7 +126,7 @@ def _optimizer() -> ml_collections.ConfigDict:
 def _training() -> ml_collections.ConfigDict:
     training = ml_collections.ConfigDict()
     training.num_steps = 100_000
-    training.accumulate_steps = 1
+    training.accumulate_steps = "1"  # or "auto": as few as the memory allows
     training.label_smoothing = 0.1  # eps_ls
     training.log_every_steps = 100
     training.evaluate_every_steps = 5000

@@ -49,6 +49,8 @@ DEFAULTS = {
         "sentencepiece_sample_size": 1000,
         "byte_fallback": False,
         "normalization": "identity",
+        "subword_dropout": 0.0,
+        "subword_samples": 1,
         "max_length": 16,
         "source_tokens_per_batch": 128,
         "target_tokens_per_batch": 128,
@@ -67,7 +69,7 @@ DEFAULTS = {
     },
     "training": {
         "num_steps": 4,
-        "accumulate_steps": 1,
+        "accumulate_steps": "1",
         "label_smoothing": 0.1,
         "log_every_steps": 1,
         "evaluate_every_steps": 2,

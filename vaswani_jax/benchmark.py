@@ -1,7 +1,7 @@
 """Table 2's costs, measured: what a training step takes on the devices at hand.
 
 python -m vaswani_jax.benchmark train --config=configs/demo.py --workdir=runs/demo
-python -m vaswani_jax.benchmark train --config=configs/multi30k_ende.py --shape=128x32x32
+python -m vaswani_jax.benchmark train --config=configs/demo.py --shape=128x32x32
 """
 
 import dataclasses

@@ -40,6 +40,7 @@ def main() -> None:
     workdir = pathlib.Path(WORKDIR.value)
     # All input is read and checked before any work starts.
     lines = _read(INPUT.value)
+    parallel.keep_programs(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=False, log=program.say)
     data = corpus.open_prepared(directory)

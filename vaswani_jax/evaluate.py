@@ -33,6 +33,7 @@ def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
     settings = parsing.parse(CONFIG.value)
     workdir = pathlib.Path(WORKDIR.value)
+    parallel.keep_programs(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
     data = corpus.open_prepared(directory)

@@ -33,7 +33,7 @@ def main() -> None:
         trained_with=selection.vocabulary_of(workdir),
         log=program.say,
     )
-    workdir.mkdir(parents=True, exist_ok=True)
+    parallel.keep_programs(workdir / "compiled")
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
     )

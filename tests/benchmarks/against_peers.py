@@ -75,9 +75,13 @@ class Worker:
         self.seconds.append(json.loads(self._answer("T "))["s"])
 
     def close(self) -> None:
-        """End the program."""
-        self._process.kill()
-        self._process.wait()
+        """End the program, which may have others to end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ COUNTS = [
     *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
     *("model.d_k", "model.d_v", "model.max_positions", "data.num_buckets"),
     *("data.vocab_size", "data.sentencepiece_sample_size", "optimizer.warmup_steps"),
-    *("training.num_steps", "training.accumulate_steps", "training.log_every_steps"),
+    *("training.num_steps", "data.subword_samples", "training.log_every_steps"),
     *("training.evaluate_every_steps", "training.checkpoint_every_steps"),
     *("training.keep_checkpoints", "training.average_checkpoints"),
     *("search.beam_size", "search.max_extra_tokens"),
@@ -159,6 +159,22 @@ def test_a_whole_number_is_accepted_for_a_real_one():
 def test_counts_are_at_least_one(key, value):
     # Averaging no checkpoint is refused as a count, before it is compared.
     assert f"config.{key} must be at least 1, got {value}" in message({key: value})
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "2.5", "many", ""])
+def test_parts_of_a_batch_are_auto_or_a_positive_number(value):
+    key = "training.accumulate_steps"
+    assert f"config.{key} must be auto or a positive number, got {value!r}" in message(
+        {key: value}
+    )
+
+
+def test_sampled_segmentations_need_a_dropout_of_merges_and_bpe():
+    sampled = {"data.subword_dropout": 0.1, "data.subword_samples": 3}
+    assert parse(values(sampled | {"data.subword_model": "bpe"}))
+    assert "got 3 and 0.0" in message({"data.subword_samples": 3})
+    assert "got 1 and 0.1" in message({"data.subword_dropout": 0.1})
+    assert "got 'unigram'" in message(sampled | {"data.subword_model": "unigram"})
 
 
 @pytest.mark.parametrize("key", RATES)

@@ -94,7 +94,7 @@ def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
         }
     )
     run = parallel.over_devices(
-        step.train_step(settings_, vocab_size=V), donate_state=False
+        step.train_step(settings_, vocab_size=V, parts=1), donate_state=False
     )
     state = parallel.replicate(step.create_state(settings_, vocab_size=V))
     results = [
@@ -121,7 +121,7 @@ def test_rematerialisation_changes_no_loss_and_no_gradient():
             **changes, **{"model.rematerialize": rematerialize}
         )
         run = parallel.over_devices(
-            step.train_step(settings_, vocab_size=V), donate_state=False
+            step.train_step(settings_, vocab_size=V, parts=1), donate_state=False
         )
         state = parallel.replicate(step.create_state(settings_, vocab_size=V))
         results.append(run(state, parallel.split_rows(separate_batch(), multiple=1)))

@@ -19,7 +19,7 @@ ROWS, S, T, V = 48, 7, 5, 11
 FIELDS = ("loss", "nll", "correct", "tokens")
 # Far above the gradients, so that an update is as smooth in them as they are exact.
 SMOOTH = {"optimizer.epsilon": 1.0, "optimizer.learning_rate_scale": 10.0}
-PARTS = {"training.accumulate_steps": 3}
+PARTS = {"training.accumulate_steps": "3"}
 DROPPING = {"model.dropout_rate": 0.5, **PARTS}
 
 
@@ -41,13 +41,15 @@ def random_state(
 
 @functools.lru_cache
 def on_eight(settings_: config.Config) -> Any:
-    step = training_step.train_step(settings_, vocab_size=V)
+    parts = int(settings_.training.accumulate_steps)
+    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
     return parallel.over_devices(step, donate_state=False)
 
 
 @functools.lru_cache
 def on_one(settings_: config.Config) -> Any:
-    step = training_step.train_step(settings_, vocab_size=V)
+    parts = int(settings_.training.accumulate_steps)
+    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
     placement = {"in_axes": (None, 0), "out_axes": None}
     one = jax.devices()[:1]
     return jax.pmap(step, parallel.AXIS, devices=one, **placement)

@@ -42,17 +42,18 @@ class Timer:
     """Training steps, one at a time, each waited for."""
 
     def __init__(self, settings: config.Config, *, vocab_size: int) -> None:
-        self._multiple = settings.training.accumulate_steps
         state = step.create_state(settings, vocab_size=vocab_size)
         self.parameters = sum(leaf.size for leaf in jax.tree.leaves(state.params))
         self._state = parallel.replicate(state)
-        update = step.train_step(settings, vocab_size=vocab_size)
+        wanted = settings.training.accumulate_steps
+        self._parts = 1 if wanted == "auto" else int(wanted)
+        update = step.train_step(settings, vocab_size=vocab_size, parts=self._parts)
         self._run = parallel.over_devices(update, donate_state=True)
 
     def seconds(self, batch: types.Batch) -> tuple[float, loss.LossSums]:
         """Time of one update, from rows on the host to sums on the host."""
         begun = time.perf_counter()
-        rows = parallel.split_rows(batch, multiple=self._multiple)
+        rows = parallel.split_rows(batch, multiple=self._parts)
         self._state, metrics = self._run(self._state, rows)
         jax.block_until_ready(self._state)
         sums = parallel.gather(metrics.sums)

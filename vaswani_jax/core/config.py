@@ -51,6 +51,8 @@ class DataConfig:
     sentencepiece_sample_size: int  # lines it learns from, spread over the corpus
     byte_fallback: bool  # unknown characters as bytes; otherwise as one unknown id
     normalization: str  # SentencePiece rule: "identity", "nfkc", "nmt_nfkc", ...
+    subword_dropout: float  # of BPE's merges, in the training text; 0 in the paper
+    subword_samples: int  # segmentations of each training pair, if they are sampled
     max_length: int  # tokens of a training sentence, its end mark counted
     source_tokens_per_batch: int  # padded tokens of the GLOBAL batch
     target_tokens_per_batch: int
@@ -77,7 +79,7 @@ class TrainingConfig:
     """The run, sections 5.2 to 5.4."""
 
     num_steps: int
-    accumulate_steps: int  # the batch is computed in so many parts
+    accumulate_steps: str  # the batch is computed in so many parts, or "auto"
     label_smoothing: float  # eps_ls
     log_every_steps: int
     evaluate_every_steps: int

@@ -5,8 +5,11 @@ and, within one, over its devices. What leaves a step must be equal everywhere, 
 is summed with `sum_over_devices` first.
 """
 
+import contextlib
+import os
+import pathlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import numpy as np
@@ -26,6 +29,17 @@ def use_devices(count: int) -> None:
     jax.config.update("jax_cuda_visible_devices", visible)
     if jax.device_count() != count:
         raise ValueError(f"{count} devices were asked for: this is {describe()}")
+
+
+def keep_programs(directory: pathlib.Path) -> None:
+    """Keep compiled programs in a directory and look for them there.
+
+    It may be deleted at any time. An entry belongs to one program, one version of
+    the compiler and one kind of device.
+    """
+    jax.config.update("jax_compilation_cache_dir", str(directory.absolute()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def num_devices() -> int:
@@ -93,6 +107,39 @@ def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function(state, rows)` on all devices; each gives the result of its rows."""
     return jax.pmap(function, AXIS, in_axes=(None, 0), out_axes=0)
+
+
+class NeededBytes(NamedTuple):
+    """Memory of one device: what lives between steps, and what a step adds."""
+
+    state: int
+    step: int
+
+
+def needed_bytes(run: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
+    """What a program of `over_devices` needs, by compiling it for these shapes."""
+    found = cast(Any, run).lower(state, rows).compile().memory_analysis()
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    total = (
+        found.argument_size_in_bytes
+        + found.output_size_in_bytes
+        - found.alias_size_in_bytes
+        + found.temp_size_in_bytes
+    )
+    return NeededBytes(held, max(0, total - held))
+
+
+def available_bytes() -> int:
+    """Memory of one device that a run may use; virtual devices share the host's."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return int(stats["bytes_limit"])
+    pages = os.sysconf("SC_AVPHYS_PAGES")
+    with contextlib.suppress(OSError), open("/proc/meminfo") as file:
+        # The cache of files can be had, too.
+        found = [line.split() for line in file if line.startswith("MemAvailable")]
+        pages = int(found[0][1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
+    return pages * os.sysconf("SC_PAGE_SIZE") // jax.local_device_count()
 
 
 def sum_over_devices(tree: Tree) -> Tree:

@@ -109,7 +109,18 @@ def _check_data(data: config.DataConfig) -> None:
     _one_of(f"{path}.subword_model", data.subword_model, ("bpe", "unigram"))
     _one_of(f"{path}.text_form", data.text_form, ("detokenized", "tokenized"))
     _at_least(path, data, 2, "max_length")
-    counts = "sentencepiece_sample_size num_buckets vocab_size"
+    _rate(path, data, "subword_dropout")
+    if (data.subword_samples > 1) != (data.subword_dropout > 0):
+        raise ValueError(
+            f"{path}.subword_samples is over 1 if {path}.subword_dropout is over 0, "
+            f"got {data.subword_samples} and {data.subword_dropout}"
+        )
+    if data.subword_dropout and data.subword_model != "bpe":
+        raise ValueError(
+            f"{path}.subword_dropout is of merges, hence for {path}.subword_model=bpe, "
+            f"got {data.subword_model!r}"
+        )
+    counts = "sentencepiece_sample_size num_buckets vocab_size subword_samples"
     _at_least(path, data, 1, counts)
     if data.source == "text":
         keys = "train_source train_target valid_source valid_target"
@@ -135,11 +146,16 @@ def _check_data(data: config.DataConfig) -> None:
 def _check_training(settings: config.Config) -> None:
     path = "config.training"
     counts = (
-        "num_steps accumulate_steps log_every_steps evaluate_every_steps "
+        "num_steps log_every_steps evaluate_every_steps "
         "checkpoint_every_steps keep_checkpoints average_checkpoints"
     )
     _at_least(path, settings.training, 1, counts)
     _rate(path, settings.training, "label_smoothing")
+    parts = settings.training.accumulate_steps
+    if parts != "auto" and not (parts.isdecimal() and int(parts) > 0):
+        raise ValueError(
+            f"{path}.accumulate_steps must be auto or a positive number, got {parts!r}"
+        )
     _at_least("config.optimizer", settings.optimizer, 1, "warmup_steps")
     _rate("config.optimizer", settings.optimizer, "beta1 beta2")
     for key in ("epsilon", "learning_rate_scale"):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from absl import app, flags
 
+from vaswani_jax.core import allocator
+
 EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError)
 
 
@@ -36,6 +38,7 @@ def run(
         # absl lets all through; a backend that is not there is nothing to report.
         for name in ("jax", "orbax", "absl", "tensorboardX"):
             logging.getLogger(name).setLevel(logging.ERROR)
+        say(allocator.keep_memory())
         try:
             chosen()
         except expected as error:

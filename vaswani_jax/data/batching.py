@@ -107,6 +107,10 @@ class Batches:
         bucket, start, end = self._slices[self._batch_order[index]]
         return self._assemble(self.buckets[bucket], self._order[start:end])
 
+    def empty(self, bucket: Bucket) -> types.Batch:
+        """A batch of padding in a bucket's shape."""
+        return self._assemble(bucket, np.zeros(0, np.int64))
+
     def _plan_slices(self) -> list[tuple[int, int, int]]:
         """(bucket, start, end) of every batch in the pairs ordered by bucket.
 

@@ -204,10 +204,17 @@ def _write_tokens(
             )
             for side in ("source", "target")
         ]
-        rest = sources.pairs(data, split, seed=seed)
+        vocabulary.seed_sampling(seed)
+        samples = data.subword_samples if split == "train" else 1
+        dropout = data.subword_dropout if split == "train" else 0.0
+        rest = itertools.chain.from_iterable(
+            sources.pairs(data, split, seed=seed) for _ in range(samples)
+        )
         while chunk := list(itertools.islice(rest, CHUNK_LINES)):
             kept = []
-            sides = [vocab.encode(side) for side in zip(*chunk, strict=True)]
+            sides = [
+                vocab.encode(side, dropout=dropout) for side in zip(*chunk, strict=True)
+            ]
             for pair in zip(*sides, strict=True):
                 if not all(pair):
                     counts["empty"] += 1

@@ -22,8 +22,12 @@ SETTINGS = (
     "sentencepiece_sample_size",
     "byte_fallback",
     "normalization",
+    "subword_dropout",
+    "subword_samples",
     "max_length",
 )
+# What data was prepared with before there were these settings.
+ADDED_LATER = {"subword_dropout": 0.0, "subword_samples": 1}
 Log = Callable[[str], None]
 
 
@@ -70,7 +74,8 @@ def refuse_difference(
     differences: list[str] = []
     notes: list[str] = []
     for key in SETTINGS:
-        was, now = there["settings"].get(key), getattr(settings.data, key)
+        now = getattr(settings.data, key)
+        was = there["settings"].get(key, ADDED_LATER.get(key))
         if was != now:
             differences.append(f"config.data.{key} is {now!r}, was {was!r}")
     if text:

@@ -92,6 +92,12 @@ class PackedBatches:
         rows = self.buckets[0].rows
         return self._assemble(self._order[index * rows : (index + 1) * rows])
 
+    def empty(self, bucket: batching.Bucket) -> types.Batch:
+        """A batch of padding in the shape of all batches."""
+        shape = (bucket.rows, bucket.length)
+        source, target_in, target_out, *both = (np.zeros(shape, np.int32),) * 5
+        return types.Batch(source, target_in, target_out, types.Segments(*both))
+
     def _plan(self, row_length: int) -> tuple[np.ndarray, np.ndarray]:
         """Pairs in the order of the rows, and where each row starts in them."""
         lengths = token_files.longer_sides(self._corpus) + 1  # the end mark

@@ -50,15 +50,22 @@ class Vocabulary:
         """16 hexadecimal digits that change with any subword."""
         return hashlib.sha256(self._model).hexdigest()[:16]
 
-    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+    def encode(self, lines: Sequence[str], *, dropout: float = 0.0) -> list[list[int]]:
         """The ids of each line, without begin or end marks.
 
+        With `dropout` each merge of BPE is left out with that probability (Provilkov
+        et al., 2020, "BPE-dropout"), drawn from `seed_sampling`'s generator.
         A line of white space alone is empty. A NUL character, which SentencePiece
         would take for the end of its input, is read as a space.
         """
         spaced = (line.replace("\0", " ") for line in lines)
         clean = [line if line.strip() else "" for line in spaced]
-        return self._processor.encode(clean, num_threads=1)
+        if not dropout:
+            return self._processor.encode(clean, num_threads=1)
+        # nbest_size -1: BPE, too, samples.
+        return self._processor.encode(
+            clean, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids up to the first end mark; special ids are left out.
@@ -84,6 +91,11 @@ class Vocabulary:
             return True
         byte = int(self._processor.id_to_piece(int(token))[1:-1], 16)
         return byte & 0b1100_0000 != 0b1000_0000
+
+
+def seed_sampling(seed: int) -> None:
+    """Start the generator of `encode`'s dropout, one for the process."""
+    sentencepiece.set_random_generator_seed(seed % 2**32)
 
 
 def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:

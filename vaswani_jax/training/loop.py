@@ -17,6 +17,7 @@ from vaswani_jax.training import (
     history,
     log,
     loss,
+    memory,
     optimizer,
     selection,
     step,
@@ -49,6 +50,7 @@ class Run:
         self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)
         self._best = checkpoints.Checkpoints(workdir / "best", keep=1)
         self._valid_text = data.text_fingerprint("valid")
+        self._parts = 1
         self._rate = optimizer.learning_rate(settings)
 
     def train(self) -> None:
@@ -69,6 +71,16 @@ class Run:
         )
         with contextlib.closing(self._log):
             self._introduce(state, start)
+            plan = memory.plan(
+                self._settings,
+                state,
+                self._batches.empty,
+                self._batches.buckets,
+                vocab_size=self._vocabulary.size,
+                parts_before=self._parts,
+            )
+            self._parts = plan.parts
+            self._log.message(str(plan))
             if start >= num_steps:
                 self._log.message(
                     f"nothing to train: the run is at step {start:,} and "
@@ -79,14 +91,16 @@ class Run:
     def _update(self, state: step.TrainState, start: int) -> None:
         settings = self._settings.training
         run = parallel.over_devices(
-            step.train_step(self._settings, vocab_size=self._vocabulary.size),
+            step.train_step(
+                self._settings, vocab_size=self._vocabulary.size, parts=self._parts
+            ),
             donate_state=True,
         )
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
         for index in range(start, settings.num_steps):
             batch = self._batches.batch_at(index)
-            rows = parallel.split_rows(batch, multiple=settings.accumulate_steps)
+            rows = parallel.split_rows(batch, multiple=self._parts)
             state, metrics = run(state, rows)
             pending.append(metrics)
             made = index + 1
@@ -117,6 +131,7 @@ class Run:
             changed, step=found.step, directory=self.checkpoints.directory
         )
         self._begin(found.step, changed)
+        self._parts = found.record.get("parts", 1)
         opt_state = flax.serialization.from_state_dict(
             state.opt_state, found.items["optimizer"]
         )
@@ -183,6 +198,7 @@ class Run:
         return {
             "vocabulary": self._vocabulary.fingerprint,
             "config": config.to_dict(self._settings),
+            "parts": self._parts,
             **more,
         }
 

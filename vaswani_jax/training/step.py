@@ -21,7 +21,7 @@ INIT_STREAM, DROPOUT_STREAM = 0, 1
 class TrainState(flax.struct.PyTreeNode):
     """All that training continues from; `step` is the number of updates made."""
 
-    step: Int[Array | np.ndarray, ""]
+    step: Int[Array | np.ndarray, ""] | Any  # anything while it is being lowered
     params: Params
     opt_state: optax.OptState
 
@@ -47,18 +47,17 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
 
 
 def train_step(
-    settings: config.Config, *, vocab_size: int
+    settings: config.Config, *, vocab_size: int, parts: int
 ) -> Callable[[TrainState, types.Batch], tuple[TrainState, StepMetrics]]:
     """The function that `parallel.over_devices` runs on each device's rows.
 
     Loss and gradients are sums over tokens, summed over the parts of the batch and
     over devices, and divided once by the number of target tokens in the whole batch:
     but for the masks of dropout, the update does not depend on how the batch was
-    divided.
+    divided. The batch is computed in `parts`, each a whole number of rows.
     """
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)
-    parts = settings.training.accumulate_steps
 
     def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
         logits: Any = model.apply(

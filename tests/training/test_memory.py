@@ -1,0 +1,76 @@
+"""The memory a step needs, and the parts a batch is computed in to fit."""
+
+import jax
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import parallel, types
+from vaswani_jax.data import batching
+from vaswani_jax.training import memory, step
+
+V = 300
+MIB = 2**20
+
+
+def empty(bucket):
+    shape = (bucket.rows, bucket.length)
+    return types.Batch(*(np.zeros(shape, np.int32) for _ in range(3)))
+
+
+def plan(buckets, *, accumulate_steps, parts_before=1):
+    wide = settings.small_settings(
+        **{"training.accumulate_steps": accumulate_steps, "model.d_ff": 64}
+    )
+    state = parallel.replicate(step.create_state(wide, vocab_size=V))
+    return memory.plan(
+        wide, state, empty, buckets, vocab_size=V, parts_before=parts_before
+    )
+
+
+def test_a_step_needs_at_least_its_logits_and_their_gradient():
+    bucket = batching.Bucket(16, 64 * jax.device_count())
+    found = plan([bucket], accumulate_steps="1")
+    assert found.step > 2 * 4 * 64 * 16 * V  # of one device, in float32
+    assert found.state > 3 * 4 * V * settings.small_settings().model.d_model
+
+
+def test_auto_divides_the_batch_until_it_fits(monkeypatch):
+    bucket = batching.Bucket(16, 64 * jax.device_count())
+    whole = plan([bucket], accumulate_steps="1")
+    monkeypatch.setattr(
+        parallel, "available_bytes", lambda: whole.state + whole.step // 3
+    )
+    found = plan([bucket], accumulate_steps="auto")
+    assert found.parts in (4, 8)
+    assert found.state + found.step <= memory.USABLE * found.available
+    # What is not auto is done as it was asked for.
+    assert plan([bucket], accumulate_steps="1").parts == 1
+
+
+def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
+    bucket = batching.Bucket(16, 64)
+    assert plan([bucket], accumulate_steps="auto").parts == 1
+    assert plan([bucket], accumulate_steps="auto", parts_before=2).parts == 2
+
+
+def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
+    monkeypatch.setattr(parallel, "available_bytes", lambda: 3 * MIB // 2**10)
+    with pytest.raises(ValueError, match="single rows of 16 tokens"):
+        plan([batching.Bucket(16, 4)], accumulate_steps="auto")
+
+
+def test_the_largest_shape_is_that_of_the_most_logits():
+    small = settings.small_settings()
+    wide, long = batching.Bucket(4, 90), batching.Bucket(16, 20)
+    assert memory.largest(small, [long, wide], vocab_size=9000) == wide
+    # Attention weights grow with the square of the length.
+    long = batching.Bucket(2000, 1)
+    wide = batching.Bucket(4, 500)
+    assert memory.largest(small, [wide, long], vocab_size=9) == long
+
+
+def test_available_memory_is_that_of_one_of_the_devices():
+    with open("/proc/meminfo") as file:
+        total = int(file.readline().split()[1]) * 1024
+    assert 0 < parallel.available_bytes() * jax.local_device_count() <= total

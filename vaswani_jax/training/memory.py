@@ -1,0 +1,83 @@
+"""Section 5.2: whether a batch fits the devices, and into how many parts if not."""
+
+import dataclasses
+from collections.abc import Callable
+
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.data import batching
+from vaswani_jax.training import step
+
+AUTO = "auto"
+# The rest is for fragments, for evaluation and for what else runs on a host.
+USABLE = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How the batches will be computed, in bytes of one device."""
+
+    parts: int
+    state: int  # parameters and the optimizer's two moments
+    step: int  # activations, gradients and all else that a step needs
+    available: int
+
+    def __str__(self) -> str:
+        return (
+            f"memory of a device: {self.state / 2**20:,.0f} MiB of parameters and "
+            f"moments, {self.step / 2**20:,.0f} MiB for a step in {self.parts} "
+            f"part(s); {self.available / 2**20:,.0f} MiB available"
+        )
+
+
+def largest(
+    settings: config.Config, buckets: list[batching.Bucket], *, vocab_size: int
+) -> batching.Bucket:
+    """The batch shape that needs the most memory: logits and attention weights."""
+    model = settings.model
+
+    def size(bucket: batching.Bucket) -> int:
+        widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
+        row = vocab_size + 2 * model.num_layers * widths
+        return bucket.rows * bucket.length * row
+
+    return max(buckets, key=size)
+
+
+def plan(
+    settings: config.Config,
+    state: step.TrainState,
+    empty_batch: Callable[[batching.Bucket], types.Batch],
+    buckets: list[batching.Bucket],
+    *,
+    vocab_size: int,
+    parts_before: int,
+) -> Plan:
+    """The memory of the largest step, from its compiled program.
+
+    The compilation is not lost: the first step of that shape finds it. With
+    `accumulate_steps` "auto", parts are doubled until a step fits, from
+    `parts_before`, those of the run that is resumed: it goes on to the same digits.
+
+    Raises:
+        ValueError: Not even single rows fit.
+    """
+    bucket = largest(settings, buckets, vocab_size=vocab_size)
+    available = parallel.available_bytes()
+    wanted = settings.training.accumulate_steps
+    parts = parts_before if wanted == AUTO else int(wanted)
+    while True:
+        run = parallel.over_devices(
+            step.train_step(settings, vocab_size=vocab_size, parts=parts),
+            donate_state=True,
+        )
+        rows = parallel.split_rows(empty_batch(bucket), multiple=parts)
+        needed = parallel.needed_bytes(run, state, rows)
+        found = Plan(parts, needed.state, needed.step, available)
+        if wanted != AUTO or found.state + found.step <= USABLE * available:
+            return found
+        parts *= 2
+        if parts > bucket.rows:
+            raise ValueError(
+                f"config.training.accumulate_steps=auto: {found}; not even single rows "
+                f"of {bucket.length} tokens fit"
+            )
