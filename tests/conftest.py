@@ -6,7 +6,8 @@ import hypothesis
 
 # Read once, when jax starts its backend. Tests compile far more than they compute:
 # without the optimisations of LLVM they take half the time.
-os.environ["JAX_PLATFORMS"] = "cpu"
+# `JAX_PLATFORMS=cuda pytest -m gpu` runs those that need a GPU, on it.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = " ".join(
     (
         os.environ.get("XLA_FLAGS", ""),

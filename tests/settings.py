@@ -27,6 +27,7 @@ DEFAULTS = {
         "positional_encoding": "sinusoidal",
         "max_positions": 32,
         "dtype": "float32",
+        "attention": "xla",
         "rematerialize": False,
     },
     "data": {

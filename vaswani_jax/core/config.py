@@ -25,6 +25,7 @@ class ModelConfig:
     positional_encoding: str  # "sinusoidal", or "learned" (table 3 row E)
     max_positions: int  # rows of the learned table; the sinusoids have no limit
     dtype: str  # of the matrix products: "float32" or "bfloat16"
+    attention: str  # in training: "xla", or "cudnn" in one kernel of an NVIDIA GPU
     rematerialize: bool  # compute a layer again in the backward pass, to save memory
 
 

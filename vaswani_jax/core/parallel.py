@@ -8,7 +8,8 @@ is summed with `sum_over_devices` first.
 import contextlib
 import os
 import pathlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -127,6 +128,36 @@ def needed_bytes(run: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
         + found.temp_size_in_bytes
     )
     return NeededBytes(held, max(0, total - held))
+
+
+def compile_ahead(run: Callable[..., Any], state: Any, several: Sequence[Any]) -> None:
+    """Compile a program of `over_devices` for more shapes of rows, in the background.
+
+    For accelerators alone: on a CPU it would take the cores that the steps need.
+    """
+    if jax.default_backend() != "cpu":
+        arguments = (run, _shapes(state), [_shapes(rows) for rows in several])
+        threading.Thread(target=_compile, args=arguments, daemon=True).start()
+
+
+def _compile(run: Callable[..., Any], state: Any, several: Sequence[Any]) -> None:
+    for rows in several:
+        cast(Any, run).lower(state, rows).compile()
+
+
+def _shapes(tree: Any) -> Any:
+    """The tree without its values; the placement is part of what is compiled for."""
+
+    def shape(leaf: Any) -> jax.ShapeDtypeStruct:
+        placed = getattr(leaf, "sharding", None)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=placed)
+
+    return jax.tree.map(shape, tree)
+
+
+def has_gpu() -> bool:
+    """Whether the devices are GPUs."""
+    return jax.default_backend() == "gpu"
 
 
 def available_bytes() -> int:

@@ -98,8 +98,26 @@ def _check_model(model: config.ModelConfig) -> None:
     encodings = ("sinusoidal", "learned")
     _one_of(f"{path}.positional_encoding", model.positional_encoding, encodings)
     _one_of(f"{path}.dtype", model.dtype, ("float32", "bfloat16"))
+    _one_of(f"{path}.attention", model.attention, ("xla", "cudnn"))
+    if model.attention == "cudnn":
+        _check_fused(model)
     if model.positional_encoding == "sinusoidal" and model.d_model % 2:
         raise ValueError(f"{path}.d_model must be a multiple of 2, got {model.d_model}")
+
+
+def _check_fused(model: config.ModelConfig) -> None:
+    """What cuDNN's kernel can do."""
+    if model.dtype != "bfloat16" or model.attention_dropout_rate:
+        raise ValueError(
+            "config.model.attention=cudnn needs config.model.dtype=bfloat16 and "
+            "config.model.attention_dropout_rate=0, got "
+            f"{model.dtype!r} and {model.attention_dropout_rate}"
+        )
+    if model.d_k != model.d_v or model.d_k % 8 or model.d_k > 128:
+        raise ValueError(
+            "config.model.attention=cudnn needs config.model.d_k equal to d_v, a "
+            f"multiple of 8 and at most 128, got {model.d_k} and {model.d_v}"
+        )
 
 
 def _check_data(data: config.DataConfig) -> None:

@@ -46,6 +46,22 @@ class KeysValues(flax.struct.PyTreeNode):
     value: Float[Array, "B K H d_v"]
 
 
+def _fused_attention(
+    query: Float[Array, "B Q H d_k"],
+    keys_values: KeysValues,
+    mask: Bool[Array, "#B 1 #Q K"],
+) -> Float[Array, "B Q H d_v"]:
+    """softmax(Q K^T / sqrt(d_k)) V, equation 1, in one kernel of cuDNN."""
+    shape = (query.shape[0], 1, query.shape[1], mask.shape[3])
+    return jax.nn.dot_product_attention(
+        query,
+        keys_values.key,
+        keys_values.value,
+        mask=jnp.broadcast_to(mask, shape),
+        implementation="cudnn",
+    )
+
+
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
@@ -89,6 +105,8 @@ class MultiHeadAttention(nn.Module):
         deterministic: bool,
     ) -> Float[Array, "B Q d_model"]:
         """What each query of x gathers from the values it may look at."""
+        if self.model.attention == "cudnn" and not deterministic:
+            return self.output(_fused_attention(self.query(x), keys_values, mask))
         weights = attention_weights(self.query(x), keys_values.key, mask)
         weights = self.dropout(weights, deterministic=deterministic)
         values = keys_values.value

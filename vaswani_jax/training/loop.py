@@ -96,6 +96,14 @@ class Run:
             ),
             donate_state=True,
         )
+        parallel.compile_ahead(
+            run,
+            state,
+            [
+                parallel.split_rows(self._batches.empty(bucket), multiple=self._parts)
+                for bucket in self._batches.buckets
+            ],
+        )
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
         for index in range(start, settings.num_steps):

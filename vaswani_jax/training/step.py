@@ -55,7 +55,14 @@ def train_step(
     over devices, and divided once by the number of target tokens in the whole batch:
     but for the masks of dropout, the update does not depend on how the batch was
     divided. The batch is computed in `parts`, each a whole number of rows.
+
+    Raises:
+        ValueError: The configured attention needs another device.
     """
+    if settings.model.attention == "cudnn" and not parallel.has_gpu():
+        raise ValueError(
+            f"config.model.attention=cudnn needs a GPU, here is {parallel.describe()}"
+        )
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)
 

@@ -1,0 +1,113 @@
+"""torch's nn.Transformer on a GPU, compiled, in bfloat16: the work of gpu_check.sh.
+
+    python -m tests.benchmarks.torch_on_gpu --size=base
+
+Post-norm, one embedding for source, target and softmax, sinusoids, dropout, label
+smoothing, fused Adam; attention by scaled_dot_product_attention, which nn.Transformer
+uses. Autocast keeps float32 parameters, as our bfloat16 does.
+"""
+
+import argparse
+import math
+import statistics
+import time
+
+import torch
+from torch import nn
+
+from configs import own_text
+from vaswani_jax.analysis import flops
+from vaswani_jax.core import parsing, types
+
+ROWS, LENGTH, VOCAB_SIZE, STEPS = 784, 32, 37_000, 20
+
+
+class Network(nn.Module):
+    """Embeddings and softmax around nn.Transformer."""
+
+    def __init__(self, model) -> None:
+        super().__init__()
+        self.scale = math.sqrt(model.d_model)
+        self.embedding = nn.Embedding(VOCAB_SIZE, model.d_model)
+        nn.init.normal_(self.embedding.weight, std=model.d_model**-0.5)
+        position = torch.arange(LENGTH)[:, None]
+        rates = 1e4 ** (-torch.arange(0, model.d_model, 2) / model.d_model)
+        both = torch.stack([(position * rates).sin(), (position * rates).cos()], -1)
+        self.register_buffer("positions", both.reshape(LENGTH, model.d_model))
+        self.dropout = nn.Dropout(model.dropout_rate)
+        self.core = nn.Transformer(
+            model.d_model,
+            model.num_heads,
+            model.num_layers,
+            model.num_layers,
+            model.d_ff,
+            dropout=model.dropout_rate,
+            batch_first=True,
+        )
+
+    def forward(self, source, target, causal):
+        def embed(ids):
+            return self.dropout(self.embedding(ids) * self.scale + self.positions)
+
+        hidden = self.core(
+            embed(source), embed(target), tgt_mask=causal, tgt_is_causal=True
+        )
+        return hidden @ self.embedding.weight.t()
+
+
+def main() -> None:
+    """Time, and print a line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", choices=["base", "big"], default="base")
+    values = own_text.get_config(parser.parse_args().size)
+    values.data.source_locale, values.data.target_locale = "en", "de"
+    settings = parsing.parse(values)
+    torch.set_float32_matmul_precision("high")
+    device = torch.device("cuda")
+    network = Network(settings.model).to(device)
+    adam = torch.optim.Adam(
+        network.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
+    shape = (ROWS, LENGTH)
+    source, target, out = (
+        torch.randint(types.UNK_ID + 1, VOCAB_SIZE, shape, device=device)
+        for _ in range(3)
+    )
+    causal = nn.Transformer.generate_square_subsequent_mask(LENGTH, device=device)
+
+    @torch.compile
+    def loss_of(source, target, out):
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = network(source, target, causal)
+        return nn.functional.cross_entropy(
+            logits.float().flatten(0, 1), out.flatten(), label_smoothing=0.1
+        )
+
+    seconds = []
+    for _ in range(STEPS + 5):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        loss = loss_of(source, target, out)
+        loss.backward()
+        adam.step()
+        adam.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begun)
+    median = statistics.median(seconds[5:])
+    work = flops.update_flops(
+        settings.model,
+        vocab_size=VOCAB_SIZE,
+        rows=ROWS,
+        source=LENGTH,
+        target=LENGTH,
+    )
+    print(
+        f"torch {torch.__version__} compiled, bfloat16: step {median:.4f} s, "
+        f"{ROWS * LENGTH / median:,.0f} target tokens per second, "
+        f"{work / median / 1e12:.1f} TFLOP/s, "
+        f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Programs compiled ahead, kept, and the devices they run on."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import parallel
+from vaswani_jax.training import step
+
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.fixture
+def compilations():
+    """How often XLA has compiled."""
+    found = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: found.append(event) if event == COMPILED else None
+    )
+    yield found
+    jax.monitoring.clear_event_listeners()
+
+
+def test_a_program_compiled_ahead_is_not_compiled_again(compilations):
+    def add(state, rows):
+        return state + parallel.sum_over_devices(rows.sum())
+
+    run = parallel.over_devices(add, donate_state=True)
+    state = parallel.replicate(jnp.zeros(()))
+    several = [
+        parallel.split_rows(np.ones((8, length), np.float32), multiple=1)
+        for length in (3, 5)
+    ]
+    parallel._compile(run, parallel._shapes(state), [*map(parallel._shapes, several)])
+    before = len(compilations)
+    assert before >= 2
+    for rows in several:
+        state = run(state, rows)
+    assert float(state) == 24 + 40
+    assert len(compilations) == before
+
+
+def test_fused_attention_is_refused_without_a_gpu():
+    fused = settings.small_settings(
+        **{
+            "model.attention": "cudnn",
+            "model.dtype": "bfloat16",
+            "model.d_k": 8,
+            "model.d_v": 8,
+        }
+    )
+    with pytest.raises(ValueError, match="attention=cudnn needs a GPU, here is 8 cpu"):
+        step.train_step(fused, vocab_size=9, parts=1)
+
+
+PROGRAM = """
+import pathlib, sys
+import jax, jax.numpy as jnp
+from vaswani_jax.core import parallel
+parallel.keep_programs(pathlib.Path(sys.argv[1]))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+hits = []
+jax.monitoring.register_event_listener(
+    lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None
+)
+run = parallel.over_devices(
+    lambda state, rows: state + parallel.sum_over_devices(rows.sum()),
+    donate_state=True,
+)
+rows = parallel.split_rows(jnp.ones((8, 3)), multiple=1)
+print(float(run(parallel.replicate(jnp.zeros(())), rows)), bool(hits))
+"""
+
+
+def test_a_kept_program_is_found_and_may_be_deleted(tmp_path):
+    def result():
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "compiled")]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        return found.stdout.split()
+
+    assert result() == ["24.0", "False"]
+    assert result() == ["24.0", "True"]
+    for path in (tmp_path / "compiled").iterdir():
+        path.write_bytes(b"damaged")
+    assert result()[0] == "24.0"
