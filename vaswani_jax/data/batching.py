@@ -25,21 +25,22 @@ class Bucket:
 
 
 def best_lengths(
-    lengths: Int[np.ndarray, "N"], *, num_buckets: int, max_length: int
+    histogram: Int[np.ndarray, "L"], *, num_buckets: int, max_length: int
 ) -> list[int]:
     """Up to `num_buckets` bucket lengths that need the fewest padded tokens.
 
     Lengths are multiples of 4 (the last may be `max_length`). By dynamic programming
     over the histogram: the cost of a bucket is its length times its sentences.
 
-    >>> best_lengths(np.array([3, 4, 4, 4, 20]), num_buckets=2, max_length=64)
+    >>> lengths = np.bincount([3, 4, 4, 4, 20])
+    >>> best_lengths(lengths, num_buckets=2, max_length=64)
     [4, 20]
     """
-    longest = int(lengths.max())
+    longest = len(histogram) - 1
     ends = np.arange(LENGTH_MULTIPLE, longest + LENGTH_MULTIPLE, LENGTH_MULTIPLE)
     ends = np.minimum(ends, max_length)
-    histogram = np.bincount(lengths, minlength=int(ends[-1]) + 1)
-    below = np.concatenate([[0], np.cumsum(histogram)[ends]])  # sentences up to an end
+    up_to = np.cumsum(histogram)[np.minimum(ends, longest)]
+    below = np.concatenate([[0], up_to])  # sentences up to an end
     cost = np.concatenate([[0.0], np.full(len(ends), np.inf)])
     choices = []
     for _ in range(min(num_buckets, len(ends))):
@@ -74,11 +75,17 @@ class Batches:
         self._corpus = corpus
         self._seed = seed
         self._shuffle = shuffle
-        lengths = token_files.longer_sides(corpus) + 1  # the end mark
-        ends = best_lengths(lengths, num_buckets=num_buckets, max_length=max_length)
+        lengths = token_files.longer_sides(corpus)
+        lengths += 1  # the end mark
+        counts = token_files.histogram(lengths)
+        ends = best_lengths(counts, num_buckets=num_buckets, max_length=max_length)
         budget = min(source_tokens, target_tokens)
         self.buckets = [Bucket(end, rows_within(budget, length=end)) for end in ends]
-        self._bucket_of = np.searchsorted(ends, lengths).astype(np.int16)
+        bucket_of_length = np.searchsorted(ends, np.arange(len(counts)))
+        self._bucket_of = bucket_of_length.astype(np.int16)[lengths]
+        self._counts = np.bincount(
+            bucket_of_length, weights=counts, minlength=len(ends)
+        ).astype(np.int64)
         self._slices = self._plan_slices()
         self._epoch = -1
         self._order = np.zeros(0, np.int64)
@@ -118,10 +125,9 @@ class Batches:
         epoch has one batch that is not full. Only counts matter, so every epoch has
         the same slices.
         """
-        counts = np.bincount(self._bucket_of, minlength=len(self.buckets))
         slices, start, end = [], 0, 0
         for number, bucket in enumerate(self.buckets):
-            end += int(counts[number])
+            end += int(self._counts[number])
             while end - start >= bucket.rows:
                 slices.append((number, start, start + bucket.rows))
                 start += bucket.rows
@@ -133,13 +139,16 @@ class Batches:
         if epoch == self._epoch:
             return
         if self._shuffle:
-            generator = np.random.default_rng([self._seed, epoch])
-            pairs = generator.permutation(len(self._bucket_of))
-            self._batch_order = generator.permutation(len(self._slices))
+            pairs = token_files.shuffled(len(self._bucket_of), [self._seed, epoch])
+            slices = [self._seed, epoch, 1]
+            self._batch_order = token_files.shuffled(len(self._slices), slices)
         else:
             pairs = np.arange(len(self._bucket_of))
             self._batch_order = np.arange(len(self._slices))
-        self._order = pairs[np.argsort(self._bucket_of[pairs], kind="stable")]
+        bucket_of = self._bucket_of[pairs]
+        self._order = np.concatenate(
+            [pairs[bucket_of == number] for number in range(len(self.buckets))]
+        )
         self._epoch = epoch
 
     def _assemble(self, bucket: Bucket, pairs: Int[np.ndarray, "N"]) -> types.Batch:

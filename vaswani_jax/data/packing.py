@@ -86,8 +86,8 @@ class PackedBatches:
         """
         epoch, index = divmod(step, self.batches_per_epoch)
         if epoch != self._epoch:
-            generator = np.random.default_rng([self._seed, epoch])
-            self._order = generator.permutation(len(self._starts) - 1)
+            rows = len(self._starts) - 1
+            self._order = token_files.shuffled(rows, [self._seed, epoch])
             self._epoch = epoch
         rows = self.buckets[0].rows
         return self._assemble(self._order[index * rows : (index + 1) * rows])
@@ -100,17 +100,21 @@ class PackedBatches:
 
     def _plan(self, row_length: int) -> tuple[np.ndarray, np.ndarray]:
         """Pairs in the order of the rows, and where each row starts in them."""
-        lengths = token_files.longer_sides(self._corpus) + 1  # the end mark
-        longest = int(lengths.max())
+        lengths = token_files.longer_sides(self._corpus)
+        lengths += 1  # the end mark
+        counts = token_files.histogram(lengths)
+        longest = len(counts) - 1
         if longest > row_length:
             raise ValueError(
                 f"a pair of {longest} tokens does not fit a packed row of {row_length}"
             )
-        shuffled = np.random.default_rng([self._seed]).permutation(len(lengths))
-        by_length = shuffled[np.argsort(lengths[shuffled], kind="stable")]
-        counts = np.bincount(lengths, minlength=longest + 1)
+        by_length = token_files.shuffled(len(lengths), [self._seed])
+        # Keys of 16 bits are sorted in linear time.
+        kind = np.uint16 if longest < 2**16 else np.int64
+        keys = lengths.astype(kind)[by_length]
+        by_length = by_length[np.argsort(keys, kind="stable")]
         following = np.cumsum(counts) - counts  # the next pair of each length
-        pairs = np.empty(len(lengths), np.int64)
+        pairs = np.empty_like(by_length)
         sizes, filled = [], 0
         for filling, times in patterns(counts, row_length=row_length):
             end = filled + times * len(filling)

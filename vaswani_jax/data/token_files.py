@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 OFFSET_TYPE = np.dtype("<i8")
+CHUNK = 1 << 20
 
 
 class TokenFile:
@@ -41,7 +42,12 @@ class TokenFile:
 
     def lengths(self) -> Int[np.ndarray, "N"]:
         """Tokens of each sentence."""
-        return np.diff(self._offsets).astype(np.int32)
+        found = np.empty(len(self), np.int32)
+        # In parts, so that tens of millions of sentences need no 64-bit copies.
+        for start in range(0, len(self), CHUNK):
+            ends = self._offsets[start : start + CHUNK + 1]
+            found[start : start + CHUNK] = np.diff(ends)
+        return found
 
     def lengths_of(self, sentences: Int[np.ndarray, "B"]) -> Int[np.ndarray, "B"]:
         """Tokens of some sentences."""
@@ -70,7 +76,23 @@ class Corpus(NamedTuple):
 
 def longer_sides(corpus: Corpus) -> Int[np.ndarray, "N"]:
     """Tokens of the longer side of each pair."""
-    return np.maximum(corpus.source.lengths(), corpus.target.lengths())
+    lengths = corpus.source.lengths()
+    return np.maximum(lengths, corpus.target.lengths(), out=lengths)
+
+
+def histogram(lengths: Int[np.ndarray, "N"]) -> Int[np.ndarray, "L"]:
+    """How many sentences have each length; the index is the length."""
+    counts = np.zeros(int(lengths.max()) + 1, np.int64)
+    for start in range(0, len(lengths), CHUNK):
+        counts += np.bincount(lengths[start : start + CHUNK], minlength=len(counts))
+    return counts
+
+
+def shuffled(count: int, seed: list[int]) -> Int[np.ndarray, "N"]:
+    """0 to count - 1 in an order that depends on the seed alone."""
+    order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+    np.random.default_rng(seed).shuffle(order)
+    return order
 
 
 def positions(corpus: Corpus) -> int:

@@ -1,0 +1,124 @@
+"""Planning, batches and resuming on a corpus of WMT14 En-Fr's size, timed.
+
+    python -m tests.benchmarks.plan_epoch --directory=runs/36m --pairs=36000000
+
+Writes a synthetic corpus in the token-file format once (about 4 GB for 36M pairs),
+then times, in a process of its own for each mode, what a start, a batch and a resume
+take, with the peak of its memory.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from vaswani_jax.data import batching, packing, token_files
+
+CHUNK = 500_000
+MAX_LENGTH = 256
+
+
+def write(directory: pathlib.Path, pairs: int) -> None:
+    """Random ids; log-normal lengths, those of the two sides correlated."""
+    directory.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(1)
+    with contextlib.ExitStack() as stack:
+        files = []
+        for side in ("source", "target"):
+            ids, offsets = (
+                stack.enter_context(open(directory / f"train.{side}.{ending}", "wb"))
+                for ending in ("uint16", "offsets")
+            )
+            offsets.write(np.zeros(1, token_files.OFFSET_TYPE).tobytes())
+            files.append([ids, offsets, 0])
+        _write(files, generator, pairs)
+
+
+def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None:
+    for start in range(0, pairs, CHUNK):
+        count = min(CHUNK, pairs - start)
+        both = generator.normal(3.2, 0.6, count)
+        for parts in files:
+            own = both + generator.normal(0, 0.15, count)
+            lengths = np.clip(np.exp(own).astype(np.int64), 1, MAX_LENGTH - 1)
+            ends = parts[2] + np.cumsum(lengths)
+            parts[0].write(
+                generator.integers(4, 32_000, lengths.sum(), dtype=np.uint16).tobytes()
+            )
+            parts[1].write(ends.astype(token_files.OFFSET_TYPE).tobytes())
+            parts[2] = int(ends[-1])
+
+
+def measure(directory: pathlib.Path, mode: str) -> dict[str, float]:
+    """Seconds and bytes of one mode."""
+    peak = [0]
+    threading.Thread(target=_watch, args=(peak,), daemon=True).start()
+    begun = time.perf_counter()
+    corpus = token_files.Corpus(
+        token_files.TokenFile(directory / "train.source"),
+        token_files.TokenFile(directory / "train.target"),
+    )
+    budget = {"source_tokens": 25_000, "target_tokens": 25_000, "seed": 1}
+    if mode == "packed":
+        batches = packing.PackedBatches(corpus, row_length=MAX_LENGTH, **budget)
+    else:
+        batches = batching.Batches(
+            corpus, num_buckets=8, max_length=MAX_LENGTH, shuffle=True, **budget
+        )
+    batches.batch_at(0)
+    first = time.perf_counter() - begun
+    seconds = []
+    for step in range(1, 201):
+        begun = time.perf_counter()
+        batches.batch_at(step)
+        seconds.append(time.perf_counter() - begun)
+    begun = time.perf_counter()
+    batches.batch_at(3 * batches.batches_per_epoch + 12_345)
+    resumed = time.perf_counter() - begun
+    return {
+        "first_batch_seconds": first,
+        "batch_seconds_median": float(np.median(seconds)),
+        "batch_seconds_90_percent": float(np.quantile(seconds, 0.9)),
+        "other_epoch_seconds": resumed,
+        "peak_bytes": peak[0],
+        "padding_share": batches.padding_share,
+        "batches_per_epoch": batches.batches_per_epoch,
+    }
+
+
+def _watch(peak: list[int]) -> None:
+    """The most memory of the process that is not the kernel's cache of files."""
+    while True:
+        status = pathlib.Path("/proc/self/status").read_text()
+        peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]) * 1024)
+        time.sleep(0.01)
+
+
+def main() -> None:
+    """Write, then measure each mode alone."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--directory", type=pathlib.Path, required=True)
+    parser.add_argument("--pairs", type=int, default=36_000_000)
+    parser.add_argument("--mode", choices=["buckets", "packed"])
+    arguments = parser.parse_args()
+    if arguments.mode:
+        print(json.dumps(measure(arguments.directory, arguments.mode), indent=1))
+        return
+    if not arguments.directory.exists():
+        write(arguments.directory, arguments.pairs)
+    for mode in ("buckets", "packed"):
+        print(mode, flush=True)
+        command = [sys.executable, "-m", "tests.benchmarks.plan_epoch"]
+        command += [f"--directory={arguments.directory}", f"--mode={mode}"]
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
