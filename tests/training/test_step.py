@@ -1,6 +1,7 @@
 """One update: its gradient, Adam, the division of a batch, and its randomness."""
 
 import functools
+import re
 from typing import Any
 
 import jax
@@ -325,3 +326,11 @@ def test_bfloat16_keeps_state_loss_and_gradient_norm_in_float32() -> None:
     exact = settings.small_settings(**SMOOTH)
     _, expected = on_eight(exact)(state, rows)
     np.testing.assert_allclose(metrics.sums.loss, expected.sums.loss, rtol=0.02)
+
+
+def test_gradients_cross_devices_in_one_all_reduce() -> None:
+    settings_ = settings.small_settings(**{"model.num_layers": 2})
+    rows = shared_among(random_batch(14), 8)
+    state = parallel.replicate(random_state(settings_, seed=15))
+    program = on_eight(settings_).lower(state, rows).compile().as_text()
+    assert len(re.findall(r" = .* all-reduce\(", program)) == 1

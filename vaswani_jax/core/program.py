@@ -55,8 +55,10 @@ def _parse_flags(argv: list[str]) -> list[str]:
         if arg.startswith("--config="):
             file = pathlib.Path(arg.removeprefix("--config=").rpartition(".py")[0])
             sys.path.append(str(file.resolve().parent.parent))
+    # What overrides a config may stand before it.
+    ordered = sorted(argv[1:], key=lambda arg: not arg.startswith("--config="))
     try:
-        return list(flags.FLAGS(argv))
+        return list(flags.FLAGS([argv[0], *ordered]))
     except flags.Error as error:
         # An error inside a config file comes with its traceback in the text.
         reason = str(error).strip().splitlines()[-1].strip()

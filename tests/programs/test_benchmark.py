@@ -1,0 +1,82 @@
+"""`vaswani_jax.benchmark` as a user runs it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+SMALL = [
+    "--config.model.num_layers=1",
+    "--config.model.d_model=16",
+    "--config.model.d_ff=24",
+    "--config.model.num_heads=2",
+    "--config.model.d_k=4",
+    "--config.model.d_v=6",
+]
+
+
+def benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vaswani_jax.benchmark", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": ""}
+    config = f"--config={ROOT / 'configs' / 'copy_task.py'}"
+    return subprocess.run(
+        [*command, config, *SMALL],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_random_work_is_timed_on_the_devices_asked_for() -> None:
+    result = benchmark(
+        "train",
+        "--shape=6x5x7",
+        "--vocab_size=50",
+        "--steps=3",
+        "--devices=2",
+        "--json",
+    )
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["num_devices"] == 2 and found["shapes"] == ["6x5x7"]
+    assert found["padding_share"] == 0
+    seconds = found["all_step_seconds"]
+    assert len(seconds) == 3 and found["step_seconds"] == sorted(seconds)[1]
+    # 6 rows of 7 target tokens each, three times.
+    rate = found["target_tokens_per_second"]
+    assert rate == pytest.approx(3 * 42 / sum(seconds))
+    share = found["flops_per_second"] / found["peak_flops_per_second"]
+    assert found["model_flops_utilization"] == pytest.approx(share)
+
+
+def test_prepared_data_is_timed_in_the_shapes_of_training(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = ["--config.data.num_train=200", "--config.data.num_buckets=2"]
+    result = benchmark("train", f"--workdir={tmp_path}", "--steps=2", *small)
+    assert result.returncode == 0, result.stderr
+    told = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert float(told["padding"].partition("%")[0]) > 0
+    assert "the median of 2" in told["step"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["train"], "give either --workdir or --shape"),
+        (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
+        (["fly", "--shape=3x4x5"], "the first argument is one of: train"),
+        (["train", "more", "--shape=3x4x5"], "unexpected arguments: more"),
+    ],
+)
+def test_wrong_flags_are_named(arguments: list[str], error: str) -> None:
+    result = benchmark(*arguments)
+    assert result.returncode != 0
+    told = result.stderr + result.stdout
+    assert error in told and "Traceback" not in told
