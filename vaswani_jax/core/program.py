@@ -55,10 +55,11 @@ def _parse_flags(argv: list[str]) -> list[str]:
         if arg.startswith("--config="):
             file = pathlib.Path(arg.removeprefix("--config=").rpartition(".py")[0])
             sys.path.append(str(file.resolve().parent.parent))
-    # What overrides a config may stand before it.
-    ordered = sorted(argv[1:], key=lambda arg: not arg.startswith("--config="))
+    # What overrides a config may stand before it; ml_collections reads sys.argv.
+    argv = argv[:1] + sorted(argv[1:], key=lambda arg: not arg.startswith("--config="))
+    sys.argv = argv
     try:
-        return list(flags.FLAGS([argv[0], *ordered]))
+        return list(flags.FLAGS(argv))
     except flags.Error as error:
         # An error inside a config file comes with its traceback in the text.
         reason = str(error).strip().splitlines()[-1].strip()
