@@ -71,31 +71,26 @@ class Run:
         )
         with contextlib.closing(self._log):
             self._introduce(state, start)
-            plan = memory.plan(
-                self._settings,
-                state,
-                self._batches.empty,
-                self._batches.buckets,
-                vocab_size=self._vocabulary.size,
-                parts_before=self._parts,
-            )
-            self._parts = plan.parts
-            self._log.message(str(plan))
-            if start >= num_steps:
+            if start < num_steps:
+                self._update(state, start)
+            else:
                 self._log.message(
                     f"nothing to train: the run is at step {start:,} and "
                     f"config.training.num_steps is {num_steps:,}"
                 )
-            self._update(state, start)
 
     def _update(self, state: step.TrainState, start: int) -> None:
         settings = self._settings.training
-        run = parallel.over_devices(
-            step.train_step(
-                self._settings, vocab_size=self._vocabulary.size, parts=self._parts
-            ),
-            donate_state=True,
+        plan = memory.plan(
+            self._settings,
+            state,
+            self._batches.empty,
+            self._batches.buckets,
+            vocab_size=self._vocabulary.size,
+            parts_before=self._parts,
         )
+        self._log.message(str(plan))
+        run, self._parts = plan.run, plan.parts
         parallel.compile_ahead(
             run,
             state,

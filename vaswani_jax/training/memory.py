@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import batching
@@ -16,6 +17,7 @@ USABLE = 0.9
 class Plan:
     """How the batches will be computed, in bytes of one device."""
 
+    run: Callable[..., Any]  # the step, over devices
     parts: int
     state: int  # parameters and the optimizer's two moments
     step: int  # activations, gradients and all else that a step needs
@@ -54,7 +56,7 @@ def plan(
 ) -> Plan:
     """The memory of the largest step, from its compiled program.
 
-    The compilation is not lost: the first step of that shape finds it. With
+    The compilation is not lost: `run` has it. With
     `accumulate_steps` "auto", parts are doubled until a step fits, from
     `parts_before`, those of the run that is resumed: it goes on to the same digits.
 
@@ -72,7 +74,7 @@ def plan(
         )
         rows = parallel.split_rows(empty_batch(bucket), multiple=parts)
         needed = parallel.needed_bytes(run, state, rows)
-        found = Plan(parts, needed.state, needed.step, available)
+        found = Plan(run, parts, needed.state, needed.step, available)
         if wanted != AUTO or found.state + found.step <= USABLE * available:
             return found
         parts *= 2
