@@ -39,7 +39,7 @@ def keep_programs(directory: pathlib.Path) -> None:
     the compiler and one kind of device.
     """
     jax.config.update("jax_compilation_cache_dir", str(directory.absolute()))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
