@@ -235,3 +235,18 @@ def test_a_file_that_is_no_model_is_refused(damage, tmp_path):
 def test_a_missing_model_is_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         vocabulary.Vocabulary.load(tmp_path / "vocabulary.model")
+
+
+def test_sampled_segmentations_spell_the_text_and_depend_on_the_seed_alone():
+    vocab = trained("bpe", True)
+    lines = training_lines(1)
+
+    def sampled(seed):
+        vocabulary.seed_sampling(seed)
+        return vocab.encode(lines, dropout=0.3)
+
+    first = sampled(1)
+    assert [vocab.decode(ids) for ids in first] == lines
+    assert first == sampled(1) != sampled(2)
+    # Merges are left out, so there are more subwords.
+    assert sum(map(len, first)) > sum(map(len, vocab.encode(lines)))
