@@ -62,7 +62,9 @@ PROGRAM = """
 import pathlib, sys
 import jax, jax.numpy as jnp
 from vaswani_jax.core import parallel
+assert parallel.programs_directory() is None
 parallel.keep_programs(pathlib.Path(sys.argv[1]))
+assert parallel.programs_directory() == pathlib.Path(sys.argv[1])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 hits = []
 jax.monitoring.register_event_listener(

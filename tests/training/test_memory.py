@@ -48,6 +48,35 @@ def test_auto_divides_the_batch_until_it_fits(monkeypatch):
     assert plan([bucket], accumulate_steps="1").parts == 1
 
 
+def test_what_was_found_is_remembered_beside_the_compiled_programs(
+    tmp_path, monkeypatch
+):
+    bucket = batching.Bucket(16, 64)
+    plain = plan([bucket], accumulate_steps="1")
+    directory = tmp_path / "compiled"
+    monkeypatch.setattr(parallel, "programs_directory", lambda: directory)
+    measured = []
+    measure = parallel.needed_bytes
+
+    def counted(*arguments):
+        measured.append(arguments)
+        return measure(*arguments)
+
+    monkeypatch.setattr(parallel, "needed_bytes", counted)
+    for _ in range(2):
+        found = plan([bucket], accumulate_steps="1")
+        assert (found.state, found.step) == (plain.state, plain.step)
+    assert len(measured) == 1
+    # Another shape is another entry; a damaged or missing one is made again.
+    assert plan([batching.Bucket(16, 128)], accumulate_steps="1").step > plain.step
+    assert len(measured) == 2
+    files = sorted(directory.iterdir())
+    files[0].write_text("")
+    files[1].unlink()
+    assert plan([bucket], accumulate_steps="1").step == plain.step
+    assert len(measured) == 3
+
+
 def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
     bucket = batching.Bucket(16, 64)
     assert plan([bucket], accumulate_steps="auto").parts == 1

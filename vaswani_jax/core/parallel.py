@@ -43,6 +43,17 @@ def keep_programs(directory: pathlib.Path) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def programs_directory() -> pathlib.Path | None:
+    """Where compiled programs are kept; None if they are not."""
+    found = cast(Any, jax.config).jax_compilation_cache_dir
+    return pathlib.Path(found) if found else None
+
+
+def compiler() -> str:
+    """The version of what compiles for these devices."""
+    return f"jax {jax.__version__}, {jax.devices()[0].client.platform_version}"
+
+
 def num_devices() -> int:
     """Devices of all processes."""
     return jax.device_count()

@@ -1,6 +1,9 @@
 """Section 5.2: whether a batch fits the devices, and into how many parts if not."""
 
 import dataclasses
+import hashlib
+import json
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -56,9 +59,10 @@ def plan(
 ) -> Plan:
     """The memory of the largest step, from its compiled program.
 
-    The compilation is not lost: `run` has it. With
-    `accumulate_steps` "auto", parts are doubled until a step fits, from
-    `parts_before`, those of the run that is resumed: it goes on to the same digits.
+    The compilation is not lost: `run` has it, or no compilation was needed because
+    the directory of compiled programs says what it found. With `accumulate_steps`
+    "auto", parts are doubled until a step fits, from `parts_before`, those of the run
+    that is resumed: it goes on to the same digits.
 
     Raises:
         ValueError: Not even single rows fit.
@@ -73,7 +77,8 @@ def plan(
             donate_state=True,
         )
         rows = parallel.split_rows(empty_batch(bucket), multiple=parts)
-        needed = parallel.needed_bytes(run, state, rows)
+        work = (settings.model, settings.optimizer, bucket, vocab_size, parts)
+        needed = _needed(work, run, state, rows)
         found = Plan(run, parts, needed.state, needed.step, available)
         if wanted != AUTO or found.state + found.step <= USABLE * available:
             return found
@@ -83,3 +88,35 @@ def plan(
                 f"config.training.accumulate_steps=auto: {found}; not even single rows "
                 f"of {bucket.length} tokens fit"
             )
+
+
+def _needed(
+    work: tuple[Any, ...], run: Callable[..., Any], state: Any, rows: Any
+) -> parallel.NeededBytes:
+    """`parallel.needed_bytes`, remembered beside the compiled programs.
+
+    An entry belongs to this source, this compiler, these devices and this work.
+    """
+    directory = parallel.programs_directory()
+    if directory is None:
+        return parallel.needed_bytes(run, state, rows)
+    key = repr((work, parallel.describe(), parallel.compiler(), _sources()))
+    file = directory / f"memory-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    try:
+        return parallel.NeededBytes(**json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        pass  # Not there, or cut off: it may be deleted at any time.
+    found = parallel.needed_bytes(run, state, rows)
+    if parallel.is_main_process():
+        directory.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found._asdict()))
+    return found
+
+
+def _sources() -> str:
+    """A fingerprint of this package: what it computes decides what it needs."""
+    digest = hashlib.sha256()
+    package = pathlib.Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
