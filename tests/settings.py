@@ -34,6 +34,7 @@ DEFAULTS = {
         "source": "copy",
         "source_locale": "en",
         "target_locale": "de",
+        "tfds_directory": "",
         "text_directory": "",
         "train_source": "",
         "train_target": "",

@@ -33,9 +33,10 @@ class ModelConfig:
 class DataConfig:
     """Text, vocabulary and batches, section 5.1."""
 
-    source: str  # "text", "cldr", "copy" or "reverse"
+    source: str  # "text", "cldr", "copy", "reverse" or "tfds:DATASET/PAIR"
     source_locale: str  # language of each side, as a locale: en, de, pt_BR
     target_locale: str
+    tfds_directory: str  # of tensorflow-datasets; "" means where it keeps its own
     text_directory: str  # where the files below lie, for "text"
     train_source: str
     train_target: str

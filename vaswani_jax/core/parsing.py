@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import math
+import re
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -122,7 +123,11 @@ def _check_fused(model: config.ModelConfig) -> None:
 
 def _check_data(data: config.DataConfig) -> None:
     path = "config.data"
-    _one_of(f"{path}.source", data.source, ("text", "cldr", "copy", "reverse"))
+    if data.source.startswith("tfds:"):
+        _check_tfds(data)
+    else:
+        sources = ("text", "cldr", "copy", "reverse", "tfds:DATASET/PAIR")
+        _one_of(f"{path}.source", data.source, sources)
     _one_of(f"{path}.batching", data.batching, ("buckets", "packed"))
     _one_of(f"{path}.subword_model", data.subword_model, ("bpe", "unigram"))
     _one_of(f"{path}.text_form", data.text_form, ("detokenized", "tokenized"))
@@ -144,7 +149,8 @@ def _check_data(data: config.DataConfig) -> None:
         keys = "train_source train_target valid_source valid_target"
     else:
         keys = ""
-        _at_least(path, data, 1, "num_train num_valid num_test")
+        if not data.source.startswith("tfds:"):
+            _at_least(path, data, 1, "num_train num_valid num_test")
     for key in ["source_locale", "target_locale", *keys.split()]:
         if not getattr(data, key):
             raise ValueError(f"{path}.{key} must not be empty: the direction is yours")
@@ -159,6 +165,24 @@ def _check_data(data: config.DataConfig) -> None:
         longest = "packed_length"
     for side in ("source", "target"):
         _at_least_other(path, data, f"{side}_tokens_per_batch", longest)
+
+
+def _check_tfds(data: config.DataConfig) -> None:
+    """A corpus has one pair of languages; which is the source is the user's to say."""
+    path = "config.data"
+    found = re.fullmatch(r"tfds:\w+/(\w+)-(\w+)(:[\w.]+)?", data.source)
+    if not found:
+        raise ValueError(
+            f"{path}.source must be like tfds:wmt14_translate/de-en, got "
+            f"{data.source!r}"
+        )
+    pair = {found[1], found[2]}
+    if {data.source_locale, data.target_locale} != pair:
+        raise ValueError(
+            f"{path}.source_locale and {path}.target_locale must be the two languages "
+            f"of {data.source}, in the direction of the translation, got "
+            f"{data.source_locale!r} and {data.target_locale!r}"
+        )
 
 
 def _check_training(settings: config.Config) -> None:

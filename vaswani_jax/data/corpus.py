@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.core import config
-from vaswani_jax.data import directories, manifest, sources, token_files, vocabulary
+from vaswani_jax.data import (
+    directories,
+    manifest,
+    progress,
+    sources,
+    token_files,
+    vocabulary,
+)
 
 CHUNK_LINES = 10_000
 Log = manifest.Log
@@ -127,16 +134,16 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
 def _prepare(
     data: config.DataConfig, seed: int, directory: pathlib.Path, log: Log
 ) -> dict[str, Any]:
+    sources.prepare(data, log=log)
     splits = sources.splits(data)
     totals = {}
-    # The first pass reads everything, so that bad text is found before work starts.
+    # The first pass reads text, so that what is bad in it is found before work starts.
     for split in splits:
-        totals[split] = sum(1 for _ in sources.pairs(data, split, seed=seed))
+        totals[split] = sources.count(data, split, seed=seed)
         log(f"read {split}: {totals[split]:,} pairs")
         if not totals[split]:
             raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
-    sample = _sample(data, seed, total=totals["train"])
-    vocab = vocabulary.train(sample, data)
+    vocab = vocabulary.train(_sample(data, seed, totals["train"], log), data)
     vocab.save(directory / "vocabulary.model")
     log(
         f"learned {data.subword_model} vocabulary: {vocab.size:,} subwords, "
@@ -146,7 +153,9 @@ def _prepare(
     for split in splits:
         if split != "train":
             _copy_text(data, split, seed, directory)
-        counts[split] = _write_tokens(data, split, seed, directory, vocab)
+        vocabulary.seed_sampling(seed)
+        chosen = _repeated(data, split, seed, total=totals[split], log=log)
+        counts[split] = _write_tokens(data, split, chosen, directory, vocab)
         log(_report(split, counts[split], data.max_length))
         if not counts[split]["kept"]:
             raise ValueError(
@@ -164,16 +173,26 @@ def _prepare(
     }
 
 
-def _sample(data: config.DataConfig, seed: int, *, total: int) -> Iterator[str]:
+def _sample(data: config.DataConfig, seed: int, total: int, log: Log) -> Iterator[str]:
     """Both sides of pairs spread evenly over the training text."""
-    wanted = max(1, data.sentencepiece_sample_size // 2)
-    for index, pair in enumerate(sources.pairs(data, "train", seed=seed)):
-        # Takes `wanted` of `total` pairs, as evenly as whole numbers can.
-        if (
-            total <= wanted
-            or (index * wanted) // total != ((index - 1) * wanted) // total
-        ):
-            yield from pair
+    wanted = min(total, max(1, data.sentencepiece_sample_size // 2))
+    found = sources.sample(data, "train", seed=seed, wanted=wanted, total=total)
+    yield from itertools.chain.from_iterable(
+        progress.told(found, what="sampling", total=wanted, log=log)
+    )
+    log(f"learning a {data.subword_model} vocabulary from {2 * wanted:,} lines")
+
+
+def _repeated(
+    data: config.DataConfig, split: str, seed: int, *, total: int, log: Log
+) -> Iterator[tuple[str, str]]:
+    """The pairs of a split, once for every segmentation of them."""
+    samples = data.subword_samples if split == "train" else 1
+    rest = itertools.chain.from_iterable(
+        sources.pairs(data, split, seed=seed) for _ in range(samples)
+    )
+    what = f"tokenising {split}"
+    return progress.told(rest, what=what, total=samples * total, log=log)
 
 
 def _copy_text(
@@ -188,7 +207,7 @@ def _copy_text(
 def _write_tokens(
     data: config.DataConfig,
     split: str,
-    seed: int,
+    pairs: Iterator[tuple[str, str]],
     directory: pathlib.Path,
     vocab: vocabulary.Vocabulary,
 ) -> dict[str, int]:
@@ -204,13 +223,8 @@ def _write_tokens(
             )
             for side in ("source", "target")
         ]
-        vocabulary.seed_sampling(seed)
-        samples = data.subword_samples if split == "train" else 1
         dropout = data.subword_dropout if split == "train" else 0.0
-        rest = itertools.chain.from_iterable(
-            sources.pairs(data, split, seed=seed) for _ in range(samples)
-        )
-        while chunk := list(itertools.islice(rest, CHUNK_LINES)):
+        while chunk := list(itertools.islice(pairs, CHUNK_LINES)):
             kept = []
             sides = [
                 vocab.encode(side, dropout=dropout) for side in zip(*chunk, strict=True)

@@ -12,13 +12,13 @@ import itertools
 import os
 import pathlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from vaswani_jax.core import config
-from vaswani_jax.data import cldr
+from vaswani_jax.data import cldr, datasets
 
 Pairs = Iterator[tuple[str, str]]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -28,6 +28,45 @@ def splits(data: config.DataConfig) -> list[str]:
     """The splits this configuration has: always train and valid, test if named."""
     has_test = data.source != "text" or bool(data.test_source)
     return ["train", "valid", *(["test"] if has_test else [])]
+
+
+def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
+    """Have what `pairs` reads: only corpora of tensorflow-datasets need anything.
+
+    Raises:
+        ValueError: It cannot be had.
+    """
+    if data.source.startswith(datasets.PREFIX):
+        datasets.prepare(data, log=log)
+
+
+def count(data: config.DataConfig, split: str, *, seed: int) -> int:
+    """The pairs of a split; where that takes reading them, all of them are checked.
+
+    Raises:
+        FileNotFoundError, ValueError: See `pairs`.
+    """
+    if data.source.startswith(datasets.PREFIX):
+        return datasets.count(data, split)
+    return sum(1 for _ in pairs(data, split, seed=seed))
+
+
+def sample(
+    data: config.DataConfig, split: str, *, seed: int, wanted: int, total: int
+) -> Pairs:
+    """`wanted` of the `total` pairs of a split, as evenly as whole numbers can."""
+    if total <= wanted:
+        yield from pairs(data, split, seed=seed)
+        return
+    chosen = (-(-index * total // wanted) for index in range(wanted))
+    if data.source.startswith(datasets.PREFIX):
+        yield from datasets.pairs(data, split, chosen=list(chosen))
+        return
+    following = next(chosen)
+    for index, pair in enumerate(pairs(data, split, seed=seed)):
+        if index == following:
+            yield pair
+            following = next(chosen, total)
 
 
 def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
@@ -40,6 +79,8 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
     """
     if data.source == "text":
         return _text_pairs(*text_paths(data, split))
+    if data.source.startswith(datasets.PREFIX):
+        return datasets.pairs(data, split, chosen=None)
     return iter(_generated(data, seed)[split])
 
 
@@ -74,6 +115,8 @@ def text_record(
         known: An earlier record; a file of the same size and modification time is
             not read again.
     """
+    if data.source.startswith(datasets.PREFIX):
+        return datasets.record(data, split)
     if data.source != "text":
         version = cldr.cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}

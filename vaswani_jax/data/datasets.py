@@ -1,0 +1,174 @@
+"""Section 5.1: corpora of tensorflow-datasets (WMT14), without TensorFlow.
+
+A corpus is named `tfds:DATASET/SOURCE-TARGET`, the pair as tensorflow-datasets names it
+whatever the direction of the translation. Downloaded archives and their record files
+stay in its own directory, so that later preparations need no network.
+"""
+
+import contextlib
+import functools
+import gzip
+import importlib
+import itertools
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from etils import epath
+
+from vaswani_jax.core import config
+from vaswani_jax.data import directories
+
+PREFIX = "tfds:"
+SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+CHUNK = 10_000
+Pairs = Iterator[tuple[str, str]]
+
+
+def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
+    """Download and convert the corpus, unless that is done.
+
+    An interrupted download goes on with the archives that are whole; an interrupted
+    conversion starts again.
+
+    Raises:
+        ValueError: tensorflow-datasets has no such corpus, or it cannot be had; the
+            message says where archives may be put by hand.
+    """
+    builder = _builder(data)
+    directory = pathlib.Path(builder.data_dir)
+    with directories.locked(directory):
+        if builder.is_prepared():
+            return
+        log(f"downloading and converting {data.source} into {directory}")
+        archives = pathlib.Path(data.tfds_directory or builder._data_dir_root)
+        try:
+            with _streaming():
+                builder.download_and_prepare()
+        except Exception as error:
+            raise ValueError(
+                f"config.data.source={data.source} could not be prepared: "
+                f"{type(error).__name__}: {error}. Without a network, put its archives "
+                f"into {archives / 'downloads' / 'manual'}"
+            ) from error
+
+
+def count(data: config.DataConfig, split: str) -> int:
+    """Pairs of a split, of a corpus that is prepared."""
+    return int(_split(data, split).num_examples)
+
+
+def pairs(
+    data: config.DataConfig, split: str, *, chosen: Sequence[int] | None
+) -> Pairs:
+    """The (source, target) lines of a split, of a corpus that is prepared.
+
+    Args:
+        data: Which corpus, and which of its two languages is the source.
+        split: "train", "valid" or "test".
+        chosen: The pairs wanted, or None for all.
+    """
+    _split(data, split)
+    records = _builder(data).as_data_source(split=SPLITS[split])
+    wanted = iter(range(len(records)) if chosen is None else chosen)
+    while indices := list(itertools.islice(wanted, CHUNK)):
+        for record in records.__getitems__(indices):
+            yield _line(record[data.source_locale]), _line(record[data.target_locale])
+
+
+def record(data: config.DataConfig, split: str) -> dict[str, Any]:
+    """What identifies the text of a split: the corpus, its version and its size."""
+    builder = _builder(data)
+    found = _split(data, split)
+    return {
+        "generator": data.source,
+        "version": str(builder.version),
+        "pairs": int(found.num_examples),
+        "bytes": int(found.num_bytes),
+    }
+
+
+def _line(text: bytes) -> str:
+    """One line, as a text file would hold it."""
+    return text.decode("utf-8").replace("\n", " ").removesuffix("\r")
+
+
+def _split(data: config.DataConfig, split: str) -> Any:
+    found = _builder(data).info.splits
+    if SPLITS[split] not in found:
+        raise ValueError(
+            f"config.data.source={data.source} has no split {SPLITS[split]!r}; it has "
+            f"{', '.join(found) or 'none: prepare it first'}"
+        )
+    return found[SPLITS[split]]
+
+
+@functools.lru_cache(maxsize=1)
+def _builder_of(source: str, directory: str) -> Any:
+    # Here, since the import takes a second that other sources need not wait for.
+    import tensorflow_datasets
+
+    name = source.removeprefix(PREFIX)
+    module = name.partition("/")[0].removesuffix("_translate")
+    try:
+        # Without TensorFlow a corpus is known once its module is imported.
+        importlib.import_module(f"tensorflow_datasets.translate.{module}")
+        return tensorflow_datasets.builder(
+            name, data_dir=directory or None, file_format="array_record"
+        )
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"config.data.source={source}: no such corpus of tensorflow-datasets "
+            f"({reason})"
+        ) from None
+
+
+def _builder(data: config.DataConfig) -> Any:
+    return _builder_of(data.source, data.tfds_directory)
+
+
+@contextlib.contextmanager
+def _streaming() -> Iterator[None]:
+    """tensorflow-datasets reads parallel text line by line.
+
+    Deviation: its own reader holds both sides of a file in memory, which for the 22.5
+    million pairs of French-English giga-fren is over 10 GB.
+    """
+    from tensorflow_datasets.translate import wmt
+
+    reader = wmt._parse_parallel_sentences
+
+    def stream(first: str, second: str) -> Iterator[tuple[str, dict[str, str]]]:
+        if not all(map(_is_plain, (first, second))):
+            yield from reader(first, second)
+            return
+        languages = [_language(path) for path in (first, second)]
+        sides = itertools.zip_longest(_text(first), _text(second))
+        for index, pair in enumerate(sides):
+            if None in pair:
+                raise ValueError(f"{first} and {second} differ in their lines")
+            yield f"0/{index}", dict(zip(languages, pair, strict=True))
+
+    wmt._parse_parallel_sentences = stream
+    try:
+        yield
+    finally:
+        wmt._parse_parallel_sentences = reader
+
+
+def _is_plain(path: str) -> bool:
+    return not path.endswith((".sgm", ".txt")) and "*" not in path
+
+
+def _language(path: str) -> str:
+    return path.removesuffix(".gz").rpartition(".")[2]
+
+
+def _text(path: str) -> Iterator[str]:
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(epath.Path(path).open("rb"))
+        if path.endswith(".gz"):
+            file = stack.enter_context(gzip.open(file))
+        for line in file:
+            yield line.decode("utf-8").removesuffix("\n")
