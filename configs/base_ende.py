@@ -35,6 +35,7 @@ def _model() -> ml_collections.ConfigDict:
     model.dropout_rate = 0.1  # P_drop
     model.attention_dropout_rate = 0.0  # section 5.4 names two places, not this one
     model.relu_dropout_rate = 0.0  # nor this one
+    model.init_scale = 1.0  # open; Glorot's, as in the authors' code
     model.layer_norm_position = "post"  # section 3.1: LayerNorm(x + Sublayer(x))
     model.positional_encoding = "sinusoidal"  # section 3.5
     model.max_positions = 1024  # of learned encodings alone

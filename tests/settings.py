@@ -23,6 +23,7 @@ DEFAULTS = {
         "dropout_rate": 0.0,
         "attention_dropout_rate": 0.0,
         "relu_dropout_rate": 0.0,
+        "init_scale": 1.0,
         "layer_norm_position": "post",
         "positional_encoding": "sinusoidal",
         "max_positions": 32,

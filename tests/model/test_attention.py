@@ -110,16 +110,20 @@ def test_attention_is_equation_1_on_each_head_then_one_projection() -> None:
         np.testing.assert_allclose(found[b], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_projections_start_glorot_uniform_over_all_heads() -> None:
+@pytest.mark.parametrize("init_scale", [1.0, 0.25])
+def test_projections_start_uniform_over_all_heads(init_scale: float) -> None:
     sizes = {"d_model": 48, "num_heads": 6, "d_k": 10, "d_v": 14}
-    model = small_model(**{f"model.{key}": size for key, size in sizes.items()})
+    model = small_model(
+        **{f"model.{key}": size for key, size in sizes.items()},
+        **{"model.init_scale": init_scale},
+    )
     kernels = initial_kernels(model)
     shapes = {name: kernel.shape for name, kernel in kernels.items()}
     keys, values = (48, 6, 10), (48, 6, 14)
     expected = {"query": keys, "key": keys, "value": values, "output": (6, 14, 48)}
     assert shapes == expected
     for name, fan in (("query", 60), ("key", 60), ("value", 84), ("output", 84)):
-        bound = math.sqrt(6 / (48 + fan))
+        bound = math.sqrt(init_scale * 6 / (48 + fan))  # Glorot's, for 1
         kernel = kernels[name]
         assert 0.99 * bound < np.abs(kernel).max() <= bound
         # The standard deviation of a uniform distribution, within 5 of its errors.

@@ -6,7 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from tests import settings
 from vaswani_jax.model import feed_forward
 
 B, T, D_MODEL, D_FF = 2, 3, 6, 9
@@ -16,6 +18,11 @@ def normal(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+def network(d_model: int, d_ff: int, **changes: float) -> feed_forward.FeedForward:
+    sizes = {"model.d_model": d_model, "model.d_ff": d_ff}
+    return feed_forward.FeedForward(settings.small_settings(**sizes, **changes).model)
+
+
 def test_feed_forward_is_equation_2_at_every_position() -> None:
     W_1, b_1 = normal(0, D_MODEL, D_FF), normal(1, D_FF)
     W_2, b_2 = normal(2, D_FF, D_MODEL), normal(3, D_MODEL)
@@ -23,7 +30,7 @@ def test_feed_forward_is_equation_2_at_every_position() -> None:
         "inner": {"kernel": W_1, "bias": b_1},
         "outer": {"kernel": W_2, "bias": b_2},
     }
-    module = feed_forward.FeedForward(D_MODEL, D_FF, 0.0, jnp.dtype(jnp.float32))
+    module = network(D_MODEL, D_FF)
     x = normal(4, B, T, D_MODEL)
     found = module.apply({"params": params}, jnp.asarray(x), deterministic=True)
     for b in range(B):
@@ -35,11 +42,12 @@ def test_feed_forward_is_equation_2_at_every_position() -> None:
             np.testing.assert_allclose(found[b, t], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_kernels_start_glorot_uniform_and_biases_at_zero() -> None:
-    module = feed_forward.FeedForward(40, 70, 0.0, jnp.dtype(jnp.float32))
+@pytest.mark.parametrize("init_scale", [1.0, 0.25])
+def test_kernels_start_uniform_and_biases_at_zero(init_scale: float) -> None:
+    module = network(40, 70, **{"model.init_scale": init_scale})
     x = jnp.ones((1, 40))
     params = module.init(jax.random.key(0), x, deterministic=True)["params"]
-    limit = math.sqrt(6 / 110)
+    limit = math.sqrt(init_scale * 6 / 110)  # Glorot's, for 1
     for name, inputs, outputs in (("inner", 40, 70), ("outer", 70, 40)):
         kernel = np.asarray(params[name]["kernel"])
         assert kernel.shape == (inputs, outputs)
@@ -53,7 +61,7 @@ def watched_hidden(rate: float, *, deterministic: bool) -> np.ndarray:
     """A network whose output is its inner activations."""
     eye = {"kernel": jnp.eye(64), "bias": jnp.zeros(64)}
     params: dict[str, Any] = {"inner": eye, "outer": eye}
-    module = feed_forward.FeedForward(64, 64, rate, jnp.dtype(jnp.float32))
+    module = network(64, 64, **{"model.relu_dropout_rate": rate})
     found = module.apply(
         {"params": params},
         jnp.asarray(normal(5, B, T, 64)),

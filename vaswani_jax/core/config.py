@@ -21,6 +21,7 @@ class ModelConfig:
     dropout_rate: float  # P_drop, section 5.4
     attention_dropout_rate: float  # 0 in the paper
     relu_dropout_rate: float  # 0 in the paper
+    init_scale: float  # of the sub-layers' first weights; 1 is Glorot's
     layer_norm_position: str  # "post" as section 3.1, or "pre"
     positional_encoding: str  # "sinusoidal", or "learned" (table 3 row E)
     max_positions: int  # rows of the learned table; the sinusoids have no limit

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from vaswani_jax.core import config
-from vaswani_jax.model import dropout
+from vaswani_jax.model import dropout, initializers
 
 # Finite, so that a query that may look at nothing gets a uniform row and never NaN.
 MASKED_SCORE = -1e30
@@ -65,7 +65,7 @@ def _fused_attention(
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
-    Projections have no bias and start Glorot-uniform over [d_model, h * d_k].
+    Projections have no bias and start uniform over [d_model, h * d_k].
     """
 
     model: config.ModelConfig
@@ -80,7 +80,7 @@ class MultiHeadAttention(nn.Module):
             axis=(-2, -1),
             use_bias=False,
             dtype=jnp.dtype(model.dtype),
-            kernel_init=nn.initializers.glorot_uniform(),
+            kernel_init=initializers.kernel(model.init_scale),
         )
         self.dropout = dropout.Dropout(model.attention_dropout_rate)
 
@@ -89,7 +89,7 @@ class MultiHeadAttention(nn.Module):
             features,
             use_bias=False,
             dtype=jnp.dtype(self.model.dtype),
-            kernel_init=nn.initializers.glorot_uniform(),
+            kernel_init=initializers.kernel(self.model.init_scale),
         )
 
     def keys_values(self, x: Float[Array, "B K d_model"]) -> KeysValues:

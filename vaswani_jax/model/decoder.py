@@ -34,9 +34,7 @@ class DecoderLayer(nn.Module):
         self.self_attention_residual = residual.Residual(model)
         self.memory_attention = attention.MultiHeadAttention(model)
         self.memory_attention_residual = residual.Residual(model)
-        self.feed_forward = feed_forward.FeedForward(
-            model.d_model, model.d_ff, model.relu_dropout_rate, jnp.dtype(model.dtype)
-        )
+        self.feed_forward = feed_forward.FeedForward(model)
         self.feed_forward_residual = residual.Residual(model)
 
     def __call__(

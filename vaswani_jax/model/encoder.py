@@ -1,7 +1,6 @@
 """Section 3.1: the encoder, a stack of N layers of two sub-layers."""
 
 import flax.linen as nn
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from vaswani_jax.core import config
@@ -17,9 +16,7 @@ class EncoderLayer(nn.Module):
         model = self.model
         self.self_attention = attention.MultiHeadAttention(model)
         self.self_attention_residual = residual.Residual(model)
-        self.feed_forward = feed_forward.FeedForward(
-            model.d_model, model.d_ff, model.relu_dropout_rate, jnp.dtype(model.dtype)
-        )
+        self.feed_forward = feed_forward.FeedForward(model)
         self.feed_forward_residual = residual.Residual(model)
 
     def __call__(
