@@ -15,6 +15,7 @@ from ml_collections import config_flags
 from vaswani_jax.analysis import training_speed
 from vaswani_jax.core import parallel, parsing, program, types
 from vaswani_jax.data import batch_modes, corpus
+from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
 WORKDIR = flags.DEFINE_string(
@@ -24,11 +25,17 @@ SHAPE = flags.DEFINE_string(
     "shape", None, "Time random ids instead, ROWSxSOURCExTARGET tokens, unpadded."
 )
 VOCAB_SIZE = flags.DEFINE_integer(
-    "vocab_size", None, "V of random ids; data.vocab_size of the config by default."
+    "vocab_size",
+    None,
+    "V of random ids; data.vocab_size of the config by default.",
+    lower_bound=types.UNK_ID + 2,
 )
 STEPS = flags.DEFINE_integer("steps", 20, "Updates to time.", lower_bound=1)
 DEVICES = flags.DEFINE_integer(
-    "devices", None, "How many devices, virtual ones on a CPU; all by default."
+    "devices",
+    None,
+    "How many devices, virtual ones on a CPU; all by default.",
+    lower_bound=1,
 )
 JSON = flags.DEFINE_bool("json", False, "Print one JSON object.")
 
@@ -39,6 +46,8 @@ def train() -> None:
     workdir, shape = WORKDIR.value, SHAPE.value
     if (workdir is None) == (shape is None):
         raise ValueError("give either --workdir or --shape")
+    if workdir is not None and VOCAB_SIZE.value is not None:
+        raise ValueError("--vocab_size is of random ids: it goes with --shape")
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     if shape is not None:
@@ -53,7 +62,7 @@ def train() -> None:
             settings,
             corpus.data_directory(settings.data, pathlib.Path(workdir)),
             rebuild=False,
-            trained_with=None,
+            trained_with=selection.vocabulary_of(pathlib.Path(workdir)),
             log=program.say,
         )
         vocab_size = data.vocabulary.size

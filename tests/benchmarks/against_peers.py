@@ -16,9 +16,11 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).parents[2]
+LOGS = pathlib.Path(tempfile.gettempdir())
 PEERS = {
     "torch eager": ("hf", "bench_torch.py", ["--variant", "eager"]),
     "torch eager, fused Adam": ("hf", "bench_torch.py", ["--variant", "eager-fused"]),
@@ -49,11 +51,12 @@ class Worker:
     ) -> None:
         self.name = name
         self.seconds: list[float] = []
+        self._log = LOGS / f"{name}.log"
         self._process = subprocess.Popen(
             [*command, "--worker", "--warmup", "3"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._log.open("w"),
             text=True,
             bufsize=1,
             cwd=ROOT,
@@ -66,7 +69,9 @@ class Worker:
         for line in self._process.stdout:
             if line.startswith(prefix):
                 return line.removeprefix(prefix)
-        raise RuntimeError(f"{self.name} ended with {self._process.wait()}")
+        raise RuntimeError(
+            f"{self.name} ended with {self._process.wait()}: {self._log}"
+        )
 
     def time_one(self) -> None:
         """Time one step."""
@@ -98,26 +103,34 @@ def main() -> None:
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     chosen = [part for part in arguments.only.split(",") if part]
-    workers = []
-    for name, (command, environment) in _commands(arguments).items():
-        if chosen and not any(part in name for part in ["vaswani_jax", *chosen]):
-            continue
-        try:
-            workers.append(Worker(name, command, environment))
-            print(f"ready: {name}", file=sys.stderr)
-        except (RuntimeError, OSError) as error:
-            print(f"left out: {error}", file=sys.stderr)
-    for number in range(arguments.rounds):
-        first = number % len(workers)
-        for worker in workers[first:] + workers[:first]:
-            time.sleep(0.2)
-            worker.time_one()
+    workers: list[Worker] = []
+    try:
+        for name, (command, environment) in _commands(arguments).items():
+            if chosen and not any(part in name for part in ["vaswani_jax", *chosen]):
+                continue
+            try:
+                workers.append(Worker(name, command, environment))
+                print(f"ready: {name}", file=sys.stderr)
+            except (RuntimeError, OSError) as error:
+                if name in OURS:  # What all others are compared with.
+                    raise
+                print(f"left out: {error}", file=sys.stderr)
+        _take_turns(workers, arguments.rounds)
+    finally:
+        for worker in workers:
+            worker.close()
     print(_table(workers))
     if arguments.json:
         record = {worker.name: worker.seconds for worker in workers}
         arguments.json.write_text(json.dumps(record, indent=1))
-    for worker in workers:
-        worker.close()
+
+
+def _take_turns(workers: list[Worker], rounds: int) -> None:
+    for number in range(rounds):
+        first = number % len(workers)
+        for worker in workers[first:] + workers[:first]:
+            time.sleep(0.2)
+            worker.time_one()
 
 
 def _commands(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parallel
 from vaswani_jax.data import corpus
 from vaswani_jax.training import checkpoints, loop, step
 
@@ -42,11 +42,19 @@ def metrics(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
     return rows
 
 
+MODES = {
+    "buckets": {},
+    "packed in parts": {"data.batching": "packed", "training.accumulate_steps": "3"},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
-    tmp_path: pathlib.Path,
+    tmp_path: pathlib.Path, mode: str
 ) -> None:
-    long = settings.small_settings(**OVERRIDES, **{"training.num_steps": 8})
-    short = settings.small_settings(**OVERRIDES, **{"training.num_steps": 3})
+    changes = OVERRIDES | MODES[mode]
+    long = settings.small_settings(**changes, **{"training.num_steps": 8})
+    short = settings.small_settings(**changes, **{"training.num_steps": 3})
     whole = run(long, tmp_path / "whole")
     run(short, tmp_path / "parts")
     parts = run(long, tmp_path / "parts")
@@ -57,6 +65,32 @@ def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
     losses = [[rows[n]["train/loss"] for n in range(1, 9)] for rows in (first, second)]
     assert losses[0] == losses[1]
     assert len(set(losses[0])) == 8
+
+
+def test_a_resumed_run_computes_in_as_many_parts_as_before(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = OVERRIDES | {
+        "training.accumulate_steps": "auto",
+        "data.source_tokens_per_batch": 512,
+        "data.target_tokens_per_batch": 512,
+    }
+    short, long = (
+        settings.small_settings(**changes, **{"training.num_steps": steps})
+        for steps in (2, 4)
+    )
+    needs = [1000, 10, 10]  # bytes of a step: whole, in halves; in halves, later
+    monkeypatch.setattr(
+        parallel,
+        "needed_bytes",
+        lambda *arguments: parallel.NeededBytes(1, needs.pop(0)),
+    )
+    monkeypatch.setattr(parallel, "available_bytes", lambda: 100)
+    assert run(short, tmp_path).record["parts"] == 2
+    # With more memory it could go on in one, but not to the same digits.
+    monkeypatch.setattr(parallel, "available_bytes", lambda: 10_000)
+    assert run(long, tmp_path).record["parts"] == 2
+    assert not needs
 
 
 def test_finished_run_does_nothing_when_started_again(tmp_path: pathlib.Path) -> None:

@@ -113,9 +113,32 @@ def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
         np.testing.assert_allclose(moment, same, rtol=1e-3, atol=1e-7)
 
 
-def test_rematerialisation_changes_no_loss_and_no_gradient():
+def kept_bytes(model):
+    """What the forward pass keeps for the backward pass."""
+    network = transformer.Transformer(model, V)
+    batch = jax.tree.map(jax.numpy.asarray, separate_batch())
+
+    def backward(params):
+        def run(params):
+            return network.apply(
+                {"params": params},
+                batch.source,
+                batch.target_in,
+                deterministic=False,
+                rngs={"dropout": jax.random.key(1)},
+            )
+
+        return jax.vjp(run, params)[1]
+
+    params = settings.random_params(model, vocab_size=V, seed=1)
+    kept = jax.tree.leaves(jax.eval_shape(backward, params))
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves(params))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in kept) - held
+
+
+def test_rematerialisation_keeps_less_and_changes_no_loss_and_no_gradient():
     changes = {"model.num_layers": 2, "model.dropout_rate": 0.3}
-    results = []
+    results, kept = [], []
     for rematerialize in (False, True):
         settings_ = settings.small_settings(
             **changes, **{"model.rematerialize": rematerialize}
@@ -125,6 +148,8 @@ def test_rematerialisation_changes_no_loss_and_no_gradient():
         )
         state = parallel.replicate(step.create_state(settings_, vocab_size=V))
         results.append(run(state, parallel.split_rows(separate_batch(), multiple=1)))
+        kept.append(kept_bytes(settings_.model))
+    assert kept[1] < 0.5 * kept[0]
     (one, of_one), (other, of_other) = results
     np.testing.assert_allclose(of_one.sums.loss, of_other.sums.loss, rtol=1e-6)
     assert jax.tree.structure(one.params) == jax.tree.structure(other.params)

@@ -6,13 +6,18 @@ import time
 import jax
 import jax.numpy as jnp
 
-# Dense bfloat16 matrix products, FLOP/s of one chip, from the makers' data sheets.
+from vaswani_jax.core import parallel
+
+# Dense bfloat16 matrix products, FLOP/s of a JAX device, from the makers' data sheets.
 DATA_SHEET = {
-    "NVIDIA A100": 312e12,
-    "NVIDIA H100": 989e12,
+    "NVIDIA A100-SXM4-40GB": 312e12,
+    "NVIDIA A100-SXM4-80GB": 312e12,
+    "NVIDIA A100-PCIE-40GB": 312e12,
+    "NVIDIA A100 80GB PCIe": 312e12,
+    "NVIDIA H100 80GB HBM3": 989e12,
     "NVIDIA H200": 989e12,
     "NVIDIA L4": 121e12,
-    "TPU v3": 123e12,
+    "TPU v3": 61.5e12,  # half a chip
     "TPU v4": 275e12,
     "TPU v5 lite": 197e12,
     "TPU v5": 459e12,
@@ -20,18 +25,22 @@ DATA_SHEET = {
 }
 
 
-def data_sheet_peak(dtype: str) -> float | None:
-    """FLOP/s of one known accelerator in bfloat16; None for all others."""
-    kind = jax.devices()[0].device_kind
-    names = [name for name in DATA_SHEET if kind.startswith(name)]
-    if dtype != "bfloat16" or not names:
-        return None
-    return DATA_SHEET[max(names, key=len)]
+def peak(dtype: str) -> tuple[float, str]:
+    """FLOP/s of all devices at most, and where the figure is from.
+
+    From the data sheet of a known accelerator in bfloat16, otherwise measured.
+    """
+    known = DATA_SHEET.get(parallel.device_kind())
+    if dtype == "bfloat16" and known is not None:
+        return known * parallel.num_devices(), "from the data sheet"
+    # Virtual devices share the same cores.
+    size, times = (2048, 1) if parallel.on_cpu() else (8192, parallel.num_devices())
+    origin = f"measured on a {size} x {size} product"
+    return measured_peak(dtype, size=size) * times, origin
 
 
-def measured_peak(dtype: str) -> float:
+def measured_peak(dtype: str, *, size: int) -> float:
     """FLOP/s of one large matrix product on one device, the best of several."""
-    size = 2048 if jax.default_backend() == "cpu" else 8192
     matrix = jnp.ones((size, size), jnp.dtype(dtype))
     product = jax.jit(jnp.matmul)
     product(matrix, matrix).block_until_ready()

@@ -11,7 +11,8 @@ import numpy as np
 
 from vaswani_jax.analysis import devices, flops
 from vaswani_jax.core import config, parallel, types
-from vaswani_jax.training import loss, step
+from vaswani_jax.data import batching
+from vaswani_jax.training import loss, memory, step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,7 @@ class TrainingSpeed:
     dtype: str
     parameters: int
     shapes: list[str]  # rows x source tokens x target tokens of the batches timed
+    parts: int  # that each batch was computed in
     steps: int
     step_seconds: float  # median
     target_tokens_per_second: float
@@ -41,13 +43,12 @@ class TrainingSpeed:
 class Timer:
     """Training steps, one at a time, each waited for."""
 
-    def __init__(self, settings: config.Config, *, vocab_size: int) -> None:
+    def __init__(self, settings: config.Config, *, vocab_size: int, parts: int) -> None:
         state = step.create_state(settings, vocab_size=vocab_size)
         self.parameters = sum(leaf.size for leaf in jax.tree.leaves(state.params))
         self._state = parallel.replicate(state)
-        wanted = settings.training.accumulate_steps
-        self._parts = 1 if wanted == "auto" else int(wanted)
-        update = step.train_step(settings, vocab_size=vocab_size, parts=self._parts)
+        self._parts = parts
+        update = step.train_step(settings, vocab_size=vocab_size, parts=parts)
         self._run = parallel.over_devices(update, donate_state=True)
 
     def seconds(self, batch: types.Batch) -> tuple[float, loss.LossSums]:
@@ -100,9 +101,10 @@ def measure(
         host.append(time.perf_counter() - begun)
         return made
 
-    timer = Timer(settings, vocab_size=vocab_size)
     batches = [batch(index) for index in range(steps)]
     by_shape = {_shape(made): made for made in batches}
+    parts = _parts(settings, list(by_shape.values()), vocab_size=vocab_size)
+    timer = Timer(settings, vocab_size=vocab_size, parts=parts)
     first = [timer.seconds(made)[0] for made in by_shape.values()]
     for made in by_shape.values():  # The second step of a program still warms caches.
         timer.seconds(made)
@@ -110,7 +112,7 @@ def measure(
     seconds = [spent for spent, _ in timed]
     work = sum(_flops(settings, made, vocab_size) for made in batches)
     tokens = sum(float(sums.tokens) for _, sums in timed)
-    peak, peak_from = _peak(settings.model.dtype)
+    peak, peak_from = devices.peak(settings.model.dtype)
     positions = sum(made.source.size + made.target_out.size for made in batches)
     real = sum(
         int((side != types.PAD_ID).sum())
@@ -118,11 +120,12 @@ def measure(
         for side in (made.source, made.target_out)
     )
     return TrainingSpeed(
-        device=jax.devices()[0].device_kind,
+        device=parallel.device_kind(),
         num_devices=parallel.num_devices(),
         dtype=settings.model.dtype,
         parameters=timer.parameters,
         shapes=sorted("x".join(map(str, shape)) for shape in by_shape),
+        parts=parts,
         steps=steps,
         step_seconds=statistics.median(seconds),
         target_tokens_per_second=tokens / sum(seconds),
@@ -145,6 +148,7 @@ def table(speed: TrainingSpeed) -> str:
         "device": f"{speed.num_devices} x {speed.device}, {speed.dtype}",
         "parameters": f"{speed.parameters:,}",
         "shapes": f"{', '.join(speed.shapes)} (rows x source x target tokens)",
+        "parts": f"{speed.parts} of a batch",
         "step": f"{speed.step_seconds:.4f} s, the median of {speed.steps}",
         "target tokens": f"{speed.target_tokens_per_second:,.0f} per second",
         "model FLOPs": f"{speed.flops_per_second / 1e9:,.1f} G per second",
@@ -159,6 +163,28 @@ def table(speed: TrainingSpeed) -> str:
     return "\n".join(f"{name:<14} {value}" for name, value in values.items())
 
 
+def _parts(
+    settings: config.Config, batches: list[types.Batch], *, vocab_size: int
+) -> int:
+    """The parts that training would compute batches of these shapes in."""
+    wanted = settings.training.accumulate_steps
+    if wanted != memory.AUTO:
+        return int(wanted)
+    by_bucket = {
+        batching.Bucket(length=max(_shape(made)[1:]), rows=_shape(made)[0]): made
+        for made in batches
+    }
+    state = step.create_state(settings, vocab_size=vocab_size)
+    return memory.plan(
+        settings,
+        parallel.replicate(state),
+        lambda bucket: by_bucket[bucket],
+        list(by_bucket),
+        vocab_size=vocab_size,
+        parts_before=1,
+    ).parts
+
+
 def _shape(batch: types.Batch) -> tuple[int, int, int]:
     rows, source = batch.source.shape
     return rows, source, batch.target_out.shape[1]
@@ -169,13 +195,3 @@ def _flops(settings: config.Config, batch: types.Batch, vocab_size: int) -> floa
     return flops.update_flops(
         settings.model, vocab_size=vocab_size, rows=rows, source=source, target=target
     )
-
-
-def _peak(dtype: str) -> tuple[float, str]:
-    if jax.default_backend() == "cpu":  # Virtual devices share the same cores.
-        return devices.measured_peak(dtype), "measured on a 2048 x 2048 product"
-    known = devices.data_sheet_peak(dtype)
-    if known is not None:
-        return known * parallel.num_devices(), "from the data sheet"
-    peak = devices.measured_peak(dtype) * parallel.num_devices()
-    return peak, "measured on an 8192 x 8192 product"

@@ -30,20 +30,26 @@ def keep_memory() -> str:
     libc.mallopt(MMAP_MAX, 0)
     libc.mallopt(TRIM_THRESHOLD, -1)
     libc.mallopt(TOP_PAD, GROWTH_BYTES)
-    _reserve_huge_pages(libc)
-    return f"allocator: glibc keeps memory, in huge pages ({SWITCH}=default: off)"
+    pages = "huge pages" if _reserve_huge_pages(libc) else "small pages"
+    return f"allocator: glibc keeps memory, in {pages} ({SWITCH}=default: off)"
 
 
-def _reserve_huge_pages(libc: ctypes.CDLL) -> None:
+def _reserve_huge_pages(libc: ctypes.CDLL) -> bool:
     """Grow the heap, whose pages are not there before they are written, and free it:
-    what is allocated later lies in the part that asked for huge pages."""
+    what is allocated later lies in the part that asked for huge pages.
+
+    False where the system has none, or not so much memory to promise.
+    """
     libc.malloc.restype = ctypes.c_void_p
     libc.malloc.argtypes = [ctypes.c_size_t]
     libc.free.argtypes = [ctypes.c_void_p]
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     block = libc.malloc(size)
-    if block:
-        start = -(-block // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
-        libc.madvise(start, (block + size - start) & -HUGE_PAGE_BYTES, HUGE_PAGES)
-        libc.free(block)
+    if not block:
+        return False
+    start = -(-block // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+    length = (block + size - start) & -HUGE_PAGE_BYTES
+    refused = libc.madvise(start, length, HUGE_PAGES)
+    libc.free(block)
+    return not refused

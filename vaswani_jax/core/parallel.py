@@ -50,8 +50,9 @@ def programs_directory() -> pathlib.Path | None:
 
 
 def compiler() -> str:
-    """The version of what compiles for these devices."""
-    return f"jax {jax.__version__}, {jax.devices()[0].client.platform_version}"
+    """The version of what compiles for these devices, and its flags."""
+    version = jax.devices()[0].client.platform_version
+    return f"jax {jax.__version__}, {version}, {os.environ.get('XLA_FLAGS', '')}"
 
 
 def num_devices() -> int:
@@ -66,9 +67,8 @@ def is_main_process() -> bool:
 
 def describe() -> str:
     """The devices in words, for the log."""
-    kind = jax.devices()[0].device_kind
     return (
-        f"{jax.device_count()} {jax.default_backend()} device(s) ({kind}), "
+        f"{jax.device_count()} {jax.default_backend()} device(s) ({device_kind()}), "
         f"{jax.process_count()} process(es)"
     )
 
@@ -146,7 +146,7 @@ def compile_ahead(run: Callable[..., Any], state: Any, several: Sequence[Any]) -
 
     For accelerators alone: on a CPU it would take the cores that the steps need.
     """
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         arguments = (run, _shapes(state), [_shapes(rows) for rows in several])
         threading.Thread(target=_compile, args=arguments, daemon=True).start()
 
@@ -169,6 +169,16 @@ def _shapes(tree: Any) -> Any:
 def has_gpu() -> bool:
     """Whether the devices are GPUs."""
     return jax.default_backend() == "gpu"
+
+
+def on_cpu() -> bool:
+    """Whether the devices are virtual ones of a CPU."""
+    return jax.default_backend() == "cpu"
+
+
+def device_kind() -> str:
+    """What the devices are, as their maker names them."""
+    return str(jax.devices()[0].device_kind)
 
 
 def available_bytes() -> int:

@@ -26,6 +26,7 @@ def parse(values: ml_collections.ConfigDict) -> config.Config:
     parsed = _section(config.Config, values.to_dict(), "config")
     _check_model(parsed.model)
     _check_data(parsed.data)
+    _check_fused_lengths(parsed)
     _check_training(parsed)
     return parsed
 
@@ -121,6 +122,18 @@ def _check_fused(model: config.ModelConfig) -> None:
             "config.model.attention=cudnn needs config.model.d_k equal to d_v, a "
             f"multiple of 8 and at most 128, got {model.d_k} and {model.d_v}"
         )
+
+
+def _check_fused_lengths(settings: config.Config) -> None:
+    if settings.model.attention == "cudnn":
+        packed = settings.data.batching == "packed"
+        for key in ["max_length"] + ["packed_length"] * packed:
+            value = getattr(settings.data, key)
+            if value % 2:
+                raise ValueError(
+                    f"config.model.attention=cudnn needs an even config.data.{key}, "
+                    f"got {value}"
+                )
 
 
 def _check_data(data: config.DataConfig) -> None:

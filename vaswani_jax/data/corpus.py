@@ -156,7 +156,8 @@ def _prepare(
         vocabulary.seed_sampling(seed)
         chosen = _repeated(data, split, seed, total=totals[split], log=log)
         counts[split] = _write_tokens(data, split, chosen, directory, vocab)
-        log(_report(split, counts[split], data.max_length))
+        samples = data.subword_samples if split == "train" else 1
+        log(_report(split, counts[split], data.max_length, samples))
         if not counts[split]["kept"]:
             raise ValueError(
                 f"no pair of {split!r} can be used: {counts[split]} with "
@@ -242,9 +243,10 @@ def _write_tokens(
     return counts
 
 
-def _report(split: str, counts: dict[str, int], max_length: int) -> str:
+def _report(split: str, counts: dict[str, int], max_length: int, samples: int) -> str:
+    times = f", each segmented {samples} times" if samples > 1 else ""
     return (
-        f"tokenised {split}: {counts['kept']:,} pairs kept; left out: "
+        f"tokenised {split}: {counts['kept']:,} pairs kept{times}; left out: "
         f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
         "empty side"
     )

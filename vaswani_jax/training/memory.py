@@ -7,6 +7,8 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import step
@@ -77,17 +79,17 @@ def plan(
             donate_state=True,
         )
         rows = parallel.split_rows(empty_batch(bucket), multiple=parts)
-        work = (settings.model, settings.optimizer, bucket, vocab_size, parts)
-        needed = _needed(work, run, state, rows)
+        work = (settings.model, settings.optimizer, settings.training, vocab_size)
+        needed = _needed((*work, parts), run, state, rows)
         found = Plan(run, parts, needed.state, needed.step, available)
         if wanted != AUTO or found.state + found.step <= USABLE * available:
             return found
-        parts *= 2
-        if parts > bucket.rows:
+        if parts >= bucket.rows / parallel.num_devices():
             raise ValueError(
                 f"config.training.accumulate_steps=auto: {found}; not even single rows "
                 f"of {bucket.length} tokens fit"
             )
+        parts *= 2
 
 
 def _needed(
@@ -100,7 +102,8 @@ def _needed(
     directory = parallel.programs_directory()
     if directory is None:
         return parallel.needed_bytes(run, state, rows)
-    key = repr((work, parallel.describe(), parallel.compiler(), _sources()))
+    shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
+    key = repr((work, shapes, parallel.describe(), parallel.compiler(), _sources()))
     file = directory / f"memory-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
         return parallel.NeededBytes(**json.loads(file.read_text()))

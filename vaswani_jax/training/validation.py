@@ -8,6 +8,8 @@ from vaswani_jax.data import batching, token_files
 from vaswani_jax.training import loss, step
 
 Evaluator = Callable[[Any], Mapping[str, float]]
+# Small enough for a device that trains in parts, too.
+TOKENS_OF_A_DEVICE = 4096
 
 
 def loss_evaluator(
@@ -22,10 +24,11 @@ def loss_evaluator(
     Every pair counts once; the perplexity is that of the plain likelihood.
     """
     data = settings.data
+    tokens = max(data.max_length, TOKENS_OF_A_DEVICE * parallel.num_devices())
     batches = batching.Batches(
         corpus,
-        source_tokens=data.source_tokens_per_batch,
-        target_tokens=data.target_tokens_per_batch,
+        source_tokens=min(data.source_tokens_per_batch, tokens),
+        target_tokens=min(data.target_tokens_per_batch, tokens),
         num_buckets=max(1, data.num_buckets // 2),
         max_length=data.max_length,
         seed=settings.seed,
