@@ -20,7 +20,7 @@ from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where the checkpoints lie.", required=True
+    "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
@@ -37,7 +37,7 @@ BLOCK_LINES = 4096
 def main() -> None:
     """Translate the input."""
     settings = parsing.parse(CONFIG.value)
-    workdir = pathlib.Path(WORKDIR.value)
+    workdir = program.workdir(WORKDIR.value)
     # All input is read and checked before any work starts.
     lines = _read(INPUT.value)
     parallel.keep_programs(workdir / "compiled")

@@ -3,21 +3,17 @@
 python -m vaswani_jax.evaluate --config=configs/demo.py --workdir=runs/demo --split=test
 """
 
-import dataclasses
-import json
-import pathlib
-
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, parsing, program
-from vaswani_jax.data import corpus, manifest, token_files
-from vaswani_jax.inference import bleu, evaluators, translate
-from vaswani_jax.training import selection, validation
+from vaswani_jax.analysis import held_out
+from vaswani_jax.core import parallel, parsing, program
+from vaswani_jax.data import corpus, manifest
+from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where the checkpoints lie.", required=True
+    "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
@@ -32,7 +28,7 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
     settings = parsing.parse(CONFIG.value)
-    workdir = pathlib.Path(WORKDIR.value)
+    workdir = program.workdir(WORKDIR.value)
     parallel.keep_programs(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
@@ -50,69 +46,23 @@ def main() -> None:
     found = selection.select(workdir, CHECKPOINT.value)
     selection.check_fits(found, settings, data.vocabulary)
     program.say(selection.describe(workdir, CHECKPOINT.value, found))
-    params = parallel.replicate(found.items["params"])
-    loss = validation.loss_evaluator(
+    result = held_out.score(
         settings,
-        data.corpus(SPLIT.value),
-        vocab_size=data.vocabulary.size,
-        name=SPLIT.value,
+        data,
+        found,
+        split=SPLIT.value,
+        compound_split=COMPOUND_SPLIT.value,
+        warn=program.say,
     )
-    source, references = data.text(SPLIT.value)
-    translator = translate.Translator(settings, data.vocabulary)
-    outputs = translator.translate(params, source, warn=program.say)
-    scores = evaluators.score(
-        settings.data, outputs, references, compound_split=COMPOUND_SPLIT.value
+    held_out.write(
+        workdir,
+        result,
+        settings,
+        found,
+        checkpoint=CHECKPOINT.value,
+        compound_split=COMPOUND_SPLIT.value,
     )
-    values = loss(params)
-    name = _name(settings.search)
-    folder = workdir / "evaluations"
-    folder.mkdir(exist_ok=True)
-    token_files.write_text(folder / f"{name}.txt", outputs)
-    record = {
-        "split": SPLIT.value,
-        "checkpoint": CHECKPOINT.value,
-        "step": found.step,
-        "averaged": found.record.get("averaged"),
-        "vocabulary": data.vocabulary.fingerprint,
-        "references": bleu.references_checksum(references),
-        "lines": len(outputs),
-        "search": dataclasses.asdict(settings.search),
-        "data": dataclasses.asdict(settings.data),
-        "compound_split": COMPOUND_SPLIT.value,
-        **values,
-        "scores": [dataclasses.asdict(score) for score in scores],
-    }
-    (folder / f"{name}.json").write_text(json.dumps(record, indent=1))
-    for index in range(SAMPLES.value):
-        line = index * len(outputs) // SAMPLES.value
-        print(f"\nsource     {source[line]}")
-        print(f"reference  {references[line]}")
-        print(f"output     {outputs[line]}")
-    print(f"\n{SPLIT.value}: {len(source):,} lines in, {len(outputs):,} lines out")
-    _tell_left_out(data.counts[SPLIT.value])
-    for key, value in values.items():
-        print(f"{key}  {value:.4g}")
-    print(bleu.format_scores(scores, references))
-
-
-def _name(search: config.SearchConfig) -> str:
-    """What the files are called: other settings write other files."""
-    parts = [
-        SPLIT.value,
-        CHECKPOINT.value.replace(":", ""),
-        f"beam{search.beam_size}",
-        f"alpha{search.length_penalty:g}",
-    ]
-    return "-".join(parts + ["compound"] * COMPOUND_SPLIT.value)
-
-
-def _tell_left_out(counts: dict[str, int]) -> None:
-    """The scores count every line; the loss cannot where a side is empty or long."""
-    if counts["empty"] + counts["too_long"]:
-        print(
-            f"loss and perplexity without {counts['too_long']:,} pairs over "
-            f"config.data.max_length and {counts['empty']:,} with an empty side"
-        )
+    print(result.report(samples=SAMPLES.value))
 
 
 if __name__ == "__main__":

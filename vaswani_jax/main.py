@@ -1,13 +1,13 @@
-"""Section 5: train, and evaluate as it goes; prepares the data first if needed.
+"""Section 5: train, and evaluate as it goes; prepares the data first if needed, and
+scores the mean of the last checkpoints on the test split at the end.
 
 python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
-import pathlib
-
 from absl import flags
 from ml_collections import config_flags
 
+from vaswani_jax.analysis import held_out
 from vaswani_jax.core import parallel, parsing, program
 from vaswani_jax.data import corpus
 from vaswani_jax.inference import evaluators, translate
@@ -15,7 +15,7 @@ from vaswani_jax.training import loop, selection, validation
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where everything of this run lies.", required=True
+    "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
 )
 REBUILD = flags.DEFINE_bool(
     "rebuild_data", False, "Prepare the data again, whatever is there."
@@ -23,9 +23,9 @@ REBUILD = flags.DEFINE_bool(
 
 
 def main() -> None:
-    """Prepare, train, average."""
+    """Prepare, train, average, score."""
     settings = parsing.parse(CONFIG.value)
-    workdir = pathlib.Path(WORKDIR.value)
+    workdir = program.workdir(WORKDIR.value)
     data = corpus.open_or_prepare(
         settings,
         corpus.data_directory(settings.data, workdir),
@@ -50,10 +50,21 @@ def main() -> None:
     mean = selection.average(run.checkpoints, last)
     if parallel.is_main_process():
         selection.save_average(workdir, mean)
-    params = parallel.replicate(mean.items["params"])
-    values = {**loss(params), **bleu(params)}
-    shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-    program.say(f"average of the checkpoints {last}: {shown}")
+    program.say(f"average of the checkpoints {last}")
+    for split in [name for name in ("valid", "test") if name in data.counts]:
+        result = held_out.score(
+            settings, data, mean, split=split, compound_split=False, warn=program.say
+        )
+        if parallel.is_main_process():
+            held_out.write(
+                workdir,
+                result,
+                settings,
+                mean,
+                checkpoint="averaged",
+                compound_split=False,
+            )
+            print(result.report(samples=0))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/own
 """
 
-import pathlib
-
 from absl import flags
 from ml_collections import config_flags
 
@@ -14,7 +12,7 @@ from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to prepare.")
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where everything of this run lies.", required=True
+    "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
 )
 REBUILD = flags.DEFINE_bool(
     "rebuild_data", False, "Prepare the data again, whatever is there."
@@ -24,7 +22,7 @@ REBUILD = flags.DEFINE_bool(
 def main() -> None:
     """Prepare the data, or check what is there."""
     settings = parsing.parse(CONFIG.value)
-    workdir = pathlib.Path(WORKDIR.value)
+    workdir = program.workdir(WORKDIR.value)
     directory = corpus.data_directory(settings.data, workdir)
     data = corpus.open_or_prepare(
         settings,

@@ -69,6 +69,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     result = vaswani("main", workdir)
     assert result.returncode == 0, result.stderr.decode()
     assert b"step 8 of 8" in result.stderr
+    # In the end the average is scored.
+    assert b"valid: 10 lines in" in result.stdout
+    assert b"test: 10 lines in" in result.stdout
     return workdir
 
 
@@ -91,6 +94,8 @@ def text(tmp_path: pathlib.Path) -> list[str]:
 def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
     names = {path.name for path in trained.iterdir()}
     assert names >= {"averaged", "best", "checkpoints", "data", "metrics.jsonl"}
+    scored = {path.name for path in (trained / "evaluations").iterdir()}
+    assert scored >= {f"{s}-averaged-beam2-alpha0.6.json" for s in ("valid", "test")}
     rows = [
         json.loads(row) for row in (trained / "metrics.jsonl").read_text().splitlines()
     ]
@@ -100,6 +105,20 @@ def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
     assert "time/tokens_per_second" in keys
     # The test set plays no part in training.
     assert not any("test" in key for key in keys)
+
+
+def test_a_run_without_a_workdir_lies_in_runs_by_the_name_of_its_config(
+    tmp_path: pathlib.Path,
+) -> None:
+    command = [sys.executable, "-m", "vaswani_jax.prepare_data"]
+    command.append(f"--config={ROOT / 'configs/copy_task.py'}")
+    command += [f"--config.{key}={value}" for key, value in SMALL.items()]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        command, capture_output=True, cwd=tmp_path, env=environment, check=True
+    )
+    assert b"--workdir=runs/copy_task" in result.stderr
+    assert (tmp_path / "runs/copy_task/data/manifest.json").exists()
 
 
 def test_decode_gives_one_line_for_each_line(trained: pathlib.Path) -> None:

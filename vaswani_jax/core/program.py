@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from absl import app, flags
+from ml_collections import config_flags
 
 from vaswani_jax.core import allocator
 
@@ -78,6 +79,17 @@ def _parse_flags(argv: list[str]) -> list[str]:
 def _given(argv: list[str]) -> str:
     given = [arg for arg in argv if arg.startswith("--config")]
     return f"{' '.join(given)}: " if given else ""
+
+
+def workdir(given: str | None) -> pathlib.Path:
+    """What --workdir says, or runs/NAME of the --config file (runs/NAME_ROW)."""
+    if given is not None:
+        return pathlib.Path(given)
+    config = config_flags.get_config_filename(flags.FLAGS["config"])
+    path, _, row = config.partition(":")
+    name = "_".join([pathlib.Path(path).stem] + [row] * bool(row))
+    say(f"--workdir=runs/{name}")
+    return pathlib.Path("runs", name)
 
 
 def say(text: str) -> None:

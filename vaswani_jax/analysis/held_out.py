@@ -1,0 +1,124 @@
+"""Section 6: a checkpoint on held-out text, to perplexity, BLEU and chrF."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from vaswani_jax.core import config, parallel
+from vaswani_jax.data import corpus, token_files
+from vaswani_jax.inference import bleu, evaluators, translate
+from vaswani_jax.training import checkpoints, selection, validation
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Translations of a split and what they score."""
+
+    split: str
+    source: list[str]
+    references: list[str]
+    outputs: list[str]
+    losses: dict[str, float]
+    scores: list[bleu.Score]
+    left_out: dict[str, int]  # pairs that the loss cannot count, by the reason
+
+    def report(self, *, samples: int) -> str:
+        """Some translations, then all figures with their signatures."""
+        lines = []
+        for index in range(samples):
+            line = index * len(self.outputs) // samples
+            lines += [
+                f"\nsource     {self.source[line]}",
+                f"reference  {self.references[line]}",
+                f"output     {self.outputs[line]}",
+            ]
+        count = f"{len(self.source):,} lines in, {len(self.outputs):,} lines out"
+        lines.append(f"\n{self.split}: {count}")
+        if any(self.left_out.values()):
+            # The scores count every line; the loss cannot.
+            lines.append(
+                f"loss and perplexity without {self.left_out['too_long']:,} pairs over "
+                f"config.data.max_length and {self.left_out['empty']:,} with an empty "
+                "side"
+            )
+        lines += [f"{key}  {value:.4g}" for key, value in self.losses.items()]
+        lines.append(bleu.format_scores(self.scores, self.references))
+        return "\n".join(lines)
+
+
+def score(
+    settings: config.Config,
+    data: corpus.PreparedData,
+    found: checkpoints.Checkpoint,
+    *,
+    split: str,
+    compound_split: bool,
+    warn: Callable[[str], None],
+) -> Result:
+    """Translate a split with a checkpoint, and score it.
+
+    Raises:
+        checkpoints.CheckpointError: The checkpoint does not fit data or settings.
+    """
+    selection.check_fits(found, settings, data.vocabulary)
+    params = parallel.replicate(found.items["params"])
+    loss = validation.loss_evaluator(
+        settings, data.corpus(split), vocab_size=data.vocabulary.size, name=split
+    )
+    source, references = data.text(split)
+    translator = translate.Translator(settings, data.vocabulary)
+    outputs = translator.translate(params, source, warn=warn)
+    return Result(
+        split=split,
+        source=source,
+        references=references,
+        outputs=outputs,
+        losses=dict(loss(params)),
+        scores=evaluators.score(
+            settings.data, outputs, references, compound_split=compound_split
+        ),
+        left_out={key: data.counts[split][key] for key in ("too_long", "empty")},
+    )
+
+
+def write(
+    workdir: pathlib.Path,
+    result: Result,
+    settings: config.Config,
+    found: checkpoints.Checkpoint,
+    *,
+    checkpoint: str,
+    compound_split: bool,
+) -> pathlib.Path:
+    """Put translations and figures into WORKDIR/evaluations; other settings write
+    other files."""
+    search = settings.search
+    parts = [
+        result.split,
+        checkpoint.replace(":", ""),
+        f"beam{search.beam_size}",
+        f"alpha{search.length_penalty:g}",
+    ]
+    name = "-".join(parts + ["compound"] * compound_split)
+    folder = workdir / "evaluations"
+    folder.mkdir(exist_ok=True)
+    token_files.write_text(folder / f"{name}.txt", result.outputs)
+    record: dict[str, Any] = {
+        "split": result.split,
+        "checkpoint": checkpoint,
+        "step": found.step,
+        "averaged": found.record.get("averaged"),
+        "vocabulary": found.record["vocabulary"],
+        "references": bleu.references_checksum(result.references),
+        "lines": len(result.outputs),
+        "search": dataclasses.asdict(search),
+        "data": dataclasses.asdict(settings.data),
+        "compound_split": compound_split,
+        **result.losses,
+        "scores": [dataclasses.asdict(score) for score in result.scores],
+    }
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(record, indent=1))
+    return path
