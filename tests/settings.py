@@ -74,6 +74,7 @@ DEFAULTS = {
         "num_steps": 4,
         "accumulate_steps": "1",
         "label_smoothing": 0.1,
+        "label_smoothing_form": "uniform",
         "log_every_steps": 1,
         "evaluate_every_steps": 2,
         "checkpoint_every_steps": 2,

@@ -64,6 +64,31 @@ def test_loss_is_the_cross_entropy_with_targets_formed_in_full(
         np.testing.assert_allclose(getattr(sums, field), expected[field], rtol=1e-5)
 
 
+FORMS = {
+    "uniform": lambda k, target: 1 / V,
+    "others": lambda k, target: (k != target) / (V - 1),
+    "no_pad": lambda k, target: (k not in (target, types.PAD_ID)) / (V - 2),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_of_smoothing_is_that_of_its_definition(form: str) -> None:
+    logits, target_out = random_pair(3)
+    expected = 0.0
+    for b, t in np.ndindex(B, T):
+        target = int(target_out[b, t])
+        if target == types.PAD_ID:
+            continue
+        q = [0.9 * (k == target) + 0.1 * FORMS[form](k, target) for k in range(V)]
+        assert math.isclose(sum(q), 1)
+        p = reference.softmax(np.float64(logits[b, t]))
+        expected -= np.dot(q, np.log(p))
+    sums = loss.smoothed_cross_entropy(
+        logits, target_out, label_smoothing=0.1, form=form
+    )
+    np.testing.assert_allclose(sums.loss, expected, rtol=1e-5)
+
+
 def test_without_smoothing_the_loss_is_the_negative_log_likelihood() -> None:
     sums = loss.smoothed_cross_entropy(*random_pair(1), label_smoothing=0.0)
     assert float(sums.loss) == float(sums.nll)

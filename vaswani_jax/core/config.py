@@ -84,6 +84,7 @@ class TrainingConfig:
     num_steps: int
     accumulate_steps: str  # the batch is computed in so many parts, or "auto"
     label_smoothing: float  # eps_ls
+    label_smoothing_form: str  # "uniform", "others" or "no_pad": see training.loss
     log_every_steps: int
     evaluate_every_steps: int
     checkpoint_every_steps: int

@@ -208,6 +208,8 @@ def _check_training(settings: config.Config) -> None:
     )
     _at_least(path, settings.training, 1, counts)
     _rate(path, settings.training, "label_smoothing")
+    form = settings.training.label_smoothing_form
+    _one_of(f"{path}.label_smoothing_form", form, ("uniform", "others", "no_pad"))
     parts = settings.training.accumulate_steps
     if parts != "auto" and not (parts.isdecimal() and int(parts) > 0):
         raise ValueError(

@@ -35,21 +35,37 @@ def smoothed_cross_entropy(
     target_out: Int[Array | np.ndarray, "*rows T"],
     *,
     label_smoothing: float,
+    form: str = "uniform",
 ) -> LossSums:
     """Cross-entropy of the predictions with the smoothed targets.
 
-    The target distribution over the V subwords is that of Szegedy et al. (2015), whom
-    section 5.4 cites: q(k) = (1 - eps_ls) [k = target] + eps_ls / V, the correct
-    subword having its share of the uniform part. Padding does not count. The smoothed
-    targets are never formed: their cross-entropy is
-    logsumexp(z) - (1 - eps_ls) z_target - eps_ls mean(z).
+    Padding does not count. The smoothed targets are never formed: their cross-entropy
+    is logsumexp(z) - sum_k q(k) z(k), which needs sums of z alone.
+
+    Args:
+        logits: z, of every position.
+        target_out: The correct subwords.
+        label_smoothing: eps_ls, what the correct subword gives away.
+        form: Who gets it. "uniform": all V subwords evenly, the correct one among
+            them, as Szegedy et al. (2015) define it, whom section 5.4 cites; torch and
+            optax do so. "others": the V - 1 other subwords, as the authors' code and
+            fairseq. "no_pad": the V - 2 that are neither correct nor padding, as
+            OpenNMT. They differ by terms of eps_ls / V.
     """
     log_partition = jax.nn.logsumexp(logits, axis=-1)
     chosen = jnp.take_along_axis(logits, target_out[..., None], axis=-1)[..., 0]
     nll = log_partition - chosen
     loss = nll
     if label_smoothing:
-        loss = nll + label_smoothing * (chosen - jnp.mean(logits, axis=-1))
+        V = logits.shape[-1]
+        if form == "uniform":
+            spread = jnp.mean(logits, axis=-1)
+        elif form == "others":
+            spread = (jnp.sum(logits, axis=-1) - chosen) / (V - 1)
+        else:
+            padding = logits[..., types.PAD_ID]
+            spread = (jnp.sum(logits, axis=-1) - chosen - padding) / (V - 2)
+        loss = nll + label_smoothing * (chosen - spread)
     real = target_out != types.PAD_ID
     correct = jnp.argmax(logits, axis=-1) == target_out
 

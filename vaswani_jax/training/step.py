@@ -79,6 +79,7 @@ def train_step(
             logits,
             batch.target_out,
             label_smoothing=settings.training.label_smoothing,
+            form=settings.training.label_smoothing_form,
         )
         return sums.loss, sums
 
@@ -131,6 +132,7 @@ def loss_step(
             logits,
             batch.target_out,
             label_smoothing=settings.training.label_smoothing,
+            form=settings.training.label_smoothing_form,
         )
         return parallel.sum_over_devices(sums)
 

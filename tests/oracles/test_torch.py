@@ -1,0 +1,274 @@
+"""torch's nn.Transformer with our weights: an implementation that we did not write.
+
+`pip install -c constraints.txt -e '.[oracles]'` installs it; .ci/run does.
+"""
+
+import math
+from typing import Any
+
+import flax.traverse_util
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.model import transformer
+from vaswani_jax.training import loss, schedule, step
+
+torch = pytest.importorskip(
+    "torch", reason="torch is not installed: pip install -e '.[oracles]'"
+)
+nn, functional = torch.nn, torch.nn.functional
+
+V, B, S, T = 29, 5, 9, 8
+SIZES = {
+    "model.num_layers": 3,
+    "model.d_model": 24,
+    "model.d_ff": 40,
+    "model.num_heads": 4,
+    "model.d_k": 6,
+    "model.d_v": 6,
+}
+
+
+class Network(nn.Module):
+    """Post-norm nn.Transformer, without the last norms that the paper does not have."""
+
+    def __init__(self, model: config.ModelConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(V, model.d_model)
+        self.core = nn.Transformer(
+            model.d_model,
+            model.num_heads,
+            model.num_layers,
+            model.num_layers,
+            model.d_ff,
+            dropout=0.0,
+            batch_first=True,
+            layer_norm_eps=1e-6,
+        )
+        self.core.encoder.norm = self.core.decoder.norm = None
+        self.scale = math.sqrt(model.d_model)
+        # Section 3.5, by torch.
+        rates = 10000 ** (-torch.arange(0, model.d_model, 2) / model.d_model)
+        angles = torch.arange(64)[:, None] * rates
+        both = torch.stack([angles.sin(), angles.cos()], dim=-1)
+        self.positions = both.reshape(64, model.d_model)
+
+    def embed(self, tokens: Any) -> Any:
+        return self.embedding(tokens) * self.scale + self.positions[: tokens.shape[1]]
+
+    def encode(self, source: Any) -> Any:
+        return self.core.encoder(
+            self.embed(source), src_key_padding_mask=source == types.PAD_ID
+        )
+
+    def forward(self, source: Any, target_in: Any) -> Any:
+        length = target_in.shape[1]
+        later = torch.triu(torch.ones(length, length, dtype=torch.bool), diagonal=1)
+        hidden = self.core.decoder(
+            self.embed(target_in),
+            self.encode(source),
+            tgt_mask=later,
+            tgt_key_padding_mask=target_in == types.PAD_ID,
+            memory_key_padding_mask=source == types.PAD_ID,
+        )
+        return hidden @ self.embedding.weight.T
+
+
+def torch_names(ours: str) -> str:
+    """The parameter of torch that one of ours is (a part of)."""
+    words = {
+        "self_attention": "self_attn",
+        "memory_attention": "multihead_attn",
+        "self_attention_residual": "norm1",
+    }
+    stack, *rest = ours.split("/")
+    if stack == "embedding":
+        return "embedding.weight"
+    last = "norm3" if stack == "decoder" else "norm2"
+    words |= {"memory_attention_residual": "norm2", "feed_forward_residual": last}
+    layer, block, *names = rest
+    prefix = f"core.{stack}.layers.{layer.removeprefix('layers_')}"
+    kind = "bias" if names[-1] == "bias" else "weight"
+    if block == "feed_forward":
+        return f"{prefix}.linear{1 if names[0] == 'inner' else 2}.{kind}"
+    if block.endswith("residual"):
+        return f"{prefix}.{words[block]}.{kind}"
+    if names[0] == "output":
+        return f"{prefix}.{words[block]}.out_proj.weight"
+    return f"{prefix}.{words[block]}.in_proj_weight/{names[0]}"
+
+
+def torch_value(ours: str, leaf: np.ndarray) -> np.ndarray:
+    """The same weights in torch's layout: outputs first, heads side by side."""
+    if not ours.endswith("kernel"):
+        return leaf
+    if "attention" not in ours:
+        return leaf.T
+    if "output" in ours:
+        return leaf.reshape(-1, leaf.shape[-1]).T
+    return leaf.reshape(leaf.shape[0], -1).T
+
+
+def to_torch(params: Any) -> dict[str, np.ndarray]:
+    """Our parameters under torch's names."""
+    found: dict[str, np.ndarray] = {}
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for path, leaf in flax.traverse_util.flatten_dict(params, sep="/").items():
+        name, _, part = torch_names(path).partition("/")
+        value = torch_value(path, np.asarray(leaf))
+        if part:
+            parts.setdefault(name, {})[part] = value
+        else:
+            found[name] = value
+    for name, three in parts.items():
+        found[name] = np.concatenate([three[k] for k in ("query", "key", "value")])
+    return found
+
+
+def network_of(model: config.ModelConfig, params: Any) -> Network:
+    """torch's network with our parameters; attention's biases, which the paper does
+    not have, are zero and stay so."""
+    network = Network(model)
+    given = to_torch(params)
+    for name, parameter in network.named_parameters():
+        if name in given:
+            parameter.data = torch.tensor(given.pop(name))
+        else:
+            assert name.endswith(("in_proj_bias", "out_proj.bias")), name
+            parameter.data.zero_()
+            parameter.requires_grad_(False)
+    assert not given
+    return network
+
+
+@pytest.fixture(scope="module")
+def model() -> config.ModelConfig:
+    return settings.small_settings(**SIZES).model
+
+
+@pytest.fixture(scope="module")
+def params(model: config.ModelConfig) -> Any:
+    return settings.random_params(model, vocab_size=V, seed=1)
+
+
+def batch_of(seed: int) -> types.Batch:
+    return settings.random_batch(
+        rows=B, source_length=S, target_length=T, vocab_size=V, seed=seed
+    )
+
+
+def long(ids: np.ndarray) -> Any:
+    return torch.tensor(np.asarray(ids), dtype=torch.long)
+
+
+def loss_of(network: Network, batch: types.Batch, *, label_smoothing: float) -> Any:
+    """The mean over real tokens; torch spreads the smoothing over all V, too."""
+    logits = network(long(batch.source), long(batch.target_in))
+    return functional.cross_entropy(
+        logits.flatten(0, 1),
+        long(batch.target_out).flatten(),
+        label_smoothing=label_smoothing,
+        ignore_index=types.PAD_ID,
+    )
+
+
+def test_memory_and_logits_are_torchs(model: config.ModelConfig, params: Any) -> None:
+    batch = jax.tree.map(jnp.asarray, batch_of(2))
+    network = transformer.Transformer(model, V)
+    memory = network.apply(
+        {"params": params}, batch.source, deterministic=True, method="encode"
+    )
+    logits = network.apply(
+        {"params": params}, batch.source, batch.target_in, deterministic=True
+    )
+    peer = network_of(model, params).train()  # eval() would take another path
+    source, target_in = long(batch.source), long(batch.target_in)
+    real = np.asarray(batch.source) != types.PAD_ID
+    theirs = peer.encode(source).detach().numpy()
+    np.testing.assert_allclose(memory[real], theirs[real], rtol=1e-4, atol=1e-4)
+    real = np.asarray(batch.target_in) != types.PAD_ID
+    theirs = peer(source, target_in).detach().numpy()
+    np.testing.assert_allclose(logits[real], theirs[real], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_loss_and_every_gradient_are_torchs(
+    model: config.ModelConfig, params: Any, label_smoothing: float
+) -> None:
+    batch = batch_of(3)
+    peer = network_of(model, params).train()
+    theirs = loss_of(peer, batch, label_smoothing=label_smoothing)
+    theirs.backward()
+    own = jax.tree.map(jnp.asarray, batch)
+
+    def mean(params: Any) -> jax.Array:
+        logits: Any = transformer.Transformer(model, V).apply(
+            {"params": params}, own.source, own.target_in, deterministic=True
+        )
+        sums = loss.smoothed_cross_entropy(
+            logits, own.target_out, label_smoothing=label_smoothing
+        )
+        return sums.loss / sums.tokens
+
+    value, gradients = jax.value_and_grad(mean)(params)
+    np.testing.assert_allclose(value, theirs.item(), rtol=1e-5)
+    expected = dict(peer.named_parameters())
+    found = to_torch(gradients)
+    assert found.keys() == {n for n, p in expected.items() if p.requires_grad}
+    for name, gradient in found.items():
+        wanted = expected[name].grad.numpy()
+        scale = np.abs(wanted).max()
+        assert scale > 0, name
+        np.testing.assert_allclose(
+            gradient, wanted, rtol=1e-3, atol=1e-4 * scale, err_msg=name
+        )
+
+
+def test_twenty_updates_are_those_of_torchs_adam(model: config.ModelConfig) -> None:
+    small = settings.small_settings(**SIZES, **{"optimizer.warmup_steps": 8})
+    state = step.create_state(small, vocab_size=V)
+    peer = network_of(small.model, state.params).train()
+    trained = [p for p in peer.parameters() if p.requires_grad]
+    adam = torch.optim.Adam(
+        trained,
+        lr=1.0,
+        betas=(small.optimizer.beta1, small.optimizer.beta2),
+        eps=small.optimizer.epsilon,
+    )
+    # Equation 3, written again; torch's scheduler counts from 0, the paper from 1.
+    rate = torch.optim.lr_scheduler.LambdaLR(
+        adam,
+        lambda n: small.model.d_model**-0.5 * min((n + 1) ** -0.5, (n + 1) * 8**-1.5),
+    )
+    run = parallel.over_devices(
+        step.train_step(small, vocab_size=V, parts=1), donate_state=False
+    )
+    ours = schedule.warmup_inverse_sqrt(
+        d_model=small.model.d_model, warmup_steps=8, scale=1.0
+    )
+    state = parallel.replicate(state)
+    for number in range(20):
+        batch = batch_of(10 + number)
+        np.testing.assert_allclose(rate.get_last_lr()[0], ours(number), rtol=1e-6)
+        adam.zero_grad()
+        theirs = loss_of(peer, batch, label_smoothing=0.1)
+        theirs.backward()
+        adam.step()
+        rate.step()
+        state, metrics = run(state, parallel.split_rows(batch, multiple=1))
+        mean = float(metrics.sums.loss / metrics.sums.tokens)
+        np.testing.assert_allclose(mean, theirs.item(), rtol=1e-4)
+    expected = dict(peer.named_parameters())
+    before = to_torch(step.create_state(small, vocab_size=V).params)
+    for name, value in to_torch(parallel.gather(state.params)).items():
+        wanted = expected[name].detach().numpy()
+        moved = np.abs(wanted - before[name]).max()
+        assert moved > 1e-3, name
+        # Adam divides gradients that are nothing but rounding by their own size, so
+        # single weights wander; the matrices as a whole must not.
+        difference = np.linalg.norm(value - wanted)
+        assert difference <= 0.01 * np.linalg.norm(wanted - before[name]), name
