@@ -5,7 +5,7 @@ WORKDIR ?= runs/demo
 LOCALE ?= de
 DEMO := --config=configs/demo.py --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
 
-.PHONY: demo test lint format clean
+.PHONY: demo oracles test lint format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
@@ -15,6 +15,14 @@ $(VENV)/installed: pyproject.toml constraints.txt
 $(VENV)/installed-dev: $(VENV)/installed
 	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo,dev]'
 	touch $@
+
+# Implementations that we did not write, for tests/oracles; make test skips what is
+# not there.
+$(VENV)/installed-oracles: $(VENV)/installed-dev
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo,dev,oracles]'
+	touch $@
+
+oracles: $(VENV)/installed-oracles
 
 demo: $(VENV)/installed
 	launch/one_host.sh $(DEMO)

@@ -34,7 +34,12 @@ class Translator:
     ) -> None:
         self._search = settings.search
         self._subwords = subwords
-        self._run = parallel.over_rows(search_rows(settings, vocab_size=subwords.size))
+        search = search_rows(settings, vocab_size=subwords.size)
+
+        def best(params: Any, source: Int[Array, "B S"]) -> Int[Array, "B T"]:
+            return search(params, source).tokens[:, 0]
+
+        self._run = parallel.over_rows(best)
 
     def translate(
         self,
@@ -115,12 +120,12 @@ class Translator:
 
 def search_rows(
     settings: config.Config, *, vocab_size: int
-) -> Callable[[Any, Int[Array, "B S"]], Int[Array, "B T"]]:
-    """A function from parameters and source rows to each row's best output."""
+) -> Callable[[Any, Int[Array, "B S"]], types.Hypotheses]:
+    """A function from parameters and source rows to each row's hypotheses."""
     model = transformer.Transformer(settings.model, vocab_size)
     search = settings.search
 
-    def run(params: Any, source: Int[Array, "B S"]) -> Int[Array, "B T"]:
+    def run(params: Any, source: Int[Array, "B S"]) -> types.Hypotheses:
         apply: Any = functools.partial(model.apply, {"params": params})
         buffer_length = source.shape[1] + search.max_extra_tokens
         cache = apply(
@@ -142,7 +147,7 @@ def search_rows(
             return logits.at[..., impossible].set(-jnp.inf), grown.beams
 
         tokens = jnp.sum(source != types.PAD_ID, axis=1)
-        hypotheses = beam_search.beam_search(
+        return beam_search.beam_search(
             step,
             cache.beams,
             _reorder,
@@ -152,7 +157,6 @@ def search_rows(
             alpha=search.length_penalty,
             buffer_length=buffer_length,
         )
-        return hypotheses.tokens[:, 0]
 
     return run
 

@@ -1,0 +1,126 @@
+"""Section 3's parameters as a model of CTranslate2, the fastest engine on CPUs."""
+
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from vaswani_jax.core import config
+from vaswani_jax.model import positional_encoding
+
+
+def save(
+    directory: pathlib.Path,
+    params: Any,
+    model: config.ModelConfig,
+    subwords: Sequence[str],
+    *,
+    quantization: str | None,
+) -> None:
+    """Write what `ctranslate2.Translator` loads.
+
+    Args:
+        directory: Where to; it is replaced.
+        params: Of the model, as NumPy arrays.
+        model: Its architecture.
+        subwords: Every entry of the vocabulary, in the order of the ids.
+        quantization: "int8" and the like, or None for float32.
+
+    Raises:
+        ValueError: CTranslate2 has no such model.
+        ImportError: ctranslate2 is not installed.
+    """
+    from ctranslate2.specs import transformer_spec
+
+    if model.d_k != model.d_v or model.d_k * model.num_heads != model.d_model:
+        raise ValueError(
+            "CTranslate2 needs config.model.d_k=d_v=d_model/num_heads, got "
+            f"{model.d_k}, {model.d_v}, {model.d_model} and {model.num_heads}"
+        )
+    spec = transformer_spec.TransformerSpec.from_config(
+        (model.num_layers, model.num_layers),
+        model.num_heads,
+        pre_norm=model.layer_norm_position == "pre",
+        no_final_norm=model.layer_norm_position == "post",
+    )
+    for side, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        _fill_stack(part, params[side], params, model, side)
+    spec.register_source_vocabulary(list(subwords))
+    spec.register_target_vocabulary(list(subwords))
+    spec.config.bos_token = subwords[1]
+    spec.config.eos_token = subwords[2]
+    spec.config.unk_token = subwords[3]
+    spec.config.decoder_start_token = subwords[1]
+    spec.config.layer_norm_epsilon = 1e-6
+    # As our encoder's input: the sentence and its end mark.
+    spec.config.add_source_bos = False
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    directory.mkdir(parents=True, exist_ok=True)
+    spec.save(str(directory))
+
+
+def _fill_stack(
+    part: Any, stack: Any, params: Any, model: config.ModelConfig, side: str
+) -> None:
+    table = np.asarray(params["embedding"]["embedding"])
+    embeddings = part.embeddings[0] if side == "encoder" else part.embeddings
+    embeddings.weight = table
+    part.scale_embeddings = math.sqrt(model.d_model)
+    part.position_encodings.encodings = _positions(params, model, side)
+    if side == "decoder":
+        part.projection.weight = table
+    if model.layer_norm_position == "pre":
+        _fill_norm(part.layer_norm, stack["final_norm"])
+    for index, layer in enumerate(part.layer):
+        own = stack[f"layers_{index}"]
+        _fill_attention(layer.self_attention, own["self_attention"], fused=3)
+        _fill_norm(
+            layer.self_attention.layer_norm, own["self_attention_residual"]["norm"]
+        )
+        if side == "decoder":
+            _fill_attention(layer.attention, own["memory_attention"], fused=2)
+            _fill_norm(
+                layer.attention.layer_norm, own["memory_attention_residual"]["norm"]
+            )
+        for linear, name in (
+            (layer.ffn.linear_0, "inner"),
+            (layer.ffn.linear_1, "outer"),
+        ):
+            linear.weight = np.asarray(own["feed_forward"][name]["kernel"]).T
+            linear.bias = np.asarray(own["feed_forward"][name]["bias"])
+        _fill_norm(layer.ffn.layer_norm, own["feed_forward_residual"]["norm"])
+
+
+def _positions(params: Any, model: config.ModelConfig, side: str) -> np.ndarray:
+    if model.positional_encoding == "learned":
+        own = "source" if side == "encoder" else "target"
+        return np.asarray(params[f"{own}_positions"]["embedding"])
+    positions = jnp.arange(model.max_positions)
+    return np.asarray(positional_encoding.sinusoids(positions, d_model=model.d_model))
+
+
+def _fill_norm(spec: Any, own: Any) -> None:
+    spec.gamma, spec.beta = np.asarray(own["scale"]), np.asarray(own["bias"])
+
+
+def _fill_attention(spec: Any, own: Any, *, fused: int) -> None:
+    """One matrix for query, key and value; of the memory's attention two."""
+
+    def weight(name: str) -> np.ndarray:
+        kernel = np.asarray(own[name]["kernel"])
+        if name == "output":
+            return kernel.reshape(-1, kernel.shape[-1]).T
+        return kernel.reshape(kernel.shape[0], -1).T
+
+    names = ["query", "key", "value"]
+    if fused == 3:
+        spec.linear[0].weight = np.concatenate([weight(name) for name in names])
+    else:
+        spec.linear[0].weight = weight("query")
+        spec.linear[1].weight = np.concatenate([weight(name) for name in names[1:]])
+    spec.linear[-1].weight = weight("output")
