@@ -5,19 +5,15 @@ whatever the direction of the translation. Downloaded archives and their record 
 stay in its own directory, so that later preparations need no network.
 """
 
-import contextlib
 import functools
-import gzip
 import importlib
 import itertools
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from etils import epath
-
 from vaswani_jax.core import config
-from vaswani_jax.data import directories
+from vaswani_jax.data import dataset_files, directories
 
 PREFIX = "tfds:"
 SPLITS = {"train": "train", "valid": "validation", "test": "test"}
@@ -43,7 +39,7 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
         log(f"downloading and converting {data.source} into {directory}")
         archives = pathlib.Path(data.tfds_directory or builder._data_dir_root)
         try:
-            with _streaming():
+            with dataset_files.streaming(archives):
                 builder.download_and_prepare()
         except Exception as error:
             raise ValueError(
@@ -126,49 +122,3 @@ def _builder_of(source: str, directory: str) -> Any:
 
 def _builder(data: config.DataConfig) -> Any:
     return _builder_of(data.source, data.tfds_directory)
-
-
-@contextlib.contextmanager
-def _streaming() -> Iterator[None]:
-    """tensorflow-datasets reads parallel text line by line.
-
-    Deviation: its own reader holds both sides of a file in memory, which for the 22.5
-    million pairs of French-English giga-fren is over 10 GB.
-    """
-    from tensorflow_datasets.translate import wmt
-
-    reader = wmt._parse_parallel_sentences
-
-    def stream(first: str, second: str) -> Iterator[tuple[str, dict[str, str]]]:
-        if not all(map(_is_plain, (first, second))):
-            yield from reader(first, second)
-            return
-        languages = [_language(path) for path in (first, second)]
-        sides = itertools.zip_longest(_text(first), _text(second))
-        for index, pair in enumerate(sides):
-            if None in pair:
-                raise ValueError(f"{first} and {second} differ in their lines")
-            yield f"0/{index}", dict(zip(languages, pair, strict=True))
-
-    wmt._parse_parallel_sentences = stream
-    try:
-        yield
-    finally:
-        wmt._parse_parallel_sentences = reader
-
-
-def _is_plain(path: str) -> bool:
-    return not path.endswith((".sgm", ".txt")) and "*" not in path
-
-
-def _language(path: str) -> str:
-    return path.removesuffix(".gz").rpartition(".")[2]
-
-
-def _text(path: str) -> Iterator[str]:
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(epath.Path(path).open("rb"))
-        if path.endswith(".gz"):
-            file = stack.enter_context(gzip.open(file))
-        for line in file:
-            yield line.decode("utf-8").removesuffix("\n")
