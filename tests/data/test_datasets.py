@@ -6,35 +6,24 @@ its reading of text and SGML, its records.
 """
 
 import gzip
-import http.server
 import io
 import pathlib
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests import settings
+from tests import wmt14 as archives
 from vaswani_jax.core import config
 from vaswani_jax.data import corpus, dataset_files, datasets
 
 LINES = 40
 EXTRA = {"de": "ß", "fr": "é", "en": ""}
-# The archive, the files of a pair XX-en in it, and whether they are of the test set.
-ARCHIVES = {
-    "training-parallel-europarl-v7.tgz": ["training/europarl-v7.{p}.{s}"],
-    "training-parallel-commoncrawl.tgz": ["commoncrawl.{p}.{s}"],
-    "training-parallel-nc-v9.tgz": ["training/news-commentary-v9.{p}.{s}"],
-    "training-parallel-un.tgz": ["un/undoc.2000.{p}.{s}"],
-    "training-giga-fren.tar": ["giga-fren.release2.fixed.{s}.gz"],
-    "dev.tgz": ["dev/newstest2013.{s}", "dev/newstest2014-{j}-{r}.{s}.sgm"],
-}
 TRAINING = {"de": 3, "fr": 5}  # archives that train a pair
-TELLS = ("promise", "imp module", "utcnow", "pkg_resources")
 
 
 def line(name: str, language: str, number: int) -> str:
@@ -50,74 +39,33 @@ def content(name: str, language: str) -> bytes:
     return gzip.compress(text) if name.endswith("gz") else text
 
 
-def archive(name: str) -> bytes:
-    files = {}
-    for other in ("de", "fr"):
-        for pattern in ARCHIVES[name]:
-            for side in (other, "en"):
-                path = pattern.format(
-                    p=f"{other}-en",
-                    s=side,
-                    j=f"{other}en",
-                    r="ref" if side == "en" else "src",
-                )
-                files[path] = content(pathlib.Path(path).name, side)
+def archive(name: str) -> io.BytesIO | None:
+    if name not in archives.ARCHIVES:
+        return None
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz" if name[-1] == "z" else "w") as tar:
-        for path, data in files.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    return packed.getvalue()
-
-
-class Server(http.server.ThreadingHTTPServer):
-    """A proxy that has WMT14's archives, whatever host is asked."""
-
-    asked: list[str]
-    broken: str = ""
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        name = self.path.rpartition("/")[2]
-        self.server.asked.append(name)
-        found = name in ARCHIVES and name != self.server.broken
-        data = archive(name) if found else b"gone"
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
+        for other in ("de", "fr"):
+            for path, side in archives.files(name, other):
+                data = content(pathlib.Path(path).name, side)
+                info = tarfile.TarInfo(path)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    packed.seek(0)
+    return packed
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    found = Server(("127.0.0.1", 0), Handler)
-    found.asked = []
-    threading.Thread(target=found.serve_forever, daemon=True).start()
-    for name in ("http_proxy", "https_proxy"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{found.server_port}")
-    monkeypatch.delenv("no_proxy", raising=False)
+def server() -> Iterator[archives.Server]:
     datasets._builder_of.cache_clear()
-    yield found
-    found.shutdown()
-    found.server_close()
+    with archives.serving(archive) as found:
+        yield found
     datasets._builder_of.cache_clear()
 
 
 @pytest.fixture
-def no_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archives are not WMT14's own, whose checksums the builder knows."""
-    from tensorflow_datasets.core.download import checksums
-    from tensorflow_datasets.translate import wmt14
-
-    monkeypatch.setattr(checksums, "get_all_url_infos", dict)
-    monkeypatch.setattr(wmt14.Wmt14Translate, "url_infos", {})
+def no_checksums() -> Iterator[None]:
+    with archives.without_checksums():
+        yield
 
 
 def wmt14(directory: pathlib.Path, other: str = "de", **more: Any) -> config.Config:
@@ -147,7 +95,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("no_checksums")
 @pytest.mark.parametrize("other", ["de", "fr"])
 def test_the_builders_pairs_are_those_of_the_archives(
-    server: Server, tmp_path: pathlib.Path, other: str
+    server: archives.Server, tmp_path: pathlib.Path, other: str
 ) -> None:
     data = wmt14(tmp_path, other).data
     datasets.prepare(data, log=quiet)
@@ -178,7 +126,7 @@ def test_the_builders_pairs_are_those_of_the_archives(
 
 @pytest.mark.usefixtures("no_checksums")
 def test_reading_line_by_line_changes_no_record(
-    server: Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    server: archives.Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for name in ("ours", "theirs"):
@@ -193,7 +141,7 @@ def test_reading_line_by_line_changes_no_record(
 
 @pytest.mark.usefixtures("no_checksums")
 def test_a_download_that_failed_goes_on_with_what_is_there(
-    server: Server, tmp_path: pathlib.Path
+    server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
     data = wmt14(tmp_path).data
     server.broken = "dev.tgz"
@@ -207,7 +155,7 @@ def test_a_download_that_failed_goes_on_with_what_is_there(
 
 
 def test_an_archive_that_is_not_wmt14s_is_refused(
-    server: Server, tmp_path: pathlib.Path
+    server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(ValueError, match="NonMatchingChecksumError"):
         datasets.prepare(wmt14(tmp_path).data, log=quiet)
@@ -224,7 +172,7 @@ def test_an_unknown_corpus_is_refused(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.usefixtures("no_checksums")
 def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
-    server: Server, tmp_path: pathlib.Path
+    server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
     told: list[str] = []
     small = wmt14(tmp_path / "tfds")
