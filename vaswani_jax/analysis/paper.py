@@ -1,0 +1,77 @@
+"""Tables 2 and 3 as they are printed, and the costs that section 5.2 implies."""
+
+import dataclasses
+
+SECONDS_PER_HOUR = 3600
+# Section 6.1's footnote: sustained single-precision operations per second.
+SUSTAINED_FLOPS = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
+# Section 5.2: eight P100; base 100,000 steps of 0.4 s are "12 hours", big 3.5 days.
+HOURS = {"base": 12.0, "big": 3.5 * 24}
+GPUS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A row of table 2; None where nothing is printed."""
+
+    name: str
+    bleu_ende: float | None
+    bleu_enfr: float | None
+    cost_ende: float | None  # floating-point operations
+    cost_enfr: float | None
+
+
+TABLE2 = (
+    System("ByteNet", 23.75, None, None, None),
+    System("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
+    System("GNMT + RL", 24.6, 39.92, 2.3e19, 1.4e20),
+    System("ConvS2S", 25.16, 40.46, 9.6e18, 1.5e20),
+    System("MoE", 26.03, 40.56, 2.0e19, 1.2e20),
+    System("Deep-Att + PosUnk Ensemble", None, 40.4, None, 8.0e20),
+    System("GNMT + RL Ensemble", 26.30, 41.16, 1.8e20, 1.1e21),
+    System("ConvS2S Ensemble", 26.36, 41.29, 7.7e19, 1.2e21),
+    System("Transformer (base model)", 27.3, 38.1, 3.3e18, 3.3e18),
+    System("Transformer (big)", 28.4, 41.8, 2.3e19, 2.3e19),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Variation:
+    """A row of table 3 on newstest2013; parameters in millions, None if not printed."""
+
+    perplexity: float
+    bleu: float
+    parameters: float | None
+
+
+TABLE3 = {
+    "base": Variation(4.92, 25.8, 65.0),
+    "A1": Variation(5.29, 24.9, None),
+    "A2": Variation(5.00, 25.5, None),
+    "A3": Variation(4.91, 25.8, None),
+    "A4": Variation(5.01, 25.4, None),
+    "B1": Variation(5.16, 25.1, 58.0),
+    "B2": Variation(5.01, 25.4, 60.0),
+    "C1": Variation(6.11, 23.7, 36.0),
+    "C2": Variation(5.19, 25.3, 50.0),
+    "C3": Variation(4.88, 25.5, 80.0),
+    "C4": Variation(5.75, 24.5, 28.0),
+    "C5": Variation(4.66, 26.0, 168.0),
+    "C6": Variation(5.12, 25.4, 53.0),
+    "C7": Variation(4.75, 26.2, 90.0),
+    "D1": Variation(5.77, 24.6, None),
+    "D2": Variation(4.95, 25.5, None),
+    "D3": Variation(4.67, 25.3, None),
+    "D4": Variation(5.47, 25.7, None),
+    "E": Variation(4.92, 25.7, None),
+    "big": Variation(4.33, 26.4, 213.0),
+}
+
+
+def training_cost(model: str) -> float:
+    """Table 2's operations: time x GPUs x sustained operations per second.
+
+    >>> f"{training_cost('base'):.1e} {training_cost('big'):.1e}"
+    '3.3e+18 2.3e+19'
+    """
+    return HOURS[model] * SECONDS_PER_HOUR * GPUS * SUSTAINED_FLOPS["P100"]
