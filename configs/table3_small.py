@@ -1,0 +1,60 @@
+"""Table 3's variations of a small model on Multi30k: the same questions, two cores.
+
+  launch/table3.sh configs/table3_small.py
+
+Every size of the paper's rows is divided alike: widths, d_k and d_v by 4, layers by 2;
+heads, rates and what row E changes stay. All rows, the big one among them, have the
+same number of updates. The text lies in ../shared/data (config.data.text_directory).
+
+Two CPU cores; figures and times are in the README.
+"""
+
+import ml_collections
+
+from configs import multi30k_ende, table3
+
+WIDTHS = ("model.d_model", "model.d_ff", "model.d_k", "model.d_v")
+BASE = {
+    "model.num_layers": 3,
+    "model.d_model": 128,
+    "model.d_ff": 512,
+    "model.num_heads": 8,
+    "model.d_k": 16,
+    "model.d_v": 16,
+    "model.dropout_rate": 0.1,
+}
+BIG = {
+    "model.d_model": 256,
+    "model.d_ff": 1024,
+    "model.num_heads": 16,
+    "model.dropout_rate": 0.3,
+}
+
+
+def smaller(key: str, value: float | str) -> float | str:
+    """The paper's value of a row at this scale."""
+    if key in WIDTHS:
+        return int(value) // 4
+    return int(value) // 2 if key == "model.num_layers" else value
+
+
+def get_config(row: str = "base") -> ml_collections.ConfigDict:
+    """One row."""
+    if row not in table3.ROWS:
+        raise ValueError(f"table3_small.py has {', '.join(table3.ROWS)}, got {row!r}")
+    config = multi30k_ende.get_config()
+    config.update_from_flattened_dict(BASE)
+    changes = {key: smaller(key, value) for key, value in table3.ROWS[row].items()}
+    config.update_from_flattened_dict(BIG if row == "big" else changes)
+    config.update_from_flattened_dict(
+        {
+            "data.source_tokens_per_batch": 2048,
+            "data.target_tokens_per_batch": 2048,
+            "training.num_steps": 2000,
+            "training.evaluate_every_steps": 2000,
+            "training.checkpoint_every_steps": 500,
+            "training.keep_checkpoints": 3,
+            "training.average_checkpoints": 1,
+        }
+    )
+    return config
