@@ -1,0 +1,186 @@
+"""The paper's tables as Markdown, from the code and from what has been run."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from vaswani_jax.analysis import flops, layers, paper, parameters, results
+from vaswani_jax.core import config
+
+BATCH_TOKENS, SENTENCE_TOKENS = 25_000, 25
+Measured = Mapping[str, Sequence[float]]
+
+
+def table1(
+    lengths: Sequence[int], seconds: Measured, *, d: int, kernel: int, window: int
+) -> str:
+    """Every kind of layer: the formulas, their values and the measured times."""
+    head = ["layer", "complexity", "sequential", "path"]
+    head += [f"n = {n}: operations, path, ms" for n in lengths]
+    rows = []
+    for kind in layers.TABLE1:
+        cells = [
+            f"{kind.operations(n=n, d=d, k=kernel, r=window):.2g}, "
+            f"{kind.path_length(n=n, k=kernel, r=window)}, {1e3 * spent:.2f}"
+            for n, spent in zip(lengths, seconds[kind.name], strict=True)
+        ]
+        rows.append([kind.name, kind.complexity, kind.sequential, kind.path, *cells])
+    attention, recurrent = layers.TABLE1[:2]
+    by_formula, by_clock = (
+        layers.crossing(list(lengths), list(one), list(other))
+        for one, other in (
+            tuple(
+                [float(kind.operations(n=n, d=d, k=kernel, r=window)) for n in lengths]
+                for kind in (attention, recurrent)
+            ),
+            (seconds[attention.name], seconds[recurrent.name]),
+        )
+    )
+    told = [
+        f"{name}: {'beyond these lengths' if where is None else f'n = {where:,.0f}'}"
+        for name, where in (("by the formula", by_formula), ("measured", by_clock))
+    ]
+    return (
+        f"d = {d}, k = {kernel}, r = {window}. Self-attention takes longer than "
+        f"recurrence from, {'; '.join(told)}.\n\n{results.markdown(head, rows)}"
+    )
+
+
+def table2(
+    presets: Mapping[tuple[str, str], config.Config], runs: Sequence[pathlib.Path]
+) -> str:
+    """Printed and found BLEU on newstest2014, and the training cost both ways.
+
+    Args:
+        presets: By "base" or "big" and "de" or "fr".
+        runs: Workdirs to look in.
+    """
+    head = ["system", "En-De", "En-Fr", "cost En-De", "cost En-Fr"]
+    rows: list[list[str | None]] = [
+        [
+            system.name,
+            *(None if value is None else f"{value:g}" for value in _bleu(system)),
+            *(None if value is None else f"{value:.1e}" for value in _cost(system)),
+        ]
+        for system in paper.TABLE2
+    ]
+    for size, printed in (("base", paper.TABLE2[-2]), ("big", paper.TABLE2[-1])):
+        cells = []
+        for language, bleu in zip(("de", "fr"), _bleu(printed), strict=True):
+            found = results.scored(
+                runs, presets[size, language], split="test", checkpoint="averaged"
+            )
+            own = found and found.bleu()
+            told = results.verdict(own, bleu, results.BLEU_TOLERANCE)
+            cells.append(
+                told if found is None else f"{own:.2f}, {told}: {found.workdir}"
+            )
+        costs = [model_cost(presets[size, language]) for language in ("de", "fr")]
+        rows.append([f"**{size}, this code**", *cells, *(f"{c:.1e}" for c in costs)])
+    notes = (
+        "Printed costs are time x GPUs x sustained operations: "
+        f"{paper.training_cost('base'):.2e} for base and "
+        f"{paper.training_cost('big'):.2e} for big. Ours are the operations of the "
+        f"model's matrix products, for batches of {BATCH_TOKENS:,} + {BATCH_TOKENS:,} "
+        f"tokens in sentences of {SENTENCE_TOKENS}."
+    )
+    return f"{notes}\n\n{results.markdown(head, rows)}"
+
+
+def model_cost(settings: config.Config) -> float:
+    """Operations of the matrix products of a whole training."""
+    update = flops.update_flops(
+        settings.model,
+        vocab_size=settings.data.vocab_size,
+        rows=BATCH_TOKENS // SENTENCE_TOKENS,
+        source=SENTENCE_TOKENS,
+        target=SENTENCE_TOKENS,
+    )
+    return update * settings.training.num_steps
+
+
+def table3(rows: Mapping[str, config.Config], runs: Sequence[pathlib.Path]) -> str:
+    """Parameters, perplexity and BLEU of every row, printed and ours."""
+    head = ["row", "parameters", "printed", "V it implies"]
+    head += ["perplexity", "printed", "", "BLEU", "printed", ""]
+    lines = []
+    for row, settings in rows.items():
+        printed = paper.TABLE3[row]
+        count = parameters.total(settings.model, vocab_size=settings.data.vocab_size)
+        implied = None
+        if printed.parameters:
+            low, high = parameters.implied_vocabulary(
+                settings.model, printed.parameters
+            )
+            implied = f"{low:,} to {high:,}"
+        found = results.scored(runs, settings, split="valid", checkpoint="averaged")
+        perplexity, bleu = (
+            (None, None) if found is None else (found.perplexity, found.bleu())
+        )
+        near = results.PERPLEXITY_TOLERANCE * printed.perplexity
+        lines.append(
+            [
+                row,
+                f"{count / 1e6:.1f} M",
+                printed.parameters and f"{printed.parameters:.0f} M",
+                implied,
+                perplexity and f"{perplexity:.2f}",
+                printed.perplexity,
+                results.verdict(perplexity, printed.perplexity, near),
+                bleu and f"{bleu:.2f}",
+                printed.bleu,
+                results.verdict(bleu, printed.bleu, results.BLEU_TOLERANCE),
+            ]
+        )
+    size = rows["base"].data.vocab_size
+    return (
+        f"Parameters at V = {size:,}. The printed counts of the rows that vary the "
+        "base model need a vocabulary of about 41,100, that of the big model one of "
+        f"36,000: no single one explains them.\n\n{results.markdown(head, lines)}"
+    )
+
+
+def table3_small(
+    rows: Mapping[str, config.Config], runs: Sequence[pathlib.Path]
+) -> str:
+    """The same variations of a small model, and whether they move as the paper's."""
+    found = {
+        row: results.scored(runs, settings, split="valid", checkpoint="averaged")
+        for row, settings in rows.items()
+    }
+    perplexities = {row: one.perplexity for row, one in found.items() if one}
+    bleus = {row: one.bleu() for row, one in found.items() if one}
+    lines = []
+    for row, settings in rows.items():
+        printed, base = paper.TABLE3[row], paper.TABLE3["base"]
+        one = found[row]
+        count = parameters.total(settings.model, vocab_size=settings.data.vocab_size)
+        lines.append(
+            [
+                row,
+                f"{count / 1e6:.2f} M",
+                one and f"{one.perplexity:.2f}",
+                f"{printed.perplexity - base.perplexity:+.2f}",
+                _trend(perplexities, row, "perplexity"),
+                one and f"{one.bleu():.2f}",
+                f"{printed.bleu - base.bleu:+.1f}",
+                _trend(bleus, row, "bleu"),
+            ]
+        )
+    head = ["row", "parameters", "perplexity", "paper's change", "ours moves"]
+    head += ["BLEU", "paper's change", "ours moves"]
+    return results.markdown(head, lines)
+
+
+def _trend(ours: Mapping[str, float], row: str, figure: str) -> str | None:
+    if row == "base":
+        return None
+    printed = {name: getattr(one, figure) for name, one in paper.TABLE3.items()}
+    return results.trend(ours, printed, row)
+
+
+def _bleu(system: paper.System) -> tuple[float | None, float | None]:
+    return system.bleu_ende, system.bleu_enfr
+
+
+def _cost(system: paper.System) -> tuple[float | None, float | None]:
+    return system.cost_ende, system.cost_enfr
