@@ -69,7 +69,7 @@ def table2(
             found = results.scored(
                 runs, presets[size, language], split="test", checkpoint="averaged"
             )
-            own = found and found.bleu()
+            own = None if found is None else found.bleu()
             told = results.verdict(own, bleu, results.BLEU_TOLERANCE)
             cells.append(
                 told if found is None else f"{own:.2f}, {told}: {found.workdir}"
