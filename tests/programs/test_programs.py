@@ -121,6 +121,20 @@ def test_a_run_without_a_workdir_lies_in_runs_by_the_name_of_its_config(
     assert (tmp_path / "runs/copy_task/data/manifest.json").exists()
 
 
+def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> None:
+    command = [sys.executable, "-m", "vaswani_jax.report", f"--runs={tmp_path}"]
+    command += [f"--output={tmp_path / 'report'}", "--lengths=4,8"]
+    result = subprocess.run(command, capture_output=True, cwd=ROOT, check=True)
+    shown = result.stdout.decode()
+    assert shown == (tmp_path / "report/report.md").read_text() + "\n"
+    assert "| Transformer (big) | 28.4 | 41.8 | 2.3e+19 | 2.3e+19 |" in shown
+    assert "| big | 214.2 M | 213 M |" in shown and "not run" in shown
+    for name in ("table1", "learning_rate", "positions"):
+        assert f"({name}.png)" in shown
+        drawn = (tmp_path / "report" / f"{name}.png").read_bytes()
+        assert drawn.startswith(b"\x89PNG") and len(drawn) > 5000
+
+
 def test_decode_gives_one_line_for_each_line(trained: pathlib.Path) -> None:
     lines = ["a b c", "", "   ", "z " * 90, "\u00fc\u2028\x0b", "<unk> \u2581", "a b c"]
     result = vaswani("decode", trained, stdin="\n".join(lines).encode())

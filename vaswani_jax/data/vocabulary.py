@@ -62,7 +62,7 @@ class Vocabulary:
         clean = [line if line.strip() else "" for line in spaced]
         if not dropout:
             return self._processor.encode(clean, num_threads=-1)
-        # nbest_size -1: BPE, too, samples.
+        # Deviation: the paper segments once. nbest_size -1: BPE, too, samples.
         return self._processor.encode(
             clean, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
         )

@@ -53,6 +53,7 @@ def _fused_attention(
 ) -> Float[Array, "B Q H d_v"]:
     """softmax(Q K^T / sqrt(d_k)) V, equation 1, in one kernel of cuDNN."""
     shape = (query.shape[0], 1, query.shape[1], mask.shape[3])
+    # Deviation: the kernel keeps no weights, hence no dropout of them either.
     return jax.nn.dot_product_attention(
         query,
         keys_values.key,

@@ -17,6 +17,7 @@ def keep_mask(key: Array, shape: tuple[int, ...], rate: float) -> Bool[Array, ".
     The finaliser is a 32-bit avalanche mix (two multiplications, three shifts) of the
     element's index, entered by the two words of the key at two depths.
     """
+    # Deviation: not from jax.random, which is as random and far slower.
     first, second = jax.random.key_data(key).astype(jnp.uint32)[-2:]
     size = 1
     for length in shape:

@@ -160,7 +160,7 @@ class Run:
             f"{parallel.describe()}; {count:,} parameters; vocabulary of "
             f"{self._vocabulary.size:,}\n"
             f"{self._batches.batches_per_epoch:,} batches an epoch in "
-            f"{len(self._batches.buckets)} shapes (rows x tokens): {shapes}; "
+            f"{len(self._batches.buckets)} training shapes (rows x tokens): {shapes}; "
             f"{self._batches.padding_share:.1%} padding"
         )
         if start:
