@@ -55,8 +55,7 @@ def layers(
     for axes, values, title in zip(both, (operations, seconds), titles, strict=True):
         for name, curve in values.items():
             axes.plot(lengths, curve, marker="o", label=name)
-        axes.axvline(d_model, color="0.7", linewidth=1)
-        axes.annotate("n = d", (d_model, axes.get_ylim()[0]), color="0.4")
+        axes.axvline(d_model, color="0.7", linewidth=1, label="n = d")
         axes.set(xlabel="length n", xscale="log", yscale="log")
         axes.set_title(f"Table 1: {title}, d = {d_model}")
     both[0].legend()
