@@ -48,6 +48,7 @@ CHOICES = {
     "data.source": ["text", "cldr", "copy", "reverse"],
     "data.subword_model": ["bpe", "unigram"],
     "data.text_form": ["detokenized", "tokenized"],
+    "training.label_smoothing_form": ["uniform", "others", "no_pad"],
 }
 GENERATED = {"data.num_train": 9, "data.num_valid": 5, "data.num_test": 4}
 
@@ -204,7 +205,9 @@ def test_choices_are_accepted(key, choice):
     assert parse(values({key: choice} | GENERATED))
 
 
-@pytest.mark.parametrize("key", ["optimizer.epsilon", "optimizer.learning_rate_scale"])
+@pytest.mark.parametrize(
+    "key", ["optimizer.epsilon", "optimizer.learning_rate_scale", "model.init_scale"]
+)
 @pytest.mark.parametrize("value", [0.0, -1e-9])
 def test_epsilon_and_scale_are_positive(key, value):
     assert f"config.{key} must be positive, got {value}" in message({key: value})
@@ -309,3 +312,55 @@ def test_learned_positions_reach_the_longest_sentence(overrides, longest):
     assert parse(values({**learned, "model.max_positions": longest}))
     # The sinusoids have no limit.
     assert parse(values({**overrides, "model.max_positions": 1}))
+
+
+WMT14 = {
+    "data.source": "tfds:wmt14_translate/de-en",
+    "data.source_locale": "en",
+    "data.target_locale": "de",
+    "data.num_train": 0,
+    "data.num_valid": 0,
+    "data.num_test": 0,
+}
+
+
+@pytest.mark.parametrize("direction", [("en", "de"), ("de", "en")])
+def test_a_corpus_of_tensorflow_datasets_goes_either_way(direction):
+    source, target = direction
+    changes = {"data.source_locale": source, "data.target_locale": target}
+    data = parse(values(WMT14 | changes)).data
+    assert (data.source_locale, data.target_locale) == direction
+
+
+@pytest.mark.parametrize(
+    "direction", [("", ""), ("en", "fr"), ("en", "en"), ("de", "")], ids=str
+)
+def test_a_corpus_without_a_direction_of_its_own_languages_is_refused(direction):
+    source, target = direction
+    changes = {"data.source_locale": source, "data.target_locale": target}
+    text = message(WMT14 | changes)
+    assert "config.data.source_locale and config.data.target_locale" in text
+    assert "tfds:wmt14_translate/de-en" in text and repr(target) in text
+
+
+@pytest.mark.parametrize("name", ["tfds:", "tfds:wmt14_translate", "tfds:a/b"])
+def test_a_corpus_is_named_with_its_pair(name):
+    text = message(WMT14 | {"data.source": name})
+    assert "config.data.source must be like tfds:wmt14_translate/de-en" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "changes"),
+    [
+        ("max_length", {"data.max_length": 15}),
+        ("packed_length", {"data.packed_length": 21, "data.batching": "packed"}),
+    ],
+)
+def test_fused_attention_needs_even_lengths(key, changes):
+    fused = {
+        "model.attention": "cudnn",
+        "model.dtype": "bfloat16",
+        "model.d_k": 8,
+        "model.d_v": 8,
+    }
+    assert f"needs an even config.data.{key}" in message(fused | changes)
