@@ -359,7 +359,7 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
         # What was said before must matter, or a wrong cache would not show.
         attention = params["decoder"]["layers_0"]["self_attention"]
         attention["output"]["kernel"] *= 4
-        found = np.asarray(run(params, source)).tolist()
+        found = np.asarray(run(params, source).tokens[:, 0]).tolist()
         assert found[0] == expected(params, 0, 3 + extra)
         assert found[1] == expected(params, 1, 2 + extra)
         assert found[2] == [types.PAD_ID] * (S + extra)

@@ -131,7 +131,8 @@ def test_output_is_at_most_input_length_plus_extra(
         source[row, : row % 6] = 7
         source[row, row % 6] = types.EOS_ID
     rows = parallel.split_rows(source, multiple=1)
-    found = parallel.join_rows(search(parallel.replicate(params), rows))
+    hypotheses = search(parallel.replicate(params), rows)
+    found = parallel.join_rows(hypotheses.tokens[:, :, 0])
     lengths = (found != types.PAD_ID).sum(axis=1)
     allowed = (source != types.PAD_ID).sum(axis=1) + 3
     assert (lengths <= allowed).all()
