@@ -6,7 +6,7 @@ Every size of the paper's rows is divided alike: widths, d_k and d_v by 4, layer
 heads, rates and what row E changes stay. All rows, the big one among them, have the
 same number of updates. The text lies in ../shared/data (config.data.text_directory).
 
-Two CPU cores; figures and times are in the README.
+Here: not run.
 """
 
 import ml_collections
