@@ -161,6 +161,20 @@ def test_an_archive_that_is_not_wmt14s_is_refused(
         datasets.prepare(wmt14(tmp_path).data, log=quiet)
 
 
+def test_archives_put_there_by_hand_are_not_asked_for_but_compared(
+    server: archives.Server, tmp_path: pathlib.Path
+) -> None:
+    by_hand = tmp_path / "downloads" / "manual"
+    by_hand.mkdir(parents=True)
+    # What one direction does not need, it does not ask for.
+    for name in archives.ARCHIVES:
+        if (found := archive(name)) is not None:
+            (by_hand / name).write_bytes(found.read())
+    with pytest.raises(ValueError, match=f"NonMatchingChecksumError.*\n?.*{by_hand}"):
+        datasets.prepare(wmt14(tmp_path).data, log=quiet)
+    assert server.asked == []
+
+
 def test_an_unknown_corpus_is_refused(tmp_path: pathlib.Path) -> None:
     data = wmt14(
         tmp_path,

@@ -44,8 +44,9 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
         except Exception as error:
             raise ValueError(
                 f"config.data.source={data.source} could not be prepared: "
-                f"{type(error).__name__}: {error}. Without a network, put its archives "
-                f"into {archives / 'downloads' / 'manual'}"
+                f"{type(error).__name__}: {error}. Without a network, archives whose "
+                "checksums tensorflow-datasets has may be put into "
+                f"{archives / 'downloads' / 'manual'}"
             ) from error
 
 
