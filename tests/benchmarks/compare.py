@@ -5,11 +5,13 @@
         --one="" --other="--config.data.batching=packed"
 
 Each round runs `vaswani_jax.benchmark train` once with either flags, in a process of
-its own. Prints the median over rounds of one's figure by the other's.
+its own; NAME=VALUE before the flags sets a variable of its environment. Prints the
+median over rounds of one's figure by the other's.
 """
 
 import argparse
 import json
+import os
 import shlex
 import statistics
 import subprocess
@@ -21,8 +23,15 @@ FIGURES = ("step_seconds", "target_tokens_per_second", "peak_memory_bytes")
 def measure(flags: str) -> dict[str, float]:
     """What the benchmark found; its errors pass through."""
     command = [sys.executable, "-m", "vaswani_jax.benchmark", "train", "--json"]
-    command += shlex.split(flags)
-    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    words = shlex.split(flags)
+    variables = dict(w.split("=", 1) for w in words if not w.startswith("-"))
+    found = subprocess.run(
+        command + [word for word in words if word.startswith("-")],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=os.environ | variables,
+    )
     return dict(json.loads(found.stdout))
 
 
