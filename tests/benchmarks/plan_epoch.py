@@ -13,12 +13,12 @@ import json
 import pathlib
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
 import numpy as np
 
+from tests.benchmarks import anonymous_memory
 from vaswani_jax.data import batching, packing, token_files
 
 CHUNK = 500_000
@@ -58,8 +58,7 @@ def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None
 
 def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]:
     """Seconds and bytes of one mode, from the start of an epoch's middle."""
-    peak = [0]
-    threading.Thread(target=_watch, args=(peak,), daemon=True).start()
+    memory = anonymous_memory.Watch()
     begun = time.perf_counter()
     corpus = token_files.Corpus(
         token_files.TokenFile(directory / "train.source"),
@@ -84,18 +83,10 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
         "first_batch_seconds": first,
         "batch_seconds_median": float(np.median(seconds)),
         "batch_seconds_90_percent": float(np.quantile(seconds, 0.9)),
-        "peak_bytes": peak[0],
+        "peak_bytes": memory.peak_bytes,
         "padding_share": batches.padding_share,
         "batches_per_epoch": batches.batches_per_epoch,
     }
-
-
-def _watch(peak: list[int]) -> None:
-    """The most memory of the process that is not the kernel's cache of files."""
-    while True:
-        status = pathlib.Path("/proc/self/status").read_text()
-        peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]) * 1024)
-        time.sleep(0.01)
 
 
 def main() -> None:

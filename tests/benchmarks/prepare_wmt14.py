@@ -13,13 +13,13 @@ import json
 import pathlib
 import shutil
 import tarfile
-import threading
 import time
 
 import numpy as np
 
 from configs import base_ende
 from tests import wmt14
+from tests.benchmarks import anonymous_memory
 from vaswani_jax.core import parsing
 from vaswani_jax.data import corpus, datasets
 
@@ -81,13 +81,12 @@ def measure(directory: pathlib.Path, pairs: int) -> dict[str, float]:
     settings = parsing.parse(values)
     for name in ("tfds", "data"):
         shutil.rmtree(directory / name, ignore_errors=True)
-    peak = [0]
-    threading.Thread(target=_watch, args=(peak,), daemon=True).start()
+    memory = anonymous_memory.Watch()
     begun = time.perf_counter()
     archives = wmt14.found_in(directory / f"archives_{pairs}")
     with wmt14.without_checksums(), wmt14.serving(archives):
         datasets.prepare(settings.data, log=print)
-    downloaded, records_peak = time.perf_counter() - begun, peak[0]
+    downloaded, records_peak = time.perf_counter() - begun, memory.peak_bytes
     corpus.open_or_prepare(
         settings, directory / "data", rebuild=False, trained_with=None, log=print
     )
@@ -96,16 +95,8 @@ def measure(directory: pathlib.Path, pairs: int) -> dict[str, float]:
         "records_seconds": downloaded,
         "records_peak_bytes": records_peak,
         "all_seconds": time.perf_counter() - begun,
-        "all_peak_bytes": peak[0],
+        "all_peak_bytes": memory.peak_bytes,
     }
-
-
-def _watch(peak: list[int]) -> None:
-    """The most memory of the process that is not the kernel's cache of files."""
-    while True:
-        status = pathlib.Path("/proc/self/status").read_text()
-        peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]) * 1024)
-        time.sleep(0.05)
 
 
 def main() -> None:
