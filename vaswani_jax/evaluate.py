@@ -19,9 +19,6 @@ CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
 )
 SPLIT = flags.DEFINE_enum("split", "test", ["valid", "test"], "Which text to score.")
-COMPOUND_SPLIT = flags.DEFINE_bool(
-    "compound_split", False, "Split German compounds in the paper's BLEU."
-)
 SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bound=0)
 
 
@@ -38,30 +35,11 @@ def main() -> None:
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
             "config.data.test_source and config.data.test_target"
         )
-    if COMPOUND_SPLIT.value and not settings.data.target_locale.startswith("de"):
-        raise ValueError(
-            "--compound_split is for German, config.data.target_locale is "
-            f"{settings.data.target_locale!r}"
-        )
     found = selection.select(workdir, CHECKPOINT.value)
     selection.check_fits(found, settings, data.vocabulary)
     program.say(selection.describe(workdir, CHECKPOINT.value, found))
-    result = held_out.score(
-        settings,
-        data,
-        found,
-        split=SPLIT.value,
-        compound_split=COMPOUND_SPLIT.value,
-        warn=program.say,
-    )
-    held_out.write(
-        workdir,
-        result,
-        settings,
-        found,
-        checkpoint=CHECKPOINT.value,
-        compound_split=COMPOUND_SPLIT.value,
-    )
+    result = held_out.score(settings, data, found, split=SPLIT.value, warn=program.say)
+    held_out.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
     print(result.report(samples=SAMPLES.value))
 
 

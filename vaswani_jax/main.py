@@ -52,18 +52,9 @@ def main() -> None:
         selection.save_average(workdir, mean)
     program.say(f"average of the checkpoints {last}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
-        result = held_out.score(
-            settings, data, mean, split=split, compound_split=False, warn=program.say
-        )
+        result = held_out.score(settings, data, mean, split=split, warn=program.say)
         if parallel.is_main_process():
-            held_out.write(
-                workdir,
-                result,
-                settings,
-                mean,
-                checkpoint="averaged",
-                compound_split=False,
-            )
+            held_out.write(workdir, result, settings, mean, checkpoint="averaged")
             print(result.report(samples=0))
 
 

@@ -114,7 +114,7 @@ def test_score_splits_the_compounds_of_german_of_any_country() -> None:
         **{"data.text_form": "tokenized", "data.target_locale": "de_AT"}
     ).data
     output, reference = "wir gehen heute den Nord-Weg", "wir gehen heute den Ost-Weg"
-    (found,) = evaluators.score(data, [output], [reference], compound_split=True)
+    _, found = evaluators.score(data, [output], [reference])
     whole, split = (
         sacrebleu.corpus_bleu(
             [output.replace("-", hyphen)],

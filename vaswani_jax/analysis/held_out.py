@@ -54,7 +54,6 @@ def score(
     found: checkpoints.Checkpoint,
     *,
     split: str,
-    compound_split: bool,
     warn: Callable[[str], None],
 ) -> Result:
     """Translate a split with a checkpoint, and score it.
@@ -76,9 +75,7 @@ def score(
         references=references,
         outputs=outputs,
         losses=dict(loss(params)),
-        scores=evaluators.score(
-            settings.data, outputs, references, compound_split=compound_split
-        ),
+        scores=evaluators.score(settings.data, outputs, references),
         left_out={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
 
@@ -90,18 +87,16 @@ def write(
     found: checkpoints.Checkpoint,
     *,
     checkpoint: str,
-    compound_split: bool,
 ) -> pathlib.Path:
-    """Put translations and figures into WORKDIR/evaluations; other settings write
-    other files."""
+    """Put translations and figures into WORKDIR/evaluations.
+
+    Another split, checkpoint, beam or length penalty writes another file.
+    """
     search = settings.search
-    parts = [
-        result.split,
-        checkpoint.replace(":", ""),
-        f"beam{search.beam_size}",
-        f"alpha{search.length_penalty:g}",
-    ]
-    name = "-".join(parts + ["compound"] * compound_split)
+    name = (
+        f"{result.split}-{checkpoint.replace(':', '')}"
+        f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
+    )
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
     token_files.write_text(folder / f"{name}.txt", result.outputs)
@@ -115,7 +110,6 @@ def write(
         "lines": len(result.outputs),
         "search": dataclasses.asdict(search),
         "data": dataclasses.asdict(settings.data),
-        "compound_split": compound_split,
         **result.losses,
         "scores": [dataclasses.asdict(score) for score in result.scores],
     }

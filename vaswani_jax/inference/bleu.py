@@ -31,8 +31,8 @@ class Score:
     """A score that can be compared with others, because it says what it is.
 
     Attributes:
-        name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; ends in `_lc`
-            where the scorer lower-cased both sides.
+        name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; `_split` follows
+            where compounds were split and `_lc` where both sides were lower-cased.
         value: From 0 to 100.
         signature: How it was computed, in the form that sacreBLEU introduced.
     """
@@ -48,10 +48,9 @@ def score_all(
     *,
     text_form: TextForm,
     target_language: str,
-    compound_split: bool,
     lowercase: bool,
 ) -> list[Score]:
-    """Every score that has a meaning for this form of text.
+    """Every score that has a meaning for this form of text and this language.
 
     Args:
         outputs: One line for each sentence; an empty line counts as an empty output.
@@ -59,24 +58,26 @@ def score_all(
         text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
             `tokenized` gives `tokenized_bleu` alone, because sacreBLEU and chrF are
             defined on plain text, not on `&quot;` and spaces before commas.
-        target_language: ISO 639-1 code.
-        compound_split: See `split_compounds`; sacreBLEU and chrF never split.
+        target_language: ISO 639-1 code. German has the paper's BLEU twice, the second
+            time with its compounds split (see `split_compounds`).
         lowercase: Whether all scores ignore case.
 
     Raises:
-        ValueError: The numbers of lines differ or are 0, or compounds are to be split
-            in a language other than German.
+        ValueError: The numbers of lines differ or are 0.
     """
-    multi_bleu_score = multi_bleu_of_text(
-        outputs,
-        references,
-        text_form=text_form,
-        target_language=target_language,
-        compound_split=compound_split,
-        lowercase=lowercase,
-    )
+    multi_bleu_scores = [
+        multi_bleu_of_text(
+            outputs,
+            references,
+            text_form=text_form,
+            target_language=target_language,
+            compound_split=compound_split,
+            lowercase=lowercase,
+        )
+        for compound_split in ([False, True] if target_language == "de" else [False])
+    ]
     if text_form == "tokenized":
-        return [multi_bleu_score]
+        return multi_bleu_scores
     return [
         sacrebleu_of_text(
             outputs,
@@ -85,7 +86,7 @@ def score_all(
             tokenize=WITHOUT_SPACES.get(target_language, "13a"),
         ),
         chrf_of_text(outputs, references, lowercase=lowercase),
-        multi_bleu_score,
+        *multi_bleu_scores,
     ]
 
 
@@ -142,10 +143,6 @@ def multi_bleu_of_text(
     Raises:
         ValueError: As `score_all`.
     """
-    if compound_split and target_language != "de":
-        raise ValueError(
-            f"compound_split needs the target language 'de', got {target_language!r}"
-        )
     name, tokenizer, version = "tokenized_bleu", "as-given", ""
     if text_form == "detokenized":
         outputs = moses_tokenize(outputs, target_language)
@@ -155,6 +152,7 @@ def multi_bleu_of_text(
     if compound_split:
         outputs = [split_compounds(line) for line in outputs]
         references = [split_compounds(line) for line in references]
+        name += "_split"
     if lowercase:
         # multi-bleu -lc folds ASCII alone and would keep "Über" apart from "über".
         outputs = [line.lower() for line in outputs]

@@ -8,11 +8,7 @@ from vaswani_jax.inference import bleu, translate
 
 
 def score(
-    data: config.DataConfig,
-    outputs: Sequence[str],
-    references: Sequence[str],
-    *,
-    compound_split: bool,
+    data: config.DataConfig, outputs: Sequence[str], references: Sequence[str]
 ) -> list[bleu.Score]:
     """All scores of an output, the form of the text being that of the data."""
     return bleu.score_all(
@@ -20,7 +16,6 @@ def score(
         references,
         text_form=cast(bleu.TextForm, data.text_form),
         target_language=data.target_locale.partition("_")[0],
-        compound_split=compound_split,
         lowercase=data.lowercase_scores,
     )
 
@@ -42,7 +37,7 @@ def bleu_evaluator(
 
     def evaluate(params: Any) -> Mapping[str, float]:
         outputs = translator.translate(params, source, warn=warn)
-        found = score(data, outputs, references, compound_split=False)
+        found = score(data, outputs, references)
         return {f"{name}/bleu": found[0].value}
 
     return evaluate
