@@ -17,7 +17,7 @@ LENGTHS = flags.DEFINE_list(
     "lengths", ["64", "128", "256", "512", "1024", "2048"], "Lengths n of table 1."
 )
 KERNEL = flags.DEFINE_integer("kernel", 3, "k of table 1.", lower_bound=2)
-WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=1)
+WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=2)
 PRESETS = {
     ("base", "de"): base_ende,
     ("big", "de"): big_ende,
@@ -28,17 +28,20 @@ PRESETS = {
 
 def main() -> None:
     """Print report.md, and write it with its figures."""
-    lengths = [int(n) for n in LENGTHS.value]
+    lengths = _lengths()
     output = pathlib.Path(OUTPUT.value)
     output.mkdir(parents=True, exist_ok=True)
-    runs = results.workdirs(pathlib.Path(RUNS.value))
+    runs, unreadable = results.read(pathlib.Path(RUNS.value))
+    program.say(f"{len(runs)} evaluations of workdirs in {RUNS.value}")
+    for problem in unreadable:
+        program.say(f"left out: {problem}")
     rows = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
     small = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
     presets = {
         name: parsing.parse(module.get_config()) for name, module in PRESETS.items()
     }
     model = rows["base"].model
-    seconds, operations = {}, {}
+    seconds, operations, steps = {}, {}, {}
     for kind in layers.TABLE1:
         program.say(f"timing {kind.name}")
         run = layers.layer(
@@ -47,6 +50,9 @@ def main() -> None:
         seconds[kind.name] = [
             layers.seconds(run, rows=1, n=n, d_model=model.d_model, repeats=5)
             for n in lengths
+        ]
+        steps[kind.name] = [
+            layers.sequential_steps(run, n=n, d_model=model.d_model) for n in lengths
         ]
         operations[kind.name] = [
             float(kind.operations(n=n, d=model.d_model, k=KERNEL.value, r=WINDOW.value))
@@ -59,11 +65,17 @@ def main() -> None:
     figures.positions(output / "positions.png")
     sections = {
         "Table 1: what layers cost": report.table1(
-            lengths, seconds, d=model.d_model, kernel=KERNEL.value, window=WINDOW.value
+            lengths,
+            seconds,
+            steps,
+            d=model.d_model,
+            kernel=KERNEL.value,
+            window=WINDOW.value,
         )
         + "\n\n![operations and seconds](table1.png)",
         "Table 2: translation": report.table2(presets, runs),
         "Table 3: variations of the base model": report.table3(rows, runs),
+        "Table 3: parameters by matrix, in millions": report.matrices(rows),
         "Table 3 at the scale of two cores": report.table3_small(small, runs),
         "Section 5.3: the learning rate": "![learning rate](learning_rate.png)",
         "Section 3.5: positional encoding": "![sinusoids](positions.png)",
@@ -73,6 +85,18 @@ def main() -> None:
     (output / "report.md").write_text(text)
     print(text)
     program.say(f"written: {output}/report.md and its figures")
+
+
+def _lengths() -> list[int]:
+    try:
+        lengths = [int(n) for n in LENGTHS.value]
+    except ValueError:
+        lengths = []
+    if len(lengths) < 2 or lengths != sorted(set(lengths)) or lengths[0] < 1:
+        raise ValueError(
+            f"--lengths={','.join(LENGTHS.value)} must be two or more rising numbers"
+        )
+    return lengths
 
 
 if __name__ == "__main__":

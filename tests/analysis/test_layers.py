@@ -24,7 +24,7 @@ def reach(kind, *, n, kernel, window, depth):
     elif kind is RECURRENT:
         sees = distance <= 1
     elif kind is RESTRICTED:
-        sees = distance <= window
+        sees = distance <= window // 2
     connected = np.eye(n, dtype=bool)
     for number in range(depth):
         if kind is CONVOLUTIONAL:  # dilated
@@ -43,43 +43,97 @@ def test_a_path_of_the_stated_length_connects_the_ends(kind, n):
     assert not reach(kind, n=n, kernel=3, window=9, depth=shorter.get(kind, depth - 2))
 
 
-def counted(name, n):
-    run = layers.layer(name, model=MODEL, kernel=3, window=8)
-    cost = run.lower(jnp.zeros((1, n, D))).compile().cost_analysis()
-    return cost["flops"]
+def counted(name, *, n, d, k=3, r=8):
+    """XLA's count of a layer's operations."""
+    model = settings.small_settings(
+        **{
+            "model.d_model": d,
+            "model.num_heads": 2,
+            "model.d_k": d // 2,
+            "model.d_v": d // 2,
+        }
+    ).model
+    run = layers.layer(name, model=model, kernel=k, window=r)
+    return run.lower(jnp.zeros((1, n, d))).compile().cost_analysis()["flops"]
 
 
-@pytest.mark.parametrize(
-    "kind", [SELF, CONVOLUTIONAL, RESTRICTED], ids=lambda k: k.name
-)
-def test_operations_grow_with_the_length_as_the_formula_says(kind):
-    """Projections, linear in n, are taken away by a second difference or divided."""
-    n = 64
-    one, two, four = (counted(kind.name, n * times) for times in (1, 2, 4))
-    formula = [kind.operations(n=n * times, d=D, k=3, r=8) for times in (1, 2, 4)]
-    if kind is SELF:
-        curved = (four - 2 * two) / (two - 2 * one)
-        expected = (formula[2] - 2 * formula[1]) / (formula[1] - 2 * formula[0])
-    else:
-        curved, expected = two / one, formula[1] / formula[0]
-    assert curved == pytest.approx(expected, rel=0.1)
+BASE = {"n": 64, "d": 32, "k": 3, "r": 8}
 
 
-def test_recurrence_has_as_many_steps_as_positions():
-    run = layers.layer("Recurrent", model=MODEL, kernel=3, window=8)
-    changed = jax.jit(jax.jacobian(lambda x: run(x)[0, -1].sum()))
+@pytest.mark.parametrize("changed", ["n", "d", "k"])
+def test_a_convolution_costs_what_the_formula_says(changed):
+    other = BASE | {changed: 2 * BASE[changed]}
+    found = counted(CONVOLUTIONAL.name, **other) / counted(CONVOLUTIONAL.name, **BASE)
+    formula = CONVOLUTIONAL.operations(**other) / CONVOLUTIONAL.operations(**BASE)
+    # Its ends see fewer positions, in proportion to k / n.
+    assert found == pytest.approx(formula, rel=0.05)
+
+
+@pytest.mark.parametrize("changed", ["n", "d"])
+def test_a_step_of_a_recurrence_costs_what_the_formula_says(changed):
+    """XLA counts the body of a loop once: n steps of d^2."""
+
+    def whole(n, d, **others):
+        steps = layers.sequential_steps(
+            layers.layer(
+                RECURRENT.name,
+                model=settings.small_settings(**{"model.d_model": d}).model,
+                kernel=3,
+                window=8,
+            ),
+            n=n,
+            d_model=d,
+        )
+        one = counted(RECURRENT.name, n=n, d=2 * d) - counted(RECURRENT.name, n=n, d=d)
+        return steps * one
+
+    other = BASE | {changed: 2 * BASE[changed]}
+    formula = RECURRENT.operations(**other) / RECURRENT.operations(**BASE)
+    assert whole(**other) / whole(**BASE) == pytest.approx(formula, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [SELF, RESTRICTED], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("changed", ["n", "d", "r"])
+def test_attention_costs_what_the_formula_says(kind, changed):
+    """Projections, 4 n d^2 products, are what is left at a neighbourhood of nothing."""
+    if kind is SELF and changed == "r":
+        assert kind.operations(**BASE) == kind.operations(**BASE | {"r": 16})
+        return
+
+    def between(n, d, k, r):
+        both = counted(kind.name, n=n, d=d, r=r)
+        return both - 2 * 4 * n * d * d
+
+    other = BASE | {changed: 2 * BASE[changed]}
+    formula = kind.operations(**other) / kind.operations(**BASE)
+    # The softmax, n per head and key, does not grow with d.
+    assert between(**other) / between(**BASE) == pytest.approx(formula, rel=0.25)
+
+
+@pytest.mark.parametrize("kind", layers.TABLE1, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("n", [5, 12])
+def test_a_program_has_as_many_sequential_steps_as_the_formula(kind, n):
+    run = layers.layer(kind.name, model=MODEL, kernel=3, window=8)
+    found = layers.sequential_steps(run, n=n, d_model=D)
+    assert found == kind.sequential_operations(n=n)
+
+
+def test_recurrence_carries_the_first_position_to_the_last():
+    run = layers.layer(RECURRENT.name, model=MODEL, kernel=3, window=8)
     x = jax.random.normal(jax.random.key(0), (1, 6, D))
-    assert (np.abs(changed(x))[0].sum(axis=1) > 0).all()  # the last sees the first
-    assert [RECURRENT.sequential_operations(n=n) for n in (1, 7)] == [1, 7]
-    assert SELF.sequential_operations(n=7) == 1
+    assert np.abs(run(x) - run(x.at[0, 0].add(1.0)))[0, -1].max() > 0
 
 
-def test_restricted_attention_stays_in_its_window():
+@pytest.mark.parametrize("n", [11, 12, 3])
+def test_restricted_attention_is_self_attention_under_a_band(n):
+    whole = layers.layer(SELF.name, model=MODEL, kernel=3, window=4)
     run = layers.layer(RESTRICTED.name, model=MODEL, kernel=3, window=4)
-    x = jax.random.normal(jax.random.key(0), (1, 12, D))
-    before, after = run(x), run(x.at[0, 0].add(1.0))
-    changed = np.abs(after - before)[0].max(axis=1) > 0
-    np.testing.assert_array_equal(changed, np.arange(12) < 4)
+    x = jax.random.normal(jax.random.key(0), (2, n, D))
+    for place in range(n):
+        band = slice(max(0, place - 2), place + 3)
+        # Attention to the band alone, at this place's own position in it.
+        expected = whole(x[:, band])[:, place - band.start]
+        np.testing.assert_allclose(run(x)[:, place], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_crossing_is_where_the_curves_cross():

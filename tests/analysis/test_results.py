@@ -1,10 +1,11 @@
 """What a report finds in workdirs, and what it calls it."""
 
+import dataclasses
 import json
 
 import pytest
 
-from configs import table3, table3_small
+from configs import base_ende, big_ende, table3, table3_small
 from vaswani_jax.analysis import paper, report, results
 from vaswani_jax.core import config, parsing
 
@@ -12,15 +13,24 @@ ROWS = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
 SMALL = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
 
 
-def leave(workdir, settings, *, split, perplexity, bleu):
+def leave(workdir, settings, *, split="valid", perplexity=5.0, bleu=25.0, **search):
     """What main leaves when it has trained and scored."""
-    (workdir / "evaluations").mkdir(parents=True)
+    (workdir / "evaluations").mkdir(parents=True, exist_ok=True)
     (workdir / "config.json").write_text(json.dumps(config.to_dict(settings)))
     scores = [
         {"name": "sacrebleu", "value": 1.0},
-        {"name": "paper_bleu", "value": bleu},
+        {"name": "paper_bleu", "value": 2.0},
+        {"name": "paper_bleu_split", "value": bleu},
+        {"name": "tokenized_bleu", "value": bleu},
     ]
-    record = {f"{split}/perplexity": perplexity, "scores": scores}
+    record = {
+        "split": split,
+        "checkpoint": "averaged",
+        f"{split}/perplexity": perplexity,
+        "scores": scores,
+        "search": dataclasses.asdict(settings.search) | search,
+        "data": dataclasses.asdict(settings.data),
+    }
     path = workdir / "evaluations" / f"{split}-averaged-beam4-alpha0.6.json"
     path.write_text(json.dumps(record))
 
@@ -30,25 +40,93 @@ def cells(table, row):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+def read(directory):
+    found, unreadable = results.read(directory)
+    assert unreadable == []
+    return found
+
+
 def test_a_row_that_was_run_is_found_and_judged(tmp_path):
-    leave(tmp_path / "a", ROWS["A2"], split="valid", perplexity=5.1, bleu=25.3)
-    leave(tmp_path / "b", ROWS["C1"], split="valid", perplexity=9.9, bleu=20.0)
-    table = report.table3(ROWS, results.workdirs(tmp_path))
+    leave(tmp_path / "a", ROWS["A2"], perplexity=5.09, bleu=25.3)
+    leave(tmp_path / "b", ROWS["C1"], perplexity=9.9, bleu=20.0)
+    table = report.table3(ROWS, read(tmp_path))
     assert cells(table, "A2")[4:] == [
-        *("5.10", "5.0", "reproduced"),
+        *("5.09", "5.00", "reproduced"),
         *("25.30", "25.5", "reproduced"),
+        f"{tmp_path / 'a'}: paper_bleu_split",
     ]
     assert cells(table, "C1")[6] == cells(table, "C1")[9] == "differs"
     assert cells(table, "base")[6] == "not run"
     assert cells(table, "base")[1:3] == ["63.0 M", "65 M"]
 
 
-def test_a_run_of_other_settings_is_not_taken_for_a_row(tmp_path):
-    leave(tmp_path / "a", SMALL["A2"], split="valid", perplexity=5.0, bleu=25.5)
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "config.json").write_text("{")
-    table = report.table3(ROWS, results.workdirs(tmp_path))
-    assert "reproduced" not in table and "differs" not in table
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"training.average_checkpoints": 2},
+        {"training.num_steps": 99_999},
+        {"training.label_smoothing_form": "others"},
+        {"optimizer.beta2": 0.997},
+        {"optimizer.warmup_steps": 16_000},
+        {"data.vocab_size": 8000},
+        {"data.target_tokens_per_batch": 2048},
+        {"model.num_heads": 4},
+    ],
+    ids=str,
+)
+def test_a_run_of_other_settings_is_not_taken_for_a_row(tmp_path, changes):
+    values = table3.get_config("base")
+    values.update_from_flattened_dict(changes)
+    leave(tmp_path / "a", parsing.parse(values), bleu=25.8, perplexity=4.92)
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[6] == "not run"
+
+
+def test_a_search_of_other_settings_is_not_taken_for_a_row(tmp_path):
+    leave(tmp_path / "a", ROWS["base"], beam_size=1)
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[6] == "not run"
+
+
+def test_where_and_how_it_was_computed_is_no_other_run(tmp_path):
+    values = table3.get_config("base")
+    values.update_from_flattened_dict(
+        {"model.dtype": "bfloat16", "training.accumulate_steps": "4", "seed": 2}
+    )
+    leave(tmp_path / "a", parsing.parse(values))
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[6] != "not run"
+
+
+def test_an_average_is_not_table_3s_and_a_last_checkpoint_not_table_2s(tmp_path):
+    presets = {
+        (size, language): parsing.parse(module.get_config())
+        for size, module in (("base", base_ende), ("big", big_ende))
+        for language in ("de", "fr")
+    }
+    leave(tmp_path / "averaged", presets["base", "de"])
+    leave(tmp_path / "last", ROWS["base"], split="test")
+    runs = read(tmp_path)
+    assert cells(report.table3(ROWS, runs), "base")[6] == "not run"
+    assert cells(report.table2(presets, runs), "**base, this code**")[1] == "not run"
+
+
+def test_what_cannot_be_read_is_named_and_left_out(tmp_path):
+    for name in ("whole", "settings", "record", "keys", "list"):
+        leave(tmp_path / name, ROWS["base"])
+    (tmp_path / "settings" / "config.json").write_text("{")
+    (tmp_path / "list" / "config.json").write_text("[]")
+    for name, text in (("record", '{"split"'), ("keys", '{"split": "valid"}')):
+        [path] = (tmp_path / name / "evaluations").iterdir()
+        path.write_text(text)
+    found, unreadable = results.read(tmp_path)
+    assert [one.workdir.name for one in found] == ["whole"]
+    assert [line.split("/evaluations")[0] for line in unreadable] == [
+        str(tmp_path / name) for name in ("keys", "list", "record", "settings")
+    ]
+
+
+def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
+    leave(tmp_path / "a", ROWS["base"])
+    with pytest.raises(ValueError, match="is a workdir"):
+        results.read(tmp_path / "a")
 
 
 def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
@@ -57,10 +135,11 @@ def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
         for size in ("base", "big")
         for language in ("de", "fr")
     }
-    leave(tmp_path / "big", ROWS["big"], split="test", perplexity=4.0, bleu=28.3)
-    table = report.table2(presets, results.workdirs(tmp_path))
+    leave(tmp_path / "big", ROWS["big"], split="test", bleu=28.3)
+    table = report.table2(presets, read(tmp_path))
     found = cells(table, "**big, this code**")
-    assert found[1].startswith("28.30, reproduced")
+    where = tmp_path / "big"
+    assert found[1] == f"28.30, reproduced ({where}: paper_bleu_split)"
     assert cells(table, "**base, this code**")[1] == "not run"
     assert cells(table, "Transformer (big)")[1:] == [
         "28.4",
@@ -71,15 +150,16 @@ def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
 
 
 def test_small_rows_are_compared_by_the_direction_they_move(tmp_path):
-    for row, perplexity, bleu in (("base", 8.0, 30.0), ("C1", 9.0, 31.0)):
-        leave(
-            tmp_path / row, SMALL[row], split="valid", perplexity=perplexity, bleu=bleu
-        )
-    table = report.table3_small(SMALL, results.workdirs(tmp_path))
+    found = {"base": (8.0, 30.0), "C1": (9.0, 31.0), "A1": (8.07, 29.6)}
+    for row, (perplexity, bleu) in found.items():
+        leave(tmp_path / row, SMALL[row], perplexity=perplexity, bleu=bleu)
+    table = report.table3_small(SMALL, read(tmp_path))
     assert cells(table, "C1")[2:] == [
         *("9.00", "+1.19", "as printed"),
         *("31.00", "-2.1", "the other way"),
+        f"{tmp_path / 'C1'}: tokenized_bleu",
     ]
+    assert cells(table, "A1")[4] == cells(table, "A1")[7] == "no clear difference"
     assert cells(table, "C3")[4] == "not run"
 
 

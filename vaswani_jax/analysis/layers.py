@@ -4,6 +4,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -38,13 +39,14 @@ class Kind:
     def path_length(self, *, n: int, k: int, r: int) -> int:
         """Layers, or steps, that a signal between any two positions passes, at most.
 
-        Of layers of contiguous kernels it is n / k; table 1 has the dilated ones.
+        Of layers of contiguous kernels it is n / k; table 1's are dilated.
         """
         lengths = {
             "Self-Attention": 1,
             "Recurrent": n,
             "Convolutional": max(1, math.ceil(round(math.log(n, k), 9))),
-            "Self-Attention (restricted)": math.ceil(n / r),
+            # A neighbourhood of r around a position reaches r / 2 to either side.
+            "Self-Attention (restricted)": max(1, math.ceil((n - 1) / (r // 2))),
         }
         return lengths[self.name]
 
@@ -66,7 +68,7 @@ def layer(name: str, *, model: config.ModelConfig, kernel: int, window: int) -> 
 
     The self-attentions have the paper's heads and, as the others, their projections
     (4 n d^2 operations of products that table 1 leaves out); the recurrent one is
-    Flax's LSTM, the restricted one looks at the `window` positions of its own block.
+    Flax's LSTM, the restricted one looks `window // 2` positions to either side.
     """
     d_model = model.d_model
     if name == "Recurrent":
@@ -88,15 +90,70 @@ def _attention(
     module: attention.MultiHeadAttention, d_model: int, window: int | None
 ) -> Layer:
     def attend(module: attention.MultiHeadAttention, x: Array) -> Array:
-        rows, n, width = x.shape
-        if window is not None:
-            x = x.reshape(-1, min(window, n), width)
-        mask = jnp.ones((1, 1, x.shape[1], x.shape[1]), bool)
-        found = module(x, module.keys_values(x), mask, deterministic=True)
-        return found.reshape(rows, n, width)
+        seen = module.keys_values(x)
+        if window is None or window // 2 >= x.shape[1]:
+            mask = jnp.ones((1, 1, x.shape[1], x.shape[1]), bool)
+            return module(x, seen, mask, deterministic=True)
+        return _banded(module, x, seen, window // 2)
 
     params = nn.init(attend, module)(jax.random.key(0), jnp.zeros((1, 4, d_model)))
     return jax.jit(lambda x: nn.apply(attend, module)(params, x))
+
+
+def _banded(
+    module: attention.MultiHeadAttention,
+    x: Float[Array, "rows n d"],
+    seen: attention.KeysValues,
+    reach: int,
+) -> Float[Array, "rows n d"]:
+    """Attention to the positions up to `reach` away, in operations linear in n.
+
+    Queries go in blocks of `reach`, each with the keys of its own block and of its
+    two neighbours, of which a mask leaves the band.
+    """
+    rows, n, width = x.shape
+    blocks = -(-n // reach)
+
+    def split(value: Array, before: int) -> Array:
+        """Blocks, with `before` positions of nothing added at either end."""
+        padding = [(0, 0)] * value.ndim
+        padding[1] = (before, blocks * reach - n + before)
+        return jnp.pad(value, padding).reshape(rows, -1, reach, *value.shape[2:])
+
+    def beside(value: Array) -> Array:
+        own = split(value, reach)
+        found = jnp.concatenate([own[:, :-2], own[:, 1:-1], own[:, 2:]], axis=2)
+        return found.reshape(rows * blocks, 3 * reach, *value.shape[2:])
+
+    block = jnp.arange(blocks)[:, None, None] * reach
+    query = block + jnp.arange(reach)[:, None]
+    key = block + jnp.arange(3 * reach) - reach
+    mask = (abs(query - key) <= reach) & (key >= 0) & (key < n)
+    found = module(
+        split(x, 0).reshape(rows * blocks, reach, width),
+        jax.tree.map(beside, seen),
+        jnp.tile(mask, (rows, 1, 1))[:, None],
+        deterministic=True,
+    )
+    return found.reshape(rows, blocks * reach, width)[:, :n]
+
+
+def sequential_steps(run: Layer, *, n: int, d_model: int) -> int:
+    """Steps of a layer's program that wait for one another: the turns of its loops."""
+    program = jax.make_jaxpr(run)(jnp.zeros((1, n, d_model)))
+    return _steps(program.jaxpr)
+
+
+def _steps(program: Any) -> int:
+    most = 1
+    for equation in program.eqns:
+        inner = [
+            _steps(getattr(value, "jaxpr", value))
+            for value in equation.params.values()
+            if hasattr(getattr(value, "jaxpr", value), "eqns")
+        ]
+        most = max(most, equation.params.get("length", 1) * max(inner, default=1))
+    return most
 
 
 def seconds(run: Layer, *, rows: int, n: int, d_model: int, repeats: int) -> float:
@@ -115,7 +172,7 @@ def seconds(run: Layer, *, rows: int, n: int, d_model: int, repeats: int) -> flo
 
 def crossing(lengths: list[int], one: list[float], other: list[float]) -> float | None:
     """The length from which on `one` takes longer than `other`, between measurements
-    by their logarithms; None if that is beyond them.
+    by their logarithms; None if that is before or beyond them.
 
     >>> crossing([128, 256, 512], [1.0, 4.0, 16.0], [2.0, 4.0, 8.0])
     256.0

@@ -1,27 +1,48 @@
 """The paper's tables as Markdown, from the code and from what has been run."""
 
-import pathlib
 from collections.abc import Mapping, Sequence
 
 from vaswani_jax.analysis import flops, layers, paper, parameters, results
 from vaswani_jax.core import config
 
 BATCH_TOKENS, SENTENCE_TOKENS = 25_000, 25
+RULE = (
+    f"Reproduced: within {results.BLEU_TOLERANCE} BLEU, or within "
+    f"{results.PERPLEXITY_TOLERANCE:.0%} of the printed perplexity."
+)
 Measured = Mapping[str, Sequence[float]]
 
 
 def table1(
-    lengths: Sequence[int], seconds: Measured, *, d: int, kernel: int, window: int
+    lengths: Sequence[int],
+    seconds: Measured,
+    steps: Mapping[str, Sequence[int]],
+    *,
+    d: int,
+    kernel: int,
+    window: int,
 ) -> str:
-    """Every kind of layer: the formulas, their values and the measured times."""
+    """Every kind of layer: the formulas, their values, and what was measured.
+
+    Args:
+        lengths: n.
+        seconds: Time of each kind of layer at each length.
+        steps: Steps one after the other in its program at each length.
+        d: Width.
+        kernel: k.
+        window: r.
+    """
     head = ["layer", "complexity", "sequential", "path"]
-    head += [f"n = {n}: operations, path, ms" for n in lengths]
+    head += [f"n = {n}: operations; steps, found; path; ms" for n in lengths]
     rows = []
     for kind in layers.TABLE1:
         cells = [
-            f"{kind.operations(n=n, d=d, k=kernel, r=window):.2g}, "
-            f"{kind.path_length(n=n, k=kernel, r=window)}, {1e3 * spent:.2f}"
-            for n, spent in zip(lengths, seconds[kind.name], strict=True)
+            f"{kind.operations(n=n, d=d, k=kernel, r=window):.2g}; "
+            f"{kind.sequential_operations(n=n)}, {counted}; "
+            f"{kind.path_length(n=n, k=kernel, r=window)}; {1e3 * spent:.2f}"
+            for n, spent, counted in zip(
+                lengths, seconds[kind.name], steps[kind.name], strict=True
+            )
         ]
         rows.append([kind.name, kind.complexity, kind.sequential, kind.path, *cells])
     attention, recurrent = layers.TABLE1[:2]
@@ -36,23 +57,25 @@ def table1(
         )
     )
     told = [
-        f"{name}: {'beyond these lengths' if where is None else f'n = {where:,.0f}'}"
+        f"{name}: {'not at these lengths' if where is None else f'n = {where:,.0f}'}"
         for name, where in (("by the formula", by_formula), ("measured", by_clock))
     ]
     return (
-        f"d = {d}, k = {kernel}, r = {window}. Self-attention takes longer than "
-        f"recurrence from, {'; '.join(told)}.\n\n{results.markdown(head, rows)}"
+        f"d = {d}, k = {kernel}, r = {window}. Operations are the term inside O(.), "
+        "steps those that wait for one another, by the formula and found in the "
+        "program. Self-attention takes longer than recurrence from, "
+        f"{'; '.join(told)}.\n\n{results.markdown(head, rows)}"
     )
 
 
 def table2(
-    presets: Mapping[tuple[str, str], config.Config], runs: Sequence[pathlib.Path]
+    presets: Mapping[tuple[str, str], config.Config], runs: Sequence[results.Found]
 ) -> str:
     """Printed and found BLEU on newstest2014, and the training cost both ways.
 
     Args:
         presets: By "base" or "big" and "de" or "fr".
-        runs: Workdirs to look in.
+        runs: What has been run.
     """
     head = ["system", "En-De", "En-Fr", "cost En-De", "cost En-Fr"]
     rows: list[list[str | None]] = [
@@ -66,14 +89,10 @@ def table2(
     for size, printed in (("base", paper.TABLE2[-2]), ("big", paper.TABLE2[-1])):
         cells = []
         for language, bleu in zip(("de", "fr"), _bleu(printed), strict=True):
-            found = results.scored(
-                runs, presets[size, language], split="test", checkpoint="averaged"
-            )
-            own = None if found is None else found.bleu()
+            found = results.scored(runs, presets[size, language], split="test")
+            own = found.bleu if found else None
             told = results.verdict(own, bleu, results.BLEU_TOLERANCE)
-            cells.append(
-                told if found is None else f"{own:.2f}, {told}: {found.workdir}"
-            )
+            cells.append(f"{own:.2f}, {told} ({_where(found)})" if found else told)
         costs = [model_cost(presets[size, language]) for language in ("de", "fr")]
         rows.append([f"**{size}, this code**", *cells, *(f"{c:.1e}" for c in costs)])
     notes = (
@@ -81,7 +100,7 @@ def table2(
         f"{paper.training_cost('base'):.2e} for base and "
         f"{paper.training_cost('big'):.2e} for big. Ours are the operations of the "
         f"model's matrix products, for batches of {BATCH_TOKENS:,} + {BATCH_TOKENS:,} "
-        f"tokens in sentences of {SENTENCE_TOKENS}."
+        f"tokens in sentences of {SENTENCE_TOKENS}. {RULE}"
     )
     return f"{notes}\n\n{results.markdown(head, rows)}"
 
@@ -98,10 +117,10 @@ def model_cost(settings: config.Config) -> float:
     return update * settings.training.num_steps
 
 
-def table3(rows: Mapping[str, config.Config], runs: Sequence[pathlib.Path]) -> str:
+def table3(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> str:
     """Parameters, perplexity and BLEU of every row, printed and ours."""
     head = ["row", "parameters", "printed", "V it implies"]
-    head += ["perplexity", "printed", "", "BLEU", "printed", ""]
+    head += ["perplexity", "printed", "", "BLEU", "printed", "", "from"]
     lines = []
     for row, settings in rows.items():
         printed = paper.TABLE3[row]
@@ -112,10 +131,9 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[pathlib.Path]) -> s
                 settings.model, printed.parameters
             )
             implied = f"{low:,} to {high:,}"
-        found = results.scored(runs, settings, split="valid", checkpoint="averaged")
-        perplexity, bleu = (
-            (None, None) if found is None else (found.perplexity, found.bleu())
-        )
+        found = results.scored(runs, settings, split="valid")
+        perplexity = found.perplexity if found else None
+        bleu = found.bleu if found else None
         near = results.PERPLEXITY_TOLERANCE * printed.perplexity
         lines.append(
             [
@@ -124,35 +142,52 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[pathlib.Path]) -> s
                 printed.parameters and f"{printed.parameters:.0f} M",
                 implied,
                 perplexity and f"{perplexity:.2f}",
-                printed.perplexity,
+                f"{printed.perplexity:.2f}",
                 results.verdict(perplexity, printed.perplexity, near),
                 bleu and f"{bleu:.2f}",
-                printed.bleu,
+                f"{printed.bleu:.1f}",
                 results.verdict(bleu, printed.bleu, results.BLEU_TOLERANCE),
+                found and _where(found),
             ]
         )
     size = rows["base"].data.vocab_size
     return (
         f"Parameters at V = {size:,}. The printed counts of the rows that vary the "
         "base model need a vocabulary of about 41,100, that of the big model one of "
-        f"36,000: no single one explains them.\n\n{results.markdown(head, lines)}"
+        f"36,000: no single one explains them. {RULE}\n\n"
+        f"{results.markdown(head, lines)}"
     )
 
 
+def matrices(rows: Mapping[str, config.Config]) -> str:
+    """Parameters of every row by the matrix they are in, in millions."""
+    counts = {
+        row: parameters.by_matrix(settings.model, vocab_size=settings.data.vocab_size)
+        for row, settings in rows.items()
+    }
+    names = list(dict.fromkeys(name for count in counts.values() for name in count))
+    lines = [
+        [row, *(f"{count.get(name, 0) / 1e6:.3f}" for name in names)]
+        for row, count in counts.items()
+    ]
+    return results.markdown(["row", *names], lines)
+
+
 def table3_small(
-    rows: Mapping[str, config.Config], runs: Sequence[pathlib.Path]
+    rows: Mapping[str, config.Config], runs: Sequence[results.Found]
 ) -> str:
     """The same variations of a small model, and whether they move as the paper's."""
     found = {
-        row: results.scored(runs, settings, split="valid", checkpoint="averaged")
+        row: results.scored(runs, settings, split="valid")
         for row, settings in rows.items()
     }
     perplexities = {row: one.perplexity for row, one in found.items() if one}
-    bleus = {row: one.bleu() for row, one in found.items() if one}
+    bleus = {row: one.bleu for row, one in found.items() if one}
+    base = paper.TABLE3["base"]
+    noise = results.PERPLEXITY_NOISE * perplexities.get("base", 0)
     lines = []
     for row, settings in rows.items():
-        printed, base = paper.TABLE3[row], paper.TABLE3["base"]
-        one = found[row]
+        printed, one = paper.TABLE3[row], found[row]
         count = parameters.total(settings.model, vocab_size=settings.data.vocab_size)
         lines.append(
             [
@@ -160,22 +195,34 @@ def table3_small(
                 f"{count / 1e6:.2f} M",
                 one and f"{one.perplexity:.2f}",
                 f"{printed.perplexity - base.perplexity:+.2f}",
-                _trend(perplexities, row, "perplexity"),
-                one and f"{one.bleu():.2f}",
+                _trend(perplexities, row, "perplexity", noise),
+                one and f"{one.bleu:.2f}",
                 f"{printed.bleu - base.bleu:+.1f}",
-                _trend(bleus, row, "bleu"),
+                _trend(bleus, row, "bleu", results.BLEU_NOISE),
+                one and _where(one),
             ]
         )
     head = ["row", "parameters", "perplexity", "paper's change", "ours moves"]
-    head += ["BLEU", "paper's change", "ours moves"]
-    return results.markdown(head, lines)
+    head += ["BLEU", "paper's change", "ours moves", "from"]
+    return (
+        f"A change of up to {results.BLEU_NOISE} BLEU, or of "
+        f"{results.PERPLEXITY_NOISE:.0%} of the base model's perplexity, is no clear "
+        f"difference.\n\n{results.markdown(head, lines)}"
+    )
 
 
-def _trend(ours: Mapping[str, float], row: str, figure: str) -> str | None:
+def _trend(
+    ours: Mapping[str, float], row: str, figure: str, noise: float
+) -> str | None:
     if row == "base":
         return None
     printed = {name: getattr(one, figure) for name, one in paper.TABLE3.items()}
-    return results.trend(ours, printed, row)
+    return results.trend(ours, printed, row, noise=noise)
+
+
+def _where(found: results.Found) -> str:
+    """The workdir that a figure comes from, and which BLEU it is."""
+    return f"{found.workdir}: {found.metric}"
 
 
 def _bleu(system: paper.System) -> tuple[float | None, float | None]:

@@ -10,15 +10,28 @@ import flax.traverse_util
 
 from vaswani_jax.core import config
 
-# How a model is computed, not which one it is.
+# How and where a result was computed, not which result it is.
 COMPUTATION = {
+    "seed",
     "model.dtype",
     "model.attention",
     "model.rematerialize",
-    "model.max_positions",
+    "data.tfds_directory",
+    "data.text_directory",
+    "data.directory",
+    "data.sentencepiece_sample_size",
+    "training.accumulate_steps",
+    "training.log_every_steps",
+    "training.evaluate_every_steps",
+    "training.keep_checkpoints",
+    "search.max_source_tokens",
+    "search.source_tokens_per_batch",
 }
-BLEU_TOLERANCE = 0.5
-PERPLEXITY_TOLERANCE = 0.05  # of the printed one
+BLEU_TOLERANCE = 0.3
+PERPLEXITY_TOLERANCE = 0.02  # of the printed one
+# Of two runs that differ in the seed alone: no more than that is no difference.
+BLEU_NOISE = 0.5
+PERPLEXITY_NOISE = 0.01  # of the base model's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,64 +39,97 @@ class Found:
     """A scored checkpoint of a workdir."""
 
     workdir: pathlib.Path
-    split: str
-    checkpoint: str
-    perplexity: float
-    scores: dict[str, float]  # by the name of the metric
+    settings: Mapping[str, Any]  # by the key as on the command line
+    record: Mapping[str, Any]  # as `held_out.write` leaves it
+    written: float  # seconds since the epoch
 
+    @property
+    def perplexity(self) -> float:
+        """Per subword, of the plain likelihood."""
+        return float(self.record[f"{self.record['split']}/perplexity"])
+
+    @property
+    def metric(self) -> str:
+        """The name of the BLEU that comes nearest to the paper's."""
+        data = self.record["data"]
+        name = "tokenized_bleu"
+        if data["text_form"] != "tokenized":
+            german = data["target_locale"].startswith("de")
+            name = "paper_bleu_split" if german else "paper_bleu"
+        return name + ("_lc" if data["lowercase_scores"] else "")
+
+    @property
     def bleu(self) -> float:
-        """BLEU as the paper has it, or the nearest to it that was scored."""
-        names = ("paper_bleu", "tokenized_bleu", "sacrebleu")
-        return next(self.scores[name] for name in names if name in self.scores)
+        """The value of `metric`."""
+        scores = self.record["scores"]
+        return next(float(s["value"]) for s in scores if s["name"] == self.metric)
 
 
-def scored(
-    runs: Sequence[pathlib.Path], wanted: config.Config, *, split: str, checkpoint: str
-) -> Found | None:
-    """The newest evaluation in a workdir that was trained with these settings.
+def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
+    """The evaluations of all workdirs in a directory, and what could not be read.
+
+    Raises:
+        ValueError: The directory is itself a workdir.
+    """
+    if (directory / "config.json").exists():
+        raise ValueError(
+            f"--runs={directory} is a workdir; name the directory that workdirs lie in"
+        )
+    found, unreadable = [], []
+    for path in sorted(directory.glob("*/evaluations/*.json")):
+        workdir = path.parent.parent
+        try:
+            settings = json.loads((workdir / "config.json").read_text())
+            one = Found(
+                workdir=workdir,
+                settings=flax.traverse_util.flatten_dict(settings, sep="."),
+                record=json.loads(path.read_text()),
+                written=path.stat().st_mtime,
+            )
+            _ = one.perplexity, one.bleu, one.record["checkpoint"], one.record["search"]
+        except (
+            *(OSError, ValueError, KeyError, TypeError),
+            *(AssertionError, AttributeError, StopIteration),
+        ) as error:
+            unreadable.append(f"{path}: {type(error).__name__}: {error}")
+            continue
+        found.append(one)
+    return found, unreadable
+
+
+def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found | None:
+    """The newest evaluation of the averaged checkpoint of a run with these settings.
 
     Args:
-        runs: Workdirs.
-        wanted: Model, data, label smoothing and number of updates must be its own.
+        runs: What has been read.
+        wanted: Its settings must be those of the training and of the evaluation's
+            search, but for `COMPUTATION`.
         split: "valid" or "test".
-        checkpoint: As `evaluate` names it.
     """
-    candidates = []
-    for workdir in runs:
-        if not _same(workdir, wanted):
-            continue
-        for path in (workdir / "evaluations").glob(f"{split}-{checkpoint}-*.json"):
-            candidates.append((path.stat().st_mtime, path, workdir))
-    if not candidates:
-        return None
-    _, path, workdir = max(candidates)
-    record = json.loads(path.read_text())
-    return Found(
-        workdir=workdir,
-        split=split,
-        checkpoint=checkpoint,
-        perplexity=record[f"{split}/perplexity"],
-        scores={score["name"]: score["value"] for score in record["scores"]},
+    every = flax.traverse_util.flatten_dict(config.to_dict(wanted), sep=".")
+    settings = {key: every[key] for key in every.keys() - COMPUTATION}
+    search = {
+        key.removeprefix("search."): settings.pop(key)
+        for key in sorted(settings)
+        if key.startswith("search.")
+    }
+    return max(
+        (
+            run
+            for run in runs
+            if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
+            and settings.items() <= run.settings.items()
+            and search.items() <= run.record["search"].items()
+        ),
+        key=lambda run: run.written,
+        default=None,
     )
-
-
-def _same(workdir: pathlib.Path, wanted: config.Config) -> bool:
-    try:
-        there = json.loads((workdir / "config.json").read_text())
-    except (OSError, ValueError):
-        return False
-    old = flax.traverse_util.flatten_dict(there, sep=".")
-    new = flax.traverse_util.flatten_dict(config.to_dict(wanted), sep=".")
-    keys = [key for key in new if key.startswith("model.") and key not in COMPUTATION]
-    keys += ["training.label_smoothing", "training.num_steps"]
-    keys += ["data.source", "data.source_locale", "data.target_locale"]
-    return all(old.get(key, new[key]) == new[key] for key in keys)
 
 
 def verdict(found: float | None, printed: float | None, tolerance: float) -> str:
     """Reproduced, differs, or not run.
 
-    >>> verdict(27.0, 27.3, 0.5), verdict(25.0, 27.3, 0.5), verdict(None, 27.3, 0.5)
+    >>> verdict(27.1, 27.3, 0.3), verdict(25.0, 27.3, 0.3), verdict(None, 27.3, 0.3)
     ('reproduced', 'differs', 'not run')
     """
     if found is None:
@@ -93,24 +139,24 @@ def verdict(found: float | None, printed: float | None, tolerance: float) -> str
     return "reproduced" if abs(found - printed) <= tolerance else "differs"
 
 
-def workdirs(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Every workdir in a directory of runs."""
-    return sorted(path.parent for path in directory.glob("*/config.json"))
-
-
-def trend(ours: Mapping[str, float], papers: Mapping[str, float], row: str) -> str:
+def trend(
+    ours: Mapping[str, float], papers: Mapping[str, float], row: str, *, noise: float
+) -> str:
     """Whether a row moved from the base model as the paper's did.
 
     Args:
         ours: A figure of each row that was run, "base" among them.
         papers: The printed figures.
         row: Which.
+        noise: Up to where ours has not moved.
     """
     if row not in ours or "base" not in ours:
         return "not run"
     own, printed = ours[row] - ours["base"], papers[row] - papers["base"]
     if printed == 0:
         return "no difference is printed"
+    if abs(own) <= noise:
+        return "no clear difference"
     return "as printed" if own * printed > 0 else "the other way"
 
 
