@@ -3,12 +3,14 @@
 #
 # CONFIG is configs/table3.py (the paper's sizes) or configs/table3_small.py. Each row
 # lies in RUNS/NAME_ROW; one that is finished costs nothing when this is run again, one
-# that was interrupted goes on. ROWS="A1 A2" trains these alone.
+# that was interrupted goes on. All share the text that is prepared in RUNS/NAME_data.
+# ROWS="A1 A2" trains these alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 config=${1:-configs/table3.py}
 runs=${2:-runs}
 name=$(basename "$config" .py)
 for row in ${ROWS:-base A1 A2 A3 A4 B1 B2 C1 C2 C3 C4 C5 C6 C7 D1 D2 D3 D4 E big}; do
-    launch/one_host.sh --config="$config:$row" --workdir="$runs/${name}_$row" "${@:3}"
+    launch/one_host.sh --config="$config:$row" --workdir="$runs/${name}_$row" \
+        --config.data.directory="$runs/${name}_data" "${@:3}"
 done

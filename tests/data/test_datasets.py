@@ -154,6 +154,31 @@ def test_a_download_that_failed_goes_on_with_what_is_there(
     assert server.asked == ["dev.tgz"]
 
 
+@pytest.mark.usefixtures("no_checksums")
+@pytest.mark.parametrize("where", ["_lines", "_Member.read"])
+def test_a_preparation_that_was_killed_leaves_nothing_behind(
+    server: archives.Server, tmp_path: pathlib.Path, where: str
+) -> None:
+    """Killed while it extracts, or while it converts: no clean-up of its own ran."""
+    program = (
+        "import os, pathlib\n"
+        "from tests import wmt14\n"
+        "from tests.data import test_datasets as test\n"
+        "from vaswani_jax.data import dataset_files, datasets\n"
+        f"dataset_files.{where} = lambda *_: os._exit(9)\n"
+        f"data = test.wmt14(pathlib.Path({str(tmp_path)!r})).data\n"
+        "with wmt14.without_checksums():\n"
+        "    datasets.prepare(data, log=print)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert killed.returncode == 9, killed.stderr
+    assert list(tmp_path.rglob("incomplete.*"))
+    data = wmt14(tmp_path).data
+    datasets.prepare(data, log=quiet)
+    assert datasets.count(data, "train") == TRAINING["de"] * LINES
+    assert not list(tmp_path.rglob("incomplete.*"))
+
+
 def test_an_archive_that_is_not_wmt14s_is_refused(
     server: archives.Server, tmp_path: pathlib.Path
 ) -> None:

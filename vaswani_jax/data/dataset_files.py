@@ -13,15 +13,22 @@ import pathlib
 import shutil
 import tempfile
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from etils import epath
 
+from vaswani_jax.data import progress
+
 
 @contextlib.contextmanager
-def streaming(directory: pathlib.Path) -> Iterator[None]:
-    """tensorflow-datasets extracts by files in `directory` and reads line by line."""
+def streaming(directory: pathlib.Path, log: Callable[[str], None]) -> Iterator[None]:
+    """tensorflow-datasets extracts by files in `directory` and reads line by line.
+
+    Args:
+        directory: On the file system of its data; not of its own.
+        log: Is told now and then how far a file is converted.
+    """
     from tensorflow_datasets.core.download import extractor
     from tensorflow_datasets.translate import wmt
 
@@ -33,7 +40,7 @@ def streaming(directory: pathlib.Path) -> Iterator[None]:
 
     def pairs(first: str, second: str) -> Iterator[tuple[str, dict[str, str]]]:
         if all(map(_is_plain, (first, second))):
-            return _pairs(first, second)
+            return _pairs(first, second, log)
         return reader(first, second)
 
     gfile = types.SimpleNamespace(GFile=lambda path, mode: epath.Path(path).open(mode))
@@ -70,21 +77,30 @@ def _is_plain(path: str) -> bool:
     return not path.endswith((".sgm", ".txt")) and "*" not in path
 
 
-def _pairs(first: str, second: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _pairs(
+    first: str, second: str, log: Callable[[str], None]
+) -> Iterator[tuple[str, dict[str, str]]]:
     """The records of tensorflow-datasets' own reader, one at a time."""
     names = (path.removesuffix(".gz") for path in (first, second))
     languages = [name.rpartition(".")[2] for name in names]
-    sides = itertools.zip_longest(_lines(first), _lines(second))
+    sides = itertools.zip_longest(_lines(first, log), _lines(second, None))
     for index, pair in enumerate(sides):
         if None in pair:
             raise ValueError(f"{first} and {second} differ in their numbers of lines")
         yield f"0/{index}", dict(zip(languages, pair, strict=True))
 
 
-def _lines(path: str) -> Iterator[str]:
+def _lines(path: str, log: Callable[[str], None] | None) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(epath.Path(path).open("rb"))
-        if path.endswith(".gz"):
-            file = stack.enter_context(gzip.open(file))
+        raw = stack.enter_context(epath.Path(path).open("rb"))
+        file = stack.enter_context(gzip.open(raw)) if path.endswith(".gz") else raw
+        meter = log and progress.Meter(
+            f"converting {pathlib.Path(path).name}",
+            total=os.path.getsize(path),
+            unit="bytes",
+            log=log,
+        )
         for line in file:
+            if meter:
+                meter.done(raw.tell())
             yield line.decode("utf-8").removesuffix("\n")

@@ -9,6 +9,8 @@ import functools
 import importlib
 import itertools
 import pathlib
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ from vaswani_jax.data import dataset_files, directories
 PREFIX = "tfds:"
 SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 CHUNK = 10_000
+UNFINISHED = "incomplete."  # as tensorflow-datasets names what it has not finished
 Pairs = Iterator[tuple[str, str]]
 
 
@@ -33,13 +36,20 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
     """
     builder = _builder(data)
     directory = pathlib.Path(builder.data_dir)
-    with directories.locked(directory):
+    archives = pathlib.Path(data.tfds_directory or builder._data_dir_root)
+    # Corpora share archives, so that one is prepared at a time.
+    with directories.locked(archives / "downloads"):
         if builder.is_prepared():
             return
         log(f"downloading and converting {data.source} into {directory}")
-        archives = pathlib.Path(data.tfds_directory or builder._data_dir_root)
+        _remove_unfinished(archives)
+        _remove_unfinished(archives / "downloads" / "extracted")
+        _remove_unfinished(directory.parent)
         try:
-            with dataset_files.streaming(archives):
+            with (
+                tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=archives) as members,
+                dataset_files.streaming(pathlib.Path(members), log),
+            ):
                 builder.download_and_prepare()
         except Exception as error:
             raise ValueError(
@@ -48,6 +58,12 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
                 "checksums tensorflow-datasets has may be put into "
                 f"{archives / 'downloads' / 'manual'}"
             ) from error
+
+
+def _remove_unfinished(directory: pathlib.Path) -> None:
+    """What an interrupted preparation left: gigabytes that nothing would use."""
+    for path in directory.glob(f"{UNFINISHED}*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def count(data: config.DataConfig, split: str) -> int:

@@ -50,7 +50,7 @@ def smoothed_cross_entropy(
             them, as Szegedy et al. (2015) define it, whom section 5.4 cites; torch and
             optax do so. "others": the V - 1 other subwords, as the authors' code and
             fairseq. "no_pad": the V - 2 that are neither correct nor padding, as
-            OpenNMT. They differ by terms of eps_ls / V.
+            JoeyNMT and the Annotated Transformer. They differ by terms of eps_ls / V.
     """
     log_partition = jax.nn.logsumexp(logits, axis=-1)
     chosen = jnp.take_along_axis(logits, target_out[..., None], axis=-1)[..., 0]
