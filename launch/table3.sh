@@ -2,7 +2,7 @@
 # Train every row of table 3 in turn: launch/table3.sh [CONFIG] [RUNS] [FLAGS...]
 #
 # CONFIG is configs/table3.py (the paper's sizes) or configs/table3_small.py. Each row
-# lies in RUNS/NAME_ROW; one that is finished costs nothing when this is run again, one
+# lies in RUNS/NAME_ROW; when this is run again, one that is scored is passed over, one
 # that was interrupted goes on. All share the text that is prepared in RUNS/NAME_data.
 # ROWS="A1 A2" trains these alone.
 set -euo pipefail
@@ -11,6 +11,7 @@ config=${1:-configs/table3.py}
 runs=${2:-runs}
 name=$(basename "$config" .py)
 for row in ${ROWS:-base A1 A2 A3 A4 B1 B2 C1 C2 C3 C4 C5 C6 C7 D1 D2 D3 D4 E big}; do
+    ls "$runs/${name}_$row"/evaluations/valid-averaged-*.json 2>/dev/null && continue
     launch/one_host.sh --config="$config:$row" --workdir="$runs/${name}_$row" \
         --config.data.directory="$runs/${name}_data" "${@:3}"
 done
