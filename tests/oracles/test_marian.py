@@ -13,13 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from tests import settings
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, types
 from vaswani_jax.inference import ctranslate, marian, translate
 from vaswani_jax.model import transformer
-from vaswani_jax.training import step
+from vaswani_jax.training import loss, optimizer, step
 
 V, SENTENCES, LONGEST, EXTRA = 60, 200, 10, 6
 SIZES = {
@@ -51,17 +52,32 @@ def params(small: config.Config) -> Any:
     """Learnt from copies that leave out words at random: what follows is uncertain,
     sentences end, at different lengths, and a wider beam finds other ones."""
     generator = np.random.default_rng(6)
-    state = parallel.replicate(step.create_state(small, vocab_size=V))
-    update = parallel.over_devices(
-        step.train_step(small, vocab_size=V, parts=1), donate_state=True
-    )
+    model, adam = transformer.Transformer(small.model, V), optimizer.adam(small)
+    state = step.create_state(small, vocab_size=V)
+
+    def loss_of(params: Any, batch: types.Batch) -> Any:
+        logits: Any = model.apply(
+            {"params": params}, batch.source, batch.target_in, deterministic=True
+        )
+        sums = loss.smoothed_cross_entropy(
+            logits, batch.target_out, label_smoothing=0.1
+        )
+        return sums.loss / sums.tokens
+
+    @jax.jit
+    def update(params: Any, moments: Any, batch: types.Batch) -> tuple[Any, Any]:
+        gradients = jax.grad(loss_of)(params, batch)
+        changes, moments = adam.update(gradients, moments, params)
+        return optax.apply_updates(params, changes), moments
+
+    params, moments = state.params, state.opt_state
     for _ in range(UPDATES):
         lines = [words(generator) for _ in range(64)]
         kept = [[i for i in ids if generator.random() < KEPT] for ids in lines]
         target_in = padded([[types.BOS_ID, *ids] for ids in kept], end=False)
         batch = types.Batch(padded(lines), target_in, padded(kept))
-        state, _ = update(state, parallel.split_rows(batch, multiple=1))
-    return parallel.gather(state).params
+        params, moments = update(params, moments, batch)
+    return jax.device_get(params)
 
 
 @pytest.fixture(scope="module")
