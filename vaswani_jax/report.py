@@ -14,7 +14,9 @@ from vaswani_jax.core import parsing, program
 RUNS = flags.DEFINE_string("runs", "runs", "Where workdirs lie that were trained.")
 OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
 LENGTHS = flags.DEFINE_list(
-    "lengths", ["64", "128", "256", "512", "1024", "2048"], "Lengths n of table 1."
+    "lengths",
+    ["64", "128", "256", "512", "1024", "2048", "4096"],
+    "Lengths n of table 1.",
 )
 KERNEL = flags.DEFINE_integer("kernel", 3, "k of table 1.", lower_bound=2)
 WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=2)
