@@ -73,8 +73,8 @@ def table1(
         "the steps that wait for one another, by the formula and found in the program; "
         "the path; the time of a layer. Self-attention takes longer than recurrence "
         f"from, {'; '.join(told)}. (What is timed has what table 1 leaves out: the "
-        "products of an LSTM's gates are 8 n d^2, those of attention 2 n^2 d and 4 n d^2 "
-        f"for its projections, equal at n = 2 d.)\n\n{measured}"
+        "products of an LSTM's gates are 8 n d^2, those of attention 2 n^2 d and, for "
+        f"its projections, 4 n d^2: equal at n = 2 d.)\n\n{measured}"
     )
 
 
