@@ -29,7 +29,7 @@ COMPUTATION = {
 }
 BLEU_TOLERANCE = 0.3
 PERPLEXITY_TOLERANCE = 0.02  # of the printed one
-# Of two runs that differ in the seed alone: no more than that is no difference.
+# What one seed's difference must exceed to be called one: chosen, not measured.
 BLEU_NOISE = 0.5
 PERPLEXITY_NOISE = 0.01  # of the base model's
 
