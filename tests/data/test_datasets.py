@@ -8,6 +8,7 @@ its reading of text and SGML, its records.
 import gzip
 import io
 import pathlib
+import resource
 import subprocess
 import sys
 import tarfile
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tensorflow_datasets.core import shuffle
 
 from tests import settings
 from tests import wmt14 as archives
@@ -136,6 +138,27 @@ def test_reading_line_by_line_changes_no_record(
         found.append(list(datasets.pairs(data, "train", chosen=None)))
         # The builder's own reader, which holds all lines.
         monkeypatch.setattr(dataset_files, "_is_plain", lambda path: False)
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("no_checksums")
+def test_records_that_do_not_fit_into_memory_are_the_same(
+    server: archives.Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A file each of a thousand shares of the records, all open at once.
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    found = []
+    for most in (shuffle.MAX_MEM_BUFFER_SIZE, 1000):
+        monkeypatch.setattr(shuffle, "MAX_MEM_BUFFER_SIZE", most)
+        datasets._builder_of.cache_clear()
+        data = wmt14(tmp_path / str(most)).data
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
+        try:
+            datasets.prepare(data, log=quiet)
+            assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 100
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        found.append(list(datasets.pairs(data, "train", chosen=None)))
     assert found[0] == found[1]
 
 

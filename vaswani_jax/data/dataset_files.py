@@ -1,7 +1,8 @@
 """Section 5.1: how tensorflow-datasets reads archives and parallel text here.
 
-Deviations: its own extraction asks for TensorFlow's file system, and both it and its
-reader of parallel text hold whole files in memory, which for the 36 million pairs of
+Deviations: its own extraction and the files to which it spills over a gigabyte of
+records ask for TensorFlow's file system, and both the extraction and its reader of
+parallel text hold whole files in memory, which for the 36 million pairs of
 French-English is over 10 GB. These stand in for them while a corpus is prepared.
 """
 
@@ -10,6 +11,7 @@ import gzip
 import itertools
 import os
 import pathlib
+import resource
 import shutil
 import tempfile
 import types
@@ -29,6 +31,7 @@ def streaming(directory: pathlib.Path, log: Callable[[str], None]) -> Iterator[N
         directory: On the file system of its data; not of its own.
         log: Is told now and then how far a file is converted.
     """
+    from tensorflow_datasets.core import shuffle
     from tensorflow_datasets.core.download import extractor
     from tensorflow_datasets.translate import wmt
 
@@ -43,14 +46,22 @@ def streaming(directory: pathlib.Path, log: Callable[[str], None]) -> Iterator[N
             return _pairs(first, second, log)
         return reader(first, second)
 
-    gfile = types.SimpleNamespace(GFile=lambda path, mode: epath.Path(path).open(mode))
+    gfile = types.SimpleNamespace(
+        GFile=lambda path, mode: epath.Path(path).open(mode),
+        exists=os.path.exists,
+        remove=os.remove,
+    )
     stand_in = types.SimpleNamespace(
         io=types.SimpleNamespace(gfile=gfile),
         compat=types.SimpleNamespace(as_text=os.fspath),
+        # Of too many open files, of which there is room for all here.
+        errors=types.SimpleNamespace(ResourceExhaustedError=()),
     )
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_open_files(shuffle.BUCKETS_NUMBER))
         for module, name, value in (
             (extractor, "tf", stand_in),
+            (shuffle, "tf", stand_in),
             (extractor, "iter_archive", members),
             (extractor, "_copy", os.replace),
             (wmt, "_parse_parallel_sentences", pairs),
@@ -58,6 +69,20 @@ def streaming(directory: pathlib.Path, log: Callable[[str], None]) -> Iterator[N
             stack.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, value)
         yield
+
+
+@contextlib.contextmanager
+def _open_files(more: int) -> Iterator[None]:
+    """So many more files may be open than the process is usually allowed."""
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = before + more
+    if most != resource.RLIM_INFINITY:
+        wanted = max(before, min(wanted, most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
 
 
 class _Member:
