@@ -109,6 +109,13 @@ def _search() -> ml_collections.ConfigDict:
     search.beam_size = 4  # section 6.1
     search.length_penalty = 0.6  # alpha, section 6.1
     search.max_extra_tokens = 50  # section 6.1: input length + 50
+    search.min_tokens = 1  # no limit
+    search.max_tokens = 0  # no other limit
+    search.no_repeat_ngram = 0  # any repetition
+    search.sampling = False  # section 6.1: beam search
+    search.temperature = 1.0  # of sampling alone, as the next two
+    search.top_k = 0  # all tokens
+    search.top_p = 1.0  # all tokens
     search.max_source_tokens = 512  # open
     search.source_tokens_per_batch = 4096  # how it is computed
     return search

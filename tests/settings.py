@@ -1,5 +1,6 @@
 """What most tests start from: tiny settings, parameters and batches."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import ml_collections
 import numpy as np
 
 from vaswani_jax.core import config, parsing, types
+from vaswani_jax.inference import generate
 from vaswani_jax.model import transformer
 
 # Every axis has a size of its own, d_k and d_v too.
@@ -85,6 +87,13 @@ DEFAULTS = {
         "beam_size": 3,
         "length_penalty": 0.6,
         "max_extra_tokens": 5,
+        "min_tokens": 1,
+        "max_tokens": 0,
+        "no_repeat_ngram": 0,
+        "sampling": False,
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 1.0,
         "max_source_tokens": 16,
         "source_tokens_per_batch": 128,
     },
@@ -141,3 +150,22 @@ def random_batch(
         target_in[row, :length] = [types.BOS_ID, *translation]
         target_out[row, :length] = [*translation, types.EOS_ID]
     return types.Batch(source, target_in, target_out)
+
+
+def search_of(
+    settings: config.Config, *, vocab_size: int, num_hypotheses: int = 1
+) -> Callable[[Any, Any], types.Hypotheses]:
+    """What one model finds for rows of source ids."""
+    run = generate.generator(
+        settings,
+        (settings.model,),
+        vocab_size=vocab_size,
+        num_hypotheses=num_hypotheses,
+    )
+
+    def search(params: Any, source: Any) -> types.Hypotheses:
+        B = source.shape[0]
+        nothing = jnp.zeros((B, 0), jnp.int32), jnp.zeros((B, 2), jnp.int32)
+        return run((params,), generate.Rows(source, *nothing))
+
+    return search

@@ -2,20 +2,18 @@
 
 python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
     --input=FILE --output=FILE
+python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
+    --score --input=FILE --target=FILE
 """
 
-import gzip
-import pathlib
-import sys
-import typing
-from typing import IO
+from collections.abc import Iterable
 
 from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.core import parallel, parsing, program
-from vaswani_jax.data import corpus, manifest, sources
-from vaswani_jax.inference import translate
+from vaswani_jax.data import corpus, manifest
+from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
 from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
@@ -23,58 +21,94 @@ WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
-    "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
+    "checkpoint",
+    "averaged",
+    "averaged, newest, best, average:N or a step; several, with commas, are an "
+    "ensemble.",
+)
+ENSEMBLE = flags.DEFINE_list(
+    "ensemble", [], "More models of the vocabulary: WORKDIR or WORKDIR@CHECKPOINT,..."
 )
 INPUT = flags.DEFINE_string("input", "-", "A UTF-8 file, plain or .gz; - is stdin.")
 OUTPUT = flags.DEFINE_string(
     "output", "-", "The file to write, plain or .gz; - is stdout."
 )
-
-# Lines that are sorted by length together, and written before the next are begun.
-BLOCK_LINES = 4096
+FORMAT = flags.DEFINE_enum(
+    "format",
+    None,
+    formats.FORMATS,
+    "text: a line a line; tsv: number, rank, score, text; json: an object a line. "
+    "tsv by default for several hypotheses, else text.",
+)
+NUM_HYPOTHESES = flags.DEFINE_integer(
+    "num_hypotheses", 1, "How many of a line to write.", lower_bound=1
+)
+TOKEN_SCORES = flags.DEFINE_bool(
+    "token_scores", False, "Write each subword's log-probability, too (json)."
+)
+PREFIX = flags.DEFINE_string(
+    "prefix", None, "A file: what the translation of each line begins with."
+)
+ALIGNMENTS = flags.DEFINE_string(
+    "alignments", "", "A file to write: source-target words, in Pharaoh's format."
+)
+ATTENTION = flags.DEFINE_string(
+    "attention", "", "An .npz to write: the memory attention's weights of each line."
+)
+ALIGNING_LAYER = flags.DEFINE_integer(
+    "aligning_layer", None, "Decoder layer, from 1; the last but one by default."
+)
+SCORE = flags.DEFINE_bool("score", False, "Score the lines of --target instead.")
+TARGET = flags.DEFINE_string("target", None, "A file: the outputs to score.")
 
 
 def main() -> None:
-    """Translate the input."""
+    """Translate the input, or score its given translations."""
     settings = parsing.parse(CONFIG.value)
+    wanted = _wanted()
+    wanted.check(settings.search)
+    beside = {"--target": TARGET.value, "--prefix": PREFIX.value}
+    total = streams.same_count(INPUT.value, beside)
     workdir = program.workdir(WORKDIR.value)
-    # All input is read and checked before any work starts.
-    lines = _read(INPUT.value)
     parallel.keep_programs(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=False, log=program.say)
-    data = corpus.open_prepared(directory)
-    found = selection.select(workdir, CHECKPOINT.value)
-    selection.check_fits(found, settings, data.vocabulary)
-    program.say(selection.describe(workdir, CHECKPOINT.value, found))
-    params = parallel.replicate(found.items["params"])
-    translator = translate.Translator(settings, data.vocabulary)
-    with _open_output(OUTPUT.value) as output:
-        for start in range(0, len(lines), BLOCK_LINES):
-            block = lines[start : start + BLOCK_LINES]
-            for text in translator.translate(
-                params, block, warn=program.say, first_line=start + 1
-            ):
-                output.write(f"{text}\n".encode())
-            output.flush()
-    program.say(f"{len(lines):,} lines in, {len(lines):,} lines out")
+    subwords = corpus.open_prepared(directory).vocabulary
+    given = (settings, workdir, CHECKPOINT.value, ENSEMBLE.value, subwords)
+    members = selection.members(*given, log=program.say)
+    ensemble = ensembles.Ensemble(
+        [member.model for member in members],
+        [parallel.replicate(member.params) for member in members],
+        subwords,
+    )
+    lines = streams.blocks(INPUT.value)
+    if TARGET.value:
+        score = scoring.Scoring(settings, ensemble, form=wanted.form)
+        found = score.run(streams.beside(lines, TARGET.value))
+        streams.write(found, OUTPUT.value, total=total)
+        program.say(score.summary())
+        return
+    job = jobs.Translation(settings, ensemble, wanted)
+    prefixed: Iterable[tuple[list[str], list[str] | None]]
+    prefixed = ((block, None) for block in lines)
+    if PREFIX.value:
+        prefixed = streams.beside(lines, PREFIX.value)
+    streams.write(job.run(prefixed), OUTPUT.value, total=total)
+    translate.tell(job.long, settings, warn=program.say)
+    program.say(f"{job.lines:,} lines in, {job.lines:,} lines out")
 
 
-def _read(name: str) -> list[str]:
-    if name == "-":
-        return list(sources.decoded(sys.stdin.buffer, name="standard input"))
-    path = pathlib.Path(name)
-    if not path.is_file():
-        raise FileNotFoundError(f"--input: no file {path}")
-    return list(sources.lines(path))
-
-
-def _open_output(name: str) -> IO[bytes]:
-    if name == "-":
-        return open(sys.stdout.fileno(), "wb", closefd=False)
-    if name.endswith(".gz"):
-        return typing.cast(IO[bytes], gzip.open(name, "wb"))
-    return open(name, "wb")
+def _wanted() -> jobs.Wanted:
+    if SCORE.value != bool(TARGET.value):
+        raise ValueError("--score and --target go together")
+    return jobs.Wanted(
+        form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),
+        num_hypotheses=NUM_HYPOTHESES.value,
+        token_scores=TOKEN_SCORES.value,
+        alignments=ALIGNMENTS.value,
+        attention=ATTENTION.value,
+        aligning_layer=ALIGNING_LAYER.value,
+    )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import types
-from vaswani_jax.inference import beam_search, translate
+from vaswani_jax.inference import beam_search
 from vaswani_jax.model import transformer
 
 # Padding, begin, end, and the words 3, 4 and 5.
@@ -46,9 +46,14 @@ def random_logits(seed: int, *, B: int, end_bonus: float = 0.0) -> np.ndarray:
     return logits.astype(np.float32)
 
 
-@functools.partial(jax.jit, static_argnames=("W", "alpha"))
+@functools.partial(jax.jit, static_argnames=("W", "alpha", "num_hypotheses"))
 def search(
-    logits: jax.Array, max_lengths: jax.Array, *, W: int, alpha: float
+    logits: jax.Array,
+    max_lengths: jax.Array,
+    *,
+    W: int,
+    alpha: float,
+    num_hypotheses: int = 1,
 ) -> types.Hypotheses:
     B = logits.shape[0]
 
@@ -68,7 +73,8 @@ def search(
         max_lengths,
         beam_size=W,
         alpha=alpha,
-        buffer_length=LONGEST,
+        buffer_lengths=(LONGEST,),
+        num_hypotheses=num_hypotheses,
     )
 
 
@@ -258,6 +264,54 @@ def test_hypotheses_come_best_first_each_once_with_its_score() -> None:
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
+def test_more_hypotheses_are_the_best_and_leave_the_first_as_it_is(
+    alpha: float,
+) -> None:
+    B, W = 60, 5
+    logits = random_logits(10, B=B, end_bonus=1.0)
+    max_lengths = np.arange(B) % LONGEST + 1
+    one = search(logits, max_lengths, W=W, alpha=alpha)
+    several = search(logits, max_lengths, W=W, alpha=alpha, num_hypotheses=W)
+    np.testing.assert_array_equal(one.tokens[:, 0], several.tokens[:, 0])
+    np.testing.assert_array_equal(one.scores[:, 0], several.scores[:, 0])
+    # What was found on the way to the first is not all.
+    assert (one.scores != several.scores).any()
+    wide = search(logits, max_lengths, W=WIDE, alpha=alpha, num_hypotheses=3)
+    tables = log_probabilities(logits)
+    for b in range(B):
+        ranked = sorted(
+            (
+                (
+                    log_probability(tables[b], tokens) / penalty(len(tokens), alpha),
+                    tokens,
+                )
+                for tokens in all_finished(int(max_lengths[b]))
+            ),
+            reverse=True,
+        )[:3]
+        found = [tuple(filter(None, ids)) for ids in wide.tokens[b, :3].tolist()]
+        assert found[: len(ranked)] == [tokens for _, tokens in ranked]
+
+
+@pytest.mark.parametrize("size", [1, 127, 128, 129, 6000, 32000])
+def test_the_largest_of_many_logits_are_those_of_a_full_sort(size: int) -> None:
+    generator = np.random.default_rng(size)
+    # Integers: equal logits abound, and the first of them comes first.
+    logits = generator.integers(0, size, (2, 3, size)).astype(np.float32)
+    logits[0, 0] = -np.inf
+    logits[1, 1, -1] = size
+    count = min(8, size)
+    best, tokens = beam_search.best_of(jnp.asarray(logits), count)
+    expected = np.argsort(-logits, axis=-1, kind="stable")[..., :count]
+    np.testing.assert_array_equal(best, np.take_along_axis(logits, expected, axis=-1))
+    np.testing.assert_array_equal(
+        np.take_along_axis(logits, np.asarray(tokens), axis=-1), best
+    )
+    finite = np.isfinite(np.asarray(best[..., -1]))
+    np.testing.assert_array_equal(tokens[finite], expected[finite])
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
 def test_unfinished_hypotheses_are_returned_whole(alpha: float) -> None:
     B = 12
     logits = random_logits(7, B=B, end_bonus=-np.inf)
@@ -291,7 +345,7 @@ def test_the_search_stops_once_nothing_can_overtake() -> None:
         jnp.array([6, 6]),
         beam_size=3,
         alpha=0.6,
-        buffer_length=6,
+        buffer_lengths=(2, 6),
     )
     jax.effects_barrier()
     assert sorted(visited) == [0, 1, 2]
@@ -332,7 +386,7 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
         **{f"search.{key}": size for key, size in sizes.items()}
     )
     source = np.array([[3, 5, 2], [4, 2, 0], [0, 0, 0]], np.int32)
-    run = jax.jit(translate.search_rows(settings_, vocab_size=V))
+    run = jax.jit(settings.search_of(settings_, vocab_size=V))
 
     @jax.jit
     def full_pass(params: Any, source: jax.Array, target_in: jax.Array) -> jax.Array:

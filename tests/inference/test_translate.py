@@ -10,7 +10,7 @@ import pytest
 from tests import settings
 from vaswani_jax.core import parallel, types
 from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import translate
+from vaswani_jax.inference import generate, translate
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,9 @@ def upper(
 ) -> translate.Translator:
     """A translator whose model repeats its source: what is tested is the rest."""
 
-    def echo(params: object, rows: np.ndarray) -> np.ndarray:
-        return rows
+    def echo(params: object, rows: generate.Rows) -> types.Hypotheses:
+        scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
+        return types.Hypotheses(rows.source[:, :, None], scores)
 
     monkeypatch.setattr(translator, "_run", echo)
     return translator
@@ -78,9 +79,11 @@ def test_few_shapes_are_compiled(
     )
     shapes = set()
 
-    def record(params: object, rows: np.ndarray) -> np.ndarray:
-        shapes.add(rows.shape)
-        return rows
+    echo = translator._run
+
+    def record(params: object, rows: generate.Rows) -> types.Hypotheses:
+        shapes.add(rows.source.shape)
+        return echo(params, rows)
 
     monkeypatch.setattr(translator, "_run", record)
     generator = np.random.default_rng(0)
@@ -125,7 +128,7 @@ def test_output_is_at_most_input_length_plus_extra(
 ) -> None:
     small = settings.small_settings(**{"search.max_extra_tokens": 3})
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=5)
-    search = parallel.over_rows(translate.search_rows(small, vocab_size=subwords.size))
+    search = parallel.over_rows(settings.search_of(small, vocab_size=subwords.size))
     source = np.zeros((8, 6), np.int32)
     for row in range(8):
         source[row, : row % 6] = 7

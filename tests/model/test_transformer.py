@@ -131,7 +131,7 @@ def test_a_row_of_padding_gives_finite_logits() -> None:
 
 @pytest.mark.parametrize("variant", [VARIANTS[0], PRE_LEARNED])
 def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> None:
-    W, longest = 4, 6
+    W, room = 4, (2, 6)
     model = small_model(**variant)
     params = settings.random_params(model, vocab_size=V, seed=12)
     network = transformer.Transformer(model, V)
@@ -141,11 +141,11 @@ def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> 
         {"params": params},
         source,
         beam_size=W,
-        max_length=longest,
+        max_length=room[0],
         method="start_cache",
     )
     step = jax.jit(functools.partial(network.apply, method="decode_step"))
-    # The cache is longer than what is written: the rest must not be seen.
+    # The cache is at last longer than what is written: the rest must not be seen.
     prefixes = np.zeros((B, W, 0), np.int32)
     for position in range(T):
         tokens = generator.integers(3, V, (B, W, 1), np.int32)
@@ -161,16 +161,9 @@ def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> 
         # As a search would: some beams go on twice, others not at all.
         origin = generator.integers(0, W, (B, W))
         prefixes = np.take_along_axis(prefixes, origin[..., None], axis=1)
-        cache = cache.replace(beams=permuted(cache.beams, origin))
-
-
-def permuted(beams: Any, origin: np.ndarray) -> Any:
-    def permute(leaf: jax.Array) -> jax.Array:
-        grouped = leaf.reshape(*origin.shape, *leaf.shape[1:])
-        rows = [grouped[b, w] for b in range(B) for w in origin[b]]
-        return jnp.stack(rows)
-
-    return jax.tree.map(permute, beams)
+        cache = cache.replace(beams=cache.beams.reorder(jnp.asarray(origin)))
+        if position + 1 == room[0]:
+            cache = cache.replace(beams=cache.beams.resize(room[1]))
 
 
 def test_the_cache_holds_the_memory_once_for_all_beams() -> None:
@@ -185,12 +178,13 @@ def test_the_cache_holds_the_memory_once_for_all_beams() -> None:
         method="start_cache",
     )
     H, D_K, D_V = model.num_heads, model.d_k, model.d_v
-    assert len(cache.memory) == len(cache.beams) == model.num_layers
-    for own, memory in zip(cache.beams, cache.memory, strict=True):
-        assert memory.key.shape == (B, S, H, D_K)
-        assert memory.value.shape == (B, S, H, D_V)
-        assert own.key.shape == (B * W, longest, H, D_K)
-        assert own.value.shape == (B * W, longest, H, D_V)
+    layers = cache.beams.layers
+    assert len(cache.memory) == len(layers) == model.num_layers
+    for own, memory in zip(layers, cache.memory, strict=True):
+        assert memory.key.shape == (B, H, S, D_K)
+        assert memory.value.shape == (B, H, S, D_V)
+        assert own.key.shape == (B, H, longest * W, D_K)
+        assert own.value.shape == (B, H, longest * W, D_V)
 
 
 def test_bfloat16_keeps_parameters_and_logits_in_float32() -> None:
@@ -233,7 +227,7 @@ def test_bfloat16_decodes_step_by_step_with_a_bfloat16_cache() -> None:
         expected = full[0, position]
         scale = np.abs(expected).max()
         np.testing.assert_allclose(logits[0, 0], expected, atol=2**-4 * scale)
-    for leaf in jax.tree.leaves(cache.beams):
+    for leaf in jax.tree.leaves(cache.beams.layers):
         assert leaf.dtype == jnp.bfloat16
 
 

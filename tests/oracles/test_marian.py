@@ -18,7 +18,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import config, types
-from vaswani_jax.inference import ctranslate, marian, translate
+from vaswani_jax.inference import ctranslate, marian
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, optimizer, step
 
@@ -110,7 +110,7 @@ def searched(
 ) -> tuple[list[list[int]], np.ndarray]:
     """Our best hypotheses, their end marks on, and their scores."""
     changed = settings.small_settings(**(SIZES | changes))
-    search = jax.jit(translate.search_rows(changed, vocab_size=V))
+    search = jax.jit(settings.search_of(changed, vocab_size=V))
     found = search(params, jnp.asarray(padded(sources)))
     tokens = [[int(i) for i in ids if i] for ids in np.asarray(found.tokens[:, 0])]
     return tokens, np.asarray(found.scores[:, 0])

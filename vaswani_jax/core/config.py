@@ -99,6 +99,13 @@ class SearchConfig:
     beam_size: int
     length_penalty: float  # alpha
     max_extra_tokens: int  # output length at most input length + this
+    min_tokens: int  # of an output, its end mark counted; 1 for no limit
+    max_tokens: int  # of an output, whatever the input's length; 0 for no limit
+    no_repeat_ngram: int  # no output has so many tokens in a row twice; 0 for any
+    sampling: bool  # draw outputs at random instead of searching
+    temperature: float  # of what is drawn; 1 is the model's own distribution
+    top_k: int  # draw from so many likeliest tokens; 0 for all
+    top_p: float  # draw from the likeliest with this probability; 1 for all
     max_source_tokens: int  # a longer line is translated in pieces
     source_tokens_per_batch: int
 

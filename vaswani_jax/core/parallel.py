@@ -107,7 +107,7 @@ def join_rows(leaf: Any) -> np.ndarray:
     """`[devices, rows, ...]` of this process as `[devices * rows, ...]`."""
     assert jax.process_count() == 1, "the rows of other processes are not here"
     leaf = np.asarray(leaf)
-    return leaf.reshape(-1, *leaf.shape[2:])
+    return leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:])
 
 
 def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:

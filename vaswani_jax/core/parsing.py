@@ -27,6 +27,7 @@ def parse(values: ml_collections.ConfigDict) -> config.Config:
     _check_model(parsed.model)
     _check_data(parsed.data)
     _check_fused_lengths(parsed)
+    _check_search(parsed.search)
     _check_training(parsed)
     return parsed
 
@@ -72,7 +73,7 @@ def _one_of(path: str, value: str, allowed: tuple[str, ...]) -> None:
 def _at_least(path: str, section: Any, minimum: int, keys: str) -> None:
     for key in keys.split():
         value = getattr(section, key)
-        if value < minimum:
+        if not value >= minimum:
             raise ValueError(f"{path}.{key} must be at least {minimum}, got {value}")
 
 
@@ -200,6 +201,25 @@ def _check_tfds(data: config.DataConfig) -> None:
         )
 
 
+def _check_search(search: config.SearchConfig) -> None:
+    path = "config.search"
+    counts = "beam_size max_extra_tokens min_tokens source_tokens_per_batch"
+    _at_least(path, search, 1, counts)
+    _at_least(path, search, 2, "max_source_tokens")
+    _at_least(path, search, 0, "max_tokens no_repeat_ngram top_k length_penalty")
+    if search.max_tokens and search.max_tokens < search.min_tokens:
+        raise ValueError(
+            f"{path}.max_tokens must be 0 or at least {path}.min_tokens "
+            f"({search.min_tokens}), got {search.max_tokens}"
+        )
+    if not search.temperature > 0:
+        raise ValueError(
+            f"{path}.temperature must be positive, got {search.temperature}"
+        )
+    if not 0 < search.top_p <= 1:
+        raise ValueError(f"{path}.top_p must be over 0, at most 1, got {search.top_p}")
+
+
 def _check_training(settings: config.Config) -> None:
     path = "config.training"
     counts = (
@@ -221,15 +241,7 @@ def _check_training(settings: config.Config) -> None:
         value = getattr(settings.optimizer, key)
         if not value > 0:
             raise ValueError(f"config.optimizer.{key} must be positive, got {value}")
-    search = "beam_size max_extra_tokens source_tokens_per_batch"
-    _at_least("config.search", settings.search, 1, search)
-    _at_least("config.search", settings.search, 2, "max_source_tokens")
     _at_least("config", settings, 0, "seed")
-    if not settings.search.length_penalty >= 0:
-        raise ValueError(
-            "config.search.length_penalty must not be negative, got "
-            f"{settings.search.length_penalty}"
-        )
     if settings.training.average_checkpoints > settings.training.keep_checkpoints:
         raise ValueError(
             f"{path}.average_checkpoints must be at most {path}.keep_checkpoints "

@@ -1,7 +1,9 @@
 """Sections 5 and 6: how every program starts, and fails in one line."""
 
 import logging
+import os
 import pathlib
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -42,6 +44,10 @@ def run(
         say(allocator.keep_memory())
         try:
             chosen()
+        except BrokenPipeError:
+            # Who reads our output has enough. What is still buffered goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(128 + signal.SIGPIPE)
         except expected as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(1)

@@ -81,6 +81,10 @@ class Vocabulary:
         text = str(self._processor.decode(pieces))
         return text.replace("\r", " ").replace("\n", " ")
 
+    def name(self, token: int) -> str:
+        """How SentencePiece spells a subword."""
+        return str(self._processor.id_to_piece(int(token)))
+
     def starts_word(self, token: int) -> bool:
         """Whether a subword begins a new word."""
         return bool(self._processor.id_to_piece(int(token)).startswith("\u2581"))

@@ -4,7 +4,8 @@ It knows no model: a step maps the newest token of every hypothesis and the call
 state to logits and the next state.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,11 @@ Step = Callable[
     [Int[Array, "B W"], State, Int[Array, ""]], tuple[Float[Array, "B W V"], State]
 ]
 Reorder = Callable[[State, Int[Array, "B W"]], State]
+Resize = Callable[[State, int], State]
+Constraint = Callable[[Int[Array, "B W T"], Int[Array, ""]], Float[Array, "#B #W V"]]
+
+# Of what is compared first when the best of many logits are wanted.
+BLOCK = 128
 
 
 class _Search(NamedTuple):
@@ -49,33 +55,42 @@ def beam_search(
     *,
     beam_size: int,
     alpha: float,
-    buffer_length: int,
+    buffer_lengths: Sequence[int],
+    resize: Resize = lambda state, length: state,
+    constraint: Constraint | None = None,
+    num_hypotheses: int = 1,
 ) -> types.Hypotheses:
     """The hypotheses of the highest log P(Y|X) / lp(Y) that a beam of W finds.
 
     At each position the W best extensions of the live hypotheses are kept; one that
     ends with the end mark becomes finished, and the next best extensions take its
     place among the live ones. A sentence stops when no live hypothesis can overtake
-    its best finished one: log-probabilities only fall, so log P / lp(longest) bounds
+    its best finished ones: log-probabilities only fall, so log P / lp(longest) bounds
     what a live hypothesis can reach. It also stops at its longest allowed length; if
     nothing has finished by then, the live hypotheses are returned whole.
 
     Args:
-        step: Logits of what follows each hypothesis; -inf forbids a token.
-        state: The step's own, before the first position.
+        step: Logits of what follows each hypothesis; -inf is an impossible token.
+        state: The step's own, before the first position, for `buffer_lengths[0]`.
         reorder: Permutes the state's beams, `[B, W]` being where each comes from.
         max_lengths: Most tokens of each sentence's output, the end mark counted; 0
             gives an empty output.
         beam_size: W.
         alpha: Exponent of the length penalty; 0 for none.
-        buffer_length: At least the largest of `max_lengths`.
+        buffer_lengths: Ascending; the last is at least the largest of `max_lengths`.
+            Positions up to each are searched with a state for so many.
+        resize: Makes room in the state for a greater one of `buffer_lengths`.
+        constraint: 0 or -inf for what may follow the hypotheses, given their tokens
+            and the position: forbids without changing the others' probabilities.
+        num_hypotheses: How many of the W must be settled before a sentence stops; the
+            best is the same for any.
     """
-    W, T = beam_size, buffer_length
+    W, T = beam_size, buffer_lengths[-1]
     longest_penalty = length_penalty(max_lengths, alpha)[:, None]
 
     def is_done(search: _Search) -> Array:
         reachable = jnp.max(search.live_log_probs[:, :1] / longest_penalty, axis=1)
-        settled = search.finished_scores[:, 0] >= reachable
+        settled = search.finished_scores[:, num_hypotheses - 1] >= reachable
         return settled | (search.position >= max_lengths)
 
     def body(search: _Search) -> _Search:
@@ -85,7 +100,8 @@ def beam_search(
         )
         newest = jnp.where(position == 0, types.BOS_ID, previous)
         logits, state = step(newest, search.state, position)
-        extended = _extend(logits, search, W=W)
+        allowed = constraint and constraint(search.live_tokens, position)
+        extended = _extend(logits, allowed, search, W=W)
         penalty = length_penalty(position + 1, alpha)
         finished_tokens, finished_scores = _finish(extended, search, penalty, W=W)
         live_log_probs, kept = jax.lax.top_k(
@@ -104,8 +120,19 @@ def beam_search(
         advanced = _freeze(search, advanced)
         return advanced._replace(done=search.done | is_done(advanced))
 
-    start = _start(max_lengths, state, W=W, T=T)
-    search = jax.lax.while_loop(lambda search: ~jnp.all(search.done), body, start)
+    search = _start(max_lengths, state, W=W, T=T)
+
+    def goes_on(length: int, search: _Search) -> Array:
+        return ~jnp.all(search.done) & (search.position < length)
+
+    for index, length in enumerate(buffer_lengths):
+        if index:
+            search = search._replace(state=resize(search.state, length))
+        search = jax.lax.while_loop(
+            functools.partial(goes_on, length),
+            body,
+            search,
+        )
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
         tokens=jnp.where(
@@ -157,16 +184,57 @@ class _Extensions(NamedTuple):
     ends: Bool[Array, "B 2W"]
 
 
-def _extend(logits: Float[Array, "B W V"], search: _Search, *, W: int) -> _Extensions:
+def _extend(
+    logits: Float[Array, "B W V"],
+    allowed: Float[Array, "#B #W V"] | None,
+    search: _Search,
+    *,
+    W: int,
+) -> _Extensions:
     """2W are enough: at most W of them end, one for each live hypothesis."""
-    V = logits.shape[-1]
-    log_probs = search.live_log_probs[:, :, None] + jax.nn.log_softmax(logits)
-    best, flat = jax.lax.top_k(log_probs.reshape(-1, W * V), 2 * W)
-    origin, token = flat // V, flat % V
+    normaliser = jax.nn.logsumexp(logits, axis=-1, keepdims=True)
+    if allowed is not None:
+        logits = logits + allowed
+    best_logits, best_tokens = best_of(logits, min(2 * W, logits.shape[-1]))
+    log_probs = search.live_log_probs[:, :, None] + (best_logits - normaliser)
+    B, _, per_beam = log_probs.shape
+    best, flat = jax.lax.top_k(log_probs.reshape(B, W * per_beam), 2 * W)
+    origin = flat // per_beam
+    token = jnp.take_along_axis(best_tokens.reshape(B, -1), flat, axis=1)
     tokens = _take(search.live_tokens, origin)
     here = jnp.arange(tokens.shape[2]) == search.position
     tokens = jnp.where(here, token[:, :, None].astype(jnp.int32), tokens)
     return _Extensions(tokens, best, origin, token == types.EOS_ID)
+
+
+def best_of(
+    logits: Float[Array, "B W V"], count: int
+) -> tuple[Float[Array, "B W N"], Int[Array, "B W N"]]:
+    """The largest logits and their tokens, in descending order.
+
+    They lie in those blocks whose own largest are the largest, so that few of a large
+    vocabulary are sorted.
+    """
+    B, W, V = logits.shape
+    whole = V // BLOCK
+    if whole <= 4 * count:
+        best, tokens = jax.lax.top_k(logits, count)
+        return best, tokens
+    blocks = logits[:, :, : whole * BLOCK].reshape(B, W, whole, BLOCK)
+    largest = jnp.max(blocks, axis=-1)
+    if V % BLOCK:
+        rest = jnp.max(logits[:, :, whole * BLOCK :], axis=-1, keepdims=True)
+        largest = jnp.concatenate([largest, rest], axis=-1)
+    _, chosen = jax.lax.top_k(largest, count)
+    # In the order of the tokens, so that of equal logits the first is first.
+    chosen = jnp.sort(chosen, axis=-1)
+    tokens = chosen[..., None] * BLOCK + jnp.arange(BLOCK)
+    tokens = tokens.reshape(B, W, count * BLOCK)
+    inside = jnp.take_along_axis(
+        logits, tokens, axis=2, mode="fill", fill_value=-jnp.inf
+    )
+    best, place = jax.lax.top_k(inside, count)
+    return best, jnp.take_along_axis(tokens, place, axis=2)
 
 
 def _finish(

@@ -1,45 +1,70 @@
 """Section 6.1: lines in, lines out, in the same order and of the same number."""
 
 import collections
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import beam_search
-from vaswani_jax.model import decoder, transformer
+from vaswani_jax.inference import generate
 
 # Rows of a batch are one of these or the full number, so that few shapes compile.
 ROWS = (1, 8, 64)
+
+
+class Output(NamedTuple):
+    """What a piece of a line became; `ids` has the end mark, if there was one."""
+
+    source: list[int]
+    ids: list[int]
+    score: float
+
+
+class Hypothesis(NamedTuple):
+    """One translation of a line: the outputs of its pieces, of which most have one.
+
+    `score` is the sum of theirs: log P(Y|X) / lp(Y), in nats.
+    """
+
+    text: str
+    score: float
+    outputs: tuple[Output, ...]
 
 
 class _Piece(NamedTuple):
     """A line, or a part of one that is longer than `max_source_tokens`."""
 
     line: int
+    part: int
     ids: list[int]
+    prefix: list[int]
 
 
 class Translator:
-    """Translates lines with any parameters of one model."""
+    """Translates lines with any parameters of one model, or of several together."""
 
     def __init__(
-        self, settings: config.Config, subwords: vocabulary.Vocabulary
+        self,
+        settings: config.Config,
+        subwords: vocabulary.Vocabulary,
+        *,
+        models: Sequence[config.ModelConfig] | None = None,
+        num_hypotheses: int = 1,
     ) -> None:
+        self._settings = settings
         self._search = settings.search
         self._subwords = subwords
-        search = search_rows(settings, vocab_size=subwords.size)
-
-        def best(params: Any, source: Int[Array, "B S"]) -> Int[Array, "B T"]:
-            return search(params, source).tokens[:, 0]
-
-        self._run = parallel.over_rows(best)
+        self._run = parallel.over_rows(
+            generate.generator(
+                settings,
+                models or (settings.model,),
+                vocab_size=subwords.size,
+                num_hypotheses=num_hypotheses,
+            )
+        )
+        self._num_hypotheses = num_hypotheses
 
     def translate(
         self,
@@ -47,41 +72,81 @@ class Translator:
         lines: Sequence[str],
         *,
         warn: Callable[[str], None],
-        first_line: int = 1,
     ) -> list[str]:
-        """One output line for each input line.
+        """The best translation of each line by one model; see `hypotheses`.
+
+        `warn` is told how many lines are unusually long.
+        """
+        found = self.hypotheses((params,), lines)
+        tell(count_long(found, self._settings), self._settings, warn=warn)
+        return [several[0].text for several in found]
+
+    def hypotheses(
+        self,
+        params: Sequence[Any],
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+    ) -> list[list[Hypothesis]]:
+        """The translations of each line, the best first; samples as they were drawn.
 
         A line without a subword (empty, only spaces) gives an empty line. A line of
         more than `max_source_tokens` is translated in pieces cut between words, the
-        outputs joined with spaces, and `warn` is told.
+        outputs joined with spaces.
 
         Args:
-            params: The model's, replicated over the devices.
+            params: Those of each model, replicated over the devices.
             lines: What to translate.
-            warn: Takes a message about a line that needed special treatment.
-            first_line: The number of the first of the lines, for such messages.
+            prefixes: What each line's translations begin with; empty for anything.
+            first_line: The number of the first of the lines; what is drawn at random
+                depends on it.
+
+        Raises:
+            ValueError: The model gives no output of a line a probability.
         """
         pieces: list[_Piece] = []
-        for number, ids in enumerate(self._subwords.encode(lines)):
-            parts = self._cut(ids)
-            if len(parts) > 1:
-                warn(
-                    f"line {first_line + number} has {len(ids):,} tokens, more than "
-                    f"config.search.max_source_tokens={self._search.max_source_tokens}"
-                    f": translated in {len(parts)} pieces"
-                )
-            pieces.extend(_Piece(number, part) for part in parts)
-        outputs: list[list[str]] = [[] for _ in lines]
+        forced = self._subwords.encode(prefixes or [""] * len(lines))
+        for line, ids in enumerate(self._subwords.encode(lines)):
+            for part, cut in enumerate(self._cut(ids)):
+                prefix = [] if part else forced[line]
+                pieces.append(_Piece(line, part, cut, prefix))
+        found: list[list[list[Output]]] = [[] for _ in lines]
         # Pieces of a line must come back in their order, hence the place of each.
-        texts = [""] * len(pieces)
-        for places, source in self._batches(pieces):
-            rows = parallel.split_rows(source, multiple=1)
-            found = parallel.join_rows(self._run(params, rows))
-            for place, ids in zip(places, found, strict=False):
-                texts[place] = self._subwords.decode(ids.tolist())
-        for piece, text in zip(pieces, texts, strict=True):
-            outputs[piece.line].append(text)
-        return [" ".join(filter(None, parts)) for parts in outputs]
+        outputs: list[list[Output]] = [[] for _ in pieces]
+        for places, rows in self._batches(pieces, first_line):
+            split = parallel.split_rows(rows, multiple=1)
+            result = self._run(tuple(params), split)
+            tokens = parallel.join_rows(result.tokens)
+            scores = parallel.join_rows(result.scores)
+            for row, place in enumerate(places):
+                outputs[place] = self._read(pieces[place], tokens[row], scores[row])
+        for piece, several in zip(pieces, outputs, strict=True):
+            found[piece.line].append(several)
+        return [list(self._joined(parts)) for parts in found]
+
+    def _read(
+        self, piece: _Piece, tokens: np.ndarray, scores: np.ndarray
+    ) -> list[Output]:
+        several = [
+            Output(piece.ids, [int(token) for token in ids if token], float(score))
+            for ids, score in zip(tokens, scores, strict=True)
+            if score > -np.inf
+        ]
+        if not several:
+            raise ValueError(
+                f"no output of {self._subwords.decode(piece.ids)!r} has a probability: "
+                "the parameters are not finite numbers, or a prefix is impossible"
+            )
+        return several[: self._num_hypotheses]
+
+    def _joined(self, parts: Sequence[Sequence[Output]]) -> Iterator[Hypothesis]:
+        """The n-th hypothesis of a line has the n-th of each piece, or its last."""
+        for rank in range(max(map(len, parts), default=1)):
+            outputs = tuple(several[min(rank, len(several) - 1)] for several in parts)
+            texts = (self._subwords.decode(output.ids) for output in outputs)
+            score = sum(output.score for output in outputs)
+            yield Hypothesis(" ".join(filter(None, texts)), score, outputs)
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Parts of at most `max_source_tokens`, cut between words where possible."""
@@ -96,81 +161,78 @@ class Translator:
             ids = ids[end:]
         return [*parts, ids] if ids else parts
 
-    def _batches(self, pieces: list[_Piece]) -> list[tuple[list[int], np.ndarray]]:
+    def _batches(
+        self, pieces: list[_Piece], first_line: int
+    ) -> Iterator[tuple[list[int], generate.Rows]]:
         """Places of pieces and their padded ids, similar lengths together."""
-        groups: dict[int, list[int]] = collections.defaultdict(list)
+        groups: dict[tuple[int, int], list[int]] = collections.defaultdict(list)
         for place, piece in enumerate(pieces):
-            length = _padded_length(len(piece.ids) + 1)
+            length = padded_length(len(piece.ids) + 1)
             # No piece is longer, and learned positions end there.
-            groups[min(length, self._search.max_source_tokens)].append(place)
-        batches = []
-        for length in sorted(groups, reverse=True):
-            places = sorted(groups[length], key=lambda place: -len(pieces[place].ids))
+            length = min(length, self._search.max_source_tokens)
+            forced = padded_length(len(piece.prefix)) if piece.prefix else 0
+            groups[length, forced].append(place)
+        for length, forced in sorted(groups, reverse=True):
+            places = sorted(
+                groups[length, forced], key=lambda place: -len(pieces[place].ids)
+            )
             full = max(1, self._search.source_tokens_per_batch // length)
             for start in range(0, len(places), full):
                 chunk = places[start : start + full]
-                rows = next((r for r in ROWS if len(chunk) <= r < full), full)
-                source = np.zeros((rows, length), np.int32)
+                count = next((r for r in ROWS if len(chunk) <= r < full), full)
+                rows = generate.Rows(
+                    source=np.zeros((count, length), np.int32),
+                    prefix=np.zeros((count, forced), np.int32),
+                    numbers=np.zeros((count, 2), np.int32),
+                )
                 for row, place in enumerate(chunk):
-                    ids = [*pieces[place].ids, types.EOS_ID]
-                    source[row, : len(ids)] = ids
-                batches.append((chunk, source))
-        return batches
+                    piece = pieces[place]
+                    ids = [*piece.ids, types.EOS_ID]
+                    rows.source[row, : len(ids)] = ids
+                    rows.prefix[row, : len(piece.prefix)] = piece.prefix
+                    rows.numbers[row] = first_line + piece.line, piece.part
+                yield chunk, rows
 
 
-def search_rows(
-    settings: config.Config, *, vocab_size: int
-) -> Callable[[Any, Int[Array, "B S"]], types.Hypotheses]:
-    """A function from parameters and source rows to each row's hypotheses."""
-    model = transformer.Transformer(settings.model, vocab_size)
-    search = settings.search
-
-    def run(params: Any, source: Int[Array, "B S"]) -> types.Hypotheses:
-        apply: Any = functools.partial(model.apply, {"params": params})
-        buffer_length = source.shape[1] + search.max_extra_tokens
-        cache = apply(
-            source,
-            beam_size=search.beam_size,
-            max_length=buffer_length,
-            method="start_cache",
-        )
-
-        def step(
-            tokens: Array, beams: Any, position: Array
-        ) -> tuple[Array, tuple[Any, ...]]:
-            grown: decoder.DecoderCache
-            logits, grown = apply(
-                tokens, cache.replace(beams=beams), position, method="decode_step"
-            )
-            # No sentence contains these, but an untrained model may predict them.
-            impossible = jnp.array([types.PAD_ID, types.BOS_ID])
-            return logits.at[..., impossible].set(-jnp.inf), grown.beams
-
-        tokens = jnp.sum(source != types.PAD_ID, axis=1)
-        return beam_search.beam_search(
-            step,
-            cache.beams,
-            _reorder,
-            # Both lengths count the end mark; a row of padding gives nothing.
-            jnp.where(tokens > 0, tokens + search.max_extra_tokens, 0),
-            beam_size=search.beam_size,
-            alpha=search.length_penalty,
-            buffer_length=buffer_length,
-        )
-
-    return run
+def count_long(
+    found: Sequence[Sequence[Hypothesis]], settings: config.Config
+) -> collections.Counter[str]:
+    """How many translated lines were longer than usual, by the setting they exceed."""
+    lengths = [
+        [len(output.source) + 1 for output in several[0].outputs] for several in found
+    ]
+    longest = settings.data.max_length
+    return collections.Counter(
+        {
+            "data.max_length": sum(max(n, default=0) > longest for n in lengths),
+            "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
+        }
+    )
 
 
-def _reorder(beams: Any, origin: Int[Array, "B W"]) -> Any:
-    B, W = origin.shape
-    rows = (origin + W * jnp.arange(B)[:, None]).reshape(-1)
-    return jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), beams)
+def tell(
+    long: collections.Counter[str],
+    settings: config.Config,
+    *,
+    warn: Callable[[str], None],
+) -> None:
+    """Say what `count_long` found."""
+    treated = {
+        "data.max_length": (settings.data.max_length, "longer than any in training"),
+        "search.max_source_tokens": (
+            settings.search.max_source_tokens,
+            "translated in pieces",
+        ),
+    }
+    for key, (value, how) in treated.items():
+        if long[key]:
+            warn(f"{long[key]:,} lines over config.{key}={value} tokens: {how}")
 
 
-def _padded_length(tokens: int) -> int:
+def padded_length(tokens: int) -> int:
     """The next of 8, 16, 24, 32, 48, 64, 96, 128, 192, ...
 
-    >>> [_padded_length(n) for n in (3, 17, 33, 49, 100)]
+    >>> [padded_length(n) for n in (3, 17, 33, 49, 100)]
     [8, 24, 48, 64, 128]
     """
     length = 8

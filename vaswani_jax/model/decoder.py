@@ -10,16 +10,45 @@ from vaswani_jax.core import config
 from vaswani_jax.model import attention, feed_forward, residual
 
 
+class BeamCache(flax.struct.PyTreeNode):
+    """What grows with the output: keys and values, and who descends from whom.
+
+    `layers` has the W keys and values computed at each of T positions; they never move.
+    `ancestors` says which of those at each position a hypothesis was made from, so that
+    permuting hypotheses moves a few integers alone.
+    """
+
+    layers: tuple[attention.CachedHeads, ...]  # K = T * W
+    ancestors: Int[Array, "B W T"]
+
+    def reorder(self, origin: Int[Array, "B W"]) -> "BeamCache":
+        """The cache of the hypotheses that come from `origin`."""
+        chosen = jnp.take_along_axis(self.ancestors, origin[:, :, None], axis=1)
+        return self.replace(ancestors=chosen)
+
+    def resize(self, length: int) -> "BeamCache":
+        """The same with room for `length` positions, at least as many as now."""
+        _, W, T = self.ancestors.shape
+
+        def pad(leaf: Array, axis: int, missing: int) -> Array:
+            widths = [(0, missing * (a == axis)) for a in range(leaf.ndim)]
+            return jnp.pad(leaf, widths)
+
+        return BeamCache(
+            layers=jax.tree.map(lambda x: pad(x, 2, (length - T) * W), self.layers),
+            ancestors=pad(self.ancestors, 2, length - T),
+        )
+
+
 class DecoderCache(flax.struct.PyTreeNode):
     """All that decoding one more position needs.
 
-    `beams` has one `KeysValues` a layer, `[B * W, T, H, d]`, filled up to the current
-    position and permuted by the search. `memory` has one a layer, `[B, S, H, d]`,
-    projected once for all beams of a sentence.
+    `memory` has the keys and values of a layer's memory, projected once for all beams
+    of a sentence.
     """
 
-    beams: tuple[attention.KeysValues, ...]
-    memory: tuple[attention.KeysValues, ...]
+    beams: BeamCache
+    memory: tuple[attention.CachedHeads, ...]
     memory_mask: Bool[Array, "B 1 1 S"]
 
 
@@ -74,52 +103,57 @@ class DecoderLayer(nn.Module):
                 x, memory, memory_mask, deterministic=deterministic
             )
 
-        def feed(x: Array) -> Array:
-            return self.feed_forward(x, deterministic=deterministic)
-
         x = self.memory_attention_residual(
             x, attend_memory, deterministic=deterministic
         )
+        return self._feed(x, deterministic=deterministic)
+
+    def _feed(self, x: Array, *, deterministic: bool) -> Array:
+        def feed(x: Array) -> Array:
+            return self.feed_forward(x, deterministic=deterministic)
+
         return self.feed_forward_residual(x, feed, deterministic=deterministic)
 
-    def start_cache(self, x: Float[Array, "B S d_model"]) -> attention.KeysValues:
+    def start_cache(self, x: Float[Array, "B S d_model"]) -> attention.CachedHeads:
         """The memory's keys and values for this layer."""
-        return self.memory_attention.keys_values(x)
+        return attention.heads_first(self.memory_attention.keys_values(x))
 
     def decode_step(
         self,
         x: Float[Array, "B W d_model"],
-        beams: attention.KeysValues,
-        memory: attention.KeysValues,
-        memory_mask: Bool[Array, "B 1 1 S"],
+        own: attention.CachedHeads,
+        memory: attention.CachedHeads,
+        masks: tuple[Bool[Array, "B 1 W TW"], Bool[Array, "B 1 1 S"]],
         position: Int[Array, ""],
-    ) -> tuple[Float[Array, "B W d_model"], attention.KeysValues]:
+    ) -> tuple[Float[Array, "B W d_model"], attention.CachedHeads]:
         """The output at one position for W beams of each sentence, and the cache.
 
-        The beams of a sentence are W queries of one attention over its memory, which
-        therefore is not repeated for them.
+        The beams of a sentence are W queries of one attention over its memory, and of
+        one over all that its beams have computed so far.
         """
-        B, W, d_model = x.shape
-        T = beams.key.shape[1]
-        grown = beams
+        W = x.shape[1]
+        grown = own
 
         def attend_self(x: Array) -> Array:
             nonlocal grown
-            rows = x.reshape(B * W, 1, d_model)
-            latest = self.self_attention.keys_values(rows)
+            latest = attention.heads_first(self.self_attention.keys_values(x))
             grown = jax.tree.map(
                 lambda all_, one: jax.lax.dynamic_update_slice_in_dim(
-                    all_, one.astype(all_.dtype), position, axis=1
+                    all_, one.astype(all_.dtype), position * W, axis=2
                 ),
-                beams,
+                own,
                 latest,
             )
-            mask = (jnp.arange(T) <= position)[None, None, None, :]
-            attended = self.self_attention(rows, grown, mask, deterministic=True)
-            return attended.reshape(B, W, d_model)
+            query = self.self_attention.query(x)
+            return self.self_attention.attend_cached(query, grown, masks[0])
+
+        def attend_memory(x: Array) -> Array:
+            query = self.memory_attention.query(x)
+            return self.memory_attention.attend_cached(query, memory, masks[1])
 
         x = self.self_attention_residual(x, attend_self, deterministic=True)
-        return self._rest(x, memory, memory_mask, deterministic=True), grown
+        x = self.memory_attention_residual(x, attend_memory, deterministic=True)
+        return self._feed(x, deterministic=True), grown
 
 
 class Decoder(nn.Module):
@@ -163,17 +197,19 @@ class Decoder(nn.Module):
         max_length: int,
     ) -> DecoderCache:
         """An empty cache for W beams of at most `max_length` positions."""
-        model = self.model
+        model, B = self.model, memory.shape[0]
 
         def empty(depth: int) -> Array:
-            rows = memory.shape[0] * beam_size
-            shape = (rows, max_length, model.num_heads, depth)
+            shape = (B, model.num_heads, max_length * beam_size, depth)
             return jnp.zeros(shape, jnp.dtype(model.dtype))
 
         return DecoderCache(
-            beams=tuple(
-                attention.KeysValues(key=empty(model.d_k), value=empty(model.d_v))
-                for _ in self.layers
+            beams=BeamCache(
+                layers=tuple(
+                    attention.CachedHeads(key=empty(model.d_k), value=empty(model.d_v))
+                    for _ in self.layers
+                ),
+                ancestors=jnp.zeros((B, beam_size, max_length), jnp.int32),
             ),
             memory=tuple(layer.start_cache(memory) for layer in self.layers),
             memory_mask=memory_mask,
@@ -186,10 +222,20 @@ class Decoder(nn.Module):
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W d_model"], DecoderCache]:
         """The stack's output at one position, and the grown cache."""
-        beams = []
+        B, W, _ = x.shape
+        T = cache.beams.ancestors.shape[2]
+        itself = jnp.arange(W)[None, :, None]
+        here = jnp.arange(T) == position
+        ancestors = jnp.where(here, itself, cache.beams.ancestors)
+        # Of the W keys at each position up to this one, that of the ancestor.
+        is_ancestor = ancestors[..., None] == jnp.arange(W)
+        mask = is_ancestor & (jnp.arange(T) <= position)[:, None]
+        masks = (mask.reshape(B, 1, W, T * W), cache.memory_mask)
+        layers = []
         for layer, own, memory in zip(
-            self.layers, cache.beams, cache.memory, strict=True
+            self.layers, cache.beams.layers, cache.memory, strict=True
         ):
-            x, grown = layer.decode_step(x, own, memory, cache.memory_mask, position)
-            beams.append(grown)
-        return self._top(x), cache.replace(beams=tuple(beams))
+            x, grown = layer.decode_step(x, own, memory, masks, position)
+            layers.append(grown)
+        beams = BeamCache(layers=tuple(layers), ancestors=ancestors)
+        return self._top(x), cache.replace(beams=beams)

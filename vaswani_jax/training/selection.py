@@ -1,7 +1,10 @@
 """Section 6.1: which checkpoint is meant, averages of several, and whether one fits."""
 
+import dataclasses
+import json
 import pathlib
 import shutil
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import flax.traverse_util
@@ -107,6 +110,59 @@ def describe(workdir: pathlib.Path, name: str, found: Checkpoint) -> str:
             "makes a new mean, --checkpoint=average:N takes one on the spot"
         )
     return text
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A model of an ensemble, with its parameters as NumPy arrays."""
+
+    model: config.ModelConfig
+    params: Any
+
+
+def members(
+    settings: config.Config,
+    workdir: pathlib.Path,
+    names: str,
+    others: Sequence[str],
+    subwords: vocabulary.Vocabulary,
+    *,
+    log: Callable[[str], None],
+) -> list[Member]:
+    """The models that decode together.
+
+    Args:
+        settings: Of the run in `workdir`.
+        workdir: Of that run.
+        names: Checkpoints of that run, with commas between them.
+        others: Other runs as WORKDIR or WORKDIR@CHECKPOINT, "averaged" by default.
+        subwords: The vocabulary, which must be theirs, too.
+        log: Is told what is used.
+
+    Raises:
+        CheckpointError: One is missing, damaged, or of another vocabulary.
+        ValueError: A workdir has no configuration of a model.
+    """
+    wanted = [(workdir, settings, name) for name in names.split(",")]
+    for other in others:
+        folder, _, name = other.partition("@")
+        own = dataclasses.replace(settings, model=_model_of(pathlib.Path(folder)))
+        wanted.append((pathlib.Path(folder), own, name or "averaged"))
+    found = []
+    for place, own, name in wanted:
+        one = select(place, name)
+        check_fits(one, own, subwords)
+        log(describe(place, name, one))
+        found.append(Member(own.model, one.items["params"]))
+    return found
+
+
+def _model_of(workdir: pathlib.Path) -> config.ModelConfig:
+    path = workdir / "config.json"
+    try:
+        return config.ModelConfig(**json.loads(path.read_text())["model"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} describes no model: {error}") from None
 
 
 def vocabulary_of(workdir: pathlib.Path) -> str | None:

@@ -1,0 +1,148 @@
+"""Sections 3.1 and 6.1: what a model thinks of given outputs, token by token.
+
+One pass over a whole output (forced decoding) gives the probabilities that a search
+adds up position by position, and the attention over the source.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.inference import generate, translate
+from vaswani_jax.model import transformer
+
+# Padded tokens of a batch's logits; more would be gigabytes with a large vocabulary.
+TOKENS = 2048
+
+
+class Scored(NamedTuple):
+    """An output of T tokens for a source of S, padded at the end where in a batch.
+
+    `log_probs` is log P(y_t | y_<t, X) in nats. `attention` has the weights of the
+    decoder's attention over the memory, the mean of an ensemble's; it has no layers
+    if none was asked for.
+    """
+
+    log_probs: Any  # Float "*rows T"
+    attention: Any  # Float "*rows L H T S"
+
+
+class Scorer:
+    """Scores given outputs by one model, or by several together."""
+
+    def __init__(
+        self,
+        models: Sequence[config.ModelConfig],
+        *,
+        vocab_size: int,
+        layers: Sequence[int],
+    ) -> None:
+        """Prepare to score.
+
+        Args:
+            models: Whose mean probability counts.
+            vocab_size: V.
+            layers: Whose attention weights are wanted, the lowest being 0.
+        """
+        self._run = parallel.over_rows(
+            _scorer(models, vocab_size=vocab_size, layers=layers)
+        )
+
+    def score(
+        self, params: Sequence[Any], pairs: Sequence[tuple[list[int], list[int]]]
+    ) -> list[Scored]:
+        """Each output's token scores, in the order of the pairs.
+
+        Args:
+            params: Those of each model, replicated over the devices.
+            pairs: Source ids without an end mark, and the output's ids with one, if
+                it ended.
+        """
+        found: list[Scored | None] = [None] * len(pairs)
+        for places, source, target in _batches(pairs):
+            target_in = np.pad(target[:, :-1], [(0, 0), (1, 0)], constant_values=0)
+            target_in[:, 0] = types.BOS_ID
+            batch = types.Batch(source, target_in, target)
+            rows = parallel.split_rows(batch, multiple=1)
+            result = self._run(tuple(params), rows)
+            log_probs = parallel.join_rows(result.log_probs)
+            attention = parallel.join_rows(result.attention)
+            for row, place in enumerate(places):
+                S, T = len(pairs[place][0]) + 1, len(pairs[place][1])
+                found[place] = Scored(log_probs[row, :T], attention[row, :, :, :T, :S])
+        return [one for one in found if one is not None]
+
+
+def _scorer(
+    models: Sequence[config.ModelConfig], *, vocab_size: int, layers: Sequence[int]
+) -> Callable[[Sequence[Any], types.Batch], Scored]:
+    networks = [transformer.Transformer(model, vocab_size) for model in models]
+
+    def run(params: Sequence[Any], batch: types.Batch) -> Scored:
+        logits, attention = [], []
+        for network, own in zip(networks, params, strict=True):
+            found: Any
+            found, kept = network.apply(
+                {"params": own},
+                batch.source,
+                batch.target_in,
+                deterministic=True,
+                mutable=["intermediates"],
+            )
+            logits.append(found)
+            attention.append(_weights(kept["intermediates"], batch, layers))
+        log_probs = jax.nn.log_softmax(generate.mixture(logits))
+        target = jnp.asarray(batch.target_out)[:, :, None]
+        return Scored(
+            jnp.take_along_axis(log_probs, target, axis=2)[:, :, 0],
+            sum(attention) / len(networks),
+        )
+
+    return run
+
+
+def _weights(
+    kept: Any, batch: types.Batch, layers: Sequence[int]
+) -> Float[Array, "B L H T S"]:
+    """The memory attention's weights that a pass has kept."""
+    several = [
+        kept["decoder"][f"layers_{layer}"]["memory_attention"]["weights"][0]
+        for layer in layers
+    ]
+    if not several:
+        B, S = batch.source.shape
+        return jnp.zeros((B, 0, 1, batch.target_out.shape[1], S))
+    return jnp.stack(several, axis=1)
+
+
+def _batches(
+    pairs: Sequence[tuple[list[int], list[int]]],
+) -> Iterator[tuple[list[int], Int[np.ndarray, "B S"], Int[np.ndarray, "B T"]]]:
+    """Places of pairs and their padded ids, similar lengths together."""
+
+    def lengths(place: int) -> tuple[int, int]:
+        source, target = pairs[place]
+        return (
+            translate.padded_length(len(target)),
+            translate.padded_length(len(source) + 1),
+        )
+
+    order = sorted(range(len(pairs)), key=lambda place: (lengths(place), place))
+    while order:
+        T, S = lengths(order[0])
+        rows = max(1, TOKENS // T)
+        chunk = [place for place in order[:rows] if lengths(place) == (T, S)]
+        order = order[len(chunk) :]
+        count = next((n for n in translate.ROWS if len(chunk) <= n < rows), rows)
+        source = np.zeros((count, S), np.int32)
+        target = np.zeros((count, T), np.int32)
+        for row, place in enumerate(chunk):
+            ids = [*pairs[place][0], types.EOS_ID]
+            source[row, : len(ids)] = ids
+            target[row, : len(pairs[place][1])] = pairs[place][1]
+        yield chunk, source, target

@@ -1,0 +1,171 @@
+"""Section 6.1: from rows of source ids to hypotheses, by search or by sampling."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from vaswani_jax.core import config, types
+from vaswani_jax.inference import beam_search, constraints, sampling
+from vaswani_jax.model import decoder, transformer
+
+
+class Rows(NamedTuple):
+    """What is asked for, padded with `PAD_ID`.
+
+    `prefix` is what each output must begin with; P is 0 if none does. `numbers` tells
+    the rows apart to the random generator: the same number, the same sample.
+    """
+
+    source: Any  # Int "*rows S"
+    prefix: Any  # Int "*rows P"
+    numbers: Any  # Int "*rows 2"
+
+
+def generator(
+    settings: config.Config,
+    models: Sequence[config.ModelConfig],
+    *,
+    vocab_size: int,
+    num_hypotheses: int,
+) -> Callable[[Sequence[Any], Rows], types.Hypotheses]:
+    """A function from the models' parameters and rows to each row's hypotheses.
+
+    Several models are an ensemble: each token's probability is the mean of theirs.
+    """
+    search = settings.search
+    networks = [transformer.Transformer(model, vocab_size) for model in models]
+
+    def run(params: Sequence[Any], rows: Rows) -> types.Hypotheses:
+        tokens = jnp.sum(rows.source != types.PAD_ID, axis=1)
+        forced = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
+        # Both lengths count the end mark; a row of padding gives nothing.
+        longest = tokens + search.max_extra_tokens
+        room = rows.source.shape[1] + search.max_extra_tokens
+        if search.max_tokens:
+            longest = jnp.minimum(longest, search.max_tokens)
+            room = min(room, search.max_tokens)
+        longest, room = longest + forced, room + rows.prefix.shape[1]
+        for model in models:
+            if model.positional_encoding == "learned":
+                longest = jnp.minimum(longest, model.max_positions)
+                room = min(room, model.max_positions)
+        max_lengths = jnp.where(tokens > 0, longest, 0)
+        lengths = _buffer_lengths(room)
+        width = num_hypotheses if search.sampling else search.beam_size
+        step, state = _stepper(
+            networks, params, rows.source, beam_size=width, room=lengths[0]
+        )
+        constraint = constraints.of(search, rows.prefix, vocab_size=vocab_size)
+        if search.sampling:
+            return sampling.sample(
+                step,
+                state,
+                max_lengths,
+                _keys(settings.seed, rows.numbers),
+                num_samples=num_hypotheses,
+                temperature=search.temperature,
+                top_k=search.top_k,
+                top_p=search.top_p,
+                alpha=search.length_penalty,
+                buffer_lengths=lengths,
+                resize=_resize,
+                constraint=constraint,
+            )
+        return beam_search.beam_search(
+            step,
+            state,
+            _reorder,
+            max_lengths,
+            beam_size=search.beam_size,
+            alpha=search.length_penalty,
+            buffer_lengths=lengths,
+            resize=_resize,
+            constraint=constraint,
+            num_hypotheses=num_hypotheses,
+        )
+
+    return run
+
+
+def impossible(logits: Float[Array, "*axes V"]) -> Float[Array, "*axes V"]:
+    """The logits, -inf for padding and the begin mark, which no sentence contains."""
+    token = jnp.arange(logits.shape[-1])
+    return jnp.where(
+        (token == types.PAD_ID) | (token == types.BOS_ID), -jnp.inf, logits
+    )
+
+
+def mixture(logits: Sequence[Float[Array, "*axes V"]]) -> Float[Array, "*axes V"]:
+    """Logits of the mean of the models' probabilities, of possible tokens alone."""
+    possible = [impossible(one) for one in logits]
+    if len(possible) == 1:
+        return possible[0]
+    log_probs = jnp.stack([jax.nn.log_softmax(one) for one in possible])
+    return jax.nn.logsumexp(log_probs, axis=0)
+
+
+def _stepper(
+    networks: Sequence[transformer.Transformer],
+    params: Sequence[Any],
+    source: Int[Array, "B S"],
+    *,
+    beam_size: int,
+    room: int,
+) -> tuple[beam_search.Step, tuple[decoder.BeamCache, ...]]:
+    """One position of all models, and the state in which it begins."""
+    apply: list[Any] = [
+        functools.partial(network.apply, {"params": own})
+        for network, own in zip(networks, params, strict=True)
+    ]
+    caches: list[decoder.DecoderCache] = [
+        one(source, beam_size=beam_size, max_length=room, method="start_cache")
+        for one in apply
+    ]
+
+    def step(
+        tokens: Int[Array, "B W"], beams: Any, position: Int[Array, ""]
+    ) -> tuple[Array, Any]:
+        logits, grown = [], []
+        for one, cache, own in zip(apply, caches, beams, strict=True):
+            found, cache = one(
+                tokens, cache.replace(beams=own), position, method="decode_step"
+            )
+            logits.append(found)
+            grown.append(cache.beams)
+        return mixture(logits), tuple(grown)
+
+    return step, tuple(cache.beams for cache in caches)
+
+
+def _reorder(beams: Sequence[decoder.BeamCache], origin: Array) -> Any:
+    return tuple(own.reorder(origin) for own in beams)
+
+
+def _resize(beams: Sequence[decoder.BeamCache], length: int) -> Any:
+    return tuple(own.resize(length) for own in beams)
+
+
+def _keys(seed: int, numbers: Int[Array, "B 2"]) -> Any:
+    """A random key a row."""
+    key = jax.random.key(seed)
+
+    def of(number: Array) -> Any:
+        return jax.random.fold_in(jax.random.fold_in(key, number[0]), number[1])
+
+    return jax.vmap(of)(numbers)
+
+
+def _buffer_lengths(longest: int) -> list[int]:
+    """Attention costs as many positions as there is room for, hence small rooms first.
+
+    >>> _buffer_lengths(75), _buffer_lengths(30)
+    ([32, 64, 75], [30])
+    """
+    lengths = [32]
+    while lengths[-1] < longest:
+        lengths.append(lengths[-1] * 2)
+    return [*lengths[:-1], longest]

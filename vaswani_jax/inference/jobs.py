@@ -1,0 +1,204 @@
+"""Section 6.1: blocks of lines to lines that are written, and files beside them."""
+
+import collections
+import contextlib
+import dataclasses
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+import numpy as np
+
+from vaswani_jax.core import config, types
+from vaswani_jax.inference import (
+    alignment,
+    ensembles,
+    forced,
+    formats,
+    streams,
+    translate,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is written, as `decode`'s flags of these names say.
+
+    `alignments` and `attention` are files, "" for none; `aligning_layer` counts the
+    decoder's layers from 1, None being the default.
+    """
+
+    form: str
+    num_hypotheses: int
+    token_scores: bool
+    alignments: str
+    attention: str
+    aligning_layer: int | None
+
+    def check(self, search: config.SearchConfig) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            ValueError: Names the flag, its value and the rule.
+        """
+        if self.num_hypotheses > search.beam_size and not search.sampling:
+            raise ValueError(
+                f"--num_hypotheses={self.num_hypotheses} is more than "
+                f"config.search.beam_size={search.beam_size}"
+            )
+        if self.num_hypotheses > 1 and self.form == "text":
+            raise ValueError("--format=text has one hypothesis: use tsv or json")
+        if self.token_scores and self.form != "json":
+            raise ValueError("--token_scores needs --format=json")
+
+
+class Translation:
+    """Translates blocks of lines; counts what there is to tell at the end."""
+
+    def __init__(
+        self, settings: config.Config, ensemble: ensembles.Ensemble, wanted: Wanted
+    ) -> None:
+        """Prepare.
+
+        Raises:
+            ValueError: No layer of the models is the one that should align.
+        """
+        self._settings, self._ensemble, self._wanted = settings, ensemble, wanted
+        self._subwords = ensemble.subwords
+        self._translator = translate.Translator(
+            settings,
+            ensemble.subwords,
+            models=ensemble.models,
+            num_hypotheses=wanted.num_hypotheses,
+        )
+        layers: list[int] = []
+        count = min(model.num_layers for model in ensemble.models)
+        self._aligning = alignment.default_layer(count)
+        if wanted.aligning_layer is not None:
+            self._aligning = wanted.aligning_layer - 1
+        if not 0 <= self._aligning < count:
+            raise ValueError(
+                f"--aligning_layer={wanted.aligning_layer} must be from 1 to {count}"
+            )
+        if wanted.attention:
+            layers = list(range(count))
+        elif wanted.alignments:
+            layers = [self._aligning]
+        self._row = layers.index(self._aligning) if layers else 0
+        self._scorer = None
+        if layers or wanted.token_scores:
+            self._scorer = forced.Scorer(
+                ensemble.models, vocab_size=ensemble.subwords.size, layers=layers
+            )
+        self.lines = 0
+        self.long: collections.Counter[str] = collections.Counter()
+
+    def run(
+        self, blocks: Iterable[tuple[list[str], list[str] | None]]
+    ) -> Iterator[list[str]]:
+        """What the lines of each block give, in order.
+
+        Args:
+            blocks: Lines and, if there are any, what their translations begin with.
+        """
+        with contextlib.ExitStack() as stack:
+            aligned: IO[bytes] | None = None
+            archive: zipfile.ZipFile | None = None
+            if self._wanted.alignments:
+                file = streams.open_output(self._wanted.alignments)
+                aligned = stack.enter_context(file)
+            if self._wanted.attention:
+                archive = zipfile.ZipFile(self._wanted.attention, "w")
+                stack.enter_context(archive)
+            for lines, prefixes in blocks:
+                first = self.lines + 1
+                several = self._translator.hypotheses(
+                    self._ensemble.params, lines, prefixes=prefixes, first_line=first
+                )
+                self.long += translate.count_long(several, self._settings)
+                scored = self._look_again(several)
+                for number, found, again in zip(
+                    range(first, first + len(lines)), several, scored, strict=True
+                ):
+                    best = list(zip(found[0].outputs, again, strict=False))
+                    if aligned is not None:
+                        aligned.write(f"{self._aligned(best)}\n".encode())
+                    if archive is not None:
+                        self._keep_attention(archive, number, best)
+                if aligned is not None:
+                    aligned.flush()
+                yield [
+                    formats.translation(
+                        number,
+                        found,
+                        self._tokens(found, again),
+                        form=self._wanted.form,
+                    )
+                    for number, (found, again) in enumerate(
+                        zip(several, scored, strict=True), start=first
+                    )
+                ]
+                self.lines += len(lines)
+
+    def _look_again(
+        self, several: Sequence[Sequence[translate.Hypothesis]]
+    ) -> list[list[forced.Scored]]:
+        """Each line's outputs scored: all pieces of all hypotheses, in order."""
+        if self._scorer is None:
+            return [[] for _ in several]
+        outputs = [[o for one in found for o in one.outputs] for found in several]
+        pairs = [(output.source, output.ids) for line in outputs for output in line]
+        scored = iter(self._scorer.score(self._ensemble.params, pairs))
+        return [[next(scored) for _ in line] for line in outputs]
+
+    def _tokens(
+        self,
+        found: Sequence[translate.Hypothesis],
+        scored: Sequence[forced.Scored],
+    ) -> list[list[tuple[str, float]]] | None:
+        if not self._wanted.token_scores:
+            return None
+        return formats.subwords_of(self._subwords, found, scored)
+
+    def _aligned(self, best: Sequence[tuple[translate.Output, forced.Scored]]) -> str:
+        """The word alignment of a line, the pieces' words counted on."""
+        found: list[tuple[int, int]] = []
+        firsts = [0, 0]
+        for output, scored in best:
+            sides = [
+                alignment.words(
+                    ids,
+                    starts_word=self._subwords.starts_word,
+                    end=types.EOS_ID,
+                    first=first,
+                )
+                for ids, first in zip(
+                    ([*output.source, types.EOS_ID], output.ids), firsts, strict=True
+                )
+            ]
+            found += alignment.pharaoh(scored.attention[self._row], *sides)
+            firsts = [
+                max([first, *(side + 1)])
+                for first, side in zip(firsts, sides, strict=True)
+            ]
+        return " ".join(f"{source}-{target}" for source, target in found)
+
+    def _keep_attention(
+        self,
+        archive: zipfile.ZipFile,
+        number: int,
+        best: Sequence[tuple[translate.Output, forced.Scored]],
+    ) -> None:
+        """Arrays LINE.PIECE/attention `[L, H, T, S]`, and its /source and /target."""
+        for piece, (output, scored) in enumerate(best, start=1):
+            arrays = {
+                "attention": scored.attention,
+                "source": self._names([*output.source, types.EOS_ID]),
+                "target": self._names(output.ids),
+            }
+            for name, array in arrays.items():
+                with archive.open(f"{number}.{piece}/{name}.npy", "w") as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+
+    def _names(self, ids: Sequence[int]) -> np.ndarray:
+        return np.array([self._subwords.name(token) for token in ids], np.str_)

@@ -1,0 +1,156 @@
+"""Lines in as they come and out as they are done, few of them in memory at a time."""
+
+import gzip
+import itertools
+import pathlib
+import queue
+import sys
+import threading
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO
+
+import tqdm
+
+from vaswani_jax.data import sources
+
+# Lines that are sorted by length together, and written before the next are begun.
+BLOCK_LINES = 1024
+
+
+def count(name: str) -> int | None:
+    """The lines of a file, all of which are read and checked; None for "-".
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line is not UTF-8, or a compressed file is damaged.
+    """
+    if name == "-":
+        return None
+    if not pathlib.Path(name).is_file():
+        raise FileNotFoundError(f"no file {name}")
+    return sum(1 for _ in sources.lines(pathlib.Path(name)))
+
+
+def same_count(name: str, others: Mapping[str, str | None]) -> int | None:
+    """The lines of the input, after a look at all files; see `count`.
+
+    Args:
+        name: The input.
+        others: Files with a line for each of its lines, by their flags.
+    """
+    total = count(name)
+    for flag, other in others.items():
+        found = count(other) if other else None
+        if total is not None and found not in (None, total):
+            raise ValueError(
+                f"{flag}={other} has {found:,} lines, --input={name} {total:,}"
+            )
+    return total
+
+
+def blocks(name: str) -> Iterator[list[str]]:
+    """The lines of a file, or of standard input ("-"), many at a time.
+
+    What standard input has is not kept waiting for more; on a terminal each line is
+    asked for.
+    """
+    if name != "-":
+        yield from _of(sources.lines(pathlib.Path(name)))
+    elif sys.stdin.isatty():
+        for line in sources.decoded(_asked(), name="standard input"):
+            yield [line]
+    else:
+        yield from _as_they_come(
+            sources.decoded(sys.stdin.buffer, name="standard input")
+        )
+
+
+def _of(lines: Iterable[str]) -> Iterator[list[str]]:
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == BLOCK_LINES:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _asked() -> Iterator[bytes]:
+    """Lines of the terminal, each after a prompt, until the end of the input."""
+    while True:
+        print("> ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.buffer.readline()
+        if not line:
+            print(file=sys.stderr)
+            return
+        yield line
+
+
+def _as_they_come(lines: Iterator[str]) -> Iterator[list[str]]:
+    """At least one line each time, and all that have come by then."""
+    waiting: queue.Queue[str | Exception | None] = queue.Queue(BLOCK_LINES)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                waiting.put(line)
+            waiting.put(None)
+        except (ValueError, OSError) as error:
+            waiting.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        block: list[str] = []
+        item = waiting.get()
+        while isinstance(item, str):
+            block.append(item)
+            if len(block) == BLOCK_LINES or waiting.empty():
+                break
+            item = waiting.get()
+        if block:
+            yield block
+        if isinstance(item, Exception):
+            raise item
+        if item is None:
+            return
+
+
+def beside(
+    given: Iterable[list[str]], name: str
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Blocks of lines, each with as many lines of another file.
+
+    Raises:
+        ValueError: The other file has fewer lines, or more.
+    """
+    others = sources.lines(pathlib.Path(name))
+    total = 0
+    for lines in given:
+        found = list(itertools.islice(others, len(lines)))
+        total += len(found)
+        if len(found) < len(lines):
+            raise ValueError(f"{name} has {total:,} lines, the input has more")
+        yield lines, found
+    if next(others, None) is not None:
+        raise ValueError(f"{name} has more than the {total:,} lines of the input")
+
+
+def write(found: Iterable[list[str]], name: str, *, total: int | None) -> None:
+    """Write lines as they are done; a terminal sees how far it is."""
+    bar = tqdm.tqdm(total=total, unit=" lines", disable=None)
+    with open_output(name) as stream, bar:
+        for lines in found:
+            stream.write("".join(f"{line}\n" for line in lines).encode())
+            stream.flush()
+            bar.update(len(lines))
+
+
+def open_output(name: str) -> IO[bytes]:
+    """The file, compressed if its name ends in .gz; "-" is standard output."""
+    if name == "-":
+        return open(sys.stdout.fileno(), "wb", closefd=False)
+    if name.endswith(".gz"):
+        return typing.cast(IO[bytes], gzip.open(name, "wb"))
+    return open(name, "wb")
