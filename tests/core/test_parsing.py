@@ -216,7 +216,24 @@ def test_epsilon_and_scale_are_positive(key, value):
 @pytest.mark.parametrize("value", [-0.1])
 def test_length_penalty_is_not_negative(value):
     text = message({"search.length_penalty": value})
-    assert "config.search.length_penalty must not be negative" in text
+    assert "config.search.length_penalty must be at least 0, got -0.1" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"min_tokens": 0}, "min_tokens must be at least 1, got 0"),
+        ({"min_tokens": 5, "max_tokens": 4}, "at least config.search.min_tokens (5)"),
+        ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
+        ({"top_k": -1}, "top_k must be at least 0, got -1"),
+        ({"top_p": 0.0}, "top_p must be over 0, at most 1, got 0.0"),
+        ({"top_p": 1.5}, "top_p must be over 0, at most 1, got 1.5"),
+        ({"no_repeat_ngram": -2}, "no_repeat_ngram must be at least 0, got -2"),
+    ],
+)
+def test_what_a_search_cannot_mean_is_refused(changes, said):
+    text = message({f"search.{key}": value for key, value in changes.items()})
+    assert said in text
     assert f"got {value}" in text
 
 

@@ -68,7 +68,7 @@ def test_long_line_is_translated_whole_and_told(
     outputs = translator.translate(None, ["a b", line], warn=warnings.append)
     assert outputs == ["a b", line]
     assert len(warnings) == 1
-    assert "line 2" in warnings[0] and "max_source_tokens=8" in warnings[0]
+    assert "1 lines over config.search.max_source_tokens=8" in warnings[0]
 
 
 def test_few_shapes_are_compiled(

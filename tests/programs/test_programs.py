@@ -9,70 +9,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
-SMALL = {
-    "model.num_layers": 1,
-    "model.d_model": 16,
-    "model.d_ff": 16,
-    "model.d_k": 8,
-    "model.d_v": 8,
-    "data.num_train": 200,
-    "data.num_valid": 10,
-    "data.num_test": 10,
-    "data.num_buckets": 1,
-    "training.num_steps": 8,
-    "training.log_every_steps": 4,
-    "training.evaluate_every_steps": 4,
-    "training.checkpoint_every_steps": 4,
-    "training.average_checkpoints": 2,
-    "search.max_extra_tokens": 4,
-    "search.beam_size": 2,
-}
-
-
-def vaswani(
-    program: str,
-    workdir: pathlib.Path,
-    *flags: str,
-    config: str = "configs/copy_task.py",
-    stdin: bytes = b"",
-) -> subprocess.CompletedProcess[bytes]:
-    """Run a program of the package with the small settings."""
-    command = [sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"]
-    if program != "average_checkpoints":
-        command.append(f"--config={ROOT / config}")
-        command += [f"--config.{key}={value}" for key, value in SMALL.items()]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [*command, *flags],
-        input=stdin,
-        capture_output=True,
-        cwd=ROOT,
-        env=environment,
-        timeout=300,
-        check=False,
-    )
-
-
-def error_of(result: subprocess.CompletedProcess[bytes]) -> str:
-    """The one line a failed program says; it must not be a traceback."""
-    told = result.stderr.decode()
-    assert result.returncode != 0, told
-    assert "Traceback" not in told, told
-    return told.splitlines()[-1]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A workdir after a short run on the copy task."""
-    workdir = tmp_path_factory.mktemp("run") / "copy"
-    result = vaswani("main", workdir)
-    assert result.returncode == 0, result.stderr.decode()
-    assert b"step 8 of 8" in result.stderr
-    # In the end the average is scored.
-    assert b"valid: 10 lines in" in result.stdout
-    assert b"test: 10 lines in" in result.stdout
-    return workdir
+from tests.programs.runs import ROOT, SMALL, error_of, vaswani
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from vaswani_jax.data import sources
 BLOCK_LINES = 1024
 
 
-def count(name: str) -> int | None:
-    """The lines of a file, all of which are read and checked; None for "-".
+def count(flag: str, name: str) -> int | None:
+    """The lines of a flag's file, all of which are read and checked; None for "-".
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -28,7 +28,7 @@ def count(name: str) -> int | None:
     if name == "-":
         return None
     if not pathlib.Path(name).is_file():
-        raise FileNotFoundError(f"no file {name}")
+        raise FileNotFoundError(f"{flag}: no file {name}")
     return sum(1 for _ in sources.lines(pathlib.Path(name)))
 
 
@@ -39,9 +39,9 @@ def same_count(name: str, others: Mapping[str, str | None]) -> int | None:
         name: The input.
         others: Files with a line for each of its lines, by their flags.
     """
-    total = count(name)
+    total = count("--input", name)
     for flag, other in others.items():
-        found = count(other) if other else None
+        found = count(flag, other) if other else None
         if total is not None and found not in (None, total):
             raise ValueError(
                 f"{flag}={other} has {found:,} lines, --input={name} {total:,}"

@@ -1,0 +1,69 @@
+"""The package's programs, run as a user runs them with settings of a toy."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+SMALL = {
+    "model.num_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 16,
+    "model.d_k": 8,
+    "model.d_v": 8,
+    "data.num_train": 200,
+    "data.num_valid": 10,
+    "data.num_test": 10,
+    "data.num_buckets": 1,
+    "training.num_steps": 8,
+    "training.log_every_steps": 4,
+    "training.evaluate_every_steps": 4,
+    "training.checkpoint_every_steps": 4,
+    "training.average_checkpoints": 2,
+    "search.max_extra_tokens": 4,
+    "search.beam_size": 2,
+}
+
+
+def vaswani(
+    program: str,
+    workdir: pathlib.Path,
+    *flags: str,
+    config: str = "configs/copy_task.py",
+    stdin: bytes = b"",
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of the package with the small settings."""
+    return subprocess.run(
+        [*command(program, workdir, config=config), *flags],
+        input=stdin,
+        capture_output=True,
+        cwd=ROOT,
+        env=environment(),
+        timeout=300,
+        check=False,
+    )
+
+
+def command(
+    program: str, workdir: pathlib.Path, *, config: str = "configs/copy_task.py"
+) -> list[str]:
+    """A program of the package with the small settings."""
+    found = [sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"]
+    if program != "average_checkpoints":
+        found.append(f"--config={ROOT / config}")
+        found += [f"--config.{key}={value}" for key, value in SMALL.items()]
+    return found
+
+
+def environment() -> dict[str, str]:
+    """In which the package is found."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def error_of(result: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line a failed program says; it must not be a traceback."""
+    told = result.stderr.decode()
+    assert result.returncode != 0, told
+    assert "Traceback" not in told, told
+    return told.splitlines()[-1]

@@ -1,0 +1,184 @@
+"""decode as a user runs it: every flag, and what contradicts itself."""
+
+import contextlib
+import itertools
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+from tests.programs import runs
+
+LINES = "a b c\n\nd e\nf g a b\n"
+
+
+def decoded(
+    trained: pathlib.Path, *flags: str, stdin: str = LINES
+) -> subprocess.CompletedProcess[bytes]:
+    result = runs.vaswani("decode", trained, *flags, stdin=stdin.encode())
+    assert result.returncode == 0, result.stderr.decode()
+    return result
+
+
+def lines_of(trained: pathlib.Path, *flags: str, stdin: str = LINES) -> list[str]:
+    return decoded(trained, *flags, stdin=stdin).stdout.decode().splitlines()
+
+
+def test_several_hypotheses_are_written_with_their_scores(
+    trained: pathlib.Path,
+) -> None:
+    best = lines_of(trained)
+    rows = [row.split("\t") for row in lines_of(trained, "--num_hypotheses=2")]
+    assert [row[0] for row in rows if row[1] == "1"] == ["1", "2", "3", "4"]
+    assert [row[3] for row in rows if row[1] == "1"] == best
+    for first, second in itertools.pairwise(rows):
+        if second[1] == "2":
+            assert float(first[2]) >= float(second[2]) and first[3] != second[3]
+    assert any(row[1] == "2" for row in rows)
+
+
+def test_token_scores_add_up_to_the_hypothesiss_score(trained: pathlib.Path) -> None:
+    flags = ["--format=json", "--token_scores", "--num_hypotheses=2"]
+    records = [json.loads(line) for line in lines_of(trained, *flags)]
+    assert [record["line"] for record in records] == [1, 2, 3, 4]
+    for one in (one for record in records for one in record["hypotheses"]):
+        assert len(one["tokens"]) == len(one["log_probs"])
+        penalty = ((5 + len(one["tokens"])) / 6) ** 0.6
+        total = sum(one["log_probs"]) / penalty
+        np.testing.assert_allclose(one["score"], total, rtol=1e-3, atol=1e-6)
+
+
+def test_given_outputs_are_scored(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "target").write_text("a b c\n\nd e\nb a\n")
+    flags = ["--score", f"--target={tmp_path / 'target'}"]
+    result = decoded(trained, *flags, "--format=json")
+    scored = [json.loads(line) for line in result.stdout.decode().splitlines()]
+    assert scored[1]["tokens"] == ["</s>"]
+    for one in scored:
+        np.testing.assert_allclose(one["log_prob"], sum(one["log_probs"]), rtol=1e-5)
+        each = -one["log_prob"] / len(one["tokens"])
+        np.testing.assert_allclose(one["perplexity"], np.exp(each), rtol=1e-5)
+    total = sum(one["log_prob"] for one in scored)
+    tokens = sum(len(one["tokens"]) for one in scored)
+    told = result.stderr.decode()
+    assert f"4 pairs, {tokens} tokens, log P {total:.4f}" in told
+    assert f"perplexity {np.exp(-total / tokens):.4f}" in told
+    plain = lines_of(trained, *flags)
+    np.testing.assert_allclose(
+        [float(line) for line in plain], [one["log_prob"] for one in scored], atol=1e-5
+    )
+
+
+def test_each_line_begins_with_its_prefix(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "prefix").write_text("g\n\nb b\n\n")
+    free = lines_of(trained)
+    found = lines_of(trained, f"--prefix={tmp_path / 'prefix'}")
+    # What follows may go on with the last word.
+    assert found[0].startswith("g") and found[2].startswith("b b")
+    assert (found[1], found[3]) == (free[1], free[3])
+
+
+def test_alignments_and_attention_of_each_line_are_written(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    words, arrays = tmp_path / "words", tmp_path / "attention.npz"
+    outputs = lines_of(trained, f"--alignments={words}", f"--attention={arrays}")
+    aligned = words.read_text().split("\n")
+    assert len(aligned) == len(outputs) + 1
+    found = np.load(arrays)
+    for number, (line, output, pairs) in enumerate(
+        zip(LINES.splitlines(), outputs, aligned, strict=False), start=1
+    ):
+        each = [tuple(map(int, pair.split("-"))) for pair in pairs.split()]
+        if not line:
+            assert not each
+            continue
+        assert [target for _, target in each] == list(range(len(output.split())))
+        assert all(source < len(line.split()) for source, _ in each)
+        weights = found[f"{number}.1/attention"]
+        shape = len(found[f"{number}.1/target"]), len(found[f"{number}.1/source"])
+        assert weights.shape[2:] == shape
+        np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_samples_come_from_their_seed(trained: pathlib.Path) -> None:
+    flags = ["--config.search.sampling", "--num_hypotheses=3"]
+    first, again, other = (
+        lines_of(trained, *flags, f"--config.seed={seed}") for seed in (5, 5, 6)
+    )
+    assert first == again != other
+
+
+def test_checkpoints_and_runs_decode_together(trained: pathlib.Path) -> None:
+    one = lines_of(trained, "--checkpoint=newest", "--num_hypotheses=2")
+    twice = lines_of(trained, "--checkpoint=newest,newest", "--num_hypotheses=2")
+    for row, same in zip(one, twice, strict=True):
+        assert row.split("\t")[3] == same.split("\t")[3]
+        np.testing.assert_allclose(
+            float(row.split("\t")[2]), float(same.split("\t")[2]), rtol=1e-3
+        )
+    result = decoded(trained, "--checkpoint=4", f"--ensemble={trained}@8")
+    assert b"checkpoint 4: step 4" in result.stderr
+    assert b"checkpoint 8: step 8" in result.stderr
+
+
+def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
+    command = runs.command("decode", trained)
+    many = "\n".join(["a b c d"] * 20_000)
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=runs.ROOT,
+        env=runs.environment(),
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(b"a b\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(many.encode())
+            process.stdin.close()
+        told = process.stderr.read().decode()
+        assert process.wait(timeout=120) == 141
+    assert "Traceback" not in told and "Exception" not in told, told
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--num_hypotheses=3"], "--num_hypotheses=3 is more than config.search"),
+        (["--num_hypotheses=2", "--format=text"], "--format=text has one hypothesis"),
+        (["--token_scores"], "--token_scores needs --format=json"),
+        (["--score"], "--score and --target go together"),
+        (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
+        (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),
+        (["--ensemble=/nowhere/run"], "/nowhere/run"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    trained: pathlib.Path, flags: list[str], said: str
+) -> None:
+    assert said in runs.error_of(runs.vaswani("decode", trained, *flags))
+
+
+def test_files_of_other_lengths_are_refused_before_work(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "input").write_text("a\nb\n")
+    (tmp_path / "other").write_text("a\n")
+    for flags in (["--score", "--target"], ["--prefix"]):
+        flag = f"{flags[-1]}={tmp_path / 'other'}"
+        result = runs.vaswani(
+            "decode", trained, *flags[:-1], flag, f"--input={tmp_path / 'input'}"
+        )
+        assert f"{flag} has 1 lines" in runs.error_of(result)
+        assert not result.stdout
