@@ -1,7 +1,8 @@
-"""Table 2's costs, measured: what a training step takes on the devices at hand.
+"""Table 2's costs, measured: what a step or a search takes on the devices at hand.
 
 python -m vaswani_jax.benchmark train --config=configs/demo.py --workdir=runs/demo
 python -m vaswani_jax.benchmark train --config=configs/demo.py --shape=128x32x32
+python -m vaswani_jax.benchmark decode --config=configs/base_ende.py
 """
 
 import dataclasses
@@ -12,7 +13,7 @@ import re
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.analysis import training_speed
+from vaswani_jax.analysis import decoding_speed, training_speed
 from vaswani_jax.core import parallel, parsing, program, types
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import selection
@@ -30,7 +31,14 @@ VOCAB_SIZE = flags.DEFINE_integer(
     "V of random ids; data.vocab_size of the config by default.",
     lower_bound=types.UNK_ID + 2,
 )
-STEPS = flags.DEFINE_integer("steps", 20, "Updates to time.", lower_bound=1)
+BATCHES = flags.DEFINE_list("batches", ["1", "16", "64"], "Sentences to decode.")
+SOURCE_TOKENS = flags.DEFINE_integer(
+    "source_tokens", 25, "Of each sentence to decode.", lower_bound=2
+)
+OUTPUT_TOKENS = flags.DEFINE_integer(
+    "output_tokens", 30, "Of each decoded sentence.", lower_bound=1
+)
+STEPS = flags.DEFINE_integer("steps", 20, "Updates or batches to time.", lower_bound=1)
 DEVICES = flags.DEFINE_integer(
     "devices",
     None,
@@ -78,6 +86,28 @@ def train() -> None:
         print(training_speed.table(speed))
 
 
+def decode() -> None:
+    """Time beam searches with random parameters."""
+    settings = parsing.parse(CONFIG.value)
+    for batch in BATCHES.value:
+        if not re.fullmatch(r"[1-9]\d*", batch):
+            raise ValueError(f"--batches must be positive numbers, got {batch!r}")
+    if DEVICES.value is not None:
+        parallel.use_devices(DEVICES.value)
+    speeds = decoding_speed.measure(
+        settings,
+        vocab_size=VOCAB_SIZE.value or settings.data.vocab_size,
+        batches=[int(batch) for batch in BATCHES.value],
+        source_tokens=SOURCE_TOKENS.value,
+        output_tokens=OUTPUT_TOKENS.value,
+        repeats=STEPS.value,
+    )
+    if JSON.value:
+        print(json.dumps([dataclasses.asdict(speed) for speed in speeds]))
+    else:
+        print(decoding_speed.table(speeds))
+
+
 def _random_batch(shape: str, *, vocab_size: int) -> types.Batch:
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
@@ -89,4 +119,6 @@ def _random_batch(shape: str, *, vocab_size: int) -> types.Batch:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run({"train": train}, expected=(ValueError, OSError, ImportError))
+    program.run(
+        {"train": train, "decode": decode}, expected=(ValueError, OSError, ImportError)
+    )

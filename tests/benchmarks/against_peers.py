@@ -1,12 +1,13 @@
-"""Our training step beside the peers', interleaved: the table of the README.
+"""Our training step or search beside the peers', interleaved: tables of the README.
 
     python -m tests.benchmarks.against_peers --peers=../shared/bench --size=tiny
+    python -m tests.benchmarks.against_peers --peers=../shared/bench --decode=16
 
 `--peers` holds scripts that time one peer each on fixed work and speak the protocol of
-`train_worker.py`; `--venvs` holds the environments they run in. All start and warm up,
-then each round times one step of every one, in a rotated order, so that a drift of the
-machine meets all alike. A ratio is the median over rounds of peer / ours: above 1 we
-are faster. `--tuned` gives the allocator's settings to all.
+`train_worker.py` and `decode_worker.py`; `--venvs` holds the environments they run in.
+All start and warm up, then each round times one step of every one, in a rotated order,
+so that a drift of the machine meets all alike. A ratio is the median over rounds of
+peer / ours: above 1 we are faster. `--tuned` gives the allocator's settings to all.
 """
 
 import argparse
@@ -34,6 +35,22 @@ PEERS = {
 OURS = {
     "vaswani_jax": ["--dropout=everywhere"],
     "vaswani_jax, the paper's dropout": ["--dropout=paper"],
+}
+# As they come and in their best settings: workers that share a batch, MKL off.
+DECODERS = {
+    "transformers MarianMT": ("hf", "bench_hf.py", [], {}),
+    "CTranslate2 float32": ("hf", "bench_ct2.py", [], {}),
+    "CTranslate2 float32, tuned": (
+        *("hf", "bench_ct2.py", ["--inter", "2"]),
+        {"CT2_USE_MKL": "0"},
+    ),
+    "CTranslate2 int8": ("hf", "bench_ct2.py", ["--compute", "int8"], {}),
+    "CTranslate2 int8, tuned": (
+        *("hf", "bench_ct2.py", ["--compute", "int8", "--inter", "2"]),
+        {},
+    ),
+    "Marian": ("marian", "bench_marian.py", [], {}),
+    "JoeyNMT": ("joey", "bench_joeynmt.py", [], {}),
 }
 KEEP_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
@@ -97,6 +114,7 @@ def main() -> None:
         "--venvs", type=pathlib.Path, default=pathlib.Path("~/.cache/peers/venvs")
     )
     parser.add_argument("--size", choices=["tiny", "base"], default="tiny")
+    parser.add_argument("--decode", type=int, help="sentences of a batch to decode")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--only", default="", help="names that contain one of a,b,c")
@@ -137,6 +155,8 @@ def _commands(
     arguments: argparse.Namespace,
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
     environment = KEEP_MEMORY if arguments.tuned else {}
+    if arguments.decode:
+        return _decoders(arguments, environment)
     size = ["--task", "train", "--size", arguments.size]
     ours = [sys.executable, "-m", "tests.benchmarks.train_worker", *size]
     commands = {name: ([*ours, *more], environment) for name, more in OURS.items()}
@@ -144,6 +164,23 @@ def _commands(
     for name, (venv, script, more) in PEERS.items():
         command = [str(venvs / venv / "bin/python"), str(scripts / script)]
         commands[name] = ([*command, *more, *size], environment)
+    return commands
+
+
+def _decoders(
+    arguments: argparse.Namespace, environment: dict[str, str]
+) -> dict[str, tuple[list[str], dict[str, str]]]:
+    batch = ["--batch", str(arguments.decode)]
+    ours = [sys.executable, "-m", "tests.benchmarks.decode_worker", *batch]
+    commands = {"vaswani_jax": (ours, environment)}
+    venvs, scripts = arguments.venvs.expanduser(), arguments.peers.resolve()
+    for name, (venv, script, more, variables) in DECODERS.items():
+        if arguments.decode == 1 and "--inter" in more:
+            # One sentence has no second worker; int8 is faster on one core.
+            more = ["--compute", "int8", "--threads", "1"] if "int8" in more else []
+        command = [str(venvs / venv / "bin/python"), str(scripts / script), *more]
+        size = ["--task", "decode", "--size", "base", *batch]
+        commands[name] = ([*command, *size], {**environment, **variables})
     return commands
 
 

@@ -301,7 +301,9 @@ def test_the_largest_of_many_logits_are_those_of_a_full_sort(size: int) -> None:
     logits[0, 0] = -np.inf
     logits[1, 1, -1] = size
     count = min(8, size)
-    best, tokens = beam_search.best_of(jnp.asarray(logits), count)
+    best, tokens = jax.tree.map(
+        np.asarray, beam_search.best_of(jnp.asarray(logits), count)
+    )
     expected = np.argsort(-logits, axis=-1, kind="stable")[..., :count]
     np.testing.assert_array_equal(best, np.take_along_axis(logits, expected, axis=-1))
     np.testing.assert_array_equal(
@@ -400,9 +402,9 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
             target_in = np.zeros((1, S + extra), np.int32)
             target_in[0, : len(prefix) + 1] = [types.BOS_ID, *prefix]
             logits = full_pass(params, source[row : row + 1], target_in)
-            logits = np.array(logits)[0, len(prefix)]
-            logits[[types.PAD_ID, types.BOS_ID]] = -np.inf
-            return log_probabilities(logits)
+            found = log_probabilities(np.array(logits)[0, len(prefix)])
+            found[[types.PAD_ID, types.BOS_ID]] = -np.inf
+            return found
 
         _, tokens = plain_search(log_probs_after, max_length, W=W, alpha=alpha)
         return [*tokens, *[types.PAD_ID] * (S + extra - len(tokens))]

@@ -46,18 +46,10 @@ def allowed(prefix: jnp.ndarray, position: int, **changes: int) -> np.ndarray:
     return np.broadcast_to(found == 0, (B, W, V))
 
 
-def test_no_end_before_the_least_number_of_tokens() -> None:
-    for position in range(6):
-        found = allowed(NO_PREFIX, position, min_tokens=4)
-        ends = found[:, :, types.EOS_ID]
-        assert (ends == (position + 1 >= 4)).all()
-        assert np.delete(found, types.EOS_ID, axis=2).all()
-
-
 def test_each_sentence_begins_with_its_prefix_and_then_is_free() -> None:
     prefix = jnp.array([[5, 6, 3], [4, 0, 0]])
     for position, wanted in ((0, (5, 4)), (1, (6, None)), (2, (3, None))):
-        found = allowed(prefix, position, no_repeat_ngram=1, min_tokens=9)
+        found = allowed(prefix, position, no_repeat_ngram=1)
         for b, token in enumerate(wanted):
             if token is not None:
                 assert (found[b] == (np.arange(V) == token)).all()

@@ -181,9 +181,9 @@ def test_the_cache_holds_the_memory_once_for_all_beams() -> None:
     layers = cache.beams.layers
     assert len(cache.memory) == len(layers) == model.num_layers
     for own, memory in zip(layers, cache.memory, strict=True):
-        assert memory.key.shape == (B, H, S, D_K)
+        assert memory.key.shape == (B, H, D_K, S)
         assert memory.value.shape == (B, H, S, D_V)
-        assert own.key.shape == (B, H, longest * W, D_K)
+        assert own.key.shape == (B, H, D_K, longest * W)
         assert own.value.shape == (B, H, longest * W, D_V)
 
 

@@ -66,12 +66,27 @@ def test_prepared_data_is_timed_in_the_shapes_of_training(
     assert "the median of 2" in told["step"]
 
 
+def test_searches_are_timed_by_batch_size() -> None:
+    sizes = ["--source_tokens=6", "--output_tokens=9", "--vocab_size=50"]
+    result = benchmark("decode", "--batches=3,1", *sizes, "--steps=3", "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert [speed["batch"] for speed in found] == [3, 1]
+    for speed in found:
+        seconds = speed["all_batch_seconds"]
+        assert len(seconds) == 3 and speed["batch_seconds"] == sorted(seconds)[1]
+        rate = speed["output_tokens_per_second"]
+        assert rate == pytest.approx(9 * speed["batch"] / speed["batch_seconds"])
+        assert speed["first_batch_seconds"] > speed["batch_seconds"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
         (["train"], "give either --workdir or --shape"),
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
-        (["fly", "--shape=3x4x5"], "the first argument is one of: train"),
+        (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),
+        (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),
         (["train", "more", "--shape=3x4x5"], "unexpected arguments: more"),
     ],
 )

@@ -22,8 +22,9 @@ Reorder = Callable[[State, Int[Array, "B W"]], State]
 Resize = Callable[[State, int], State]
 Constraint = Callable[[Int[Array, "B W T"], Int[Array, ""]], Float[Array, "#B #W V"]]
 
-# Of what is compared first when the best of many logits are wanted.
-BLOCK = 128
+# Sizes of what is compared first when the best of many logits are wanted; the first
+# that divides their number spares a copy.
+BLOCKS = (128, 125, *range(192, 63, -1))
 
 
 class _Search(NamedTuple):
@@ -58,6 +59,7 @@ def beam_search(
     buffer_lengths: Sequence[int],
     resize: Resize = lambda state, length: state,
     constraint: Constraint | None = None,
+    min_length: int = 1,
     num_hypotheses: int = 1,
 ) -> types.Hypotheses:
     """The hypotheses of the highest log P(Y|X) / lp(Y) that a beam of W finds.
@@ -70,7 +72,8 @@ def beam_search(
     nothing has finished by then, the live hypotheses are returned whole.
 
     Args:
-        step: Logits of what follows each hypothesis; -inf is an impossible token.
+        step: Logits of what follows each hypothesis. Padding and the begin mark never
+            do, though they have their probabilities.
         state: The step's own, before the first position, for `buffer_lengths[0]`.
         reorder: Permutes the state's beams, `[B, W]` being where each comes from.
         max_lengths: Most tokens of each sentence's output, the end mark counted; 0
@@ -82,6 +85,7 @@ def beam_search(
         resize: Makes room in the state for a greater one of `buffer_lengths`.
         constraint: 0 or -inf for what may follow the hypotheses, given their tokens
             and the position: forbids without changing the others' probabilities.
+        min_length: Fewest tokens of an output, the end mark counted.
         num_hypotheses: How many of the W must be settled before a sentence stops; the
             best is the same for any.
     """
@@ -101,7 +105,7 @@ def beam_search(
         newest = jnp.where(position == 0, types.BOS_ID, previous)
         logits, state = step(newest, search.state, position)
         allowed = constraint and constraint(search.live_tokens, position)
-        extended = _extend(logits, allowed, search, W=W)
+        extended = _extend(logits, allowed, search, W=W, min_length=min_length)
         penalty = length_penalty(position + 1, alpha)
         finished_tokens, finished_scores = _finish(extended, search, penalty, W=W)
         live_log_probs, kept = jax.lax.top_k(
@@ -190,51 +194,62 @@ def _extend(
     search: _Search,
     *,
     W: int,
+    min_length: int,
 ) -> _Extensions:
     """2W are enough: at most W of them end, one for each live hypothesis."""
-    normaliser = jax.nn.logsumexp(logits, axis=-1, keepdims=True)
+    B, _, V = logits.shape
+    forbidden = (types.PAD_ID, types.BOS_ID, types.EOS_ID)
+    # So many more, as some of the best may be forbidden.
+    count = min(2 * W + len(forbidden), V)
+    best = best_of(logits, count)
+    largest = best.logits[:, :, :1]
+    total = jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
+    normaliser = largest + jnp.log(total)
     if allowed is not None:
-        logits = logits + allowed
-    best_logits, best_tokens = best_of(logits, min(2 * W, logits.shape[-1]))
-    log_probs = search.live_log_probs[:, :, None] + (best_logits - normaliser)
-    B, _, per_beam = log_probs.shape
-    best, flat = jax.lax.top_k(log_probs.reshape(B, W * per_beam), 2 * W)
-    origin = flat // per_beam
-    token = jnp.take_along_axis(best_tokens.reshape(B, -1), flat, axis=1)
+        best = best_of(logits + allowed, count)
+    never = (best.tokens == types.PAD_ID) | (best.tokens == types.BOS_ID)
+    early = (best.tokens == types.EOS_ID) & (search.position + 1 < min_length)
+    gained = jnp.where(never | early, -jnp.inf, best.logits - normaliser)
+    log_probs = search.live_log_probs[:, :, None] + gained
+    best_log_probs, flat = jax.lax.top_k(log_probs.reshape(B, W * count), 2 * W)
+    origin = flat // count
+    token = jnp.take_along_axis(best.tokens.reshape(B, -1), flat, axis=1)
     tokens = _take(search.live_tokens, origin)
     here = jnp.arange(tokens.shape[2]) == search.position
     tokens = jnp.where(here, token[:, :, None].astype(jnp.int32), tokens)
-    return _Extensions(tokens, best, origin, token == types.EOS_ID)
+    return _Extensions(tokens, best_log_probs, origin, token == types.EOS_ID)
 
 
-def best_of(
-    logits: Float[Array, "B W V"], count: int
-) -> tuple[Float[Array, "B W N"], Int[Array, "B W N"]]:
-    """The largest logits and their tokens, in descending order.
+class Best(NamedTuple):
+    """The largest of many logits and their tokens, in descending order."""
+
+    logits: Float[Array, "B W N"]
+    tokens: Int[Array, "B W N"]
+
+
+def best_of(logits: Float[Array, "B W V"], count: int) -> Best:
+    """The `count` largest logits of each hypothesis.
 
     They lie in those blocks whose own largest are the largest, so that few of a large
     vocabulary are sorted.
     """
     B, W, V = logits.shape
-    whole = V // BLOCK
-    if whole <= 4 * count:
+    size = next((size for size in BLOCKS if V % size == 0), BLOCKS[0])
+    num_blocks = -(-V // size)
+    if num_blocks <= 4 * count:
         best, tokens = jax.lax.top_k(logits, count)
-        return best, tokens
-    blocks = logits[:, :, : whole * BLOCK].reshape(B, W, whole, BLOCK)
-    largest = jnp.max(blocks, axis=-1)
-    if V % BLOCK:
-        rest = jnp.max(logits[:, :, whole * BLOCK :], axis=-1, keepdims=True)
-        largest = jnp.concatenate([largest, rest], axis=-1)
-    _, chosen = jax.lax.top_k(largest, count)
+        return Best(best, tokens)
+    if missing := num_blocks * size - V:
+        widths = [(0, 0), (0, 0), (0, missing)]
+        logits = jnp.pad(logits, widths, constant_values=-jnp.inf)
+    blocks = logits.reshape(B * W, num_blocks, size)
+    _, chosen = jax.lax.top_k(jnp.max(blocks, axis=-1), count)
     # In the order of the tokens, so that of equal logits the first is first.
     chosen = jnp.sort(chosen, axis=-1)
-    tokens = chosen[..., None] * BLOCK + jnp.arange(BLOCK)
-    tokens = tokens.reshape(B, W, count * BLOCK)
-    inside = jnp.take_along_axis(
-        logits, tokens, axis=2, mode="fill", fill_value=-jnp.inf
-    )
-    best, place = jax.lax.top_k(inside, count)
-    return best, jnp.take_along_axis(tokens, place, axis=2)
+    inside = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1)
+    best, place = jax.lax.top_k(inside.reshape(B * W, count * size), count)
+    tokens = jnp.take_along_axis(chosen, place // size, axis=1) * size + place % size
+    return Best(best.reshape(B, W, count), tokens.reshape(B, W, count))
 
 
 def _finish(

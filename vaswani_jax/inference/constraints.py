@@ -1,4 +1,4 @@
-"""Section 6.1's search, held to what a user asks: prefixes, lengths, no repetition.
+"""Section 6.1's search, held to what a user asks: prefixes, no repetition.
 
 A constraint is 0 where a token may follow a hypothesis and -inf where not. It takes
 part in what is chosen, not in the probabilities, which stay the model's own.
@@ -16,28 +16,25 @@ def of(
 ) -> beam_search.Constraint | None:
     """What the settings and each sentence's prefix forbid; None if it is nothing."""
     num_forced = prefix.shape[1]
-    if not (num_forced or search.min_tokens > 1 or search.no_repeat_ngram):
+    if not (num_forced or search.no_repeat_ngram):
         return None
 
     def constraint(
         tokens: Int[Array, "B W T"], position: Int[Array, ""]
     ) -> Float[Array, "#B #W V"]:
-        ends = jnp.arange(vocab_size) == types.EOS_ID
-        forbidden = jnp.broadcast_to(
-            ends & (position + 1 < search.min_tokens), (1, 1, vocab_size)
-        )
+        token = jnp.arange(vocab_size)
+        forbidden = jnp.zeros((1, 1, vocab_size), bool)
         if search.no_repeat_ngram:
             repeated = repeats(
                 tokens, position, n=search.no_repeat_ngram, vocab_size=vocab_size
             )
             # The end mark alone is always left.
-            forbidden = forbidden | (repeated & ~ends)
+            forbidden = repeated & (token != types.EOS_ID)
         if num_forced:
             place = jnp.minimum(position, num_forced - 1)
             forced = jnp.take(prefix, place, axis=1)[:, None, None]
             inside = (position < num_forced) & (forced != types.PAD_ID)
-            others = jnp.arange(vocab_size) != forced
-            forbidden = jnp.where(inside, others, forbidden)
+            forbidden = jnp.where(inside, token != forced, forbidden)
         return jnp.where(forbidden, -jnp.inf, 0.0)
 
     return constraint

@@ -74,6 +74,7 @@ def generator(
                 buffer_lengths=lengths,
                 resize=_resize,
                 constraint=constraint,
+                min_length=search.min_tokens,
             )
         return beam_search.beam_search(
             step,
@@ -85,26 +86,18 @@ def generator(
             buffer_lengths=lengths,
             resize=_resize,
             constraint=constraint,
+            min_length=search.min_tokens,
             num_hypotheses=num_hypotheses,
         )
 
     return run
 
 
-def impossible(logits: Float[Array, "*axes V"]) -> Float[Array, "*axes V"]:
-    """The logits, -inf for padding and the begin mark, which no sentence contains."""
-    token = jnp.arange(logits.shape[-1])
-    return jnp.where(
-        (token == types.PAD_ID) | (token == types.BOS_ID), -jnp.inf, logits
-    )
-
-
 def mixture(logits: Sequence[Float[Array, "*axes V"]]) -> Float[Array, "*axes V"]:
-    """Logits of the mean of the models' probabilities, of possible tokens alone."""
-    possible = [impossible(one) for one in logits]
-    if len(possible) == 1:
-        return possible[0]
-    log_probs = jnp.stack([jax.nn.log_softmax(one) for one in possible])
+    """Logits of the mean of several models' probabilities."""
+    if len(logits) == 1:
+        return logits[0]
+    log_probs = jnp.stack([jax.nn.log_softmax(one) for one in logits])
     return jax.nn.logsumexp(log_probs, axis=0)
 
 
@@ -162,10 +155,10 @@ def _keys(seed: int, numbers: Int[Array, "B 2"]) -> Any:
 def _buffer_lengths(longest: int) -> list[int]:
     """Attention costs as many positions as there is room for, hence small rooms first.
 
-    >>> _buffer_lengths(75), _buffer_lengths(30)
-    ([32, 64, 75], [30])
+    >>> _buffer_lengths(75), _buffer_lengths(16)
+    ([16, 32, 64, 75], [16])
     """
-    lengths = [32]
+    lengths = [16]
     while lengths[-1] < longest:
         lengths.append(lengths[-1] * 2)
     return [*lengths[:-1], longest]

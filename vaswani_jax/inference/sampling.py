@@ -36,6 +36,7 @@ def sample(
     buffer_lengths: Sequence[int],
     resize: beam_search.Resize = lambda state, length: state,
     constraint: beam_search.Constraint | None = None,
+    min_length: int = 1,
 ) -> types.Hypotheses:
     """W independent outputs of each sentence, in the order in which they were drawn.
 
@@ -43,7 +44,7 @@ def sample(
     whatever it was drawn from.
 
     Args:
-        step: Logits of what follows each output; -inf is an impossible token.
+        step: Logits of what follows each output.
         state: The step's own, before the first position.
         max_lengths: Most tokens of each sentence's outputs, the end mark counted.
         keys: A random key for each sentence, `[B]`: what it draws depends on no other.
@@ -56,6 +57,7 @@ def sample(
         buffer_lengths: As for `beam_search`.
         resize: As for `beam_search`.
         constraint: As for `beam_search`.
+        min_length: As for `beam_search`.
     """
     B, T = max_lengths.shape[0], buffer_lengths[-1]
 
@@ -65,21 +67,24 @@ def sample(
         newest = jnp.where(position == 0, types.BOS_ID, previous)
         logits, state = step(newest, draws.state, position)
         own = jax.nn.log_softmax(logits)
-        allowed = logits
+        token = jnp.arange(logits.shape[-1])
+        never = (token == types.PAD_ID) | (token == types.BOS_ID)
+        early = (token == types.EOS_ID) & (position + 1 < min_length)
+        allowed = jnp.where(never | early, -jnp.inf, logits)
         if constraint is not None:
-            allowed = logits + constraint(draws.tokens, position)
+            allowed = allowed + constraint(draws.tokens, position)
         at = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position)
         points = jax.vmap(lambda key: jax.random.uniform(key, (num_samples,)))(at)
         drawn = draw(allowed, points, temperature=temperature, top_k=top_k, top_p=top_p)
         gained = jnp.take_along_axis(own, drawn[:, :, None], axis=2)[:, :, 0]
         over = draws.ended | (position >= max_lengths)[:, None]
-        token = jnp.where(over, types.PAD_ID, drawn)
+        newest = jnp.where(over, types.PAD_ID, drawn)
         here = jnp.arange(T) == position
         return _Draws(
             position=position + 1,
-            tokens=jnp.where(here, token[:, :, None], draws.tokens),
+            tokens=jnp.where(here, newest[:, :, None], draws.tokens),
             log_probs=draws.log_probs + jnp.where(over, 0.0, gained),
-            ended=over | (token == types.EOS_ID),
+            ended=over | (newest == types.EOS_ID),
             state=state,
         )
 

@@ -47,16 +47,21 @@ class KeysValues(flax.struct.PyTreeNode):
 
 
 class CachedHeads(flax.struct.PyTreeNode):
-    """Keys and values with each head's together, as one query at a time reads them."""
+    """Keys and values of each head, laid out for few queries.
 
-    key: Float[Array, "B H K d_k"]
+    The last axis is what a loop runs along while it sums over the one before it.
+    """
+
+    key: Float[Array, "B H d_k K"]
     value: Float[Array, "B H K d_v"]
 
 
 def heads_first(keys_values: KeysValues) -> CachedHeads:
     """The same keys and values, head by head."""
-    key, value = (jnp.swapaxes(x, 1, 2) for x in (keys_values.key, keys_values.value))
-    return CachedHeads(key=key, value=value)
+    return CachedHeads(
+        key=jnp.transpose(keys_values.key, (0, 2, 3, 1)),
+        value=jnp.transpose(keys_values.value, (0, 2, 1, 3)),
+    )
 
 
 def _fused_attention(
@@ -104,15 +109,17 @@ class MultiHeadAttention(nn.Module):
         cache: CachedHeads,
         mask: Bool[Array, "#B 1 #Q K"],
     ) -> Float[Array, "B Q d_model"]:
-        """What a few queries gather from cached heads: `__call__`, faster for them."""
-        query = query * (1 / math.sqrt(query.shape[-1]))
-        scores = jnp.einsum(
-            "bqhd,bhkd->bhqk", query, cache.key, preferred_element_type=jnp.float32
-        )
+        """What a few queries gather from cached heads: `__call__`, faster for them.
+
+        Sums of products, which one loop reads each key and each value for; as matrix
+        products they would be too small to pay.
+        """
+        query = query.astype(jnp.float32) * (1 / math.sqrt(query.shape[-1]))
+        each = jnp.swapaxes(query, 1, 2)[..., None]
+        scores = jnp.sum(each * cache.key[:, :, None], axis=-2)
         weights = jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
-        values = cache.value
-        heads = jnp.einsum("bhqk,bhke->bqhe", weights.astype(values.dtype), values)
-        return self.output(heads)
+        heads = jnp.sum(weights[..., None] * cache.value[:, :, None], axis=-2)
+        return self.output(jnp.swapaxes(heads, 1, 2).astype(cache.value.dtype))
 
     def _projection(self, features: tuple[int, int]) -> nn.DenseGeneral:
         return nn.DenseGeneral(

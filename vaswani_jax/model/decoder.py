@@ -34,8 +34,14 @@ class BeamCache(flax.struct.PyTreeNode):
             widths = [(0, missing * (a == axis)) for a in range(leaf.ndim)]
             return jnp.pad(leaf, widths)
 
+        more = (length - T) * W
         return BeamCache(
-            layers=jax.tree.map(lambda x: pad(x, 2, (length - T) * W), self.layers),
+            layers=tuple(
+                attention.CachedHeads(
+                    key=pad(own.key, 3, more), value=pad(own.value, 2, more)
+                )
+                for own in self.layers
+            ),
             ancestors=pad(self.ancestors, 2, length - T),
         )
 
@@ -137,12 +143,10 @@ class DecoderLayer(nn.Module):
         def attend_self(x: Array) -> Array:
             nonlocal grown
             latest = attention.heads_first(self.self_attention.keys_values(x))
-            grown = jax.tree.map(
-                lambda all_, one: jax.lax.dynamic_update_slice_in_dim(
-                    all_, one.astype(all_.dtype), position * W, axis=2
-                ),
-                own,
-                latest,
+            write = jax.lax.dynamic_update_slice_in_dim
+            grown = attention.CachedHeads(
+                key=write(own.key, latest.key, position * W, axis=3),
+                value=write(own.value, latest.value, position * W, axis=2),
             )
             query = self.self_attention.query(x)
             return self.self_attention.attend_cached(query, grown, masks[0])
@@ -198,17 +202,14 @@ class Decoder(nn.Module):
     ) -> DecoderCache:
         """An empty cache for W beams of at most `max_length` positions."""
         model, B = self.model, memory.shape[0]
-
-        def empty(depth: int) -> Array:
-            shape = (B, model.num_heads, max_length * beam_size, depth)
-            return jnp.zeros(shape, jnp.dtype(model.dtype))
-
+        K, dtype = max_length * beam_size, jnp.dtype(model.dtype)
+        empty = attention.CachedHeads(
+            key=jnp.zeros((B, model.num_heads, model.d_k, K), dtype),
+            value=jnp.zeros((B, model.num_heads, K, model.d_v), dtype),
+        )
         return DecoderCache(
             beams=BeamCache(
-                layers=tuple(
-                    attention.CachedHeads(key=empty(model.d_k), value=empty(model.d_v))
-                    for _ in self.layers
-                ),
+                layers=(empty,) * model.num_layers,
                 ancestors=jnp.zeros((B, beam_size, max_length), jnp.int32),
             ),
             memory=tuple(layer.start_cache(memory) for layer in self.layers),
