@@ -41,6 +41,11 @@ class Vocabulary:
         path.write_bytes(self._model)
 
     @property
+    def model(self) -> bytes:
+        """What SentencePiece loads."""
+        return self._model
+
+    @property
     def size(self) -> int:
         """V: subwords, with the four special ids."""
         return int(self._processor.get_piece_size())
@@ -84,6 +89,10 @@ class Vocabulary:
     def name(self, token: int) -> str:
         """How SentencePiece spells a subword."""
         return str(self._processor.id_to_piece(int(token)))
+
+    def id_of(self, name: str) -> int:
+        """The subword that SentencePiece spells so; unknown if there is none."""
+        return int(self._processor.piece_to_id(name))
 
     def starts_word(self, token: int) -> bool:
         """Whether a subword begins a new word."""

@@ -6,12 +6,15 @@ stand before all cosines. The last is a permutation of d_model, which every othe
 of the network takes along.
 """
 
+import json
+import pathlib
 from typing import Any
 
 import flax.traverse_util
 import numpy as np
 
 from vaswani_jax.core import config, types
+from vaswani_jax.data import vocabulary
 
 # Our modules, and those of MarianMT in the encoder and the decoder.
 BLOCKS = {
@@ -78,6 +81,58 @@ def settings(model: config.ModelConfig, *, vocab_size: int) -> dict[str, Any]:
         "forced_eos_token_id": None,
         "decoder_start_token_id": types.BOS_ID,
     }
+
+
+def save(
+    directory: pathlib.Path,
+    params: Any,
+    settings_: config.Config,
+    subwords: vocabulary.Vocabulary,
+) -> None:
+    """Write what `MarianMTModel` and `MarianTokenizer` load from a directory.
+
+    Raises:
+        ValueError: MarianMT cannot be such a model.
+        ImportError: safetensors, which comes with transformers, is not installed.
+    """
+    import safetensors.numpy
+
+    model, search, data = settings_.model, settings_.search, settings_.data
+    marks = {
+        "pad_token_id": types.PAD_ID,
+        "bos_token_id": types.BOS_ID,
+        "eos_token_id": types.EOS_ID,
+        "decoder_start_token_id": types.BOS_ID,
+    }
+    files = {
+        "config.json": {
+            "model_type": "marian",
+            **settings(model, vocab_size=subwords.size),
+        },
+        "generation_config.json": {
+            **marks,
+            "num_beams": search.beam_size,
+            "length_penalty": search.length_penalty,
+            "bad_words_ids": [[types.PAD_ID], [types.BOS_ID]],
+            "max_length": search.max_source_tokens + search.max_extra_tokens,
+        },
+        "tokenizer_config.json": {
+            "tokenizer_class": "MarianTokenizer",
+            "source_lang": data.source_locale,
+            "target_lang": data.target_locale,
+            "model_max_length": search.max_source_tokens,
+        },
+        "vocab.json": {subwords.name(token): token for token in range(subwords.size)},
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        (directory / name).write_text(text, encoding="utf-8")
+    for name in ("source.spm", "target.spm"):
+        (directory / name).write_bytes(subwords.model)
+    tensors = parameters(params, model)
+    path = str(directory / "model.safetensors")
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
 
 
 def parameters(params: Any, model: config.ModelConfig) -> dict[str, np.ndarray]:

@@ -1,0 +1,81 @@
+"""export as a user runs it: other engines translate what ours does."""
+
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+from tests.programs import runs
+from vaswani_jax.exporting import agreement
+
+LEARN = {
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 4,
+    "training.num_steps": 250,
+    "training.evaluate_every_steps": 250,
+    "training.checkpoint_every_steps": 125,
+    "optimizer.warmup_steps": 60,
+    "data.num_train": 3000,
+}
+FLAGS = [f"--config.{key}={value}" for key, value in LEARN.items()]
+
+
+@pytest.fixture(scope="module")
+def copier(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A workdir of a model that has learned a little: its sentences end."""
+    workdir = tmp_path_factory.mktemp("run") / "copier"
+    result = runs.vaswani("main", workdir, *FLAGS)
+    assert result.returncode == 0, result.stderr.decode()
+    return workdir
+
+
+@pytest.mark.parametrize("form", sorted(agreement.NEEDS))
+def test_the_exported_model_translates_as_before(
+    copier: pathlib.Path, tmp_path: pathlib.Path, form: str
+) -> None:
+    for name in agreement.NEEDS[form]:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed: pip install -e '.[export]'")
+    result = runs.vaswani(
+        "export",
+        copier,
+        *FLAGS,
+        f"--format={form}",
+        f"--output={tmp_path / form}",
+        "--checkpoint=newest",
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    shown = result.stdout.decode()
+    [(equal, total)] = [
+        map(int, found)
+        for line in shown.splitlines()
+        if line.startswith(("exported, alpha 0: ", "exported, alpha 0, float32"))
+        or line.startswith("exported, as configured")
+        for found in re.findall(r"(\d+) of (\d+) lines", line)
+    ]
+    # What reaches the longest length without an end has no definition in common.
+    assert total == 10 and equal >= 9, shown
+    if form == "ctranslate2":
+        assert "exported, alpha 0, int8: " in shown
+    again = runs.vaswani(
+        "export", copier, *FLAGS, f"--format={form}", f"--output={tmp_path / form}"
+    )
+    assert "is not empty" in runs.error_of(again)
+
+
+def test_what_is_missing_is_named_before_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"--format=marian needs .*torch.*pip install"):
+        agreement.require("marian")
+
+
+def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:
+    if importlib.util.find_spec("flatbuffers") is None:
+        pytest.skip("flatbuffers is not installed: pip install -e '.[export]'")
+    flags = ["--format=stablehlo", "--output=/nowhere/x", "--quantization=int8"]
+    error = runs.error_of(runs.vaswani("export", trained, *flags))
+    assert "--quantization is of --format=ctranslate2" in error

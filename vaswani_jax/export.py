@@ -1,0 +1,119 @@
+"""Section 3's model for other programs, and whether they translate as before.
+
+python -m vaswani_jax.export --config=configs/demo.py --workdir=runs/demo \\
+    --format=ctranslate2 --output=exported
+"""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.core import config, parallel, parsing, program
+from vaswani_jax.data import corpus, manifest, vocabulary
+from vaswani_jax.exporting import agreement, ctranslate, engines, marian, stablehlo
+from vaswani_jax.inference import translate
+from vaswani_jax.training import selection
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
+)
+CHECKPOINT = flags.DEFINE_string(
+    "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
+)
+FORMAT = flags.DEFINE_enum(
+    "format",
+    None,
+    ["ctranslate2", "marian", "stablehlo"],
+    "For CTranslate2; for transformers' MarianMTModel; for any program with JAX.",
+)
+OUTPUT = flags.DEFINE_string("output", None, "The directory to write.")
+QUANTIZATION = flags.DEFINE_enum(
+    "quantization", None, ["int8", "int8_float32"], "Of CTranslate2's file."
+)
+LINES = flags.DEFINE_integer(
+    "lines", None, "Validation lines to translate again; all by default.", lower_bound=0
+)
+
+
+def main() -> None:
+    """Write the model, then translate the validation set with it."""
+    settings = parsing.parse(CONFIG.value)
+    agreement.require(str(FORMAT.value))
+    directory = pathlib.Path(str(OUTPUT.value))
+    if directory.exists() and any(directory.iterdir()):
+        raise ValueError(f"--output={directory} is not empty: name another directory")
+    if QUANTIZATION.value and FORMAT.value != "ctranslate2":
+        raise ValueError("--quantization is of --format=ctranslate2")
+    workdir = program.workdir(WORKDIR.value)
+    parallel.keep_programs(workdir / "compiled")
+    prepared = corpus.data_directory(settings.data, workdir)
+    manifest.refuse_difference(settings, prepared, text=False, log=program.say)
+    data = corpus.open_prepared(prepared)
+    found = selection.select(workdir, CHECKPOINT.value)
+    selection.check_fits(found, settings, data.vocabulary)
+    program.say(selection.describe(workdir, CHECKPOINT.value, found))
+    params = found.items["params"]
+    _write(directory, params, settings, data.vocabulary)
+    program.say(f"written: {directory}")
+    source, references = (side[: LINES.value] for side in data.text("valid"))
+    if not source:
+        return
+    shared = parallel.replicate(params)
+    # Other engines have another length penalty: without one all are the same.
+    plain = dataclasses.replace(settings.search, length_penalty=0.0)
+    ours: dict[str, list[str]] = {}
+    for name, search in (("as configured", settings.search), ("alpha 0", plain)):
+        own = dataclasses.replace(settings, search=search)
+        translator = translate.Translator(own, data.vocabulary)
+        ours[name] = translator.translate(shared, source, warn=program.say)
+    theirs = _engines(directory, data.vocabulary, settings.search, plain)
+    outputs = {name: engine(source) for name, engine in theirs.items()}
+    print(agreement.table(settings.data, references, ours, outputs))
+
+
+def _write(
+    directory: pathlib.Path,
+    params: Any,
+    settings: config.Config,
+    subwords: vocabulary.Vocabulary,
+) -> None:
+    if FORMAT.value == "ctranslate2":
+        names = [subwords.name(token) for token in range(subwords.size)]
+        ctranslate.save(
+            directory, params, settings.model, names, quantization=QUANTIZATION.value
+        )
+        (directory / "sentencepiece.model").write_bytes(subwords.model)
+    elif FORMAT.value == "marian":
+        marian.save(directory, params, settings, subwords)
+    else:
+        stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
+
+
+def _engines(
+    directory: pathlib.Path,
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+    plain: config.SearchConfig,
+) -> dict[str, engines.Engine]:
+    if FORMAT.value == "stablehlo":
+        return {"as configured": engines.exported(directory, subwords, search)}
+    if FORMAT.value == "marian":
+        return {"alpha 0": engines.marian(directory, subwords, plain)}
+    types = [QUANTIZATION.value] if QUANTIZATION.value else ["float32", "int8"]
+    return {
+        f"{name}, {compute}": engines.ctranslate2(
+            directory, subwords, own, compute_type=compute
+        )
+        for compute in types
+        for name, own in (("alpha 0", plain), ("its own penalty", search))
+    }
+
+
+if __name__ == "__main__":
+    for name in ("config", "format", "output"):
+        flags.mark_flag_as_required(name)
+    program.run(main, expected=(ValueError, OSError, ImportError))

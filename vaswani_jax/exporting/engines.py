@@ -1,0 +1,144 @@
+"""Section 6.1 in other engines: lines in, lines out, to see that an export is whole."""
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vaswani_jax.core import config, types
+from vaswani_jax.data import vocabulary
+from vaswani_jax.exporting import stablehlo
+from vaswani_jax.inference import beam_search, translate
+
+Engine = Callable[[Sequence[str]], list[str]]
+ROWS = 16
+
+
+def ctranslate2(
+    directory: pathlib.Path,
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+    *,
+    compute_type: str,
+) -> Engine:
+    """CTranslate2 on what `ctranslate.save` has written."""
+    import ctranslate2 as engine
+
+    loaded = engine.Translator(str(directory), compute_type=compute_type)
+
+    def run(lines: Sequence[str]) -> list[str]:
+        def found(batch: list[list[int]]) -> list[list[int]]:
+            results = loaded.translate_batch(
+                [[subwords.name(token) for token in ids] for ids in batch],
+                beam_size=search.beam_size,
+                length_penalty=search.length_penalty,
+                min_decoding_length=0,
+                max_decoding_length=max(map(len, batch)) + 1 + search.max_extra_tokens,
+            )
+            return [
+                [subwords.id_of(name) for name in result.hypotheses[0]]
+                for result in results
+            ]
+
+        return _by_length(lines, subwords, found)
+
+    return run
+
+
+def marian(
+    directory: pathlib.Path,
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+) -> Engine:
+    """transformers' MarianMTModel and MarianTokenizer on a directory of `marian`."""
+    import torch
+    import transformers
+
+    tokenizer: Any = transformers.MarianTokenizer.from_pretrained(str(directory))
+    network: Any = transformers.MarianMTModel.from_pretrained(str(directory)).eval()
+
+    def run(lines: Sequence[str]) -> list[str]:
+        outputs = []
+        for line in lines:
+            if not line.strip():
+                outputs.append("")
+                continue
+            inputs = tokenizer([line], return_tensors="pt")
+            longest = inputs["input_ids"].shape[1] + search.max_extra_tokens
+            with torch.no_grad():
+                found = network.generate(
+                    **inputs,
+                    num_beams=search.beam_size,
+                    length_penalty=search.length_penalty,
+                    early_stopping="never",
+                    max_length=longest + 1,  # it counts the begin mark
+                )
+            outputs.append(tokenizer.decode(found[0], skip_special_tokens=True))
+        return outputs
+
+    return run
+
+
+def exported(
+    directory: pathlib.Path,
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+) -> Engine:
+    """Our search over the programs that `stablehlo.save` has written."""
+    programs = stablehlo.load(directory)
+
+    @jax.jit
+    def run_batch(source: jax.Array) -> jax.Array:
+        B, S = source.shape
+        T = S + search.max_extra_tokens
+        memory = programs.encode(source)
+
+        def step(tokens: Any, beams: Any, position: Any) -> tuple[Any, Any]:
+            return programs.decode_step(tokens, position, memory, beams)
+
+        def reorder(beams: list[Any], origin: Any) -> list[Any]:
+            moved = jnp.take_along_axis(beams[-1], origin[:, :, None], axis=1)
+            return [*beams[:-1], moved]
+
+        lengths = jnp.sum(source != types.PAD_ID, axis=1)
+        return beam_search.beam_search(
+            step,
+            stablehlo.empty_beams(programs.record, B=B, W=search.beam_size, T=T),
+            reorder,
+            jnp.where(lengths > 0, lengths + search.max_extra_tokens, 0),
+            beam_size=search.beam_size,
+            alpha=search.length_penalty,
+            buffer_lengths=(T,),
+        ).tokens[:, 0]
+
+    def run(lines: Sequence[str]) -> list[str]:
+        def found(batch: list[list[int]]) -> list[list[int]]:
+            width = translate.padded_length(max(map(len, batch)) + 1)
+            source = np.zeros((ROWS, width), np.int32)
+            for row, ids in zip(source, batch, strict=False):
+                row[: len(ids) + 1] = [*ids, types.EOS_ID]
+            return np.asarray(run_batch(source))[: len(batch)].tolist()
+
+        return _by_length(lines, subwords, found)
+
+    return run
+
+
+def _by_length(
+    lines: Sequence[str],
+    subwords: vocabulary.Vocabulary,
+    found: Callable[[list[list[int]]], list[list[int]]],
+) -> list[str]:
+    """The lines through batches of similar lengths; an empty one gives an empty one."""
+    ids = subwords.encode(lines)
+    order = sorted((n for n in range(len(ids)) if ids[n]), key=lambda n: len(ids[n]))
+    outputs = [""] * len(lines)
+    for start in range(0, len(order), ROWS):
+        places = order[start : start + ROWS]
+        results = found([ids[place] for place in places])
+        for place, output in zip(places, results, strict=True):
+            outputs[place] = subwords.decode(output)
+    return outputs

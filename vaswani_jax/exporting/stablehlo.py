@@ -1,0 +1,132 @@
+"""Sections 3.1 and 6.1: encoding and one decoding position as serialized programs.
+
+`jax.export` keeps them as StableHLO, the parameters inside; what loads them needs JAX
+and nothing of this package. Sentences, beams, source tokens and positions may be of
+any number.
+"""
+
+import functools
+import json
+import pathlib
+from typing import Any, NamedTuple
+
+import jax
+import jax.export
+import jax.numpy as jnp
+
+from vaswani_jax.core import config
+from vaswani_jax.model import attention, decoder, transformer
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+
+
+class Programs(NamedTuple):
+    """What was saved, ready to call.
+
+    `encode(source)` maps ids `[B, S]` to the memory's keys, values and mask, as a flat
+    list. `decode_step(tokens, position, memory, beams)` maps the newest tokens
+    `[B, W]`, where they stand, that list and the beams' flat list to logits
+    `[B, W, V]` and the next beams.
+    """
+
+    encode: Any
+    decode_step: Any
+    record: dict[str, Any]
+
+
+def save(
+    directory: pathlib.Path, params: Any, model: config.ModelConfig, *, vocab_size: int
+) -> None:
+    """Write encode.bin, decode_step.bin and programs.json, which describes both."""
+    network = transformer.Transformer(model, vocab_size)
+    params = jax.tree.map(jnp.asarray, params)
+    apply: Any = functools.partial(network.apply, {"params": params})
+    source = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, s"), jnp.int32)
+    symbols = jax.export.symbolic_shape("b, s, w, t", constraints=["t*w >= w"])
+    B, S, W, T = symbols
+
+    def encode(source: jax.Array) -> list[jax.Array]:
+        cache: Any = apply(source, beam_size=1, max_length=1, method="start_cache")
+        return jax.tree.leaves((cache.memory, cache.memory_mask))
+
+    def decode_step(
+        tokens: jax.Array,
+        position: jax.Array,
+        memory: list[jax.Array],
+        beams: list[jax.Array],
+    ) -> tuple[jax.Array, list[jax.Array]]:
+        cache = decoder.DecoderCache(
+            jax.tree.unflatten(_structure(model, "beams"), beams),
+            *jax.tree.unflatten(_structure(model, "memory"), memory),
+        )
+        logits, grown = apply(tokens, cache, position, method="decode_step")
+        return logits, jax.tree.leaves(grown.beams)
+
+    def shape(axes: tuple[Any, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(axes, dtype)
+
+    H, dtype = model.num_heads, jnp.dtype(model.dtype)
+    one = (shape((B, H, model.d_k, S), dtype), shape((B, H, S, model.d_v), dtype))
+    own = (
+        shape((B, H, model.d_k, T * W), dtype),
+        shape((B, H, T * W, model.d_v), dtype),
+    )
+    memory = [*one * model.num_layers, shape((B, 1, 1, S), bool)]
+    beams = [*own * model.num_layers, shape((B, W, T), jnp.int32)]
+    programs: dict[str, tuple[Any, Any]] = {
+        "encode": (encode, (source,)),
+        "decode_step": (
+            decode_step,
+            (shape((B, W), jnp.int32), shape((), jnp.int32), memory, beams),
+        ),
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, (function, arguments) in programs.items():
+        exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*arguments)
+        (directory / f"{name}.bin").write_bytes(exported.serialize())
+    record = {
+        "vocab_size": vocab_size,
+        "platforms": PLATFORMS,
+        "num_layers": model.num_layers,
+        "num_heads": H,
+        "d_k": model.d_k,
+        "d_v": model.d_v,
+        "dtype": model.dtype,
+        "pad, begin, end, unknown": [0, 1, 2, 3],
+        "encode": "source [b, s] -> memory",
+        "decode_step": "tokens [b, w], position [], memory, beams -> logits, beams",
+        "memory": "for each layer key [b, h, d_k, s], value [b, h, s, d_v]; mask",
+        "beams": "for each layer key [b, h, d_k, t*w], value [b, h, t*w, d_v], zeros "
+        "at first; ancestors [b, w, t]: permute its second axis to permute beams",
+    }
+    (directory / "programs.json").write_text(json.dumps(record, indent=1))
+
+
+def load(directory: pathlib.Path) -> Programs:
+    """The programs that `save` has written."""
+    encode, decode_step = (
+        jax.export.deserialize(bytearray((directory / f"{name}.bin").read_bytes()))
+        for name in ("encode", "decode_step")
+    )
+    record = json.loads((directory / "programs.json").read_text())
+    return Programs(encode.call, decode_step.call, record)
+
+
+def empty_beams(record: dict[str, Any], *, B: int, W: int, T: int) -> list[jax.Array]:
+    """The beams before the first position, as programs.json describes them."""
+    H, dtype = record["num_heads"], jnp.dtype(record["dtype"])
+    own = [
+        jnp.zeros((B, H, record["d_k"], T * W), dtype),
+        jnp.zeros((B, H, T * W, record["d_v"]), dtype),
+    ]
+    return [*own * record["num_layers"], jnp.zeros((B, W, T), jnp.int32)]
+
+
+def _structure(model: config.ModelConfig, part: str) -> Any:
+    """The tree whose leaves the programs pass as a list."""
+    leaf: Any = 0
+    heads = (attention.CachedHeads(key=leaf, value=leaf),) * model.num_layers
+    tree: Any = (heads, leaf)
+    if part == "beams":
+        tree = decoder.BeamCache(layers=heads, ancestors=leaf)
+    return jax.tree.structure(tree)
