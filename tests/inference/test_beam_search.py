@@ -17,7 +17,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import types
-from vaswani_jax.inference import beam_search
+from vaswani_jax.inference import beam_search, extensions
 from vaswani_jax.model import transformer
 
 # Padding, begin, end, and the words 3, 4 and 5.
@@ -57,23 +57,28 @@ def search(
 ) -> types.Hypotheses:
     B = logits.shape[0]
 
-    def step(tokens: Any, codes: Any, position: Any) -> tuple[Any, Any]:
+    def step(tokens: Any, state: Any, position: Any) -> tuple[Any, Any]:
+        logits, codes = state
         codes = jnp.where(position == 0, 0, extended(codes, tokens))
         # A hypothesis that has ended or never was has no prefix: any will do.
         codes = jnp.clip(codes, 0, NUM_PREFIXES - 1)
-        return jnp.take_along_axis(logits, codes[..., None], axis=1), codes
+        found = jnp.take_along_axis(logits, codes[..., None], axis=1)
+        return found, (logits, codes)
 
-    def reorder(codes: Any, origin: Any) -> Any:
-        return jnp.take_along_axis(codes, origin, axis=1)
+    def reorder(state: Any, origin: Any) -> Any:
+        logits, codes = state
+        return logits, jnp.take_along_axis(codes, origin, axis=1)
 
     return beam_search.beam_search(
         step,
-        jnp.zeros((B, W), jnp.int32),
+        (logits, jnp.zeros((B, W), jnp.int32)),
         reorder,
         max_lengths,
         beam_size=W,
         alpha=alpha,
-        buffer_lengths=(LONGEST,),
+        # Most of a batch goes on in parts, as few have finished by then.
+        buffer_lengths=(1, 2),
+        longest=LONGEST,
         num_hypotheses=num_hypotheses,
     )
 
@@ -293,24 +298,30 @@ def test_more_hypotheses_are_the_best_and_leave_the_first_as_it_is(
         assert found[: len(ranked)] == [tokens for _, tokens in ranked]
 
 
-@pytest.mark.parametrize("size", [1, 127, 128, 129, 6000, 32000])
-def test_the_largest_of_many_logits_are_those_of_a_full_sort(size: int) -> None:
-    generator = np.random.default_rng(size)
-    # Integers: equal logits abound, and the first of them comes first.
-    logits = generator.integers(0, size, (2, 3, size)).astype(np.float32)
-    logits[0, 0] = -np.inf
-    logits[1, 1, -1] = size
-    count = min(8, size)
-    best, tokens = jax.tree.map(
-        np.asarray, beam_search.best_of(jnp.asarray(logits), count)
-    )
-    expected = np.argsort(-logits, axis=-1, kind="stable")[..., :count]
-    np.testing.assert_array_equal(best, np.take_along_axis(logits, expected, axis=-1))
-    np.testing.assert_array_equal(
-        np.take_along_axis(logits, np.asarray(tokens), axis=-1), best
-    )
-    finite = np.isfinite(np.asarray(best[..., -1]))
-    np.testing.assert_array_equal(tokens[finite], expected[finite])
+@pytest.mark.parametrize("V", [5, 127, 128, 129, 6000, 32000])
+def test_the_likeliest_extensions_are_those_of_a_full_sort(V: int) -> None:
+    B, W = 3, 4
+    generator = np.random.default_rng(V)
+    # Integers: equal ones abound, and the first of them comes first.
+    logits = generator.integers(0, V, (B, W, V)).astype(np.float32)
+    offset = generator.integers(-V, 0, (B, W, 1)).astype(np.float32)
+    # One beam is impossible, and what may be forbidden is the likeliest.
+    offset[0, 2] = -np.inf
+    logits[:, :, : types.EOS_ID + 1] = 2 * V
+    logits[1, 1, -1] = V
+    found = extensions.likeliest(jnp.asarray(logits), jnp.asarray(offset), count=2 * W)
+    total = logits + offset
+    total[:, :, : types.EOS_ID + 1] = -np.inf
+    flat = total.reshape(B, W * V)
+    expected = np.argsort(-flat, axis=-1, kind="stable")[:, : 2 * W]
+    places = np.asarray(found.places)
+    log_probs = np.where(places % V <= types.EOS_ID, -np.inf, found.log_probs)
+    for b in range(B):
+        order = np.argsort(-log_probs[b], kind="stable")[: 2 * W]
+        best = np.take(flat[b], expected[b])
+        np.testing.assert_array_equal(log_probs[b][order], best)
+        finite = np.isfinite(best)
+        np.testing.assert_array_equal(places[b][order][finite], expected[b][finite])
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -348,6 +359,7 @@ def test_the_search_stops_once_nothing_can_overtake() -> None:
         beam_size=3,
         alpha=0.6,
         buffer_lengths=(2, 6),
+        longest=6,
     )
     jax.effects_barrier()
     assert sorted(visited) == [0, 1, 2]

@@ -41,7 +41,7 @@ def allowed(prefix: jnp.ndarray, position: int, **changes: int) -> np.ndarray:
     constraint = constraints.of(search, prefix, vocab_size=V)
     assert constraint is not None
     tokens = jnp.asarray(random_tokens(1)).at[:, :, position:].set(types.PAD_ID)
-    found = np.asarray(constraint(tokens, jnp.int32(position)))
+    found = np.asarray(constraint(tokens, jnp.arange(B), jnp.int32(position)))
     assert np.isin(found, [0, -np.inf]).all()
     return np.broadcast_to(found == 0, (B, W, V))
 

@@ -69,7 +69,9 @@ def test_what_is_missing_is_named_before_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"--format=marian needs .*torch.*pip install"):
+    with pytest.raises(
+        ImportError, match=r"--format=marian needs .*torch.*pip install"
+    ):
         agreement.require("marian")
 
 

@@ -112,6 +112,7 @@ def exported(
             beam_size=search.beam_size,
             alpha=search.length_penalty,
             buffer_lengths=(T,),
+            longest=T,
         ).tokens[:, 0]
 
     def run(lines: Sequence[str]) -> list[str]:

@@ -4,7 +4,6 @@ It knows no model: a step maps the newest token of every hypothesis and the call
 state to logits and the next state.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import types
+from vaswani_jax.inference import extensions
 
 State = Any
 Step = Callable[
@@ -20,17 +20,21 @@ Step = Callable[
 ]
 Reorder = Callable[[State, Int[Array, "B W"]], State]
 Resize = Callable[[State, int], State]
-Constraint = Callable[[Int[Array, "B W T"], Int[Array, ""]], Float[Array, "#B #W V"]]
-
-# Sizes of what is compared first when the best of many logits are wanted; the first
-# that divides their number spares a copy.
-BLOCKS = (128, 125, *range(192, 63, -1))
+Constraint = Callable[
+    [Int[Array, "B W T"], Int[Array, "B"], Int[Array, ""]], Float[Array, "#B #W V"]
+]
+# Sentences that need more room than most are finished in parts of the batch.
+PARTS = 4
 
 
 class _Search(NamedTuple):
-    """The loop's variables; live hypotheses have no end mark, finished ones have."""
+    """The loop's variables; live hypotheses have no end mark, finished ones have.
+
+    `row` says which sentence of the batch each is.
+    """
 
     position: Int[Array, ""]
+    row: Int[Array, "B"]
     live_tokens: Int[Array, "B W T"]
     live_log_probs: Float[Array, "B W"]
     finished_tokens: Int[Array, "B W T"]
@@ -57,6 +61,7 @@ def beam_search(
     beam_size: int,
     alpha: float,
     buffer_lengths: Sequence[int],
+    longest: int,
     resize: Resize = lambda state, length: state,
     constraint: Constraint | None = None,
     min_length: int = 1,
@@ -74,28 +79,34 @@ def beam_search(
     Args:
         step: Logits of what follows each hypothesis. Padding and the begin mark never
             do, though they have their probabilities.
-        state: The step's own, before the first position, for `buffer_lengths[0]`.
+        state: The step's own, before the first position, for `buffer_lengths[0]`; the
+            first axis of each of its arrays is that of the sentences.
         reorder: Permutes the state's beams, `[B, W]` being where each comes from.
         max_lengths: Most tokens of each sentence's output, the end mark counted; 0
             gives an empty output.
         beam_size: W.
         alpha: Exponent of the length penalty; 0 for none.
-        buffer_lengths: Ascending; the last is at least the largest of `max_lengths`.
-            Positions up to each are searched with a state for so many.
-        resize: Makes room in the state for a greater one of `buffer_lengths`.
-        constraint: 0 or -inf for what may follow the hypotheses, given their tokens
-            and the position: forbids without changing the others' probabilities.
+        buffer_lengths: Ascending. Positions up to each are searched with a state for
+            so many; a sentence that is not done by then, or is among the last few,
+            goes on beside others of its kind with room for `longest`.
+        longest: At least the largest of `max_lengths`.
+        resize: Makes room in the state for more positions.
+        constraint: 0 or -inf for what may follow the hypotheses, given their tokens,
+            their sentences and the position: forbids without changing the others'
+            probabilities.
         min_length: Fewest tokens of an output, the end mark counted.
         num_hypotheses: How many of the W must be settled before a sentence stops; the
             best is the same for any.
     """
-    W, T = beam_size, buffer_lengths[-1]
-    longest_penalty = length_penalty(max_lengths, alpha)[:, None]
+    W, T, B = beam_size, longest, max_lengths.shape[0]
+    few = B // PARTS if longest > buffer_lengths[-1] else 0
 
     def is_done(search: _Search) -> Array:
-        reachable = jnp.max(search.live_log_probs[:, :1] / longest_penalty, axis=1)
+        most = max_lengths[search.row]
+        longest_penalty = length_penalty(most, alpha)
+        reachable = search.live_log_probs[:, 0] / longest_penalty
         settled = search.finished_scores[:, num_hypotheses - 1] >= reachable
-        return settled | (search.position >= max_lengths)
+        return settled | (search.position >= most)
 
     def body(search: _Search) -> _Search:
         position = search.position
@@ -104,7 +115,7 @@ def beam_search(
         )
         newest = jnp.where(position == 0, types.BOS_ID, previous)
         logits, state = step(newest, search.state, position)
-        allowed = constraint and constraint(search.live_tokens, position)
+        allowed = constraint and constraint(search.live_tokens, search.row, position)
         extended = _extend(logits, allowed, search, W=W, min_length=min_length)
         penalty = length_penalty(position + 1, alpha)
         finished_tokens, finished_scores = _finish(extended, search, penalty, W=W)
@@ -112,31 +123,41 @@ def beam_search(
             jnp.where(extended.ends, -jnp.inf, extended.log_probs), W
         )
         origin = jnp.take_along_axis(extended.origin, kept, axis=1)
-        advanced = _Search(
+        advanced = search._replace(
             position=position + 1,
             live_tokens=_take(extended.tokens, kept),
             live_log_probs=live_log_probs,
             finished_tokens=finished_tokens,
             finished_scores=finished_scores,
-            done=search.done,
             state=reorder(state, origin),
         )
         advanced = _freeze(search, advanced)
         return advanced._replace(done=search.done | is_done(advanced))
 
+    def run(search: _Search, *, length: int, few: int) -> _Search:
+        """Until a position, or until no more than so few sentences are left."""
+
+        def goes_on(search: _Search) -> Array:
+            return (jnp.sum(~search.done) > few) & (search.position < length)
+
+        return jax.lax.while_loop(goes_on, body, search)
+
+    def finish_some(search: _Search) -> _Search:
+        rows = jnp.argsort(search.done, stable=True)[: max(1, few)]
+        some = _rows(search, rows)
+        some = some._replace(state=resize(some.state, longest))
+        return _put_back(search, rows, run(some, length=longest, few=0))
+
     search = _start(max_lengths, state, W=W, T=T)
-
-    def goes_on(length: int, search: _Search) -> Array:
-        return ~jnp.all(search.done) & (search.position < length)
-
     for index, length in enumerate(buffer_lengths):
         if index:
             search = search._replace(state=resize(search.state, length))
+        search = run(search, length=length, few=few)
+    if longest > buffer_lengths[-1]:
         search = jax.lax.while_loop(
-            functools.partial(goes_on, length),
-            body,
-            search,
+            lambda search: ~jnp.all(search.done), finish_some, search
         )
+    longest_penalty = length_penalty(max_lengths, alpha)[:, None]
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
         tokens=jnp.where(
@@ -155,6 +176,7 @@ def _start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> _Se
     B = max_lengths.shape[0]
     return _Search(
         position=jnp.zeros((), jnp.int32),
+        row=jnp.arange(B),
         live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
         live_log_probs=jnp.tile(jnp.where(jnp.arange(W) == 0, 0.0, -jnp.inf), (B, 1)),
         finished_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
@@ -179,6 +201,29 @@ def _freeze(search: _Search, advanced: _Search) -> _Search:
     )
 
 
+def _rows(search: _Search, rows: Int[Array, "N"]) -> _Search:
+    """Some of the sentences."""
+    chosen: _Search = jax.tree.map(
+        lambda leaf: leaf[rows], search._replace(position=search.row)
+    )
+    return chosen._replace(position=search.position)
+
+
+def _put_back(search: _Search, rows: Int[Array, "N"], some: _Search) -> _Search:
+    """What was found for some of the sentences, among all; their states are over."""
+
+    def put(all_: Array, own: Array) -> Array:
+        return all_.at[rows].set(own)
+
+    return search._replace(
+        live_tokens=put(search.live_tokens, some.live_tokens),
+        live_log_probs=put(search.live_log_probs, some.live_log_probs),
+        finished_tokens=put(search.finished_tokens, some.finished_tokens),
+        finished_scores=put(search.finished_scores, some.finished_scores),
+        done=search.done.at[rows].set(True),
+    )
+
+
 class _Extensions(NamedTuple):
     """The 2W best one-token extensions of a sentence's live hypotheses."""
 
@@ -197,59 +242,27 @@ def _extend(
     min_length: int,
 ) -> _Extensions:
     """2W are enough: at most W of them end, one for each live hypothesis."""
-    B, _, V = logits.shape
-    forbidden = (types.PAD_ID, types.BOS_ID, types.EOS_ID)
-    # So many more, as some of the best may be forbidden.
-    count = min(2 * W + len(forbidden), V)
-    best = best_of(logits, count)
-    largest = best.logits[:, :, :1]
+    V = logits.shape[2]
+    largest = jnp.max(logits, axis=-1, keepdims=True)
     total = jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
-    normaliser = largest + jnp.log(total)
+    # What a logit needs to become the log-probability of the whole hypothesis.
+    offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
     if allowed is not None:
-        best = best_of(logits + allowed, count)
-    never = (best.tokens == types.PAD_ID) | (best.tokens == types.BOS_ID)
-    early = (best.tokens == types.EOS_ID) & (search.position + 1 < min_length)
-    gained = jnp.where(never | early, -jnp.inf, best.logits - normaliser)
-    log_probs = search.live_log_probs[:, :, None] + gained
-    best_log_probs, flat = jax.lax.top_k(log_probs.reshape(B, W * count), 2 * W)
-    origin = flat // count
-    token = jnp.take_along_axis(best.tokens.reshape(B, -1), flat, axis=1)
+        logits = logits + allowed
+    candidates = extensions.likeliest(logits, offset, count=2 * W)
+    origin, token = candidates.places // V, candidates.places % V
+    never = (token == types.PAD_ID) | (token == types.BOS_ID)
+    early = (token == types.EOS_ID) & (search.position + 1 < min_length)
+    log_probs = jnp.where(never | early, -jnp.inf, candidates.log_probs)
+    best, chosen = jax.lax.top_k(log_probs, 2 * W)
+    origin, token = (
+        jnp.take_along_axis(each, chosen, axis=1).astype(jnp.int32)
+        for each in (origin, token)
+    )
     tokens = _take(search.live_tokens, origin)
     here = jnp.arange(tokens.shape[2]) == search.position
-    tokens = jnp.where(here, token[:, :, None].astype(jnp.int32), tokens)
-    return _Extensions(tokens, best_log_probs, origin, token == types.EOS_ID)
-
-
-class Best(NamedTuple):
-    """The largest of many logits and their tokens, in descending order."""
-
-    logits: Float[Array, "B W N"]
-    tokens: Int[Array, "B W N"]
-
-
-def best_of(logits: Float[Array, "B W V"], count: int) -> Best:
-    """The `count` largest logits of each hypothesis.
-
-    They lie in those blocks whose own largest are the largest, so that few of a large
-    vocabulary are sorted.
-    """
-    B, W, V = logits.shape
-    size = next((size for size in BLOCKS if V % size == 0), BLOCKS[0])
-    num_blocks = -(-V // size)
-    if num_blocks <= 4 * count:
-        best, tokens = jax.lax.top_k(logits, count)
-        return Best(best, tokens)
-    if missing := num_blocks * size - V:
-        widths = [(0, 0), (0, 0), (0, missing)]
-        logits = jnp.pad(logits, widths, constant_values=-jnp.inf)
-    blocks = logits.reshape(B * W, num_blocks, size)
-    _, chosen = jax.lax.top_k(jnp.max(blocks, axis=-1), count)
-    # In the order of the tokens, so that of equal logits the first is first.
-    chosen = jnp.sort(chosen, axis=-1)
-    inside = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1)
-    best, place = jax.lax.top_k(inside.reshape(B * W, count * size), count)
-    tokens = jnp.take_along_axis(chosen, place // size, axis=1) * size + place % size
-    return Best(best.reshape(B, W, count), tokens.reshape(B, W, count))
+    tokens = jnp.where(here, token[:, :, None], tokens)
+    return _Extensions(tokens, best, origin, token == types.EOS_ID)
 
 
 def _finish(

@@ -20,7 +20,7 @@ def of(
         return None
 
     def constraint(
-        tokens: Int[Array, "B W T"], position: Int[Array, ""]
+        tokens: Int[Array, "B W T"], rows: Int[Array, "B"], position: Int[Array, ""]
     ) -> Float[Array, "#B #W V"]:
         token = jnp.arange(vocab_size)
         forbidden = jnp.zeros((1, 1, vocab_size), bool)
@@ -32,7 +32,7 @@ def of(
             forbidden = repeated & (token != types.EOS_ID)
         if num_forced:
             place = jnp.minimum(position, num_forced - 1)
-            forced = jnp.take(prefix, place, axis=1)[:, None, None]
+            forced = jnp.take(prefix, place, axis=1)[rows, None, None]
             inside = (position < num_forced) & (forced != types.PAD_ID)
             forbidden = jnp.where(inside, token != forced, forbidden)
         return jnp.where(forbidden, -jnp.inf, 0.0)

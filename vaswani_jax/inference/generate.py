@@ -54,7 +54,7 @@ def generator(
                 longest = jnp.minimum(longest, model.max_positions)
                 room = min(room, model.max_positions)
         max_lengths = jnp.where(tokens > 0, longest, 0)
-        lengths = _buffer_lengths(room)
+        lengths = _buffer_lengths(room, usual=rows.source.shape[1])
         width = num_hypotheses if search.sampling else search.beam_size
         step, state = _stepper(
             networks, params, rows.source, beam_size=width, room=lengths[0]
@@ -71,7 +71,7 @@ def generator(
                 top_k=search.top_k,
                 top_p=search.top_p,
                 alpha=search.length_penalty,
-                buffer_lengths=lengths,
+                buffer_lengths=[*lengths[:-1], room],
                 resize=_resize,
                 constraint=constraint,
                 min_length=search.min_tokens,
@@ -84,6 +84,7 @@ def generator(
             beam_size=search.beam_size,
             alpha=search.length_penalty,
             buffer_lengths=lengths,
+            longest=room,
             resize=_resize,
             constraint=constraint,
             min_length=search.min_tokens,
@@ -108,38 +109,36 @@ def _stepper(
     *,
     beam_size: int,
     room: int,
-) -> tuple[beam_search.Step, tuple[decoder.BeamCache, ...]]:
+) -> tuple[beam_search.Step, tuple[decoder.DecoderCache, ...]]:
     """One position of all models, and the state in which it begins."""
     apply: list[Any] = [
         functools.partial(network.apply, {"params": own})
         for network, own in zip(networks, params, strict=True)
     ]
-    caches: list[decoder.DecoderCache] = [
-        one(source, beam_size=beam_size, max_length=room, method="start_cache")
-        for one in apply
-    ]
 
     def step(
-        tokens: Int[Array, "B W"], beams: Any, position: Int[Array, ""]
+        tokens: Int[Array, "B W"], caches: Any, position: Int[Array, ""]
     ) -> tuple[Array, Any]:
         logits, grown = [], []
-        for one, cache, own in zip(apply, caches, beams, strict=True):
-            found, cache = one(
-                tokens, cache.replace(beams=own), position, method="decode_step"
-            )
+        for one, cache in zip(apply, caches, strict=True):
+            found, after = one(tokens, cache, position, method="decode_step")
             logits.append(found)
-            grown.append(cache.beams)
+            grown.append(after)
         return mixture(logits), tuple(grown)
 
-    return step, tuple(cache.beams for cache in caches)
+    caches = tuple(
+        one(source, beam_size=beam_size, max_length=room, method="start_cache")
+        for one in apply
+    )
+    return step, caches
 
 
-def _reorder(beams: Sequence[decoder.BeamCache], origin: Array) -> Any:
-    return tuple(own.reorder(origin) for own in beams)
+def _reorder(caches: Sequence[decoder.DecoderCache], origin: Array) -> Any:
+    return tuple(one.replace(beams=one.beams.reorder(origin)) for one in caches)
 
 
-def _resize(beams: Sequence[decoder.BeamCache], length: int) -> Any:
-    return tuple(own.resize(length) for own in beams)
+def _resize(caches: Sequence[decoder.DecoderCache], length: int) -> Any:
+    return tuple(one.replace(beams=one.beams.resize(length)) for one in caches)
 
 
 def _keys(seed: int, numbers: Int[Array, "B 2"]) -> Any:
@@ -152,13 +151,18 @@ def _keys(seed: int, numbers: Int[Array, "B 2"]) -> Any:
     return jax.vmap(of)(numbers)
 
 
-def _buffer_lengths(longest: int) -> list[int]:
+def _buffer_lengths(longest: int, *, usual: int) -> list[int]:
     """Attention costs as many positions as there is room for, hence small rooms first.
 
-    >>> _buffer_lengths(75), _buffer_lengths(16)
-    ([16, 32, 64, 75], [16])
+    The last of them is what most outputs need for sources of a usual length.
+
+    >>> _buffer_lengths(75, usual=25), _buffer_lengths(82, usual=32)
+    ([16, 32, 37], [16, 32, 44])
+    >>> _buffer_lengths(30, usual=25)
+    [16, 30]
     """
+    enough = min(usual + 12, longest)
     lengths = [16]
-    while lengths[-1] < longest:
+    while lengths[-1] < enough:
         lengths.append(lengths[-1] * 2)
-    return [*lengths[:-1], longest]
+    return [*lengths[:-1], enough]

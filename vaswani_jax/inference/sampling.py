@@ -54,7 +54,8 @@ def sample(
         top_p: Only the likeliest tokens that together have this probability are; 1
             for all.
         alpha: Exponent of the length penalty of the scores.
-        buffer_lengths: As for `beam_search`.
+        buffer_lengths: Ascending, the last at least the largest of `max_lengths`.
+            Positions up to each are drawn with a state for so many.
         resize: As for `beam_search`.
         constraint: As for `beam_search`.
         min_length: As for `beam_search`.
@@ -72,7 +73,7 @@ def sample(
         early = (token == types.EOS_ID) & (position + 1 < min_length)
         allowed = jnp.where(never | early, -jnp.inf, logits)
         if constraint is not None:
-            allowed = allowed + constraint(draws.tokens, position)
+            allowed = allowed + constraint(draws.tokens, jnp.arange(B), position)
         at = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position)
         points = jax.vmap(lambda key: jax.random.uniform(key, (num_samples,)))(at)
         drawn = draw(allowed, points, temperature=temperature, top_k=top_k, top_p=top_p)

@@ -11,7 +11,7 @@ from vaswani_jax.data import vocabulary
 from vaswani_jax.inference import generate
 
 # Rows of a batch are one of these or the full number, so that few shapes compile.
-ROWS = (1, 8, 64)
+ROWS = (1, 16)
 
 
 class Output(NamedTuple):
@@ -230,13 +230,15 @@ def tell(
 
 
 def padded_length(tokens: int) -> int:
-    """The next of 8, 16, 24, 32, 48, 64, 96, 128, 192, ...
+    """The next of 16, 32, 64, 96, 128, 192, 256, 384, ...
 
-    >>> [padded_length(n) for n in (3, 17, 33, 49, 100)]
-    [8, 24, 48, 64, 128]
+    Few lengths, since each is compiled; padding costs the encoder alone.
+
+    >>> [padded_length(n) for n in (3, 17, 33, 65, 100, 129)]
+    [16, 32, 64, 96, 128, 192]
     """
-    length = 8
+    length = 16
     while length < tokens:
         power = 1 << (length.bit_length() - 1)
-        length += 8 if length < 32 else power // 2
+        length += power if length < 64 else power // 2
     return length
