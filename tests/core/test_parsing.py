@@ -234,7 +234,6 @@ def test_length_penalty_is_not_negative(value):
 def test_what_a_search_cannot_mean_is_refused(changes, said):
     text = message({f"search.{key}": value for key, value in changes.items()})
     assert said in text
-    assert f"got {value}" in text
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

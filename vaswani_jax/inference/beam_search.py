@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.inference import extensions
+from vaswani_jax.inference import extensions, search_state
 
 State = Any
 Step = Callable[
@@ -25,22 +25,6 @@ Constraint = Callable[
 ]
 # Sentences that need more room than most are finished in parts of the batch.
 PARTS = 4
-
-
-class _Search(NamedTuple):
-    """The loop's variables; live hypotheses have no end mark, finished ones have.
-
-    `row` says which sentence of the batch each is.
-    """
-
-    position: Int[Array, ""]
-    row: Int[Array, "B"]
-    live_tokens: Int[Array, "B W T"]
-    live_log_probs: Float[Array, "B W"]
-    finished_tokens: Int[Array, "B W T"]
-    finished_scores: Float[Array, "B W"]
-    done: Bool[Array, "B"]
-    state: State
 
 
 def length_penalty(length: Array | float, alpha: float) -> Array:
@@ -101,14 +85,14 @@ def beam_search(
     W, T, B = beam_size, longest, max_lengths.shape[0]
     few = B // PARTS if longest > buffer_lengths[-1] else 0
 
-    def is_done(search: _Search) -> Array:
+    def is_done(search: search_state.Search) -> Array:
         most = max_lengths[search.row]
         longest_penalty = length_penalty(most, alpha)
         reachable = search.live_log_probs[:, 0] / longest_penalty
         settled = search.finished_scores[:, num_hypotheses - 1] >= reachable
         return settled | (search.position >= most)
 
-    def body(search: _Search) -> _Search:
+    def body(search: search_state.Search) -> search_state.Search:
         position = search.position
         previous = jax.lax.dynamic_index_in_dim(
             search.live_tokens, jnp.maximum(position - 1, 0), axis=2, keepdims=False
@@ -131,24 +115,26 @@ def beam_search(
             finished_scores=finished_scores,
             state=reorder(state, origin),
         )
-        advanced = _freeze(search, advanced)
+        advanced = search_state.freeze(search, advanced)
         return advanced._replace(done=search.done | is_done(advanced))
 
-    def run(search: _Search, *, length: int, few: int) -> _Search:
+    def run(
+        search: search_state.Search, *, length: int, few: int
+    ) -> search_state.Search:
         """Until a position, or until no more than so few sentences are left."""
 
-        def goes_on(search: _Search) -> Array:
+        def goes_on(search: search_state.Search) -> Array:
             return (jnp.sum(~search.done) > few) & (search.position < length)
 
         return jax.lax.while_loop(goes_on, body, search)
 
-    def finish_some(search: _Search) -> _Search:
+    def finish_some(search: search_state.Search) -> search_state.Search:
         rows = jnp.argsort(search.done, stable=True)[: max(1, few)]
-        some = _rows(search, rows)
+        some = search_state.some_of(search, rows)
         some = some._replace(state=resize(some.state, longest))
-        return _put_back(search, rows, run(some, length=longest, few=0))
+        return search_state.put_back(search, rows, run(some, length=longest, few=0))
 
-    search = _start(max_lengths, state, W=W, T=T)
+    search = search_state.start(max_lengths, state, W=W, T=T)
     for index, length in enumerate(buffer_lengths):
         if index:
             search = search._replace(state=resize(search.state, length))
@@ -171,59 +157,6 @@ def beam_search(
     )
 
 
-def _start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> _Search:
-    """One live hypothesis a sentence, empty; the other beams are impossible."""
-    B = max_lengths.shape[0]
-    return _Search(
-        position=jnp.zeros((), jnp.int32),
-        row=jnp.arange(B),
-        live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
-        live_log_probs=jnp.tile(jnp.where(jnp.arange(W) == 0, 0.0, -jnp.inf), (B, 1)),
-        finished_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
-        finished_scores=jnp.full((B, W), -jnp.inf),
-        done=max_lengths <= 0,
-        state=state,
-    )
-
-
-def _freeze(search: _Search, advanced: _Search) -> _Search:
-    """A sentence that is done stays as it is, whatever its neighbours still do."""
-
-    def keep(old: Array, new: Array) -> Array:
-        done = search.done.reshape((-1,) + (1,) * (new.ndim - 1))
-        return jnp.where(done, old, new)
-
-    return advanced._replace(
-        live_tokens=keep(search.live_tokens, advanced.live_tokens),
-        live_log_probs=keep(search.live_log_probs, advanced.live_log_probs),
-        finished_tokens=keep(search.finished_tokens, advanced.finished_tokens),
-        finished_scores=keep(search.finished_scores, advanced.finished_scores),
-    )
-
-
-def _rows(search: _Search, rows: Int[Array, "N"]) -> _Search:
-    """Some of the sentences."""
-    chosen: _Search = jax.tree.map(
-        lambda leaf: leaf[rows], search._replace(position=search.row)
-    )
-    return chosen._replace(position=search.position)
-
-
-def _put_back(search: _Search, rows: Int[Array, "N"], some: _Search) -> _Search:
-    """What was found for some of the sentences, among all; their states are over."""
-
-    def put(all_: Array, own: Array) -> Array:
-        return all_.at[rows].set(own)
-
-    return search._replace(
-        live_tokens=put(search.live_tokens, some.live_tokens),
-        live_log_probs=put(search.live_log_probs, some.live_log_probs),
-        finished_tokens=put(search.finished_tokens, some.finished_tokens),
-        finished_scores=put(search.finished_scores, some.finished_scores),
-        done=search.done.at[rows].set(True),
-    )
-
-
 class _Extensions(NamedTuple):
     """The 2W best one-token extensions of a sentence's live hypotheses."""
 
@@ -236,7 +169,7 @@ class _Extensions(NamedTuple):
 def _extend(
     logits: Float[Array, "B W V"],
     allowed: Float[Array, "#B #W V"] | None,
-    search: _Search,
+    search: search_state.Search,
     *,
     W: int,
     min_length: int,
@@ -266,7 +199,7 @@ def _extend(
 
 
 def _finish(
-    extended: _Extensions, search: _Search, penalty: Array, *, W: int
+    extended: _Extensions, search: search_state.Search, penalty: Array, *, W: int
 ) -> tuple[Array, Array]:
     """The W best finished hypotheses, with those among the W best extensions."""
     ended = extended.ends & (jnp.arange(2 * W) < W)
