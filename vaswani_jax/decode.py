@@ -34,11 +34,9 @@ OUTPUT = flags.DEFINE_string(
     "output", "-", "The file to write, plain or .gz; - is stdout."
 )
 FORMAT = flags.DEFINE_enum(
-    "format",
-    None,
-    formats.FORMATS,
-    "text: a line a line; tsv: number, rank, score, text; json: an object a line. "
-    "tsv by default for several hypotheses, else text.",
+    *("format", None, formats.FORMATS),
+    "text, tsv (number, rank, score, text; the default for several) or json, a line a "
+    "line.",
 )
 NUM_HYPOTHESES = flags.DEFINE_integer(
     "num_hypotheses", 1, "How many of a line to write.", lower_bound=1
@@ -68,6 +66,10 @@ def main() -> None:
     wanted = _wanted()
     wanted.check(settings.search)
     beside = {"--target": TARGET.value, "--prefix": PREFIX.value}
+    streams.refuse_same(
+        [INPUT.value, *beside.values()],
+        [OUTPUT.value, ALIGNMENTS.value, ATTENTION.value],
+    )
     total = streams.same_count(INPUT.value, beside)
     workdir = program.workdir(WORKDIR.value)
     parallel.keep_programs(workdir / "compiled")
@@ -84,13 +86,12 @@ def main() -> None:
     lines = streams.blocks(INPUT.value)
     if TARGET.value:
         score = scoring.Scoring(settings, ensemble, form=wanted.form)
-        found = score.run(streams.beside(lines, TARGET.value))
-        streams.write(found, OUTPUT.value, total=total)
+        pairs = streams.beside(lines, TARGET.value)
+        streams.write(score.run(pairs), OUTPUT.value, total=total)
         program.say(score.summary())
         return
     job = jobs.Translation(settings, ensemble, wanted)
-    prefixed: Iterable[tuple[list[str], list[str] | None]]
-    prefixed = ((block, None) for block in lines)
+    prefixed: Iterable[jobs.Prefixed] = ((block, None) for block in lines)
     if PREFIX.value:
         prefixed = streams.beside(lines, PREFIX.value)
     streams.write(job.run(prefixed), OUTPUT.value, total=total)
@@ -101,6 +102,9 @@ def main() -> None:
 def _wanted() -> jobs.Wanted:
     if SCORE.value != bool(TARGET.value):
         raise ValueError("--score and --target go together")
+    beside = (PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value)
+    if SCORE.value and (any(beside) or NUM_HYPOTHESES.value > 1):
+        raise ValueError("--score takes --target, --format and the models alone")
     return jobs.Wanted(
         form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),
         num_hypotheses=NUM_HYPOTHESES.value,

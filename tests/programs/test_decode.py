@@ -146,7 +146,8 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         process.stdout.close()
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(many.encode())
-            process.stdin.close()
+            process.stdin.flush()
+        # It is not closed: whoever waits for more must not keep the program.
         told = process.stderr.read().decode()
         assert process.wait(timeout=120) == 141
     assert "Traceback" not in told and "Exception" not in told, told
@@ -158,6 +159,8 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         (["--num_hypotheses=3"], "--num_hypotheses=3 is more than config.search"),
         (["--num_hypotheses=2", "--format=text"], "--format=text has one hypothesis"),
         (["--token_scores"], "--token_scores needs --format=json"),
+        (["--score", "--target=/t", "--num_hypotheses=2"], "--score takes --target"),
+        (["--input=/tmp/same", "--output=/tmp/same"], "/tmp/same is named twice"),
         (["--score"], "--score and --target go together"),
         (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
         (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),

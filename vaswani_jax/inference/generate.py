@@ -45,6 +45,8 @@ def generator(
         # Both lengths count the end mark; a row of padding gives nothing.
         longest = tokens + search.max_extra_tokens
         room = rows.source.shape[1] + search.max_extra_tokens
+        longest = jnp.maximum(longest, search.min_tokens)
+        room = max(room, search.min_tokens)
         if search.max_tokens:
             longest = jnp.minimum(longest, search.max_tokens)
             room = min(room, search.max_tokens)
@@ -71,7 +73,7 @@ def generator(
                 top_k=search.top_k,
                 top_p=search.top_p,
                 alpha=search.length_penalty,
-                buffer_lengths=[*lengths[:-1], room],
+                buffer_lengths=sorted({*lengths, room}),
                 resize=_resize,
                 constraint=constraint,
                 min_length=search.min_tokens,

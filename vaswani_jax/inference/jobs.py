@@ -20,6 +20,9 @@ from vaswani_jax.inference import (
 )
 
 
+Prefixed = tuple[list[str], list[str] | None]
+
+
 @dataclasses.dataclass(frozen=True)
 class Wanted:
     """What is written, as `decode`'s flags of these names say.
@@ -80,6 +83,12 @@ class Translation:
             raise ValueError(
                 f"--aligning_layer={wanted.aligning_layer} must be from 1 to {count}"
             )
+        heads = {model.num_heads for model in ensemble.models}
+        if len(heads) > 1 and (wanted.attention or wanted.alignments):
+            raise ValueError(
+                "--attention and --alignments need models of one number of heads, got "
+                f"{sorted(heads)}"
+            )
         if wanted.attention:
             layers = list(range(count))
         elif wanted.alignments:
@@ -93,9 +102,7 @@ class Translation:
         self.lines = 0
         self.long: collections.Counter[str] = collections.Counter()
 
-    def run(
-        self, blocks: Iterable[tuple[list[str], list[str] | None]]
-    ) -> Iterator[list[str]]:
+    def run(self, blocks: Iterable[Prefixed]) -> Iterator[list[str]]:
         """What the lines of each block give, in order.
 
         Args:

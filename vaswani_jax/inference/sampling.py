@@ -126,7 +126,8 @@ def draw(
     Each has its probability, renormalised, as its length; the likeliest come first.
     """
     order = jnp.argsort(-logits, axis=-1)
-    ranked = jnp.take_along_axis(logits, order, axis=-1) / temperature
+    ranked = jnp.take_along_axis(logits, order, axis=-1)
+    ranked = (ranked - ranked[:, :, :1]) / temperature
     probabilities = jax.nn.softmax(ranked, axis=-1)
     before = jnp.cumsum(probabilities, axis=-1) - probabilities
     # The likeliest always stays: nothing is before it.

@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import os
 import pathlib
 import queue
 import sys
@@ -61,9 +62,7 @@ def blocks(name: str) -> Iterator[list[str]]:
         for line in sources.decoded(_asked(), name="standard input"):
             yield [line]
     else:
-        yield from _as_they_come(
-            sources.decoded(sys.stdin.buffer, name="standard input")
-        )
+        yield from _as_they_come(sources.decoded(_piped(), name="standard input"))
 
 
 def _of(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -86,6 +85,16 @@ def _asked() -> Iterator[bytes]:
             print(file=sys.stderr)
             return
         yield line
+
+
+def _piped() -> Iterator[bytes]:
+    """Lines of standard input, read without its lock: what ends meanwhile needs it."""
+    rest = b""
+    while part := os.read(sys.stdin.fileno(), 1 << 16):
+        *lines, rest = (rest + part).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+    if rest:
+        yield rest
 
 
 def _as_they_come(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -139,12 +148,30 @@ def beside(
 
 def write(found: Iterable[list[str]], name: str, *, total: int | None) -> None:
     """Write lines as they are done; a terminal sees how far it is."""
-    bar = tqdm.tqdm(total=total, unit=" lines", disable=None)
+    # Nor beside what a person types or reads.
+    shown = name == "-" and (sys.stdin.isatty() or sys.stdout.isatty())
+    bar = tqdm.tqdm(total=total, unit=" lines", disable=True if shown else None)
     with open_output(name) as stream, bar:
         for lines in found:
             stream.write("".join(f"{line}\n" for line in lines).encode())
             stream.flush()
             bar.update(len(lines))
+
+
+def refuse_same(reading: Iterable[str | None], writing: Iterable[str | None]) -> None:
+    """Refuse to write a file that is read, or to write one twice.
+
+    Raises:
+        ValueError: Names the file.
+    """
+    seen = {pathlib.Path(name).resolve() for name in reading if name not in (None, "-")}
+    for name in writing:
+        if not name or name == "-":
+            continue
+        path = pathlib.Path(name).resolve()
+        if path in seen:
+            raise ValueError(f"{name} is named twice: it would be overwritten")
+        seen.add(path)
 
 
 def open_output(name: str) -> IO[bytes]:
