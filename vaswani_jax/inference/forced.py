@@ -4,6 +4,7 @@ One pass over a whole output (forced decoding) gives the probabilities that a se
 adds up position by position, and the attention over the source.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -49,6 +50,13 @@ class Scorer:
             vocab_size: V.
             layers: Whose attention weights are wanted, the lowest being 0.
         """
+        tables = [
+            model.max_positions
+            for model in models
+            if model.positional_encoding == "learned"
+        ]
+        # Learned positions end there, padding's too.
+        self._longest = min(tables, default=sys.maxsize)
         self._run = parallel.over_rows(
             _scorer(models, vocab_size=vocab_size, layers=layers)
         )
@@ -64,7 +72,7 @@ class Scorer:
                 it ended.
         """
         found: list[Scored | None] = [None] * len(pairs)
-        for places, source, target in _batches(pairs):
+        for places, source, target in _batches(pairs, self._longest):
             target_in = np.pad(target[:, :-1], [(0, 0), (1, 0)], constant_values=0)
             target_in[:, 0] = types.BOS_ID
             batch = types.Batch(source, target_in, target)
@@ -121,15 +129,15 @@ def _weights(
 
 
 def _batches(
-    pairs: Sequence[tuple[list[int], list[int]]],
+    pairs: Sequence[tuple[list[int], list[int]]], longest: int
 ) -> Iterator[tuple[list[int], Int[np.ndarray, "B S"], Int[np.ndarray, "B T"]]]:
     """Places of pairs and their padded ids, similar lengths together."""
 
     def lengths(place: int) -> tuple[int, int]:
         source, target = pairs[place]
         return (
-            translate.padded_length(len(target)),
-            translate.padded_length(len(source) + 1),
+            min(translate.padded_length(len(target)), longest),
+            min(translate.padded_length(len(source) + 1), longest),
         )
 
     order = sorted(range(len(pairs)), key=lambda place: (lengths(place), place))

@@ -19,7 +19,6 @@ from vaswani_jax.inference import (
     translate,
 )
 
-
 Prefixed = tuple[list[str], list[str] | None]
 
 
