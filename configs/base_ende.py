@@ -35,6 +35,10 @@ def _model() -> ml_collections.ConfigDict:
     model.dropout_rate = 0.1  # P_drop
     model.attention_dropout_rate = 0.0  # section 5.4 names two places, not this one
     model.relu_dropout_rate = 0.0  # nor this one
+    model.activation = "relu"  # equation 2
+    model.attention_bias = False  # section 3.2.2: projections are matrices
+    model.logits_bias = False  # section 3.4: a linear transformation
+    model.layer_norm_epsilon = 1e-6  # open; that of the authors' code
     model.init_scale = 1.0  # open; Glorot's, as in the authors' code
     model.layer_norm_position = "post"  # section 3.1: LayerNorm(x + Sublayer(x))
     model.positional_encoding = "sinusoidal"  # section 3.5

@@ -13,7 +13,7 @@ from ml_collections import config_flags
 
 from vaswani_jax.core import config, parallel, parsing, program
 from vaswani_jax.data import corpus, manifest, vocabulary
-from vaswani_jax.exporting import agreement, ctranslate, engines, marian, stablehlo
+from vaswani_jax.exchange import agreement, ctranslate, engines, marian, stablehlo
 from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
 

@@ -18,7 +18,7 @@ BELOW = {
     "data": {"core"},
     "training": {"core", "model", "data"},
     "inference": {"core", "model", "data"},
-    "exporting": {"core", "model", "data", "inference"},
+    "exchange": {"core", "model", "data", "inference"},
     "analysis": {"core", "model", "data", "training", "inference"},
 }
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}

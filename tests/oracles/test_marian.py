@@ -19,7 +19,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import config, types
-from vaswani_jax.exporting import ctranslate, marian
+from vaswani_jax.exchange import ctranslate, marian
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, optimizer, step
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.programs import runs
-from vaswani_jax.exporting import agreement
+from vaswani_jax.exchange import agreement
 
 LEARN = {
     "model.d_model": 32,

@@ -8,9 +8,8 @@ MILLION = 1_000_000
 def by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
     """Parameters of each kind of matrix or vector, over all layers.
 
-    Attention has no biases, feed-forward networks have two, every sub-layer a
-    normalisation with gain and bias; one embedding serves both sides and the softmax
-    (section 3.4).
+    Feed-forward networks have two biases, every sub-layer a normalisation with gain
+    and bias; one embedding serves both sides and the softmax (section 3.4).
     """
     N, d_model = model.num_layers, model.d_model
     keys, values = model.num_heads * model.d_k, model.num_heads * model.d_v
@@ -25,6 +24,10 @@ def by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
         "W_2 and b_2": 2 * N * (model.d_ff + 1) * d_model,
         "layer normalisation": 5 * N * 2 * d_model,
     }
+    if model.attention_bias:
+        found["attention's biases"] = attentions * (2 * keys + values + d_model)
+    if model.logits_bias:
+        found["the logits' bias"] = vocab_size
     if model.positional_encoding == "learned":
         found["learned positions"] = 2 * model.max_positions * d_model
     if model.layer_norm_position == "pre":

@@ -6,8 +6,6 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import flax.traverse_util
-
 from vaswani_jax.core import config
 
 # How and where a result was computed, not which result it is.
@@ -49,6 +47,11 @@ class Found:
         return float(self.record[f"{self.record['split']}/perplexity"])
 
     @property
+    def search(self) -> dict[str, Any]:
+        """The settings of the search, by the key as on the command line."""
+        return config.recorded({"search": self.record["search"]})
+
+    @property
     def metric(self) -> str:
         """The name of the BLEU that comes nearest to the paper's."""
         data = self.record["data"]
@@ -82,11 +85,11 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
             settings = json.loads((workdir / "config.json").read_text())
             one = Found(
                 workdir=workdir,
-                settings=flax.traverse_util.flatten_dict(settings, sep="."),
+                settings=config.recorded(settings),
                 record=json.loads(path.read_text()),
                 written=path.stat().st_mtime,
             )
-            _ = one.perplexity, one.bleu, one.record["checkpoint"], one.record["search"]
+            _ = one.perplexity, one.bleu, one.record["checkpoint"], one.search
         except (
             *(OSError, ValueError, KeyError, TypeError),
             *(AssertionError, AttributeError, StopIteration),
@@ -106,12 +109,10 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
             search, but for `COMPUTATION`.
         split: "valid" or "test".
     """
-    every = flax.traverse_util.flatten_dict(config.to_dict(wanted), sep=".")
+    every = config.flatten(config.to_dict(wanted))
     settings = {key: every[key] for key in every.keys() - COMPUTATION}
     search = {
-        key.removeprefix("search."): settings.pop(key)
-        for key in sorted(settings)
-        if key.startswith("search.")
+        key: settings.pop(key) for key in sorted(settings) if key.startswith("search.")
     }
     return max(
         (
@@ -119,7 +120,7 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
             for run in runs
             if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
             and settings.items() <= run.settings.items()
-            and search.items() <= run.record["search"].items()
+            and search.items() <= run.search.items()
         ),
         key=lambda run: run.written,
         default=None,

@@ -5,7 +5,25 @@ The classes hold fields and types and no default: `configs/*.py` has the values,
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
+
+# What runs did before there were these settings.
+ADDED_LATER = {
+    "model.activation": "relu",
+    "model.attention_bias": False,
+    "model.logits_bias": False,
+    "model.layer_norm_epsilon": 1e-6,
+    "data.subword_dropout": 0.0,
+    "data.subword_samples": 1,
+    "search.min_tokens": 1,
+    "search.max_tokens": 0,
+    "search.no_repeat_ngram": 0,
+    "search.sampling": False,
+    "search.temperature": 1.0,
+    "search.top_k": 0,
+    "search.top_p": 1.0,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,6 +39,10 @@ class ModelConfig:
     dropout_rate: float  # P_drop, section 5.4
     attention_dropout_rate: float  # 0 in the paper
     relu_dropout_rate: float  # 0 in the paper
+    activation: str  # of the feed-forward networks: "relu", or MarianMT's "swish"
+    attention_bias: bool  # of attention's projections; the paper has none
+    logits_bias: bool  # of the pre-softmax transformation; the paper has none
+    layer_norm_epsilon: float
     init_scale: float  # of the sub-layers' first weights; 1 is Glorot's
     layer_norm_position: str  # "post" as section 3.1, or "pre"
     positional_encoding: str  # "sinusoidal", or "learned" (table 3 row E)
@@ -120,6 +142,30 @@ class Config:
     training: TrainingConfig
     search: SearchConfig
     seed: int
+
+
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, or some sections of one, by dotted keys.
+
+    >>> flatten({"seed": 1, "search": {"beam_size": 4}})
+    {'seed': 1, 'search.beam_size': 4}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{key}": own for key, own in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`flatten` of a configuration that some run has recorded.
+
+    What was no setting when it was recorded has the value of how it was then.
+    """
+    later = {k: v for k, v in ADDED_LATER.items() if k.partition(".")[0] in values}
+    return later | flatten(values)
 
 
 def to_dict(config: Config) -> dict[str, Any]:

@@ -97,8 +97,11 @@ def _check_model(model: config.ModelConfig) -> None:
     counts = "num_layers d_model d_ff num_heads d_k d_v max_positions"
     _at_least(path, model, 1, counts)
     _rate(path, model, "dropout_rate attention_dropout_rate relu_dropout_rate")
-    if not model.init_scale > 0:
-        raise ValueError(f"{path}.init_scale must be positive, got {model.init_scale}")
+    for key in ("init_scale", "layer_norm_epsilon"):
+        if not getattr(model, key) > 0:
+            value = getattr(model, key)
+            raise ValueError(f"{path}.{key} must be positive, got {value}")
+    _one_of(f"{path}.activation", model.activation, ("relu", "swish"))
     _one_of(f"{path}.layer_norm_position", model.layer_norm_position, ("post", "pre"))
     encodings = ("sinusoidal", "learned")
     _one_of(f"{path}.positional_encoding", model.positional_encoding, encodings)

@@ -26,8 +26,6 @@ SETTINGS = (
     "subword_samples",
     "max_length",
 )
-# What data was prepared with before there were these settings.
-ADDED_LATER = {"subword_dropout": 0.0, "subword_samples": 1}
 Log = Callable[[str], None]
 
 
@@ -71,11 +69,12 @@ def refuse_difference(
         ValueError: Something differs; the message names all that does.
     """
     there = read(directory)
+    before = config.recorded({"data": there["settings"]})
     differences: list[str] = []
     notes: list[str] = []
     for key in SETTINGS:
         now = getattr(settings.data, key)
-        was = there["settings"].get(key, ADDED_LATER.get(key))
+        was = before[f"data.{key}"]
         if was != now:
             differences.append(f"config.data.{key} is {now!r}, was {was!r}")
     if text:

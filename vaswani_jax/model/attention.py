@@ -84,7 +84,8 @@ def _fused_attention(
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
-    Projections have no bias and start uniform over [d_model, h * d_k].
+    Projections start uniform over [d_model, h * d_k]; they have no bias unless
+    `attention_bias` asks for one.
     """
 
     model: config.ModelConfig
@@ -97,7 +98,7 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.DenseGeneral(
             model.d_model,
             axis=(-2, -1),
-            use_bias=False,
+            use_bias=model.attention_bias,
             dtype=jnp.dtype(model.dtype),
             kernel_init=initializers.kernel(model.init_scale),
         )
@@ -124,7 +125,7 @@ class MultiHeadAttention(nn.Module):
     def _projection(self, features: tuple[int, int]) -> nn.DenseGeneral:
         return nn.DenseGeneral(
             features,
-            use_bias=False,
+            use_bias=self.model.attention_bias,
             dtype=jnp.dtype(self.model.dtype),
             kernel_init=initializers.kernel(self.model.init_scale),
         )

@@ -14,21 +14,29 @@ class SharedEmbedding(nn.Module):
     vocab_size: int
     d_model: int
     dtype: jnp.dtype
+    logits_bias: bool
 
     def setup(self) -> None:
         init = nn.initializers.normal(self.d_model**-0.5)
         shape = (self.vocab_size, self.d_model)
         self.embedding = self.param("embedding", init, shape)
+        if self.logits_bias:
+            zeros = nn.initializers.zeros_init()
+            self.bias = self.param("bias", zeros, (self.vocab_size,))
 
     def __call__(self, tokens: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
         """Rows of the table times sqrt(d_model), in float32."""
         return jnp.take(self.embedding, tokens, axis=0) * math.sqrt(self.d_model)
 
     def logits(self, x: Float[Array, "*axes d_model"]) -> Float[Array, "*axes V"]:
-        """Products of x with every row of the table, in float32; no bias."""
-        return jnp.einsum(
+        """Products of x with every row of the table, in float32.
+
+        A bias of each row is added if there is one, which the paper has not.
+        """
+        logits = jnp.einsum(
             "...m,vm->...v",
             x.astype(self.dtype),
             self.embedding.astype(self.dtype),
             preferred_element_type=jnp.float32,
         )
+        return logits + self.bias if self.logits_bias else logits

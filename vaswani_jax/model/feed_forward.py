@@ -12,7 +12,8 @@ class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2.
 
     Kernels start uniform, biases at zero. `relu_dropout_rate` drops inner
-    activations; the paper has none.
+    activations; the paper has none. With the activation "swish", x / (1 + exp(-x))
+    stands for max(0, x).
     """
 
     model: config.ModelConfig
@@ -28,5 +29,6 @@ class FeedForward(nn.Module):
         self, x: Float[Array, "*axes d_model"], *, deterministic: bool
     ) -> Float[Array, "*axes d_model"]:
         """The same network at every position."""
-        hidden = nn.relu(self.inner(x))
+        activation = {"relu": nn.relu, "swish": nn.swish}[self.model.activation]
+        hidden = activation(self.inner(x))
         return self.outer(self.relu_dropout(hidden, deterministic=deterministic))

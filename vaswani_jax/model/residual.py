@@ -13,10 +13,12 @@ from vaswani_jax.model import dropout
 def layer_norm(model: config.ModelConfig) -> nn.LayerNorm:
     """Layer normalisation with gain 1 and bias 0 at first, statistics in float32.
 
-    The paper leaves epsilon open; 1e-6 is that of its authors' code.
+    The paper leaves epsilon open.
     """
     return nn.LayerNorm(
-        epsilon=1e-6, dtype=jnp.dtype(model.dtype), use_fast_variance=False
+        epsilon=model.layer_norm_epsilon,
+        dtype=jnp.dtype(model.dtype),
+        use_fast_variance=False,
     )
 
 

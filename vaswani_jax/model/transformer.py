@@ -25,7 +25,10 @@ class Transformer(nn.Module):
     def setup(self) -> None:
         model = self.model
         self.embedding = embeddings.SharedEmbedding(
-            self.vocab_size, model.d_model, jnp.dtype(model.dtype)
+            self.vocab_size,
+            model.d_model,
+            jnp.dtype(model.dtype),
+            logits_bias=model.logits_bias,
         )
         self.encoder = encoder.Encoder(model)
         self.decoder = decoder.Decoder(model)

@@ -7,8 +7,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import flax.traverse_util
-
 from vaswani_jax.core import config, parallel
 
 # A run that goes on would train another model, or meet pairs twice or never.
@@ -16,6 +14,8 @@ FIXED = (
     "seed",
     "model.layer_norm_position",
     "model.positional_encoding",
+    "model.activation",
+    "model.layer_norm_epsilon",
     "data.num_train",
     "data.subword_dropout",
     "data.subword_samples",
@@ -45,8 +45,8 @@ def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
 
     A key that the record does not have is no difference.
     """
-    old = flax.traverse_util.flatten_dict(was, sep=".")
-    new = flax.traverse_util.flatten_dict(config.to_dict(settings), sep=".")
+    old = config.recorded(was)
+    new = config.flatten(config.to_dict(settings))
     return [
         Change(key, old[key], value)
         for key, value in new.items()

@@ -160,7 +160,9 @@ def members(
 def _model_of(workdir: pathlib.Path) -> config.ModelConfig:
     path = workdir / "config.json"
     try:
-        return config.ModelConfig(**json.loads(path.read_text())["model"])
+        values = config.recorded({"model": json.loads(path.read_text())["model"]})
+        names = (key.removeprefix("model.") for key in values)
+        return config.ModelConfig(**dict(zip(names, values.values(), strict=True)))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vaswani_jax.core import config, types
 from vaswani_jax.data import vocabulary
-from vaswani_jax.exporting import stablehlo
+from vaswani_jax.exchange import stablehlo
 from vaswani_jax.inference import beam_search, translate
 
 Engine = Callable[[Sequence[str]], list[str]]
