@@ -37,35 +37,44 @@ def attention(
 def multi_head_attention(
     params: Params, queries: np.ndarray, memory: np.ndarray, may_look: np.ndarray
 ) -> np.ndarray:
-    """Concat(head_1, ..., head_h) W^O."""
-    W_Q, W_K, W_V, W_O = (
-        params[name]["kernel"] for name in ("query", "key", "value", "output")
-    )
+    """Concat(head_1, ..., head_h) W^O, with biases where there are any."""
+
+    def project(x: np.ndarray, name: str, head: int) -> np.ndarray:
+        bias = params[name].get("bias")
+        own = x @ params[name]["kernel"][:, head]
+        return own if bias is None else own + bias[head]
+
+    W_O, b_O = params["output"]["kernel"], params["output"].get("bias", 0)
+    h, d_v, d_model = W_O.shape
     heads = [
         attention(
-            queries @ W_Q[:, head],
-            memory @ W_K[:, head],
-            memory @ W_V[:, head],
+            project(queries, "query", head),
+            project(memory, "key", head),
+            project(memory, "value", head),
             may_look,
         )
-        for head in range(W_Q.shape[1])
+        for head in range(h)
     ]
-    h, d_v, d_model = W_O.shape
-    return np.concatenate(heads, axis=1) @ W_O.reshape(h * d_v, d_model)
+    return np.concatenate(heads, axis=1) @ W_O.reshape(h * d_v, d_model) + b_O
 
 
-def feed_forward(params: Params, x: np.ndarray) -> np.ndarray:
-    """Equation 2."""
+def feed_forward(
+    params: Params, x: np.ndarray, *, activation: str = "relu"
+) -> np.ndarray:
+    """Equation 2, or x / (1 + exp(-x)) in the place of its maximum."""
     W_1, b_1 = params["inner"]["kernel"], params["inner"]["bias"]
     W_2, b_2 = params["outer"]["kernel"], params["outer"]["bias"]
-    return np.maximum(0, x @ W_1 + b_1) @ W_2 + b_2
+    inner = x @ W_1 + b_1
+    if activation == "swish":
+        return inner / (1 + np.exp(-inner)) @ W_2 + b_2
+    return np.maximum(0, inner) @ W_2 + b_2
 
 
-def layer_norm(params: Params, x: np.ndarray) -> np.ndarray:
-    """Ba et al. (2016), with the epsilon of the authors' code."""
+def layer_norm(params: Params, x: np.ndarray, *, epsilon: float) -> np.ndarray:
+    """Ba et al. (2016)."""
     mean = x.mean(axis=-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
-    return (x - mean) / np.sqrt(variance + 1e-6) * params["scale"] + params["bias"]
+    return (x - mean) / np.sqrt(variance + epsilon) * params["scale"] + params["bias"]
 
 
 def residual(
@@ -73,12 +82,13 @@ def residual(
     x: np.ndarray,
     sublayer: Callable[[np.ndarray], np.ndarray],
     *,
-    position: str,
+    model: config.ModelConfig,
 ) -> np.ndarray:
     """LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)) for "pre"."""
-    if position == "post":
-        return layer_norm(params["norm"], x + sublayer(x))
-    return x + sublayer(layer_norm(params["norm"], x))
+    epsilon = model.layer_norm_epsilon
+    if model.layer_norm_position == "post":
+        return layer_norm(params["norm"], x + sublayer(x), epsilon=epsilon)
+    return x + sublayer(layer_norm(params["norm"], x, epsilon=epsilon))
 
 
 def sinusoids(length: int, d_model: int) -> np.ndarray:
@@ -108,7 +118,6 @@ def encode(
     """The memory of one sentence without padding, [S, d_model]."""
     x = embed(params, source, "source", model=model)
     everywhere = np.ones((len(source), len(source)), bool)
-    position = model.layer_norm_position
     for n in range(model.num_layers):
         layer = params["encoder"][f"layers_{n}"]
 
@@ -116,12 +125,14 @@ def encode(
             return multi_head_attention(layer["self_attention"], x, x, everywhere)
 
         def feed(x: np.ndarray, layer: Params = layer) -> np.ndarray:
-            return feed_forward(layer["feed_forward"], x)
+            inner = layer["feed_forward"]
+            return feed_forward(inner, x, activation=model.activation)
 
-        x = residual(layer["self_attention_residual"], x, attend, position=position)
-        x = residual(layer["feed_forward_residual"], x, feed, position=position)
-    if position == "pre":
-        x = layer_norm(params["encoder"]["final_norm"], x)
+        x = residual(layer["self_attention_residual"], x, attend, model=model)
+        x = residual(layer["feed_forward_residual"], x, feed, model=model)
+    if model.layer_norm_position == "pre":
+        norm, epsilon = params["encoder"]["final_norm"], model.layer_norm_epsilon
+        x = layer_norm(norm, x, epsilon=epsilon)
     return x
 
 
@@ -138,7 +149,6 @@ def logits(
     T, S = len(target_in), len(source)
     earlier = np.array([[key <= query for key in range(T)] for query in range(T)])
     everywhere = np.ones((T, S), bool)
-    position = model.layer_norm_position
     for n in range(model.num_layers):
         layer = params["decoder"][f"layers_{n}"]
 
@@ -150,18 +160,16 @@ def logits(
             return multi_head_attention(attention_params, x, memory, everywhere)
 
         def feed(x: np.ndarray, layer: Params = layer) -> np.ndarray:
-            return feed_forward(layer["feed_forward"], x)
+            inner = layer["feed_forward"]
+            return feed_forward(inner, x, activation=model.activation)
 
-        x = residual(
-            layer["self_attention_residual"], x, attend_self, position=position
-        )
-        x = residual(
-            layer["memory_attention_residual"], x, attend_memory, position=position
-        )
-        x = residual(layer["feed_forward_residual"], x, feed, position=position)
-    if position == "pre":
-        x = layer_norm(params["decoder"]["final_norm"], x)
-    return x @ params["embedding"]["embedding"].T
+        x = residual(layer["self_attention_residual"], x, attend_self, model=model)
+        x = residual(layer["memory_attention_residual"], x, attend_memory, model=model)
+        x = residual(layer["feed_forward_residual"], x, feed, model=model)
+    if model.layer_norm_position == "pre":
+        norm, epsilon = params["decoder"]["final_norm"], model.layer_norm_epsilon
+        x = layer_norm(norm, x, epsilon=epsilon)
+    return x @ params["embedding"]["embedding"].T + params["embedding"].get("bias", 0)
 
 
 def smoothed_targets(target_out: np.ndarray, V: int, label_smoothing: float) -> Any:

@@ -45,7 +45,9 @@ def test_lookups_and_logits_are_float32(dtype: object) -> None:
 
 
 def test_the_table_starts_so_that_lookups_have_unit_variance() -> None:
-    module = embeddings.SharedEmbedding(500, 64, jnp.dtype(jnp.float32), logits_bias=False)
+    module = embeddings.SharedEmbedding(
+        500, 64, jnp.dtype(jnp.float32), logits_bias=False
+    )
     params = module.init(jax.random.key(0), jnp.zeros((1,), jnp.int32))["params"]
     assert set(params) == {"embedding"}
     table = params["embedding"]

@@ -56,7 +56,7 @@ def test_residual_without_dropout_is_the_formula(position: str) -> None:
         {"norm": reference.to_float64(NORM)},
         np.float64(x),
         lambda x: x[..., ::-1] ** 2 + 1,
-        position=position,
+        model=small_model(position, 0.4),
     )
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -72,13 +72,15 @@ def test_dropout_acts_on_the_sublayer_s_output_before_it_is_added(
     drawn = []
     for b, t in np.ndindex(B, T):
         at = np.float64(x[b, t])
-        inner = reference.layer_norm(norm, at) if position == "pre" else at
+        inner = (
+            reference.layer_norm(norm, at, epsilon=1e-6) if position == "pre" else at
+        )
         contribution = (inner[::-1] ** 2 + 1) / (1 - rate)
         matches = []
         for mask in itertools.product([0, 1], repeat=D_MODEL):
             expected = at + np.array(mask) * contribution
             if position == "post":
-                expected = reference.layer_norm(norm, expected)
+                expected = reference.layer_norm(norm, expected, epsilon=1e-6)
             if np.allclose(found[b, t], expected, rtol=1e-4, atol=1e-4):
                 matches.append(mask)
         assert len(matches) == 1

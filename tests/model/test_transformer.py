@@ -23,6 +23,13 @@ VARIANTS = [
     for positions in ("sinusoidal", "learned")
 ]
 PRE_LEARNED = VARIANTS[3]
+# What the models of others have and the paper has not.
+OTHERS = {
+    "model.activation": "swish",
+    "model.attention_bias": True,
+    "model.logits_bias": True,
+    "model.layer_norm_epsilon": 0.1,
+}
 
 
 def small_model(**overrides: Any) -> config.ModelConfig:
@@ -51,8 +58,8 @@ def initial_params(model: config.ModelConfig, *, vocab_size: int) -> Any:
     return network.init(jax.random.key(0), tokens, tokens, deterministic=True)["params"]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_logits_equal_the_formulas(variant: dict[str, str]) -> None:
+@pytest.mark.parametrize("variant", [*VARIANTS, OTHERS])
+def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
     model = small_model(**variant)
     params = settings.random_params(model, vocab_size=V, seed=0)
     batch = random_batch(1)
@@ -129,7 +136,7 @@ def test_a_row_of_padding_gives_finite_logits() -> None:
     assert np.isfinite(compiled(model)(params, *nothing)).all()
 
 
-@pytest.mark.parametrize("variant", [VARIANTS[0], PRE_LEARNED])
+@pytest.mark.parametrize("variant", [VARIANTS[0], PRE_LEARNED, OTHERS])
 def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> None:
     W, room = 4, (2, 6)
     model = small_model(**variant)
