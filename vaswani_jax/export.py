@@ -12,7 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.core import config, parallel, parsing, program
-from vaswani_jax.data import corpus, manifest, vocabulary
+from vaswani_jax.data import corpus, manifest, marian_vocabulary, vocabulary
 from vaswani_jax.exchange import agreement, ctranslate, engines, marian, stablehlo
 from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
@@ -59,6 +59,9 @@ def main() -> None:
     params = found.items["params"]
     _write(directory, params, settings, data.vocabulary)
     program.say(f"written: {directory}")
+    if "valid" not in data.counts:
+        program.say("note: an imported model has no validation set: nothing compared")
+        return
     source, references = (side[: LINES.value] for side in data.text("valid"))
     if not source:
         return
@@ -86,7 +89,8 @@ def _write(
         ctranslate.save(
             directory, params, settings.model, names, quantization=QUANTIZATION.value
         )
-        (directory / "sentencepiece.model").write_bytes(subwords.model)
+        for name, one in zip(marian_vocabulary.FILES, subwords.models, strict=True):
+            (directory / name).write_bytes(one)
     elif FORMAT.value == "marian":
         marian.save(directory, params, settings, subwords)
     else:

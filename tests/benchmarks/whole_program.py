@@ -25,7 +25,7 @@ def engine(arguments: argparse.Namespace) -> None:
     import sentencepiece
 
     subwords = sentencepiece.SentencePieceProcessor(
-        model_file=str(arguments.ctranslate2 / "sentencepiece.model")
+        model_file=str(arguments.ctranslate2 / "source.spm")
     )
     translator = ctranslate2.Translator(
         str(arguments.ctranslate2),

@@ -334,7 +334,7 @@ def test_another_vocabulary_is_refused(text):
     other = vocabulary.train(
         read_lines(text / "train.en"), settings_of(text, **{"data.vocab_size": 39}).data
     )
-    other.save(prepared.directory / "vocabulary.model")
+    other.save(prepared.directory)
     message = refusal(text)
     assert other.fingerprint in message
     assert prepared.vocabulary.fingerprint in message

@@ -181,7 +181,7 @@ def test_normalization_is_the_one_that_is_named():
 @either_model
 def test_a_saved_vocabulary_is_the_same_when_loaded(subword_model, tmp_path):
     vocab = trained(subword_model, True)
-    vocab.save(tmp_path / "vocabulary.model")
+    vocab.save(tmp_path)
     loaded = vocabulary.Vocabulary.load(tmp_path / "vocabulary.model")
     assert loaded.fingerprint == vocab.fingerprint
     assert loaded.size == vocab.size
@@ -224,7 +224,7 @@ def test_an_unknown_normalization_is_refused():
 @pytest.mark.parametrize("damage", ["empty", "foreign", "cut"])
 def test_a_file_that_is_no_model_is_refused(damage, tmp_path):
     path = tmp_path / "vocabulary.model"
-    trained("bpe", True).save(path)
+    trained("bpe", True).save(tmp_path)
     model = path.read_bytes()
     damaged = {"empty": b"", "foreign": b"no model\n", "cut": model[:-3]}
     path.write_bytes(damaged[damage])

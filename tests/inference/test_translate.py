@@ -145,6 +145,6 @@ def test_output_is_at_most_input_length_plus_extra(
 def test_vocabulary_file_is_all_a_translator_needs(
     subwords: vocabulary.Vocabulary, tmp_path: pathlib.Path
 ) -> None:
-    subwords.save(tmp_path / "vocabulary.model")
+    subwords.save(tmp_path)
     loaded = vocabulary.Vocabulary.load(tmp_path / "vocabulary.model")
     assert loaded.encode(["hello world"]) == subwords.encode(["hello world"])

@@ -34,8 +34,13 @@ def vaswani(
     stdin: bytes = b"",
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program of the package with the small settings."""
+    return run(*command(program, workdir, config=config), *flags, stdin=stdin)
+
+
+def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end, with the package in reach."""
     return subprocess.run(
-        [*command(program, workdir, config=config), *flags],
+        arguments,
         input=stdin,
         capture_output=True,
         cwd=ROOT,

@@ -16,14 +16,16 @@ EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportErro
 
 
 def run(
-    main: Callable[[], None] | Mapping[str, Callable[[], None]],
+    main: Callable[..., None] | Mapping[str, Callable[[], None]],
     *,
     expected: tuple[type[Exception], ...],
+    argument: str | None = None,
 ) -> None:
     """Parse the flags, then run `main`.
 
     Args:
         main: The program, or its commands by the word that stands before the flags.
+        argument: What the program is given beside its flags, if anything is.
         expected: Errors whose message tells the user all: printed without a
             traceback, exit status 1. All others keep their traceback.
     """
@@ -36,6 +38,9 @@ def run(
             chosen, rest = main[rest[0]], rest[1:]
         else:
             raise app.UsageError(f"the first argument is one of: {', '.join(main)}")
+        given, rest = (rest[:1], rest[1:]) if argument else ([], rest)
+        if argument and not given:
+            raise app.UsageError(f"the first argument is missing: {argument}")
         if rest:
             raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
         # absl lets all through; a backend that is not there is nothing to report.
@@ -43,7 +48,7 @@ def run(
             logging.getLogger(name).setLevel(logging.ERROR)
         say(allocator.keep_memory())
         try:
-            chosen()
+            chosen(*given)
         except BrokenPipeError:
             # Who reads our output has enough. What is still buffered goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

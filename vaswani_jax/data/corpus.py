@@ -14,6 +14,7 @@ from vaswani_jax.core import config
 from vaswani_jax.data import (
     directories,
     manifest,
+    marian_vocabulary,
     progress,
     sources,
     token_files,
@@ -116,15 +117,10 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
         ValueError: The vocabulary is not the one the data was prepared with.
     """
     record = manifest.read(directory)
-    path = directory / "vocabulary.model"
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is missing; restore it or pass --rebuild_data to prepare again"
-        )
-    vocab = vocabulary.Vocabulary.load(path)
+    vocab = marian_vocabulary.load(directory)
     if vocab.fingerprint != record["vocabulary"]:
         raise ValueError(
-            f"{path} has the fingerprint "
+            f"the vocabulary in {directory} has the fingerprint "
             f"{vocab.fingerprint}, but the data was prepared with "
             f"{record['vocabulary']}; restore it or pass --rebuild_data"
         )
@@ -144,7 +140,7 @@ def _prepare(
         if not totals[split]:
             raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
     vocab = vocabulary.train(_sample(data, seed, totals["train"], log), data)
-    vocab.save(directory / "vocabulary.model")
+    vocab.save(directory)
     log(
         f"learned {data.subword_model} vocabulary: {vocab.size:,} subwords, "
         f"fingerprint {vocab.fingerprint}"
@@ -228,7 +224,8 @@ def _write_tokens(
         while chunk := list(itertools.islice(pairs, CHUNK_LINES)):
             kept = []
             sides = [
-                vocab.encode(side, dropout=dropout) for side in zip(*chunk, strict=True)
+                vocab.encode(side, target=bool(number), dropout=dropout)
+                for number, side in enumerate(zip(*chunk, strict=True))
             ]
             for pair in zip(*sides, strict=True):
                 if not all(pair):

@@ -9,6 +9,8 @@ import sentencepiece
 
 from vaswani_jax.core import config, types
 
+NAME = "vocabulary.model"
+WORD_START = "\u2581"
 # SentencePiece silently leaves longer lines out of what it learns from.
 LONGEST_LINE_BYTES = 1 << 30
 
@@ -36,14 +38,14 @@ class Vocabulary:
         except RuntimeError as error:
             raise ValueError(f"{path} is not a SentencePiece model: {error}") from None
 
-    def save(self, path: pathlib.Path) -> None:
-        """Write the vocabulary to a file."""
-        path.write_bytes(self._model)
+    def save(self, directory: pathlib.Path) -> None:
+        """Write the vocabulary's files into a directory."""
+        (directory / NAME).write_bytes(self._model)
 
     @property
-    def model(self) -> bytes:
-        """What SentencePiece loads."""
-        return self._model
+    def models(self) -> tuple[bytes, bytes]:
+        """What SentencePiece loads for the source and for the target."""
+        return self._model, self._model
 
     @property
     def size(self) -> int:
@@ -55,16 +57,21 @@ class Vocabulary:
         """16 hexadecimal digits that change with any subword."""
         return hashlib.sha256(self._model).hexdigest()[:16]
 
-    def encode(self, lines: Sequence[str], *, dropout: float = 0.0) -> list[list[int]]:
+    def encode(
+        self, lines: Sequence[str], *, target: bool = False, dropout: float = 0.0
+    ) -> list[list[int]]:
         """The ids of each line, without begin or end marks.
 
-        With `dropout` each merge of BPE is left out with that probability (Provilkov
-        et al., 2020, "BPE-dropout"), drawn from `seed_sampling`'s generator.
         A line of white space alone is empty. A NUL character, which SentencePiece
         would take for the end of its input, is read as a space.
+
+        Args:
+            lines: Of the source language, or of the other one.
+            target: Which; here it makes no difference.
+            dropout: Each merge of BPE is left out with this probability (Provilkov et
+                al., 2020, "BPE-dropout"), drawn from `seed_sampling`'s generator.
         """
-        spaced = (line.replace("\0", " ") for line in lines)
-        clean = [line if line.strip() else "" for line in spaced]
+        clean = readable(lines)
         if not dropout:
             return self._processor.encode(clean, num_threads=-1)
         # Deviation: the paper segments once. nbest_size -1: BPE, too, samples.
@@ -83,27 +90,39 @@ class Vocabulary:
                 break
             if token not in (types.PAD_ID, types.BOS_ID):
                 pieces.append(int(token))
-        text = str(self._processor.decode(pieces))
-        return text.replace("\r", " ").replace("\n", " ")
+        return self._text(pieces).replace("\r", " ").replace("\n", " ")
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self._processor.decode(ids))
 
     def name(self, token: int) -> str:
-        """How SentencePiece spells a subword."""
+        """How a subword is spelt."""
         return str(self._processor.id_to_piece(int(token)))
 
     def id_of(self, name: str) -> int:
-        """The subword that SentencePiece spells so; unknown if there is none."""
+        """The subword that is spelt so; unknown if there is none."""
         return int(self._processor.piece_to_id(name))
 
     def starts_word(self, token: int) -> bool:
         """Whether a subword begins a new word."""
-        return bool(self._processor.id_to_piece(int(token)).startswith("\u2581"))
+        return self.name(token).startswith(WORD_START)
+
+    def is_byte(self, token: int) -> bool:
+        """Whether a subword spells one byte."""
+        return bool(self._processor.is_byte(int(token)))
 
     def starts_character(self, token: int) -> bool:
         """Whether text may be cut before a subword: not inside a character's bytes."""
-        if not self._processor.is_byte(int(token)):
+        if not self.is_byte(token):
             return True
-        byte = int(self._processor.id_to_piece(int(token))[1:-1], 16)
+        byte = int(self.name(token)[1:-1], 16)
         return byte & 0b1100_0000 != 0b1000_0000
+
+
+def readable(lines: Iterable[str]) -> list[str]:
+    """The lines as SentencePiece should see them, see `Vocabulary.encode`."""
+    spaced = (line.replace("\0", " ") for line in lines)
+    return [line if line.strip() else "" for line in spaced]
 
 
 def seed_sampling(seed: int) -> None:

@@ -33,7 +33,7 @@ def save(
         ValueError: CTranslate2 has no such model.
         ImportError: ctranslate2 is not installed.
     """
-    from ctranslate2.specs import transformer_spec
+    from ctranslate2.specs import common_spec, transformer_spec
 
     if model.d_k != model.d_v or model.d_k * model.num_heads != model.d_model:
         raise ValueError(
@@ -45,6 +45,10 @@ def save(
         model.num_heads,
         pre_norm=model.layer_norm_position == "pre",
         no_final_norm=model.layer_norm_position == "post",
+        activation={
+            "relu": common_spec.Activation.RELU,
+            "swish": common_spec.Activation.SWISH,
+        }[model.activation],
     )
     for side, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         _fill_stack(part, params[side], params, model, side)
@@ -54,7 +58,7 @@ def save(
     spec.config.eos_token = subwords[2]
     spec.config.unk_token = subwords[3]
     spec.config.decoder_start_token = subwords[1]
-    spec.config.layer_norm_epsilon = 1e-6
+    spec.config.layer_norm_epsilon = model.layer_norm_epsilon
     # As our encoder's input: the sentence and its end mark.
     spec.config.add_source_bos = False
     spec.config.add_source_eos = True
@@ -74,6 +78,8 @@ def _fill_stack(
     part.position_encodings.encodings = _positions(params, model, side)
     if side == "decoder":
         part.projection.weight = table
+        if model.logits_bias:
+            part.projection.bias = np.asarray(params["embedding"]["bias"])
     if model.layer_norm_position == "pre":
         _fill_norm(part.layer_norm, stack["final_norm"])
     for index, layer in enumerate(part.layer):
@@ -118,9 +124,9 @@ def _fill_attention(spec: Any, own: Any, *, fused: int) -> None:
         return kernel.reshape(kernel.shape[0], -1).T
 
     names = ["query", "key", "value"]
-    if fused == 3:
-        spec.linear[0].weight = np.concatenate([weight(name) for name in names])
-    else:
-        spec.linear[0].weight = weight("query")
-        spec.linear[1].weight = np.concatenate([weight(name) for name in names[1:]])
-    spec.linear[-1].weight = weight("output")
+    groups = [names] if fused == 3 else [names[:1], names[1:]]
+    for linear, group in zip(spec.linear, [*groups, ["output"]], strict=True):
+        linear.weight = np.concatenate([weight(name) for name in group])
+        if "bias" in own["query"]:
+            biases = [np.asarray(own[name]["bias"]).reshape(-1) for name in group]
+            linear.bias = np.concatenate(biases)

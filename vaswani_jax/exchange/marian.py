@@ -1,11 +1,12 @@
 """Section 3's parameters in the layout of Hugging Face's MarianMT, in NumPy.
 
 MarianMT is the paper's post-norm model with a few habits of its own: attention has
-biases (here zero), matrices have their outputs first, and of each position all sines
+biases, matrices have their outputs first, and of each position all sines
 stand before all cosines. The last is a permutation of d_model, which every other part
 of the network takes along.
 """
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -14,7 +15,7 @@ import flax.traverse_util
 import numpy as np
 
 from vaswani_jax.core import config, types
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data import marian_vocabulary, vocabulary
 
 # Our modules, and those of MarianMT in the encoder and the decoder.
 BLOCKS = {
@@ -45,6 +46,7 @@ def check(model: config.ModelConfig) -> None:
         "positional_encoding=sinusoidal": model.positional_encoding == "sinusoidal",
         "d_k=d_v=d_model/num_heads": model.d_k == model.d_v
         and model.d_k * model.num_heads == model.d_model,
+        "layer_norm_epsilon at most 1e-5": model.layer_norm_epsilon <= 1e-5,
     }
     for rule, holds in rules.items():
         if not holds:
@@ -68,7 +70,7 @@ def settings(model: config.ModelConfig, *, vocab_size: int) -> dict[str, Any]:
         "architectures": ["MarianMTModel"],
         "vocab_size": vocab_size,
         "d_model": model.d_model,
-        "activation_function": "relu",
+        "activation_function": model.activation,
         "scale_embedding": True,
         "static_position_embeddings": True,
         "share_encoder_decoder_embeddings": True,
@@ -128,55 +130,98 @@ def save(
     for name, content in files.items():
         text = json.dumps(content, ensure_ascii=False, indent=1)
         (directory / name).write_text(text, encoding="utf-8")
-    for name in ("source.spm", "target.spm"):
-        (directory / name).write_bytes(subwords.model)
+    for name, one in zip(marian_vocabulary.FILES, subwords.models, strict=True):
+        (directory / name).write_bytes(one)
     tensors = parameters(params, model)
     path = str(directory / "model.safetensors")
     safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
 
 
-def parameters(params: Any, model: config.ModelConfig) -> dict[str, np.ndarray]:
-    """Our parameters by MarianMT's names, float32; tied ones are given once."""
-    check(model)
-    order = np.concatenate(
-        [np.arange(0, model.d_model, 2), np.arange(1, model.d_model, 2)]
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where one of our arrays lies in MarianMT, and how.
+
+    A kernel `[in, out]` of ours, its heads flattened, is a weight `[out, in]` of
+    theirs. `reads` and `writes` say whether the one axis or the other is d_model, which
+    is permuted.
+    """
+
+    name: str
+    is_kernel: bool
+    reads: bool
+    writes: bool
+
+    def to_theirs(self, value: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Our array as their tensor."""
+        if self.is_kernel:
+            shape = (len(order), -1) if self.reads else (-1, value.shape[-1])
+            value = value.reshape(shape)
+        elif not self.writes:
+            value = value.reshape(-1)
+        value = value[order] if self.reads else value
+        value = value[..., order] if self.writes else value
+        return np.ascontiguousarray(value.T if self.is_kernel else value)
+
+    def to_ours(
+        self, value: np.ndarray, order: np.ndarray, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """Their tensor as our array of a shape."""
+        inverse = np.argsort(order)
+        value = value.T if self.is_kernel else value
+        value = value[inverse] if self.reads else value
+        value = value[..., inverse] if self.writes else value
+        return np.ascontiguousarray(value.reshape(shape))
+
+
+def interleaving(d_model: int) -> np.ndarray:
+    """Which of our dimensions each of theirs is: all sines, then all cosines."""
+    return np.concatenate([np.arange(0, d_model, 2), np.arange(1, d_model, 2)])
+
+
+def place(path: tuple[str, ...]) -> Place:
+    """Where the parameter of a path lies.
+
+    >>> place(("encoder", "layers_0", "self_attention", "output", "kernel")).name
+    'model.encoder.layers.0.self_attn.out_proj.weight'
+    """
+    if path == ("embedding", "embedding"):
+        return Place("model.shared.weight", False, reads=False, writes=True)
+    if path == ("embedding", "bias"):
+        return Place("final_logits_bias", False, reads=False, writes=False)
+    stack, layer, block, *names = path
+    prefix = f"model.{stack}.layers.{layer.removeprefix('layers_')}"
+    if block.endswith("residual"):
+        kind = "weight" if names[-1] == "scale" else "bias"
+        name = f"{prefix}.{BLOCKS[block]}.{kind}"
+        return Place(name, False, reads=False, writes=True)
+    part, leaf = names
+    inside = [BLOCKS[block]] if block in BLOCKS else []
+    kind = "weight" if leaf == "kernel" else "bias"
+    writes = part in ("output", "outer")
+    return Place(
+        ".".join([prefix, *inside, PARTS[part], kind]),
+        is_kernel=leaf == "kernel",
+        reads=leaf == "kernel" and not writes,
+        writes=writes,
     )
+
+
+def parameters(params: Any, model: config.ModelConfig) -> dict[str, np.ndarray]:
+    """Our parameters by MarianMT's names, float32; tied ones are given once.
+
+    Biases that we lack are zero.
+    """
+    check(model)
+    order = interleaving(model.d_model)
     flat = flax.traverse_util.flatten_dict(params)
-    table = np.asarray(flat.pop(("embedding", "embedding")))
-    found = {
-        "model.shared.weight": table[:, order],
-        "final_logits_bias": np.zeros((1, len(table)), np.float32),
-    }
-    for (stack, layer, block, *names), leaf in flat.items():
-        prefix = f"model.{stack}.layers.{layer.removeprefix('layers_')}"
-        value = np.asarray(leaf)
-        if block == "feed_forward":
-            name = f"{prefix}.{PARTS[names[0]]}"
-            _add_dense(found, name, names, value, order)
-        elif block.endswith("residual"):
-            kind = "weight" if names[-1] == "scale" else "bias"
-            found[f"{prefix}.{BLOCKS[block]}.{kind}"] = value[order]
-        else:
-            name = f"{prefix}.{BLOCKS[block]}.{PARTS[names[0]]}"
-            if names[0] == "output":
-                weight = value.reshape(-1, model.d_model)[:, order].T
-            else:
-                weight = value.reshape(model.d_model, -1)[order].T
-            found[f"{name}.weight"] = weight
-            found[f"{name}.bias"] = np.zeros(len(weight), np.float32)
-    return {name: np.ascontiguousarray(value) for name, value in found.items()}
-
-
-def _add_dense(
-    found: dict[str, np.ndarray],
-    name: str,
-    names: list[str],
-    value: np.ndarray,
-    order: np.ndarray,
-) -> None:
-    """W_1 reads d_model and W_2 writes it; so does W_2's bias."""
-    inner, kernel = names[0] == "inner", names[1] == "kernel"
-    if kernel:
-        found[f"{name}.weight"] = value[order].T if inner else value[:, order].T
-    else:
-        found[f"{name}.bias"] = value if inner else value[order]
+    found = {}
+    for path, leaf in flat.items():
+        own = place(path)
+        found[own.name] = own.to_theirs(np.asarray(leaf), order)
+    for name, value in list(found.items()):
+        if name.endswith("_proj.weight"):
+            beside = name.removesuffix("weight") + "bias"
+            found.setdefault(beside, np.zeros(len(value), np.float32))
+    rows = len(found["model.shared.weight"])
+    bias = found.get("final_logits_bias", np.zeros(rows, np.float32))
+    return found | {"final_logits_bias": bias.reshape(1, rows)}

@@ -33,7 +33,7 @@ class Scoring:
         for sources, targets in blocks:
             first = self.lines + 1
             pairs = []
-            sides = (subwords.encode(sources), subwords.encode(targets))
+            sides = (subwords.encode(sources), subwords.encode(targets, target=True))
             for number, (source, target) in enumerate(zip(*sides, strict=True), first):
                 self._check(number, "--input", source)
                 self._check(number, "--target", target)

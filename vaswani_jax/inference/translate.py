@@ -106,7 +106,7 @@ class Translator:
             ValueError: The model gives no output of a line a probability.
         """
         pieces: list[_Piece] = []
-        forced = self._subwords.encode(prefixes or [""] * len(lines))
+        forced = self._subwords.encode(prefixes or [""] * len(lines), target=True)
         for line, ids in enumerate(self._subwords.encode(lines)):
             for part, cut in enumerate(self._cut(ids)):
                 prefix = [] if part else forced[line]

@@ -1,0 +1,30 @@
+"""The configuration of a run, from its workdir.
+
+  python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus \\
+      --workdir=runs/opus --input=FILE
+
+Whatever it was trained with, overrides on the command line too; flags of this call
+override it in turn. Hardware, time, score: those of that run.
+"""
+
+import json
+import pathlib
+
+import ml_collections
+
+from vaswani_jax.core import config as recorded_config
+
+
+def get_config(workdir: str) -> ml_collections.ConfigDict:
+    """What WORKDIR/config.json says, as `core.config.recorded` reads it."""
+    path = pathlib.Path(workdir) / "config.json"
+    config = ml_collections.ConfigDict()
+    for key, value in recorded_config.recorded(json.loads(path.read_text())).items():
+        section, _, name = key.rpartition(".")
+        if not section:
+            config[name] = value
+            continue
+        if section not in config:
+            config[section] = ml_collections.ConfigDict()
+        config[section][name] = value
+    return config

@@ -1,0 +1,88 @@
+"""A vocabulary of two SentencePiece models and one list of subwords."""
+
+import functools
+import json
+
+import pytest
+
+from tests.data import test_vocabulary
+from vaswani_jax.core import types
+from vaswani_jax.data import marian_vocabulary, vocabulary
+
+CODE = ">>fra<<"
+
+
+@functools.lru_cache
+def pair():
+    sides = [test_vocabulary.trained("unigram", False, seed=seed) for seed in (1, 2)]
+    names = {side.name(i) for side in sides for i in range(4, side.size)}
+    special = ["<pad>", "<start>", "</s>", "<unk>", CODE]
+    models = sides[0].models[0], sides[1].models[0]
+    return marian_vocabulary.MarianVocabulary(models, [*special, *sorted(names)]), sides
+
+
+def test_each_side_is_segmented_by_its_own_model():
+    vocab, sides = pair()
+    lines = test_vocabulary.training_lines(3)[:40]
+    differs = False
+    for target, side in enumerate(sides):
+        expected = [[side.name(i) for i in ids] for ids in side.encode(lines)]
+        found = vocab.encode(lines, target=bool(target))
+        assert [[vocab.name(i) for i in ids] for ids in found] == expected
+        assert [vocab.decode(ids) for ids in found] == lines
+        differs |= found != vocab.encode(lines, target=not target)
+    assert differs
+
+
+def test_a_language_code_is_one_subword_where_a_line_begins():
+    vocab, _ = pair()
+    [plain] = vocab.encode(["ba ko"])
+    code = vocab.id_of(CODE)
+    assert vocab.name(code) == CODE
+    assert vocab.encode([f"{CODE}ba ko"]) == [[code, *plain]]
+    found = vocab.encode([f"ba {CODE}", ">>deu<<ba", ">>ba"])
+    assert not any(code in ids for ids in found)
+
+
+def test_what_spells_a_special_subword_is_none():
+    vocab, _ = pair()
+    for name in ("<pad>", "<start>", "</s>", "<unk>"):
+        [ids] = vocab.encode([f"ba {name}"])
+        assert not {types.PAD_ID, types.BOS_ID, types.EOS_ID} & set(ids)
+    assert vocab.id_of("not a subword") == types.UNK_ID
+    assert vocab.encode(["", " \t"]) == [[], []]
+
+
+def test_it_is_the_same_when_loaded(tmp_path):
+    vocab, sides = pair()
+    vocab.save(tmp_path)
+    loaded = marian_vocabulary.load(tmp_path)
+    lines = test_vocabulary.training_lines(3)
+    assert loaded.encode(lines) == vocab.encode(lines)
+    assert loaded.fingerprint == vocab.fingerprint != sides[0].fingerprint
+    assert (loaded.size, loaded.models) == (vocab.size, vocab.models)
+
+
+@pytest.mark.parametrize("name", [*marian_vocabulary.FILES, marian_vocabulary.NAMES])
+def test_a_damaged_file_is_named(tmp_path, name):
+    pair()[0].save(tmp_path)
+    (tmp_path / name).write_bytes(b"no model")
+    with pytest.raises(ValueError, match=name):
+        marian_vocabulary.load(tmp_path)
+    (tmp_path / marian_vocabulary.NAMES).write_text(json.dumps({"a": 1}))
+    with pytest.raises(ValueError):
+        marian_vocabulary.load(tmp_path)
+
+
+def test_a_directory_without_one_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=vocabulary.NAME):
+        marian_vocabulary.load(tmp_path)
+    pair()[0].save(tmp_path)
+    (tmp_path / "target.spm").unlink()
+    with pytest.raises(FileNotFoundError, match=r"target\.spm"):
+        marian_vocabulary.load(tmp_path)
+
+
+def test_merges_that_it_lacks_cannot_be_left_out():
+    with pytest.raises(ValueError, match="subword_dropout"):
+        pair()[0].encode(["ba"], dropout=0.1)

@@ -1,0 +1,63 @@
+"""Section 3's model from a MarianMT directory, as the OPUS models are.
+
+python -m vaswani_jax.import_marian DIR --workdir=runs/opus
+python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus \\
+    --workdir=runs/opus --input=FILE
+"""
+
+import json
+import pathlib
+
+from absl import flags
+from ml_collections import config_flags
+
+from vaswani_jax.core import config, program
+from vaswani_jax.data import directories, manifest
+from vaswani_jax.exchange import marian_import
+from vaswani_jax.training import checkpoints, history, selection
+
+WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
+CONFIG = config_flags.DEFINE_config_file(
+    "config", "configs/own_text.py", "What MarianMT does not say: training, batches."
+)
+SOURCE_LOCALE = flags.DEFINE_string(
+    "source_locale", "", "Language of the source; that of the files by default."
+)
+TARGET_LOCALE = flags.DEFINE_string("target_locale", "", "Of the target.")
+
+
+def main(given: str) -> None:
+    """Write a workdir: configuration, vocabulary, checkpoint."""
+    workdir = pathlib.Path(WORKDIR.value)
+    if workdir.exists() and any(workdir.iterdir()):
+        raise ValueError(f"--workdir={workdir} is not empty: name another directory")
+    languages = [SOURCE_LOCALE.value, TARGET_LOCALE.value]
+    found = marian_import.load(pathlib.Path(given), CONFIG.value, languages)
+    data = found.settings.data
+    program.say(
+        f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
+        f"subwords, fingerprint {found.subwords.fingerprint}"
+    )
+    unfinished = directories.start(workdir / "data")
+    found.subwords.save(unfinished)
+    record = {
+        "settings": {key: getattr(data, key) for key in manifest.SETTINGS},
+        "text": {},
+        "vocabulary": found.subwords.fingerprint,
+        "counts": {},
+    }
+    (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
+    directories.finish(workdir / "data", unfinished)
+    about = {
+        "vocabulary": found.subwords.fingerprint,
+        "config": config.to_dict(found.settings),
+    }
+    mean = checkpoints.Checkpoint(0, {"params": found.params}, about)
+    path = selection.save_average(workdir, mean)
+    history.record_start(workdir, found.settings, step=0, found=[])
+    program.say(f"written: {path}")
+    program.say(f"its configuration: --config=configs/of_run.py:{workdir}")
+
+
+if __name__ == "__main__":
+    program.run(main, expected=(ValueError, OSError, ImportError), argument="DIR")
