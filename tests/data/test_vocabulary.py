@@ -163,6 +163,18 @@ def test_decoding_ends_at_the_end_mark(subword_model, text, rest, data):
 
 
 @either_model
+@with_or_without_bytes
+@hypothesis.given(any_text)
+def test_surfaces_have_the_words_of_the_text(subword_model, byte_fallback, text):
+    vocab = trained(subword_model, byte_fallback)
+    [ids] = vocab.encode([text])
+    joined = "".join(map(vocab.surface, ids))
+    if joined.isascii() or not byte_fallback:
+        assert joined.split() == vocab.decode(ids).split()
+    assert "".join(map(vocab.surface, range(3))) == ""
+
+
+@either_model
 def test_words_start_with_the_space_before_them(subword_model):
     vocab = trained(subword_model, True)
     for line in training_lines(1)[:20]:

@@ -1,20 +1,31 @@
 """Subwords to words and attention to word pairs, by hand."""
 
+import hypothesis
 import numpy as np
+from hypothesis import strategies
 
 from vaswani_jax.inference import alignment
 
-STARTS = {10, 11, 12}
-
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:
-    found = alignment.words(
-        [10, 5, 6, 11, 12, 7, 2], starts_word=STARTS.__contains__, end=2, first=0
-    )
+    found = alignment.words(["ab", "c", "d", " e", " f", "g", ""], first=0)
     assert found.tolist() == [0, 0, 0, 1, 2, 2, -1]
     # A piece that was cut inside a word begins one of its own.
-    cut = alignment.words([5, 10], starts_word=STARTS.__contains__, end=2, first=3)
-    assert cut.tolist() == [3, 4]
+    assert alignment.words(["c", " d"], first=3).tolist() == [3, 4]
+
+
+@hypothesis.given(strategies.lists(strategies.text("ab \t\u3000", max_size=4)))
+def test_words_are_those_of_the_text(surfaces: list[str]) -> None:
+    found = alignment.words(surfaces, first=0)
+    assert set(range(len("".join(surfaces).split()))) >= set(found) - {-1}
+    assert max(found, default=-1) + 1 <= len("".join(surfaces).split())
+    for place, surface in enumerate(surfaces):
+        before = len("".join(surfaces[:place]).split())
+        goes_on = "".join(surfaces[:place])[-1:].strip() and surface[:1].strip()
+        if surface.strip():
+            assert found[place] == before - bool(goes_on)
+        else:
+            assert found[place] == -1
 
 
 def test_a_word_aligns_to_the_word_with_the_most_attention() -> None:

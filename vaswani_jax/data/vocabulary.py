@@ -11,6 +11,8 @@ from vaswani_jax.core import config, types
 
 NAME = "vocabulary.model"
 WORD_START = "\u2581"
+# What is written for an unknown subword; SentencePiece's own choice, too.
+UNKNOWN = " \u2047 "
 # SentencePiece silently leaves longer lines out of what it learns from.
 LONGEST_LINE_BYTES = 1 << 30
 
@@ -103,6 +105,19 @@ class Vocabulary:
         """The subword that is spelt so; unknown if there is none."""
         return int(self._processor.piece_to_id(name))
 
+    def surface(self, token: int) -> str:
+        """The text of one subword, with the space before it; none of a mark.
+
+        A byte that is a part of a character stands as U+FFFD.
+        """
+        if token == types.UNK_ID:
+            return UNKNOWN
+        if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
+            return ""
+        if self.is_byte(token):
+            return bytes([int(self.name(token)[1:-1], 16)]).decode(errors="replace")
+        return self.name(token).replace(WORD_START, " ")
+
     def starts_word(self, token: int) -> bool:
         """Whether a subword begins a new word."""
         return self.name(token).startswith(WORD_START)
@@ -150,7 +165,7 @@ def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
             bos_id=types.BOS_ID,
             eos_id=types.EOS_ID,
             unk_id=types.UNK_ID,
-            unk_surface=" \u2047 ",
+            unk_surface=UNKNOWN,
             num_threads=2,
             max_sentence_length=LONGEST_LINE_BYTES,
             minloglevel=2,

@@ -11,7 +11,7 @@ import numpy as np
 from vaswani_jax.core import config, types
 from vaswani_jax.data import vocabulary
 from vaswani_jax.exchange import stablehlo
-from vaswani_jax.inference import beam_search, translate
+from vaswani_jax.inference import batches, beam_search
 
 Engine = Callable[[Sequence[str]], list[str]]
 ROWS = 16
@@ -117,10 +117,11 @@ def exported(
 
     def run(lines: Sequence[str]) -> list[str]:
         def found(batch: list[list[int]]) -> list[list[int]]:
-            width = translate.padded_length(max(map(len, batch)) + 1)
-            source = np.zeros((ROWS, width), np.int32)
-            for row, ids in zip(source, batch, strict=False):
-                row[: len(ids) + 1] = [*ids, types.EOS_ID]
+            longest = max(map(len, batch)) + 1
+            # Learned positions end where no line is longer.
+            width = min(batches.padded_length(longest), search.max_source_tokens)
+            marked = [[*ids, types.EOS_ID] for ids in batch]
+            source = batches.padded(marked, rows=ROWS, length=max(width, longest))
             return np.asarray(run_batch(source))[: len(batch)].tolist()
 
         return _by_length(lines, subwords, found)

@@ -1,6 +1,6 @@
 """Attention over the source as word alignment: where an output word looks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,36 +22,41 @@ def pharaoh(
             what belongs to none, as the end mark.
         target_words: The same of the target.
     """
-    weights = attention.mean(axis=0)
+    weights, is_word = attention.mean(axis=0), source_words >= 0
+    if not is_word.any():
+        return []
     found = []
-    for word in sorted(set(target_words[target_words >= 0].tolist())):
+    for word in np.unique(target_words[target_words >= 0]):
         row = weights[target_words == word].mean(axis=0)
-        totals = np.zeros(max(source_words.max() + 1, 0))
-        np.add.at(totals, source_words[source_words >= 0], row[source_words >= 0])
-        if totals.size:
-            found.append((int(totals.argmax()), word))
+        totals = np.bincount(source_words[is_word], row[is_word])
+        found.append((int(totals.argmax()), int(word)))
     return found
 
 
-def words(
-    ids: Sequence[int], *, starts_word: Callable[[int], bool], end: int, first: int
-) -> Int[np.ndarray, "N"]:
-    """The word that each subword belongs to, counted from `first`.
+def words(surfaces: Sequence[str], *, first: int) -> Int[np.ndarray, "N"]:
+    """The word that each subword belongs to, counted from `first`; -1 for none.
+
+    Words are what white space divides, as whoever reads the text will count them. A
+    subword that has a part of two belongs to the earlier one.
+
+    >>> words(["ein", " ma", "nn", " ", "", ",", " und so", ""], first=0).tolist()
+    [0, 1, 1, -1, -1, 2, 3, -1]
 
     Args:
-        ids: Subwords, perhaps with end marks.
-        starts_word: Whether a subword begins a new word.
-        end: The end mark, which belongs to none.
+        surfaces: The text of each subword; none of an end mark.
         first: The number of the first word.
     """
-    found, word = [], first - 1
-    for token in ids:
-        if token == end:
-            found.append(-1)
-            continue
-        if starts_word(token) or word < first:
-            word += 1
-        found.append(word)
+    found, word, inside = [], first - 1, False
+    for surface in surfaces:
+        own = -1
+        for character in surface:
+            if character.isspace():
+                inside = False
+                continue
+            word += not inside
+            inside = True
+            own = word if own < 0 else own
+        found.append(own)
     return np.array(found, int)
 
 

@@ -28,7 +28,7 @@ def of(
             repeated = repeats(
                 tokens, position, n=search.no_repeat_ngram, vocab_size=vocab_size
             )
-            # The end mark alone is always left.
+            # An end is no repetition, and something must be left to choose.
             forbidden = repeated & (token != types.EOS_ID)
         if num_forced:
             place = jnp.minimum(position, num_forced - 1)

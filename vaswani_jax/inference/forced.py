@@ -5,16 +5,15 @@ adds up position by position, and the attention over the source.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from vaswani_jax.core import config, parallel, types
-from vaswani_jax.inference import generate, translate
+from vaswani_jax.inference import batches, generate
 from vaswani_jax.model import transformer
 
 # Padded tokens of a batch's logits; more would be gigabytes with a large vocabulary.
@@ -72,18 +71,37 @@ class Scorer:
                 it ended.
         """
         found: list[Scored | None] = [None] * len(pairs)
-        for places, source, target in _batches(pairs, self._longest):
-            target_in = np.pad(target[:, :-1], [(0, 0), (1, 0)], constant_values=0)
-            target_in[:, 0] = types.BOS_ID
-            batch = types.Batch(source, target_in, target)
+        shapes = [
+            (self._padded(len(target)), self._padded(len(source) + 1))
+            for source, target in pairs
+        ]
+        for places, (T, S), count in batches.of_one_shape(
+            shapes, full=lambda shape: TOKENS // shape[0]
+        ):
+            some = [pairs[place] for place in places]
+            marked = [[*source, types.EOS_ID] for source, _ in some]
+            shifted = [[types.BOS_ID, *target[:-1]] for _, target in some]
+            batch = types.Batch(
+                source=batches.padded(marked, rows=count, length=S),
+                target_in=batches.padded(shifted, rows=count, length=T),
+                target_out=batches.padded([o for _, o in some], rows=count, length=T),
+            )
             rows = parallel.split_rows(batch, multiple=1)
             result = self._run(tuple(params), rows)
             log_probs = parallel.join_rows(result.log_probs)
             attention = parallel.join_rows(result.attention)
-            for row, place in enumerate(places):
-                S, T = len(pairs[place][0]) + 1, len(pairs[place][1])
-                found[place] = Scored(log_probs[row, :T], attention[row, :, :, :T, :S])
+            for row, (place, (ids, output)) in enumerate(
+                zip(places, some, strict=True)
+            ):
+                s, t = len(ids) + 1, len(output)
+                # A copy, so that the batch's padding is not kept.
+                found[place] = Scored(
+                    log_probs[row, :t].copy(), attention[row, :, :, :t, :s].copy()
+                )
         return [one for one in found if one is not None]
+
+    def _padded(self, tokens: int) -> int:
+        return min(batches.padded_length(tokens), self._longest)
 
 
 def _scorer(
@@ -126,31 +144,3 @@ def _weights(
         B, S = batch.source.shape
         return jnp.zeros((B, 0, 1, batch.target_out.shape[1], S))
     return jnp.stack(several, axis=1)
-
-
-def _batches(
-    pairs: Sequence[tuple[list[int], list[int]]], longest: int
-) -> Iterator[tuple[list[int], Int[np.ndarray, "B S"], Int[np.ndarray, "B T"]]]:
-    """Places of pairs and their padded ids, similar lengths together."""
-
-    def lengths(place: int) -> tuple[int, int]:
-        source, target = pairs[place]
-        return (
-            min(translate.padded_length(len(target)), longest),
-            min(translate.padded_length(len(source) + 1), longest),
-        )
-
-    order = sorted(range(len(pairs)), key=lambda place: (lengths(place), place))
-    while order:
-        T, S = lengths(order[0])
-        rows = max(1, TOKENS // T)
-        chunk = [place for place in order[:rows] if lengths(place) == (T, S)]
-        order = order[len(chunk) :]
-        count = next((n for n in translate.ROWS if len(chunk) <= n < rows), rows)
-        source = np.zeros((count, S), np.int32)
-        target = np.zeros((count, T), np.int32)
-        for row, place in enumerate(chunk):
-            ids = [*pairs[place][0], types.EOS_ID]
-            source[row, : len(ids)] = ids
-            target[row, : len(pairs[place][1])] = pairs[place][1]
-        yield chunk, source, target

@@ -171,16 +171,10 @@ class Translation:
         found: list[tuple[int, int]] = []
         firsts = [0, 0]
         for output, scored in best:
+            both = [*output.source, types.EOS_ID], output.ids
             sides = [
-                alignment.words(
-                    ids,
-                    starts_word=self._subwords.starts_word,
-                    end=types.EOS_ID,
-                    first=first,
-                )
-                for ids, first in zip(
-                    ([*output.source, types.EOS_ID], output.ids), firsts, strict=True
-                )
+                alignment.words([*map(self._subwords.surface, ids)], first=first)
+                for ids, first in zip(both, firsts, strict=True)
             ]
             found += alignment.pharaoh(scored.attention[self._row], *sides)
             firsts = [

@@ -79,13 +79,13 @@ def sample(
         drawn = draw(allowed, points, temperature=temperature, top_k=top_k, top_p=top_p)
         gained = jnp.take_along_axis(own, drawn[:, :, None], axis=2)[:, :, 0]
         over = draws.ended | (position >= max_lengths)[:, None]
-        newest = jnp.where(over, types.PAD_ID, drawn)
+        chosen = jnp.where(over, types.PAD_ID, drawn)
         here = jnp.arange(T) == position
         return _Draws(
             position=position + 1,
-            tokens=jnp.where(here, newest[:, :, None], draws.tokens),
+            tokens=jnp.where(here, chosen[:, :, None], draws.tokens),
             log_probs=draws.log_probs + jnp.where(over, 0.0, gained),
-            ended=over | (newest == types.EOS_ID),
+            ended=over | (chosen == types.EOS_ID),
             state=state,
         )
 
@@ -103,11 +103,7 @@ def sample(
     for index, length in enumerate(buffer_lengths):
         if index:
             draws = draws._replace(state=resize(draws.state, length))
-        draws = jax.lax.while_loop(
-            functools.partial(goes_on, length),
-            body,
-            draws,
-        )
+        draws = jax.lax.while_loop(functools.partial(goes_on, length), body, draws)
     lengths = jnp.sum(draws.tokens != types.PAD_ID, axis=2)
     penalty = beam_search.length_penalty(lengths, alpha)
     return types.Hypotheses(tokens=draws.tokens, scores=draws.log_probs / penalty)

@@ -148,9 +148,9 @@ def beside(
 
 def write(found: Iterable[list[str]], name: str, *, total: int | None) -> None:
     """Write lines as they are done; a terminal sees how far it is."""
-    # Nor beside what a person types or reads.
-    shown = name == "-" and (sys.stdin.isatty() or sys.stdout.isatty())
-    bar = tqdm.tqdm(total=total, unit=" lines", disable=True if shown else None)
+    # None shows it on a terminal alone; but not beside what a person types or reads.
+    in_the_way = name == "-" and (sys.stdin.isatty() or sys.stdout.isatty())
+    bar = tqdm.tqdm(total=total, unit=" lines", disable=True if in_the_way else None)
     with open_output(name) as stream, bar:
         for lines in found:
             stream.write("".join(f"{line}\n" for line in lines).encode())

@@ -8,10 +8,7 @@ import numpy as np
 
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import generate
-
-# Rows of a batch are one of these or the full number, so that few shapes compile.
-ROWS = (1, 16)
+from vaswani_jax.inference import batches, generate
 
 
 class Output(NamedTuple):
@@ -165,33 +162,36 @@ class Translator:
         self, pieces: list[_Piece], first_line: int
     ) -> Iterator[tuple[list[int], generate.Rows]]:
         """Places of pieces and their padded ids, similar lengths together."""
-        groups: dict[tuple[int, int], list[int]] = collections.defaultdict(list)
-        for place, piece in enumerate(pieces):
-            length = padded_length(len(piece.ids) + 1)
-            # No piece is longer, and learned positions end there.
-            length = min(length, self._search.max_source_tokens)
-            forced = padded_length(len(piece.prefix)) if piece.prefix else 0
-            groups[length, forced].append(place)
-        for length, forced in sorted(groups, reverse=True):
-            places = sorted(
-                groups[length, forced], key=lambda place: -len(pieces[place].ids)
+        # Each sentence is searched as so many rows, of which section 6.1 has four.
+        width = max(4, self._search.beam_size, self._num_hypotheses)
+        tokens = self._search.source_tokens_per_batch * 4 // width
+        # In a batch, too, neighbours are of similar length.
+        order = sorted(range(len(pieces)), key=lambda place: -len(pieces[place].ids))
+        shapes = [self._shape(pieces[place]) for place in order]
+        for chunk, (length, forced), rows in batches.of_one_shape(
+            shapes, full=lambda shape: tokens // shape[0]
+        ):
+            places = [order[index] for index in chunk]
+            some = [pieces[place] for place in places]
+            sources = [[*piece.ids, types.EOS_ID] for piece in some]
+            prefixes = [piece.prefix for piece in some]
+            numbers = [(first_line + piece.line, piece.part) for piece in some]
+            yield (
+                places,
+                generate.Rows(
+                    source=batches.padded(sources, rows=rows, length=length),
+                    prefix=batches.padded(prefixes, rows=rows, length=forced),
+                    numbers=batches.padded(numbers, rows=rows, length=2),
+                ),
             )
-            full = max(1, self._search.source_tokens_per_batch // length)
-            for start in range(0, len(places), full):
-                chunk = places[start : start + full]
-                count = next((r for r in ROWS if len(chunk) <= r < full), full)
-                rows = generate.Rows(
-                    source=np.zeros((count, length), np.int32),
-                    prefix=np.zeros((count, forced), np.int32),
-                    numbers=np.zeros((count, 2), np.int32),
-                )
-                for row, place in enumerate(chunk):
-                    piece = pieces[place]
-                    ids = [*piece.ids, types.EOS_ID]
-                    rows.source[row, : len(ids)] = ids
-                    rows.prefix[row, : len(piece.prefix)] = piece.prefix
-                    rows.numbers[row] = first_line + piece.line, piece.part
-                yield chunk, rows
+
+    def _shape(self, piece: _Piece) -> tuple[int, int]:
+        """Padded tokens of the source and of the prefix."""
+        # No piece is longer than that, and learned positions end there.
+        longest = self._search.max_source_tokens
+        length = min(batches.padded_length(len(piece.ids) + 1), longest)
+        forced = batches.padded_length(len(piece.prefix)) if piece.prefix else 0
+        return length, forced
 
 
 def count_long(
@@ -227,18 +227,3 @@ def tell(
     for key, (value, how) in treated.items():
         if long[key]:
             warn(f"{long[key]:,} lines over config.{key}={value} tokens: {how}")
-
-
-def padded_length(tokens: int) -> int:
-    """The next of 16, 32, 64, 96, 128, 192, 256, 384, ...
-
-    Few lengths, since each is compiled; padding costs the encoder alone.
-
-    >>> [padded_length(n) for n in (3, 17, 33, 65, 100, 129)]
-    [16, 32, 64, 96, 128, 192]
-    """
-    length = 16
-    while length < tokens:
-        power = 1 << (length.bit_length() - 1)
-        length += power if length < 64 else power // 2
-    return length
