@@ -66,9 +66,13 @@ def main() -> None:
     wanted = _wanted()
     wanted.check(settings.search)
     beside = {"--target": TARGET.value, "--prefix": PREFIX.value}
-    streams.refuse_same(
+    streams.check_outputs(
         [INPUT.value, *beside.values()],
-        [OUTPUT.value, ALIGNMENTS.value, ATTENTION.value],
+        {
+            "--output": OUTPUT.value,
+            "--alignments": ALIGNMENTS.value,
+            "--attention": ATTENTION.value,
+        },
     )
     total = streams.same_count(INPUT.value, beside)
     workdir = program.workdir(WORKDIR.value)
@@ -94,9 +98,9 @@ def main() -> None:
     prefixed: Iterable[jobs.Prefixed] = ((block, None) for block in lines)
     if PREFIX.value:
         prefixed = streams.beside(lines, PREFIX.value)
-    streams.write(job.run(prefixed), OUTPUT.value, total=total)
+    written = streams.write(job.run(prefixed), OUTPUT.value, total=total)
     translate.tell(job.long, settings, warn=program.say)
-    program.say(f"{job.lines:,} lines in, {job.lines:,} lines out")
+    program.say(f"{job.lines:,} lines in, {written:,} lines out")
 
 
 def _wanted() -> jobs.Wanted:

@@ -57,6 +57,7 @@ def main() -> None:
     selection.check_fits(found, settings, data.vocabulary)
     program.say(selection.describe(workdir, CHECKPOINT.value, found))
     params = found.items["params"]
+    settings = _with_positions(settings)
     _write(directory, params, settings, data.vocabulary)
     program.say(f"written: {directory}")
     if "valid" not in data.counts:
@@ -66,16 +67,33 @@ def main() -> None:
     if not source:
         return
     shared = parallel.replicate(params)
-    # Other engines have another length penalty: without one all are the same.
-    plain = dataclasses.replace(settings.search, length_penalty=0.0)
+    # What other engines have otherwise or not at all is left out; they have another
+    # length penalty, too, but without one all are the same.
+    same = dataclasses.replace(
+        settings.search, min_tokens=1, max_tokens=0, no_repeat_ngram=0, sampling=False
+    )
+    plain = dataclasses.replace(same, length_penalty=0.0)
     ours: dict[str, list[str]] = {}
-    for name, search in (("as configured", settings.search), ("alpha 0", plain)):
+    for name, search in (("as configured", same), ("alpha 0", plain)):
         own = dataclasses.replace(settings, search=search)
         translator = translate.Translator(own, data.vocabulary)
         ours[name] = translator.translate(shared, source, warn=program.say)
-    theirs = _engines(directory, data.vocabulary, settings.search, plain)
+    theirs = engines.of_format(
+        str(FORMAT.value), directory, data.vocabulary, same, quantization=QUANTIZATION.value
+    )
     outputs = {name: engine(source) for name, engine in theirs.items()}
     print(agreement.table(settings.data, references, ours, outputs))
+
+
+def _with_positions(settings: config.Config) -> config.Config:
+    """Sinusoids have no limit, but other engines keep a table of them."""
+    search, model = settings.search, settings.model
+    if model.positional_encoding == "learned":
+        return settings
+    longest = search.max_source_tokens + search.max_extra_tokens
+    count = max(model.max_positions, longest)
+    model = dataclasses.replace(model, max_positions=count)
+    return dataclasses.replace(settings, model=model)
 
 
 def _write(
@@ -95,26 +113,6 @@ def _write(
         marian.save(directory, params, settings, subwords)
     else:
         stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
-
-
-def _engines(
-    directory: pathlib.Path,
-    subwords: vocabulary.Vocabulary,
-    search: config.SearchConfig,
-    plain: config.SearchConfig,
-) -> dict[str, engines.Engine]:
-    if FORMAT.value == "stablehlo":
-        return {"as configured": engines.exported(directory, subwords, search)}
-    if FORMAT.value == "marian":
-        return {"alpha 0": engines.marian(directory, subwords, plain)}
-    types = [QUANTIZATION.value] if QUANTIZATION.value else ["float32", "int8"]
-    return {
-        f"{name}, {compute}": engines.ctranslate2(
-            directory, subwords, own, compute_type=compute
-        )
-        for compute in types
-        for name, own in (("alpha 0", plain), ("its own penalty", search))
-    }
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """Lines come and go in order, few at a time, whatever they come from."""
 
+import contextlib
 import gzip
 import os
 import pathlib
+import pty
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -90,3 +93,74 @@ def test_a_second_file_goes_along_and_must_be_as_long(tmp_path: pathlib.Path) ->
         list(streams.beside([["1", "2"], ["3", "4"]], str(other)))
     with pytest.raises(ValueError, match="has more than the 2 lines"):
         list(streams.beside([["1", "2"]], str(other)))
+
+
+def test_what_cannot_be_written_is_refused_before_work(tmp_path: pathlib.Path) -> None:
+    source, output = str(tmp_path / "in"), str(tmp_path / "out")
+    streams.check_outputs([source, None, "-"], {"--output": output, "--attention": ""})
+    for name, error, said in (
+        (source, ValueError, "named twice"),
+        (str(tmp_path), IsADirectoryError, "--output: .* is a directory"),
+        (f"{tmp_path}/no/file", FileNotFoundError, "--output: there is no directory"),
+        ("/proc/1/file", OSError, "--output: /proc/1/file may not be written"),
+    ):
+        with pytest.raises(error, match=said):
+            streams.check_outputs([source], {"--output": name})
+    with pytest.raises(ValueError, match="named twice"):
+        streams.check_outputs([], {"--output": output, "--alignments": output})
+
+
+def test_files_are_counted_before_work_and_pipes_are_not(
+    tmp_path: pathlib.Path,
+) -> None:
+    lines, fifo = tmp_path / "lines", tmp_path / "fifo"
+    lines.write_text("a\nb\n")
+    os.mkfifo(fifo)
+    assert streams.same_count(str(lines), {"--prefix": None}) == 2
+    assert streams.same_count(str(lines), {"--prefix": str(fifo)}) == 2
+    assert streams.same_count(str(fifo), {"--prefix": str(lines)}) is None
+    assert streams.same_count("-", {}) is None
+    with pytest.raises(ValueError, match="--prefix=-: standard input is for --input"):
+        streams.same_count(str(lines), {"--prefix": "-"})
+    for missing in (tmp_path / "none", tmp_path):
+        with pytest.raises(FileNotFoundError, match="--input: no file"):
+            streams.same_count(str(missing), {})
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The three streams are a terminal's; this is the person before it."""
+    person, screen = pty.openpty()
+    termios.tcsetwinsize(screen, (24, 80))
+    with (
+        os.fdopen(screen) as reader,
+        os.fdopen(os.dup(screen), "w") as writer,
+        monkeypatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdin", reader)
+        patch.setattr(sys, "stdout", writer)
+        patch.setattr(sys, "stderr", writer)
+        yield person
+
+
+def test_a_person_is_asked_for_each_line_and_sees_no_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with terminal(monkeypatch) as person:
+        os.write(person, b"one\ntwo\n\x04")
+        found = ([line.upper() for line in lines] for lines in streams.blocks("-"))
+        assert streams.write(found, "-", total=None) == 2
+        shown = os.read(person, 1000).decode().replace("\r", "")
+    # The terminal echoes what was typed ahead.
+    assert shown.removeprefix("one\ntwo\n").lstrip("^D\b") == "> ONE\n> TWO\n> \n"
+
+
+def test_who_waits_at_a_terminal_sees_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    with terminal(monkeypatch) as person:
+        found = (["x"] * 10 for _ in range(3))
+        assert streams.write(found, str(tmp_path / "out"), total=40) == 30
+        shown = os.read(person, 10_000).decode()
+    assert "30/40" in shown and "lines" in shown
+    assert (tmp_path / "out").read_text() == "x\n" * 30

@@ -115,6 +115,21 @@ def test_samples_come_from_their_seed(trained: pathlib.Path) -> None:
     assert first == again != other
 
 
+def test_lengths_and_repetition_are_held_to_their_settings(
+    trained: pathlib.Path,
+) -> None:
+    limits = {"min_tokens": 3, "max_tokens": 5, "no_repeat_ngram": 1}
+    flags = [f"--config.search.{key}={value}" for key, value in limits.items()]
+    flags += ["--format=json", "--token_scores", "--num_hypotheses=2"]
+    records = [json.loads(line) for line in lines_of(trained, *flags)]
+    several = [one["tokens"] for record in records for one in record["hypotheses"]]
+    assert not records[1]["hypotheses"][0]["tokens"]  # of an empty line
+    for tokens in filter(None, several):
+        assert 3 <= len(tokens) <= 5
+        words = [token for token in tokens if token != "</s>"]
+        assert len(set(words)) == len(words)
+
+
 def test_checkpoints_and_runs_decode_together(trained: pathlib.Path) -> None:
     one = lines_of(trained, "--checkpoint=newest", "--num_hypotheses=2")
     twice = lines_of(trained, "--checkpoint=newest,newest", "--num_hypotheses=2")
@@ -163,6 +178,7 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         (["--input=/tmp/same", "--output=/tmp/same"], "/tmp/same is named twice"),
         (["--score"], "--score and --target go together"),
         (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
+        (["--output=/nowhere/o"], "--output: there is no directory /nowhere"),
         (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),
         (["--ensemble=/nowhere/run"], "/nowhere/run"),
     ],

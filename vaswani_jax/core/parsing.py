@@ -251,6 +251,15 @@ def _check_training(settings: config.Config) -> None:
             f"({settings.training.keep_checkpoints}), got "
             f"{settings.training.average_checkpoints}"
         )
+    check_positions(settings)
+
+
+def check_positions(settings: config.Config) -> None:
+    """Refuse a table of learned positions that ends before sentences do.
+
+    Raises:
+        ValueError: Names the values.
+    """
     longest = max(
         settings.data.max_length,
         settings.search.max_source_tokens + settings.search.max_extra_tokens,

@@ -1,5 +1,6 @@
 """Section 6.1 in other engines: lines in, lines out, to see that an export is whole."""
 
+import dataclasses
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,37 @@ from vaswani_jax.inference import batches, beam_search
 
 Engine = Callable[[Sequence[str]], list[str]]
 ROWS = 16
+
+
+def of_format(
+    form: str,
+    directory: pathlib.Path,
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+    *,
+    quantization: str | None,
+) -> dict[str, Engine]:
+    """What runs an export, by the search it makes: as configured, or alpha 0.
+
+    Args:
+        form: "ctranslate2", "marian" or "stablehlo".
+        directory: The export.
+        subwords: The vocabulary.
+        search: What is configured; engines with another length penalty have none.
+        quantization: Of CTranslate2's file; None tries float32 and int8.
+    """
+    plain = dataclasses.replace(search, length_penalty=0.0)
+    if form == "stablehlo":
+        return {"as configured": exported(directory, subwords, search)}
+    if form == "marian":
+        return {"alpha 0": marian(directory, subwords, plain)}
+    return {
+        f"{name}, {compute}": ctranslate2(
+            directory, subwords, own, compute_type=compute
+        )
+        for compute in ([quantization] if quantization else ["float32", "int8"])
+        for name, own in (("alpha 0", plain), ("its own penalty", search))
+    }
 
 
 def ctranslate2(

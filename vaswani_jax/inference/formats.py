@@ -1,6 +1,8 @@
 """How translations and scores are written, a line each."""
 
 import json
+import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,19 +57,31 @@ def score(
     the tokens and their log-probabilities, too.
     """
     total = float(np.sum(scored.log_probs, dtype=np.float64))
-    perplexity = float(np.exp(-total / len(tokens)))
     if form == "text":
         return f"{total:.6f}"
+    per_token = perplexity(total, len(tokens))
     if form == "tsv":
-        return f"{number}\t{total:.6f}\t{len(tokens)}\t{perplexity:.6f}"
+        return f"{number}\t{total:.6f}\t{len(tokens)}\t{per_token:.6f}"
     record = {
         "line": number,
         "log_prob": total,
-        "perplexity": perplexity,
+        "perplexity": per_token,
         "tokens": list(tokens),
         "log_probs": [float(one) for one in scored.log_probs],
     }
-    return json.dumps(record, ensure_ascii=False)
+    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+def perplexity(log_prob: float, tokens: int) -> float:
+    """exp(-log P / tokens); what float64 cannot hold is its largest number.
+
+    >>> perplexity(-2.0, 2), perplexity(-1e9, 1) < math.inf
+    (2.718281828459045, True)
+    """
+    try:
+        return math.exp(-log_prob / max(1, tokens))
+    except OverflowError:
+        return sys.float_info.max
 
 
 def subwords_of(

@@ -149,10 +149,17 @@ class Translation:
     def _look_again(
         self, several: Sequence[Sequence[translate.Hypothesis]]
     ) -> list[list[forced.Scored]]:
-        """Each line's outputs scored: all pieces of all hypotheses, in order."""
+        """Each line's outputs scored: all pieces of the hypotheses, in order.
+
+        Those of the best alone, if no scores of the others are asked for.
+        """
         if self._scorer is None:
             return [[] for _ in several]
-        outputs = [[o for one in found for o in one.outputs] for found in several]
+        many = None if self._wanted.token_scores else 1
+        outputs = [
+            [output for one in found[:many] for output in one.outputs]
+            for found in several
+        ]
         pairs = [(output.source, output.ids) for line in outputs for output in line]
         scored = iter(self._scorer.score(self._ensemble.params, pairs))
         return [[next(scored) for _ in line] for line in outputs]

@@ -1,6 +1,5 @@
 """Section 6.1: pairs of lines to what a model thinks of them."""
 
-import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -15,7 +14,12 @@ class Scoring:
     def __init__(
         self, settings: config.Config, ensemble: ensembles.Ensemble, *, form: str
     ) -> None:
-        self._longest = settings.search.max_source_tokens
+        search = settings.search
+        # What the search takes and what it can give.
+        self._longest = {
+            "--input": search.max_source_tokens,
+            "--target": search.max_source_tokens + search.max_extra_tokens,
+        }
         self._ensemble, self._form = ensemble, form
         self._scorer = forced.Scorer(
             ensemble.models, vocab_size=ensemble.subwords.size, layers=()
@@ -27,7 +31,8 @@ class Scoring:
         """The written scores of each block of pairs.
 
         Raises:
-            ValueError: A side of a pair has more than `max_source_tokens`.
+            ValueError: A side of a pair has more tokens than a search would take or
+                give, or the parameters are not finite numbers.
         """
         subwords = self._ensemble.subwords
         for sources, targets in blocks:
@@ -39,6 +44,12 @@ class Scoring:
                 self._check(number, "--target", target)
                 pairs.append((source, [*target, types.EOS_ID]))
             found = self._scorer.score(self._ensemble.params, pairs)
+            for number, one in enumerate(found, first):
+                if not np.isfinite(one.log_probs).all():
+                    raise ValueError(
+                        f"line {number} has no probability: the parameters are not "
+                        "finite numbers"
+                    )
             yield [
                 formats.score(
                     number,
@@ -58,15 +69,19 @@ class Scoring:
 
     def summary(self) -> str:
         """All pairs in a line."""
-        perplexity = math.exp(-self.log_prob / max(1, self.tokens))
+        perplexity = formats.perplexity(self.log_prob, self.tokens)
         return (
             f"{self.lines:,} pairs, {self.tokens:,} tokens, log P {self.log_prob:.4f}, "
             f"perplexity {perplexity:.4f}"
         )
 
     def _check(self, number: int, flag: str, ids: list[int]) -> None:
-        if len(ids) >= self._longest:
+        longest = self._longest[flag]
+        if len(ids) >= longest:
+            rule = "max_source_tokens"
+            if flag == "--target":
+                rule += " + config.search.max_extra_tokens"
             raise ValueError(
                 f"{flag}, line {number}: {len(ids) + 1:,} tokens are more than "
-                f"config.search.max_source_tokens={self._longest}"
+                f"config.search.{rule} = {longest}"
             )

@@ -20,7 +20,9 @@ BLOCK_LINES = 1024
 
 
 def count(flag: str, name: str) -> int | None:
-    """The lines of a flag's file, all of which are read and checked; None for "-".
+    """The lines of a flag's file, all of which are read and checked.
+
+    None for "-", and for a pipe, which cannot be read twice.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -28,8 +30,11 @@ def count(flag: str, name: str) -> int | None:
     """
     if name == "-":
         return None
-    if not pathlib.Path(name).is_file():
+    path = pathlib.Path(name)
+    if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"{flag}: no file {name}")
+    if not path.is_file():
+        return None
     return sum(1 for _ in sources.lines(pathlib.Path(name)))
 
 
@@ -39,9 +44,15 @@ def same_count(name: str, others: Mapping[str, str | None]) -> int | None:
     Args:
         name: The input.
         others: Files with a line for each of its lines, by their flags.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A file cannot be read, or has another number of lines.
     """
     total = count("--input", name)
     for flag, other in others.items():
+        if other == "-":
+            raise ValueError(f"{flag}=-: standard input is for --input; name a file")
         found = count(flag, other) if other else None
         if total is not None and found not in (None, total):
             raise ValueError(
@@ -146,32 +157,52 @@ def beside(
         raise ValueError(f"{name} has more than the {total:,} lines of the input")
 
 
-def write(found: Iterable[list[str]], name: str, *, total: int | None) -> None:
-    """Write lines as they are done; a terminal sees how far it is."""
+def write(found: Iterable[list[str]], name: str, *, total: int | None) -> int:
+    """Write lines as they are done; a terminal sees how far it is.
+
+    Returns:
+        How many were written, those of one input line together counting as one.
+    """
     # None shows it on a terminal alone; but not beside what a person types or reads.
     in_the_way = name == "-" and (sys.stdin.isatty() or sys.stdout.isatty())
     bar = tqdm.tqdm(total=total, unit=" lines", disable=True if in_the_way else None)
+    written = 0
     with open_output(name) as stream, bar:
         for lines in found:
             stream.write("".join(f"{line}\n" for line in lines).encode())
             stream.flush()
+            written += len(lines)
             bar.update(len(lines))
+    return written
 
 
-def refuse_same(reading: Iterable[str | None], writing: Iterable[str | None]) -> None:
-    """Refuse to write a file that is read, or to write one twice.
+def check_outputs(
+    reading: Iterable[str | None], writing: Mapping[str, str | None]
+) -> None:
+    """Refuse what cannot be written, before work starts.
+
+    Args:
+        reading: Files that must stay as they are.
+        writing: Those to write, by their flags.
 
     Raises:
-        ValueError: Names the file.
+        ValueError: A file is to be read, too, or to be written twice.
+        OSError: There is no such directory, or nothing may be written there.
     """
     seen = {pathlib.Path(name).resolve() for name in reading if name not in (None, "-")}
-    for name in writing:
+    for flag, name in writing.items():
         if not name or name == "-":
             continue
         path = pathlib.Path(name).resolve()
         if path in seen:
             raise ValueError(f"{name} is named twice: it would be overwritten")
         seen.add(path)
+        if path.is_dir():
+            raise IsADirectoryError(f"{flag}: {name} is a directory")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"{flag}: there is no directory {path.parent}")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(f"{flag}: {name} may not be written")
 
 
 def open_output(name: str) -> IO[bytes]:

@@ -88,7 +88,8 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """The translations of each line, the best first; samples as they were drawn.
 
-        A line without a subword (empty, only spaces) gives an empty line. A line of
+        A line without a subword (empty, only spaces) gives an empty line, whatever its
+        prefix. A line of
         more than `max_source_tokens` is translated in pieces cut between words, the
         outputs joined with spaces.
 
@@ -100,10 +101,18 @@ class Translator:
                 depends on it.
 
         Raises:
-            ValueError: The model gives no output of a line a probability.
+            ValueError: The model gives no output of a line a probability, or a prefix
+                has more than `max_source_tokens`.
         """
         pieces: list[_Piece] = []
         forced = self._subwords.encode(prefixes or [""] * len(lines), target=True)
+        longest = self._search.max_source_tokens
+        for number, ids in enumerate(forced, start=first_line):
+            if len(ids) > longest:
+                raise ValueError(
+                    f"--prefix, line {number}: {len(ids):,} tokens are more than "
+                    f"config.search.max_source_tokens={longest}"
+                )
         for line, ids in enumerate(self._subwords.encode(lines)):
             for part, cut in enumerate(self._cut(ids)):
                 prefix = [] if part else forced[line]

@@ -11,7 +11,7 @@ import flax.traverse_util
 import jax
 import numpy as np
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parsing
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import step
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
@@ -147,6 +147,10 @@ def members(
     for other in others:
         folder, _, name = other.partition("@")
         own = dataclasses.replace(settings, model=_model_of(pathlib.Path(folder)))
+        try:
+            parsing.check_positions(own)
+        except ValueError as error:
+            raise ValueError(f"--ensemble={other}: {error}") from None
         wanted.append((pathlib.Path(folder), own, name or "averaged"))
     found = []
     for place, own, name in wanted:
