@@ -174,3 +174,25 @@ def test_the_small_rows_are_the_papers_divided(row):
     training = SMALL[row].training
     assert training.label_smoothing == ROWS[row].training.label_smoothing
     assert row in paper.TABLE3
+
+
+def test_a_run_from_before_a_setting_was_one_did_what_was_done_then(tmp_path):
+    def forget(values, section):
+        return {
+            key: value
+            for key, value in values.items()
+            if f"{section}.{key}" not in config.ADDED_LATER
+        }
+
+    for name, changes in (("then", {}), ("now", {"model.activation": "swish"})):
+        values = table3.get_config("base")
+        values.update_from_flattened_dict(changes)
+        leave(tmp_path / name, parsing.parse(values), bleu=25.8, perplexity=4.92)
+    for path in (tmp_path / "then").rglob("*.json"):
+        old = json.loads(path.read_text())
+        for section in {"model", "data", "search"} & old.keys():
+            old[section] = forget(old[section], section)
+        path.write_text(json.dumps(old))
+    assert "activation" not in (tmp_path / "then" / "config.json").read_text()
+    table = report.table3(ROWS, read(tmp_path))
+    assert str(tmp_path / "then") in cells(table, "base")[-1]

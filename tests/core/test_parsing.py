@@ -1,11 +1,13 @@
 """Every rule of a configuration: refused with the key, the value and the rule."""
 
 import copy
+import json
 import math
 
 import ml_collections
 import pytest
 
+from configs import of_run
 from tests import settings
 from vaswani_jax.core import config, parsing
 
@@ -380,3 +382,13 @@ def test_fused_attention_needs_even_lengths(key, changes):
         "model.d_v": 8,
     }
     assert f"needs an even config.data.{key}" in message(fused | changes)
+
+
+def test_the_configuration_of_a_run_is_read_from_its_workdir(tmp_path):
+    expected = settings.small_settings(**{"model.d_k": 5, "seed": 7})
+    values = config.to_dict(expected)
+    for key in config.ADDED_LATER:
+        section, name = key.split(".")
+        del values[section][name]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert parsing.parse(of_run.get_config(str(tmp_path))) == expected
