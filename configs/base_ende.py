@@ -105,6 +105,10 @@ def _training() -> ml_collections.ConfigDict:
     training.checkpoint_every_steps = 1500  # section 6.1: 10 minutes, at 0.4 s a step
     training.keep_checkpoints = 10
     training.average_checkpoints = 5  # section 6.1
+    training.best_metric = "bleu"  # of best/, which the paper has not
+    training.patience = 0  # section 5.2: a fixed number of steps
+    training.max_skipped_batches = 3  # open
+    training.max_loss_rise = 0.0  # open; no rise of the loss is too much
     return training
 
 

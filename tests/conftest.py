@@ -3,6 +3,7 @@
 import os
 
 import hypothesis
+import pytest
 
 # Read once, when jax starts its backend. Tests compile far more than they compute:
 # without the optimisations of LLVM they take half the time.
@@ -20,3 +21,16 @@ if os.environ["JAX_PLATFORMS"] == "cpu":
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("no_deadline", deadline=None)
 hypothesis.settings.load_profile("no_deadline")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What several tests compile is compiled once, by whichever worker comes first."""
+    import jax  # after the flags above
+
+    everyone = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        everyone = everyone.parent
+    jax.config.update("jax_compilation_cache_dir", str(everyone / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

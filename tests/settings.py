@@ -86,6 +86,10 @@ DEFAULTS = {
         "checkpoint_every_steps": 2,
         "keep_checkpoints": 2,
         "average_checkpoints": 2,
+        "best_metric": "bleu",
+        "patience": 0,
+        "max_skipped_batches": 0,
+        "max_loss_rise": 0.0,
     },
     "search": {
         "beam_size": 3,

@@ -79,7 +79,11 @@ def main() -> None:
         translator = translate.Translator(own, data.vocabulary)
         ours[name] = translator.translate(shared, source, warn=program.say)
     theirs = engines.of_format(
-        str(FORMAT.value), directory, data.vocabulary, same, quantization=QUANTIZATION.value
+        str(FORMAT.value),
+        directory,
+        data.vocabulary,
+        same,
+        quantization=QUANTIZATION.value,
     )
     outputs = {name: engine(source) for name, engine in theirs.items()}
     print(agreement.table(settings.data, references, ours, outputs))

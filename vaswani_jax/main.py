@@ -4,18 +4,33 @@ scores the mean of the last checkpoints on the test split at the end.
 python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
+import pathlib
+import sys
+
 from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import parallel, parsing, program
-from vaswani_jax.data import corpus
+from vaswani_jax.core import config, parallel, parsing, program
+from vaswani_jax.data import corpus, directories
 from vaswani_jax.inference import evaluators, translate
-from vaswani_jax.training import loop, selection, validation
+from vaswani_jax.training import (
+    divergence,
+    loop,
+    selection,
+    stopping,
+    validation,
+)
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
+)
+INIT_FROM = flags.DEFINE_string(
+    "init_from",
+    "",
+    "Start from these parameters, with new data and moments: WORKDIR, "
+    "WORKDIR@CHECKPOINT or WORKDIR/checkpoints/STEP.",
 )
 REBUILD = flags.DEFINE_bool(
     "rebuild_data", False, "Prepare the data again, whatever is there."
@@ -26,11 +41,26 @@ def main() -> None:
     """Prepare, train, average, score."""
     settings = parsing.parse(CONFIG.value)
     workdir = program.workdir(WORKDIR.value)
+    with directories.held(workdir):
+        _run(settings, workdir)
+
+
+def _run(settings: config.Config, workdir: pathlib.Path) -> None:
+    initial = given = None
+    before = selection.vocabulary_of(workdir)
+    if INIT_FROM.value and before:
+        program.say("note: this run has begun; --init_from is of no effect any more")
+    elif INIT_FROM.value:
+        found, place = selection.start_from(INIT_FROM.value)
+        given = corpus.open_prepared(place).vocabulary
+        initial = found.items["params"]
+        selection.check_fits(found, settings, given)
     data = corpus.open_or_prepare(
         settings,
         corpus.data_directory(settings.data, workdir),
         rebuild=REBUILD.value,
-        trained_with=selection.vocabulary_of(workdir),
+        trained_with=before,
+        given=given,
         log=program.say,
     )
     parallel.keep_programs(workdir / "compiled")
@@ -44,8 +74,19 @@ def main() -> None:
         name="valid",
         warn=program.say,
     )
-    run = loop.Run(settings, data, workdir, [loss, bleu])
-    run.train()
+    run = loop.Run(
+        settings,
+        data,
+        workdir,
+        [loss, bleu],
+        initial=initial,
+        init_from=INIT_FROM.value,
+    )
+    try:
+        run.train()
+    except stopping.Stopped as stopped:
+        program.say(str(stopped))
+        sys.exit(stopped.status)
     last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
     mean = selection.average(run.checkpoints, last)
     if parallel.is_main_process():
@@ -60,4 +101,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, ImportError, loop.DivergedError))
+    program.run(
+        main, expected=(ValueError, OSError, ImportError, divergence.DivergedError)
+    )

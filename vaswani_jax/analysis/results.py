@@ -22,6 +22,7 @@ COMPUTATION = {
     "training.log_every_steps",
     "training.evaluate_every_steps",
     "training.keep_checkpoints",
+    "training.max_skipped_batches",
     "search.max_source_tokens",
     "search.source_tokens_per_batch",
 }

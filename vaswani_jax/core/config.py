@@ -16,6 +16,10 @@ ADDED_LATER = {
     "model.layer_norm_epsilon": 1e-6,
     "data.subword_dropout": 0.0,
     "data.subword_samples": 1,
+    "training.best_metric": "bleu",
+    "training.patience": 0,
+    "training.max_skipped_batches": 0,
+    "training.max_loss_rise": 0.0,
     "search.min_tokens": 1,
     "search.max_tokens": 0,
     "search.no_repeat_ngram": 0,
@@ -112,6 +116,10 @@ class TrainingConfig:
     checkpoint_every_steps: int
     keep_checkpoints: int
     average_checkpoints: int  # section 6.1: the last 5 (base) or 20 (big)
+    best_metric: str  # of validation: "bleu" or "loss"
+    patience: int  # evaluations without a better one before the end; 0 for no limit
+    max_skipped_batches: int  # that gave no finite loss or a spike, before the end
+    max_loss_rise: float  # nats per token that make a spike; 0 for any
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,23 @@ def num_devices() -> int:
     return jax.device_count()
 
 
+def num_processes() -> int:
+    """Processes that compute together, of which each may have several devices."""
+    return jax.process_count()
+
+
+def any_process(here: bool, *, step: int) -> bool:
+    """Whether something is so in any process; all learn it at the same step.
+
+    Args:
+        here: Whether it is so in this one.
+        step: The update that has been made, the same in all.
+    """
+    if num_processes() == 1:
+        return here
+    raise NotImplementedError
+
+
 def is_main_process() -> bool:
     """True in the one process that writes files and prints."""
     return jax.process_index() == 0

@@ -230,6 +230,9 @@ def _check_training(settings: config.Config) -> None:
         "checkpoint_every_steps keep_checkpoints average_checkpoints"
     )
     _at_least(path, settings.training, 1, counts)
+    _at_least(path, settings.training, 0, "patience max_skipped_batches max_loss_rise")
+    metric = settings.training.best_metric
+    _one_of(f"{path}.best_metric", metric, ("bleu", "loss"))
     _rate(path, settings.training, "label_smoothing")
     form = settings.training.label_smoothing_form
     _one_of(f"{path}.label_smoothing_form", form, ("uniform", "others", "no_pad"))

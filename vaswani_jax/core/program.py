@@ -53,8 +53,11 @@ def run(
             # Who reads our output has enough. What is still buffered goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + signal.SIGPIPE)
+        except KeyboardInterrupt:
+            say("\nerror: interrupted")
+            sys.exit(128 + signal.SIGINT)
         except expected as error:
-            print(f"error: {error}", file=sys.stderr)
+            say(f"error: {error}")
             sys.exit(1)
 
     app.run(checked, flags_parser=_parse_flags)

@@ -109,10 +109,18 @@ class Batches:
         A pure function of (seed, step): epoch after epoch, each in its own order.
         Rows beyond an epoch's last pair are padding.
         """
+        bucket, pairs = self._chosen(step)
+        return self._assemble(self.buckets[bucket], pairs)
+
+    def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
+        """The pairs of `batch_at`, by their places in the corpus."""
+        return self._chosen(step)[1]
+
+    def _chosen(self, step: int) -> tuple[int, Int[np.ndarray, "N"]]:
         epoch, index = divmod(step, self.batches_per_epoch)
         self._enter(epoch)
         bucket, start, end = self._slices[self._batch_order[index]]
-        return self._assemble(self.buckets[bucket], self._order[start:end])
+        return bucket, self._order[start:end]
 
     def empty(self, bucket: Bucket) -> types.Batch:
         """A batch of padding in a bucket's shape."""

@@ -62,6 +62,7 @@ def open_or_prepare(
     *,
     rebuild: bool,
     trained_with: str | None,
+    given: vocabulary.Vocabulary | None = None,
     log: Log,
 ) -> PreparedData:
     """The prepared data of a configuration, made if missing.
@@ -75,6 +76,7 @@ def open_or_prepare(
         rebuild: Whether to prepare again what is there.
         trained_with: The fingerprint of the vocabulary that checkpoints need, if
             there are any; data with another one is not put in place.
+        given: A vocabulary to use instead of one that is learned from the text.
         log: Told of each step.
 
     Raises:
@@ -88,14 +90,21 @@ def open_or_prepare(
         prepared = (directory / manifest.NAME).exists()
         if prepared and not rebuild:
             manifest.refuse_difference(settings, directory, text=True, log=log)
-            return open_prepared(directory)
+            found = open_prepared(directory)
+            if given and given.fingerprint != found.vocabulary.fingerprint:
+                raise ValueError(
+                    f"{directory} was prepared with the vocabulary "
+                    f"{found.vocabulary.fingerprint}, but --init_from needs "
+                    f"{given.fingerprint}: name another --workdir"
+                )
+            return found
         if directory.exists() and not prepared and any(directory.iterdir()):
             raise ValueError(
                 f"{directory} is not empty and holds no prepared data; name another "
                 "config.data.directory"
             )
         unfinished = directories.start(directory)
-        record = _prepare(settings.data, settings.seed, unfinished, log)
+        record = _prepare(settings.data, settings.seed, unfinished, given, log)
         if trained_with not in (None, record["vocabulary"]):
             shutil.rmtree(unfinished)
             raise ValueError(
@@ -128,7 +137,11 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
 
 
 def _prepare(
-    data: config.DataConfig, seed: int, directory: pathlib.Path, log: Log
+    data: config.DataConfig,
+    seed: int,
+    directory: pathlib.Path,
+    given: vocabulary.Vocabulary | None,
+    log: Log,
 ) -> dict[str, Any]:
     sources.prepare(data, log=log)
     splits = sources.splits(data)
@@ -139,12 +152,13 @@ def _prepare(
         log(f"read {split}: {totals[split]:,} pairs")
         if not totals[split]:
             raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
-    vocab = vocabulary.train(_sample(data, seed, totals["train"], log), data)
+    if given is None:
+        vocab = vocabulary.train(_sample(data, seed, totals["train"], log), data)
+    else:
+        vocab = given
     vocab.save(directory)
-    log(
-        f"learned {data.subword_model} vocabulary: {vocab.size:,} subwords, "
-        f"fingerprint {vocab.fingerprint}"
-    )
+    kind = f"learned {data.subword_model}" if given is None else "given"
+    log(f"{kind} vocabulary: {vocab.size:,} subwords, fingerprint {vocab.fingerprint}")
     counts = {}
     for split in splits:
         if split != "train":

@@ -5,6 +5,7 @@ import fcntl
 import os
 import pathlib
 import shutil
+import socket
 from collections.abc import Iterator
 
 
@@ -45,3 +46,26 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
     old = beside(directory, "old")
     if not directory.exists() and (old / mark).exists():
         os.rename(old, directory)
+
+
+@contextlib.contextmanager
+def held(workdir: pathlib.Path) -> Iterator[None]:
+    """A workdir for one program alone: the lock goes when the program ends, as it may.
+
+    Raises:
+        ValueError: Another program has it.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    with open(workdir / "lock", "a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ValueError(
+                f"--workdir={workdir} is in use by {lock.read().strip() or 'another'}: "
+                "wait for it, or name another --workdir"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+        lock.flush()
+        yield

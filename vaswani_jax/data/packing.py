@@ -84,13 +84,20 @@ class PackedBatches:
 
         A pure function of (seed, step). Rows beyond an epoch's last are padding.
         """
+        return self._assemble(self._rows_at(step))
+
+    def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
+        """The pairs of `batch_at`, by their places in the corpus."""
+        return self._pairs_of(self._rows_at(step))[0]
+
+    def _rows_at(self, step: int) -> Int[np.ndarray, "R"]:
         epoch, index = divmod(step, self.batches_per_epoch)
         if epoch != self._epoch:
             rows = len(self._starts) - 1
             self._order = token_files.shuffled(rows, [self._seed, epoch])
             self._epoch = epoch
         rows = self.buckets[0].rows
-        return self._assemble(self._order[index * rows : (index + 1) * rows])
+        return self._order[index * rows : (index + 1) * rows]
 
     def empty(self, bucket: batching.Bucket) -> types.Batch:
         """A batch of padding in the shape of all batches."""
@@ -128,13 +135,17 @@ class PackedBatches:
         starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         return pairs, starts
 
-    def _assemble(self, rows: Int[np.ndarray, "N"]) -> types.Batch:
-        shape = (self.buckets[0].rows, self.buckets[0].length)
+    def _pairs_of(self, rows: Int[np.ndarray, "R"]) -> tuple[Int[np.ndarray, "N"], ...]:
+        """Pairs, the row of each, its number there, and each row's first pair."""
         counts = self._starts[rows + 1] - self._starts[rows]
         row = np.repeat(np.arange(len(rows)), counts)
-        first = np.cumsum(counts) - counts  # index of each row's first pair
-        number = np.arange(len(row)) - first[row]  # of a pair in its row
-        pairs = self._pairs[self._starts[rows][row] + number]
+        first = np.cumsum(counts) - counts
+        number = np.arange(len(row)) - first[row]
+        return self._pairs[self._starts[rows][row] + number], row, number, first
+
+    def _assemble(self, rows: Int[np.ndarray, "R"]) -> types.Batch:
+        shape = (self.buckets[0].rows, self.buckets[0].length)
+        pairs, row, number, first = self._pairs_of(rows)
 
         def side(file: token_files.TokenFile) -> tuple[np.ndarray, ...]:
             """Sentences with their end marks, where their ids go, and segments."""

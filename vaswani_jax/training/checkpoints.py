@@ -7,10 +7,13 @@ for decoding) and a record: digests, vocabulary, configuration, metrics.
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import io
+import itertools
 import logging
 import pathlib
+import shutil
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +23,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 RECORD = "record"
+# What Orbax appends to the name of what it is writing.
+UNFINISHED = ".orbax-checkpoint-tmp"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Checkpoint:
 
 class CheckpointError(ValueError):
     """A checkpoint is missing, damaged, or not of this run."""
+
+
+class NotWrittenError(CheckpointError):
+    """A checkpoint could not be written, for want of space perhaps."""
 
 
 class Checkpoints:
@@ -58,9 +67,32 @@ class Checkpoints:
             step: Updates made.
             items: Trees of NumPy arrays by name.
             record: What to keep beside them, as JSON.
+
+        Raises:
+            NotWrittenError: It could not be; nothing of it stays, the others do.
         """
         if step in self._manager.all_steps():
             return
+        needed = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(items))
+        try:
+            if shutil.disk_usage(self.directory).free < needed:
+                raise OSError(errno.ENOSPC, "no space left")
+            self._write(step, items, record)
+        except Exception as error:  # Orbax and TensorStore raise many kinds.
+            for part in self.directory.glob(f"{step}{UNFINISHED}*"):
+                shutil.rmtree(part, ignore_errors=True)
+            free = shutil.disk_usage(self.directory).free
+            reason = " ".join(str(error).split())[:300]
+            raise NotWrittenError(
+                f"checkpoint {self.directory / str(step)} was not written: {reason}. "
+                f"It needs {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free "
+                "on that file system: free some, or lower "
+                "config.training.keep_checkpoints"
+            ) from error
+
+    def _write(
+        self, step: int, items: Mapping[str, Any], record: dict[str, Any]
+    ) -> None:
         digests = {name: digest(tree) for name, tree in items.items()}
         arguments: dict[str, Any] = {
             name: ocp.args.StandardSave(tree) for name, tree in items.items()
@@ -70,6 +102,17 @@ class Checkpoints:
         if not self._manager.save(step, args=composite, force=True):
             raise CheckpointError(f"step {step} was not written to {self.directory}")
         self._manager.wait_until_finished()
+
+    def set_aside(self, steps: list[int]) -> pathlib.Path:
+        """Move checkpoints out of the way, to a directory beside this one."""
+        aside = self.directory.with_name(f"{self.directory.name}.damaged")
+        aside.mkdir(exist_ok=True)
+        for step in steps:
+            names = (f"{step}" + f".{n}" * (n > 0) for n in itertools.count())
+            free = next(name for name in names if not (aside / name).exists())
+            (self.directory / str(step)).rename(aside / free)
+        self._manager.reload()
+        return aside
 
     def delete(self, steps: list[int]) -> None:
         """Remove checkpoints."""
@@ -126,6 +169,5 @@ def digest(tree: Any) -> str:
 
 def _damaged(path: pathlib.Path, reason: str) -> CheckpointError:
     return CheckpointError(
-        f"checkpoint {path} is damaged: {reason}. Remove that directory to go on from "
-        "the one before it"
+        f"checkpoint {path} is damaged: {reason}. An older one may be named"
     )

@@ -7,24 +7,33 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, environment, parallel
 
-# A run that goes on would train another model, or meet pairs twice or never.
-FIXED = (
-    "seed",
-    "model.layer_norm_position",
-    "model.positional_encoding",
-    "model.activation",
-    "model.layer_norm_epsilon",
-    "data.num_train",
-    "data.subword_dropout",
-    "data.subword_samples",
-    "data.max_length",
-    "data.batching",
-    "data.source_tokens_per_batch",
-    "data.target_tokens_per_batch",
-    "data.num_buckets",
-    "data.packed_length",
+# What a run that goes on may have otherwise: how long and how it is computed, kept,
+# scored and searched, where the text lies (its fingerprint must be the same), and what
+# is turned down while a run goes on. Anything else would make it another run.
+CHANGEABLE = (
+    "model.dropout_rate",
+    "model.attention_dropout_rate",
+    "model.relu_dropout_rate",
+    "model.attention",
+    "model.rematerialize",
+    "data.tfds_directory",
+    "data.text_directory",
+    "data.train_source",
+    "data.train_target",
+    "data.valid_source",
+    "data.valid_target",
+    "data.test_source",
+    "data.test_target",
+    "data.num_valid",
+    "data.num_test",
+    "data.directory",
+    "data.text_form",
+    "data.lowercase_scores",
+    "optimizer.learning_rate_scale",
+    "training",
+    "search",
 )
 
 
@@ -55,21 +64,31 @@ def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
 
 
 def refuse_fixed(found: list[Change], *, step: int, directory: pathlib.Path) -> None:
-    """Refuse changes after which the run would not be the same run.
+    """Refuse changes of what is not among `CHANGEABLE`.
 
     Raises:
         ValueError: Names each of them, was and is.
     """
-    fixed = [change for change in found if change.key in FIXED]
+    fixed = [
+        change
+        for change in found
+        if not {change.key, change.key.partition(".")[0]} & set(CHANGEABLE)
+    ]
     if fixed:
         raise ValueError(
             f"{directory} has a run at step {step:,} that cannot go on with: "
-            f"{'; '.join(map(str, fixed))}. Restore them, or name another --workdir"
+            f"{'; '.join(map(str, fixed))}. Restore them, or name another --workdir "
+            "(with --init_from it starts from this one's parameters)"
         )
 
 
 def record_start(
-    workdir: pathlib.Path, settings: config.Config, *, step: int, found: list[Change]
+    workdir: pathlib.Path,
+    settings: config.Config,
+    *,
+    step: int,
+    found: list[Change],
+    init_from: str = "",
 ) -> None:
     """Write config.json, and add a line to starts.jsonl."""
     values = config.to_dict(settings)
@@ -77,7 +96,9 @@ def record_start(
     line = {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "step": step,
+        "init_from": init_from,
         "devices": parallel.describe(),
+        "environment": environment.describe(),
         "changes": [dataclasses.asdict(change) for change in found],
         "config": values,
     }

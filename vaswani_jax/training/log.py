@@ -25,17 +25,30 @@ class Log:
         self._started = time.monotonic()
         self._line_open = False
         self._elapsed_before = 0.0
+        self._workdir = workdir
         if active:
-            path = workdir / "metrics.jsonl"
-            kept = _records_up_to(path, first_step)
+            kept = self._open(first_step)
             if kept:
                 self._elapsed_before = json.loads(kept[-1])["time/elapsed_seconds"]
-            token_files.write_text(path.with_suffix(".unfinished"), kept)
-            path.with_suffix(".unfinished").replace(path)
-            self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
-            self._events = tensorboardX.SummaryWriter(
-                str(workdir / "tensorboard"), purge_step=first_step + 1
-            )
+
+    def _open(self, first_step: int) -> list[str]:
+        """Begin after a step; the records up to it, which are kept."""
+        path = self._workdir / "metrics.jsonl"
+        kept = _records_up_to(path, first_step)
+        token_files.write_text(path.with_suffix(".unfinished"), kept)
+        path.with_suffix(".unfinished").replace(path)
+        self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
+        self._events = tensorboardX.SummaryWriter(
+            str(self._workdir / "tensorboard"), purge_step=first_step + 1
+        )
+        return kept
+
+    def rewind(self, step: int) -> None:
+        """Forget what came after a step: it will be made again."""
+        if self._active:
+            self._json.close()
+            self._events.close()
+            self._open(step)
 
     def message(self, text: str) -> None:
         """A line that stays."""

@@ -1,7 +1,6 @@
 """Section 5: the training loop. It knows steps, checkpoints and evaluators."""
 
 import contextlib
-import math
 import pathlib
 import time
 from collections.abc import Sequence
@@ -10,23 +9,22 @@ from typing import Any
 import flax.serialization
 import jax
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, environment, parallel
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
+    best,
     checkpoints,
+    divergence,
     history,
     log,
     loss,
     memory,
     optimizer,
-    selection,
+    resuming,
     step,
+    stopping,
     validation,
 )
-
-
-class DivergedError(RuntimeError):
-    """The loss or the gradient is not finite."""
 
 
 class Run:
@@ -38,49 +36,124 @@ class Run:
         data: corpus.PreparedData,
         workdir: pathlib.Path,
         evaluators: Sequence[validation.Evaluator],
+        *,
+        initial: Any = None,
+        init_from: str = "",
     ) -> None:
+        """Prepare to train.
+
+        Args:
+            settings: Of the run.
+            data: What it learns from.
+            workdir: Where it lies.
+            evaluators: What is computed of the parameters now and then.
+            initial: Parameters to start from, as NumPy arrays; None for random ones.
+            init_from: Where these come from, for the record.
+        """
         self._settings = settings
         self._vocabulary = data.vocabulary
         self._workdir = workdir
-        self._evaluators = evaluators
+        self._initial, self._init_from = initial, init_from
         self._batches = batch_modes.training_batches(
             settings.data, data.corpus("train"), seed=settings.seed
         )
         keep = settings.training.keep_checkpoints
         self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)
-        self._best = checkpoints.Checkpoints(workdir / "best", keep=1)
-        self._valid_text = data.text_fingerprint("valid")
-        self._parts = 1
+        self._validation = best.Validation(
+            settings.training,
+            evaluators,
+            checkpoints.Checkpoints(workdir / "best", keep=1),
+            valid_text=data.text_fingerprint("valid"),
+        )
         self._rate = optimizer.learning_rate(settings)
 
     def train(self) -> None:
-        """Update until `num_steps`, from the newest checkpoint if there is one.
+        """Update until `num_steps`, from the newest good checkpoint if there is one.
 
         Raises:
-            DivergedError: The loss is not finite; names the step and the last good
-                checkpoint.
-            checkpoints.CheckpointError: The newest checkpoint cannot be used.
+            divergence.DivergedError: Too many batches gave no finite loss or a spike.
+            checkpoints.CheckpointError: No checkpoint can be used, or the last one
+                could not be written.
+            stopping.Stopped: A signal asked for it; the state is saved.
         """
-        state, start = self._start()
+        notes: list[str] = []
+        begun = self._begin(notes.append)
+        self._parts = begun.parts
         num_steps = self._settings.training.num_steps
         self._log = log.Log(
             self._workdir,
-            first_step=start,
+            first_step=begun.step,
             num_steps=num_steps,
             active=parallel.is_main_process(),
         )
-        with contextlib.closing(self._log):
-            self._introduce(state, start)
-            if start < num_steps:
-                self._update(state, start)
-            else:
+        with contextlib.closing(self._log), stopping.Signals() as self._signals:
+            self._introduce(begun, notes)
+            state = parallel.replicate(begun.state)
+            if begun.unevaluated:
+                self._evaluate(begun.step, state.params)
+            if begun.step >= num_steps:
                 self._log.message(
-                    f"nothing to train: the run is at step {start:,} and "
+                    f"nothing to train: the run is at step {begun.step:,} and "
                     f"config.training.num_steps is {num_steps:,}"
                 )
+            elif self._validation.is_over(begun.step):
+                self._log.message(f"nothing to train: {self._validation.why_over()}")
+            else:
+                self._update(state, begun.step)
 
-    def _update(self, state: step.TrainState, start: int) -> None:
+    def _begin(self, note: resuming.Log) -> resuming.Beginning:
+        begun = resuming.begin(
+            self._settings,
+            self._vocabulary,
+            self.checkpoints,
+            initial=self._initial,
+            log=note,
+        )
+        self._watch = divergence.Watch(
+            self._settings.training, recent=begun.recent, skipped=begun.skipped
+        )
+        self._validation.go_on(begun.step)
+        return begun
+
+    def _update(self, state: step.TrainState, made: int) -> None:
         settings = self._settings.training
+        run = self._compile(state)
+        pending: list[step.StepMetrics] = []
+        begun = time.monotonic()
+        over = False
+        while not over:
+            batch = self._batches.batch_at(self._watch.index_of(made))
+            rows = parallel.split_rows(batch, multiple=self._parts)
+            state, metrics = run(state, rows)
+            pending.append(metrics)
+            made += 1
+            over = made == settings.num_steps
+            stop = self._signals.stops_at(made)
+            save = over or stop or made % settings.checkpoint_every_steps == 0
+            evaluate = over or made % settings.evaluate_every_steps == 0
+            if not (save or evaluate or made % settings.log_every_steps == 0):
+                continue
+            # Waits for the devices, so that the time is that of the work.
+            gathered = parallel.gather(pending)
+            pending = []
+            if bad := self._watch.look(made, gathered):
+                state, made = self._go_back(bad)
+                over, begun = False, time.monotonic()
+                continue
+            self._report(made, gathered, time.monotonic() - begun)
+            # Before the checkpoint: an evaluation that a kill cut is made again.
+            complete = not evaluate or self._evaluate(made, state.params)
+            over = over or self._validation.is_over(made)
+            stop = stop or not complete
+            if save or over or stop:
+                self._save(made, state, last=over or stop, unevaluated=not complete)
+            if stop:
+                raise stopping.Stopped(self._signals.number, made)
+            begun = time.monotonic()
+        if made < settings.num_steps:
+            self._log.message(f"training ends: {self._validation.why_over()}")
+
+    def _compile(self, state: step.TrainState) -> Any:
         plan = memory.plan(
             self._settings,
             state,
@@ -90,71 +163,27 @@ class Run:
             parts_before=self._parts,
         )
         self._log.message(str(plan))
-        run, self._parts = plan.run, plan.parts
+        self._parts = plan.parts
         parallel.compile_ahead(
-            run,
+            plan.run,
             state,
             [
-                parallel.split_rows(self._batches.empty(bucket), multiple=self._parts)
+                parallel.split_rows(self._batches.empty(bucket), multiple=plan.parts)
                 for bucket in self._batches.buckets
             ],
         )
-        pending: list[step.StepMetrics] = []
-        begun = time.monotonic()
-        for index in range(start, settings.num_steps):
-            batch = self._batches.batch_at(index)
-            rows = parallel.split_rows(batch, multiple=self._parts)
-            state, metrics = run(state, rows)
-            pending.append(metrics)
-            made = index + 1
-            last = made == settings.num_steps
-            save = last or made % settings.checkpoint_every_steps == 0
-            evaluate = last or made % settings.evaluate_every_steps == 0
-            if save or evaluate or made % settings.log_every_steps == 0:
-                # Waits for the devices, so that the time is that of the work.
-                gathered = parallel.gather(pending)
-                self._report(made, gathered, time.monotonic() - begun)
-                pending = []
-                if evaluate:
-                    self._evaluate(made, state.params)
-                if save:  # After the evaluation: one that a kill cut is made again.
-                    self._save(made, state)
-                begun = time.monotonic()
+        return plan.run
 
-    def _start(self) -> tuple[step.TrainState, int]:
-        state = step.create_state(self._settings, vocab_size=self._vocabulary.size)
-        steps = self.checkpoints.steps()
-        if not steps:
-            self._begin(0, [])
-            return parallel.replicate(state), 0
-        found = self.checkpoints.restore(steps[-1], ["params", "optimizer"])
-        selection.check_fits(found, self._settings, self._vocabulary)
-        changed = history.changes(found.record["config"], self._settings)
-        history.refuse_fixed(
-            changed, step=found.step, directory=self.checkpoints.directory
-        )
-        self._begin(found.step, changed)
-        self._parts = found.record.get("parts", 1)
-        opt_state = flax.serialization.from_state_dict(
-            state.opt_state, found.items["optimizer"]
-        )
-        restored = step.TrainState(
-            step=jax.numpy.asarray(found.step, state.step.dtype),
-            params=found.items["params"],
-            opt_state=opt_state,
-        )
-        return parallel.replicate(restored), found.step
-
-    def _begin(self, step: int, changed: list[history.Change]) -> None:
-        self._changed = changed
-        self._best_score = self._restore_best_score(step)
+    def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
         if parallel.is_main_process():
             history.record_start(
-                self._workdir, self._settings, step=step, found=changed
+                self._workdir,
+                self._settings,
+                step=begun.step,
+                found=begun.changed,
+                init_from=self._init_from,
             )
-
-    def _introduce(self, state: step.TrainState, start: int) -> None:
-        count = sum(leaf.size for leaf in jax.tree.leaves(state.params))
+        count = sum(leaf.size for leaf in jax.tree.leaves(begun.state.params))
         shapes = ", ".join(f"{b.rows}x{b.length}" for b in self._batches.buckets)
         self._log.message(
             f"{parallel.describe()}; {count:,} parameters; vocabulary of "
@@ -163,26 +192,31 @@ class Run:
             f"{len(self._batches.buckets)} training shapes (rows x tokens): {shapes}; "
             f"{self._batches.padding_share:.1%} padding"
         )
-        if start:
-            self._log.message(f"resumed at step {start:,}")
-        for change in self._changed:
+        for text in notes:
+            self._log.message(text)
+        if begun.step:
+            self._log.message(f"resumed at step {begun.step:,}")
+        elif self._init_from:
+            self._log.message(f"parameters from {self._init_from}")
+        for change in begun.changed:
             self._log.message(f"changed since then: {change}")
+
+    def _go_back(self, bad: divergence.BadUpdate) -> tuple[step.TrainState, int]:
+        """Leave out a batch, and go on from the last good checkpoint."""
+        skipped, told = self._watch.leave_out(
+            bad, self._workdir, self._batches.pairs_at, self.checkpoints.steps()
+        )
+        begun = self._begin(self._log.message)
+        self._watch.skipped = skipped
+        self._log.message(f"{told}; training goes on from step {begun.step:,}")
+        self._log.rewind(begun.step)
+        return parallel.replicate(begun.state), begun.step
 
     def _report(
         self, made: int, gathered: list[step.StepMetrics], seconds: float
     ) -> None:
         total = loss.LossSums.zero()
-        for offset, metrics in enumerate(gathered):
-            value, norm = float(metrics.sums.loss), float(metrics.gradient_norm)
-            if not (math.isfinite(value) and math.isfinite(norm)):
-                number = made - len(gathered) + offset + 1
-                steps = self.checkpoints.steps()
-                good = f"step {steps[-1]:,}" if steps else "none yet"
-                raise DivergedError(
-                    f"at step {number:,} the loss is {value} and the gradient's norm "
-                    f"{norm}; the last good checkpoint in "
-                    f"{self.checkpoints.directory}: {good}"
-                )
+        for metrics in gathered:
             total = total + metrics.sums
         means = loss.per_token(total)
         values = {
@@ -201,44 +235,31 @@ class Run:
         return {
             "vocabulary": self._vocabulary.fingerprint,
             "config": config.to_dict(self._settings),
+            "environment": environment.describe(),
             "parts": self._parts,
+            "recent": self._watch.recent,
+            "skipped": self._watch.skipped,
             **more,
         }
 
-    def _save(self, made: int, state: step.TrainState) -> None:
+    def _save(
+        self, made: int, state: step.TrainState, *, last: bool, unevaluated: bool
+    ) -> None:
         items = {
             "params": parallel.gather(state.params),
             "optimizer": flax.serialization.to_state_dict(
                 parallel.gather(state.opt_state)
             ),
         }
-        self.checkpoints.save(made, items, self._record())
+        record = self._record(unevaluated=unevaluated)
+        try:
+            self.checkpoints.save(made, items, record)
+        except checkpoints.NotWrittenError as error:
+            if last:
+                raise
+            self._log.message(f"warning: {error}; training goes on without it")
 
-    def _evaluate(self, made: int, params: Any) -> None:
-        begun = time.monotonic()
-        values: dict[str, float] = {}
-        for evaluator in self._evaluators:
-            values.update(evaluator(params))
-        values["time/evaluation_seconds"] = time.monotonic() - begun
-        self._log.metrics(made, values)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        self._log.message(f"step {made:,}  {shown}")
-        score = values.get("valid/bleu", -values.get("valid/loss", 0.0))
-        if score > self._best_score:
-            self._best_score = score
-            items = {"params": parallel.gather(params)}
-            more = {"score": score, "metrics": values, "valid_text": self._valid_text}
-            # A run that was killed may have left one, which `save` would not replace.
-            self._best.delete([step for step in self._best.steps() if step >= made])
-            self._best.save(made, items, self._record(**more))
-
-    def _restore_best_score(self, start: int) -> float:
-        """That of this run on this validation text, if there is one."""
-        steps = self._best.steps()
-        if not start:  # What lies there is made again, or is of another run.
-            self._best.delete(steps)
-        elif steps:
-            record = self._best.restore(steps[-1], []).record
-            if record.get("valid_text") == self._valid_text:
-                return float(record["score"])
-        return -math.inf
+    def _evaluate(self, made: int, params: Any) -> bool:
+        return self._validation.evaluate(
+            made, params, signals=self._signals, told=self._log, record=self._record
+        )

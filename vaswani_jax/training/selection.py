@@ -171,6 +171,34 @@ def _model_of(workdir: pathlib.Path) -> config.ModelConfig:
         raise ValueError(f"{path} describes no model: {error}") from None
 
 
+def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
+    """The checkpoint that a new run starts from, and where its vocabulary lies.
+
+    Args:
+        name: WORKDIR, WORKDIR@CHECKPOINT ("averaged" by default), or the path of one
+            checkpoint: WORKDIR/checkpoints/STEP.
+
+    Raises:
+        CheckpointError: There is none, or it is damaged.
+        ValueError: The workdir has no configuration.
+    """
+    folder, _, chosen = name.partition("@")
+    workdir = pathlib.Path(folder)
+    if workdir.parent.name in ("checkpoints", "best", "averaged"):
+        place, workdir = workdir, workdir.parent.parent
+        found = Checkpoints(place.parent, keep=1_000_000)
+        if not place.name.isdecimal():
+            raise CheckpointError(f"--init_from: {place} is no checkpoint")
+        checkpoint = found.restore(int(place.name), ["params"])
+    else:
+        if not (workdir / "config.json").exists():
+            raise ValueError(f"--init_from: {workdir} is no workdir of a run")
+        kinds = [kind for kind in ("averaged", "best") if (workdir / kind).is_dir()]
+        checkpoint = select(workdir, chosen or [*kinds, "newest"][0])
+    values = json.loads((workdir / "config.json").read_text())
+    return checkpoint, pathlib.Path(values["data"]["directory"] or workdir / "data")
+
+
 def vocabulary_of(workdir: pathlib.Path) -> str | None:
     """The fingerprint that the newest checkpoint of a workdir has, if there is one."""
     directory = workdir / "checkpoints"

@@ -1,0 +1,109 @@
+"""Section 5: where a run begins: at its newest good checkpoint, or anew."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import flax.serialization
+import jax
+import jax.numpy as jnp
+
+from vaswani_jax.core import config, environment
+from vaswani_jax.data import vocabulary
+from vaswani_jax.training import history, selection
+from vaswani_jax.training import step as step_
+from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
+
+Log = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+    """The state after `step` updates, and what is remembered of them."""
+
+    step: int
+    state: step_.TrainState
+    changed: list[history.Change]
+    parts: int
+    recent: list[float]  # losses of the last updates
+    skipped: list[int]  # batches that were left out
+    unevaluated: bool  # whether the evaluation of this step was cut short
+
+
+def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
+    """The newest checkpoint that can be read; damaged ones after it are set aside.
+
+    Raises:
+        CheckpointError: There are some, and all are damaged; they stay where they are.
+    """
+    damaged: dict[int, str] = {}
+    good = None
+    for number in reversed(found.steps()):
+        try:
+            good = found.restore(number, ["params", "optimizer"])
+            break
+        except CheckpointError as error:
+            damaged[number] = str(error)
+    if damaged and good is None:
+        raise CheckpointError(
+            f"all {len(damaged)} checkpoints in {found.directory} are damaged, and "
+            f"nothing was deleted: {'; '.join(damaged.values())}. Restore one, or "
+            "name another --workdir"
+        )
+    if damaged and good is not None:
+        aside = found.set_aside(list(damaged))
+        for reason in damaged.values():
+            log(f"warning: {reason}")
+        log(f"warning: damaged checkpoints are in {aside}; step {good.step:,} is used")
+    return good
+
+
+def begin(
+    settings: config.Config,
+    subwords: vocabulary.Vocabulary,
+    found: Checkpoints,
+    *,
+    initial: Any,
+    log: Log,
+) -> Beginning:
+    """The state that a run goes on from.
+
+    Args:
+        settings: Of the run.
+        subwords: Its vocabulary.
+        found: Its checkpoints.
+        initial: Parameters to start from if there is none; None for random ones.
+        log: Told of what was not expected.
+
+    Raises:
+        CheckpointError: All checkpoints are damaged, or the newest is of another
+            vocabulary or model.
+        ValueError: The settings are those of another run.
+    """
+    fresh = step_.create_state(settings, vocab_size=subwords.size)
+    good = newest_good(found, log=log)
+    if good is None:
+        if initial is not None:
+            fresh = fresh.replace(params=jax.tree.map(jnp.asarray, initial))
+        return Beginning(0, fresh, [], 1, [], [], False)
+    record = good.record
+    changed = history.changes(record["config"], settings)
+    history.refuse_fixed(changed, step=good.step, directory=found.directory)
+    selection.check_fits(good, settings, subwords)
+    for text in environment.differences(record.get("environment", {})):
+        log(f"warning: {text}: the digits may differ from here on")
+    optimizer = good.items["optimizer"]
+    state = step_.TrainState(
+        step=jnp.asarray(good.step, fresh.step.dtype),
+        params=good.items["params"],
+        opt_state=flax.serialization.from_state_dict(fresh.opt_state, optimizer),
+    )
+    return Beginning(
+        good.step,
+        state,
+        changed,
+        parts=record.get("parts", 1),
+        recent=record.get("recent", []),
+        skipped=record.get("skipped", []),
+        unevaluated=record.get("unevaluated", False),
+    )
