@@ -116,6 +116,7 @@ def _search() -> ml_collections.ConfigDict:
     search = ml_collections.ConfigDict()
     search.beam_size = 4  # section 6.1
     search.length_penalty = 0.6  # alpha, section 6.1
+    search.length_penalty_form = "paper"  # of Wu et al. (2016), cited for it
     search.max_extra_tokens = 50  # section 6.1: input length + 50
     search.min_tokens = 1  # no limit
     search.max_tokens = 0  # no other limit

@@ -15,11 +15,19 @@ import ml_collections
 from vaswani_jax.core import config as recorded_config
 
 
-def get_config(workdir: str) -> ml_collections.ConfigDict:
+def get_config(workdir: str = "") -> ml_collections.ConfigDict:
     """What WORKDIR/config.json says, as `core.config.recorded` reads it."""
+    if not workdir:
+        raise ValueError("name the workdir: --config=configs/of_run.py:WORKDIR")
     path = pathlib.Path(workdir) / "config.json"
+    try:
+        values = recorded_config.recorded(dict(json.loads(path.read_text())))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
     config = ml_collections.ConfigDict()
-    for key, value in recorded_config.recorded(json.loads(path.read_text())).items():
+    for key, value in values.items():
         section, _, name = key.rpartition(".")
         if not section:
             config[name] = value

@@ -94,6 +94,7 @@ DEFAULTS = {
     "search": {
         "beam_size": 3,
         "length_penalty": 0.6,
+        "length_penalty_form": "paper",
         "max_extra_tokens": 5,
         "min_tokens": 1,
         "max_tokens": 0,

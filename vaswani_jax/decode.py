@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import parallel, parsing, program
+from vaswani_jax.core import config, parallel, parsing, program
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
 from vaswani_jax.training import selection
@@ -63,7 +63,7 @@ TARGET = flags.DEFINE_string("target", None, "A file: the outputs to score.")
 def main() -> None:
     """Translate the input, or score its given translations."""
     settings = parsing.parse(CONFIG.value)
-    wanted = _wanted()
+    wanted = _wanted(settings.search)
     wanted.check(settings.search)
     beside = {"--target": TARGET.value, "--prefix": PREFIX.value}
     streams.check_outputs(
@@ -103,11 +103,14 @@ def main() -> None:
     program.say(f"{job.lines:,} lines in, {written:,} lines out")
 
 
-def _wanted() -> jobs.Wanted:
+def _wanted(search: config.SearchConfig) -> jobs.Wanted:
     if SCORE.value != bool(TARGET.value):
         raise ValueError("--score and --target go together")
-    beside = (PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value)
-    if SCORE.value and (any(beside) or NUM_HYPOTHESES.value > 1):
+    beside = (
+        *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
+        *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
+    )
+    if SCORE.value and any(beside):
         raise ValueError("--score takes --target, --format and the models alone")
     return jobs.Wanted(
         form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),

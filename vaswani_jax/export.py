@@ -72,6 +72,8 @@ def main() -> None:
     same = dataclasses.replace(
         settings.search, min_tokens=1, max_tokens=0, no_repeat_ngram=0, sampling=False
     )
+    if same != settings.search:
+        program.say("note: compared without lengths, repetition and sampling of yours")
     plain = dataclasses.replace(same, length_penalty=0.0)
     ours: dict[str, list[str]] = {}
     for name, search in (("as configured", same), ("alpha 0", plain)):
@@ -111,12 +113,13 @@ def _write(
         ctranslate.save(
             directory, params, settings.model, names, quantization=QUANTIZATION.value
         )
-        for name, one in zip(marian_vocabulary.FILES, subwords.models, strict=True):
-            (directory / name).write_bytes(one)
     elif FORMAT.value == "marian":
         marian.save(directory, params, settings, subwords)
     else:
         stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
+    # What segments the text goes with the model.
+    for name, one in zip(marian_vocabulary.FILES, subwords.models, strict=True):
+        (directory / name).write_bytes(one)
 
 
 if __name__ == "__main__":

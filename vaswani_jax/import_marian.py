@@ -31,9 +31,15 @@ def main(given: str) -> None:
     workdir = pathlib.Path(WORKDIR.value)
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
-    languages = [SOURCE_LOCALE.value, TARGET_LOCALE.value]
-    found = marian_import.load(pathlib.Path(given), CONFIG.value, languages)
+    found = marian_import.load(
+        pathlib.Path(given),
+        CONFIG.value,
+        [SOURCE_LOCALE.value, TARGET_LOCALE.value],
+        config_flags.get_override_values(flags.FLAGS["config"]),
+    )
     data = found.settings.data
+    for note in found.notes:
+        program.say(note)
     program.say(
         f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
         f"subwords, fingerprint {found.subwords.fingerprint}"

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import pathlib
 
 import ml_collections
 import pytest
@@ -384,11 +385,29 @@ def test_fused_attention_needs_even_lengths(key, changes):
     assert f"needs an even config.data.{key}" in message(fused | changes)
 
 
+def test_the_first_runs_are_read_with_what_was_no_setting_yet(tmp_path):
+    """old_config.json is what `main` recorded when there were the fewest settings."""
+    old = pathlib.Path(__file__).with_name("old_config.json").read_text()
+    (tmp_path / "config.json").write_text(old)
+    found = parsing.parse(of_run.get_config(str(tmp_path)))
+    values = config.flatten(json.loads(old))
+    now = config.flatten(config.to_dict(found))
+    assert now.keys() - values.keys() == set(config.ADDED_LATER)
+    for key, value in values.items():
+        assert now[key] == (str(value) if key.endswith("accumulate_steps") else value)
+
+
 def test_the_configuration_of_a_run_is_read_from_its_workdir(tmp_path):
     expected = settings.small_settings(**{"model.d_k": 5, "seed": 7})
-    values = config.to_dict(expected)
-    for key in config.ADDED_LATER:
-        section, name = key.split(".")
-        del values[section][name]
-    (tmp_path / "config.json").write_text(json.dumps(values))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config.to_dict(expected)))
     assert parsing.parse(of_run.get_config(str(tmp_path))) == expected
+    for damage in ("{", "[1]", "3"):
+        path.write_text(damage)
+        with pytest.raises(ValueError, match=r"config\.json is damaged"):
+            of_run.get_config(str(tmp_path))
+    path.unlink()
+    with pytest.raises(ValueError, match=r"config\.json cannot be read"):
+        of_run.get_config(str(tmp_path))
+    with pytest.raises(ValueError, match="name the workdir"):
+        of_run.get_config()

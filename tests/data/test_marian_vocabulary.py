@@ -42,6 +42,12 @@ def test_a_language_code_is_one_subword_where_a_line_begins():
     assert vocab.encode([f"{CODE}ba ko"]) == [[code, *plain]]
     found = vocab.encode([f"ba {CODE}", ">>deu<<ba", ">>ba"])
     assert not any(code in ids for ids in found)
+    assert found[1] == [types.UNK_ID, *vocab.encode(["ba"])[0]]
+    assert [vocab.num_marks(ids) for ids in ([code, 9], [9, code], [])] == [1, 0, 0]
+    without = marian_vocabulary.MarianVocabulary(
+        vocab.models, [vocab.name(i) for i in range(vocab.size) if i != code]
+    )
+    assert len(without.encode([">>deu<<ba"])[0]) > 2
 
 
 def test_what_spells_a_special_subword_is_none():

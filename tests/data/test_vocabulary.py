@@ -168,10 +168,11 @@ def test_decoding_ends_at_the_end_mark(subword_model, text, rest, data):
 def test_surfaces_have_the_words_of_the_text(subword_model, byte_fallback, text):
     vocab = trained(subword_model, byte_fallback)
     [ids] = vocab.encode([text])
-    joined = "".join(map(vocab.surface, ids))
+    joined = "".join(vocab.surface(i, written=True) for i in ids)
     if joined.isascii() or not byte_fallback:
         assert joined.split() == vocab.decode(ids).split()
-    assert "".join(map(vocab.surface, range(3))) == ""
+    assert not any(vocab.surface(i, written=True) for i in range(3))
+    assert vocab.surface(types.UNK_ID, written=False) == "\ufffd"
 
 
 @either_model

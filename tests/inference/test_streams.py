@@ -108,6 +108,9 @@ def test_what_cannot_be_written_is_refused_before_work(tmp_path: pathlib.Path) -
             streams.check_outputs([source], {"--output": name})
     with pytest.raises(ValueError, match="named twice"):
         streams.check_outputs([], {"--output": output, "--alignments": output})
+    streams.check_outputs([], {"--output": "/dev/null", "--alignments": "/dev/null"})
+    with pytest.raises(ValueError, match="only one of --output, --alignments"):
+        streams.check_outputs([], {"--output": "-", "--alignments": "-"})
 
 
 def test_files_are_counted_before_work_and_pipes_are_not(

@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -133,7 +134,9 @@ def run_import(directory: pathlib.Path, workdir: pathlib.Path) -> Any:
     return runs.run(*program, str(directory), f"--workdir={workdir}")
 
 
-def theirs(directory: pathlib.Path, lines: list[str]) -> tuple[list[str], list[float]]:
+def theirs(
+    directory: pathlib.Path, lines: list[str], *, alpha: float = 0.0
+) -> tuple[list[str], list[float]]:
     network = transformers.MarianMTModel.from_pretrained(str(directory)).eval()
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(directory))
     texts, scores = [], []
@@ -143,7 +146,7 @@ def theirs(directory: pathlib.Path, lines: list[str]) -> tuple[list[str], list[f
             found = network.generate(
                 **inputs,
                 num_beams=4,
-                length_penalty=0.0,
+                length_penalty=alpha,
                 early_stopping="never",
                 bad_words_ids=[[network.config.pad_token_id]],
                 max_length=inputs["input_ids"].shape[1] + EXTRA + 1,
@@ -161,32 +164,98 @@ def theirs(directory: pathlib.Path, lines: list[str]) -> tuple[list[str], list[f
     return texts, scores
 
 
-def test_an_imported_model_translates_and_scores_as_it_did(
-    opus: pathlib.Path, imported: pathlib.Path
-) -> None:
-    lines = [*sentences(60, seed=9), f"{CODE} {SYLLABLES[0]}"]
+def ours(imported: pathlib.Path, lines: list[str], *flags: str) -> list[Any]:
     result = runs.run(
-        sys.executable,
-        "-m",
-        "vaswani_jax.decode",
-        f"--config=configs/of_run.py:{imported}",
-        f"--workdir={imported}",
-        "--format=json",
-        "--config.search.beam_size=4",
-        "--config.search.length_penalty=0.0",
+        *(sys.executable, "-m", "vaswani_jax.decode", "--format=json"),
+        *(f"--config=configs/of_run.py:{imported}", *flags),
         stdin="\n".join(lines).encode(),
     )
     assert result.returncode == 0, result.stderr.decode()
-    ours = [
-        json.loads(line)["hypotheses"][0]
-        for line in result.stdout.decode().splitlines()
-    ]
-    texts, scores = theirs(opus, lines)
+    records = map(json.loads, result.stdout.decode().splitlines())
+    return [record["hypotheses"][0] for record in records]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_an_imported_model_translates_and_scores_as_it_did(
+    opus: pathlib.Path, imported: pathlib.Path, alpha: float
+) -> None:
+    lines = [*sentences(60, seed=9), f"{CODE} {SYLLABLES[0]}", ">>deu<< ba"]
+    flags = [f"--config.search.length_penalty={alpha}", "--config.search.beam_size=4"]
+    found = ours(imported, lines, *flags)
+    texts, scores = theirs(opus, lines, alpha=alpha)
     assert len(set(texts)) > 40
-    assert [one["text"] for one in ours] == texts
+    # An unknown subword is ours to show and theirs to hide.
+    shown = [one["text"].replace(" \u2047 ", "") for one in found]
+    assert shown == texts
     np.testing.assert_allclose(
-        [one["score"] for one in ours], scores, rtol=1e-3, atol=1e-3
+        [one["score"] for one in found], scores, rtol=1e-3, atol=1e-3
     )
+
+
+def test_every_part_of_a_long_line_has_its_language(
+    imported: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    line, arrays, words = " ".join(["ba be"] * 20), tmp_path / "a.npz", tmp_path / "w"
+    flags = [f"--attention={arrays}", f"--alignments={words}"]
+    limit = "--config.search.max_source_tokens=12"
+    ours(imported, [f"{CODE} {line}", "baXba be"], *flags, limit)
+    found = np.load(arrays)
+    parts = [key for key in found if key.startswith("1.") and key.endswith("source")]
+    assert len(parts) > 3
+    assert all(found[key][0] == CODE for key in parts)
+    first, second = (
+        [tuple(map(int, pair.split("-"))) for pair in row.split()]
+        for row in words.read_text().splitlines()
+    )
+    # The code is a word of the line, once; what is unknown starts none.
+    assert {source for source, _ in first} <= set(range(41))
+    assert max(source for source, _ in first) > 30
+    assert {source for source, _ in second} <= {0, 1}
+
+
+def test_generation_settings_are_taken_over_or_told(
+    opus: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    path = copy / "generation_config.json"
+    values = {
+        **json.loads(path.read_text()),
+        "num_beams": 6,
+        "length_penalty": 1.2,
+        "min_length": 5,
+        "no_repeat_ngram_size": 3,
+        "max_length": 20,
+        "repetition_penalty": 1.3,
+        "bad_words_ids": [[7], [76]],
+    }
+    path.write_text(json.dumps(values))
+    found = load(copy)
+    search = found.settings.search
+    assert (search.beam_size, search.length_penalty) == (6, 1.2)
+    assert (search.min_tokens, search.max_tokens) == (5, 19)
+    assert (search.no_repeat_ngram, search.length_penalty_form) == (3, "power")
+    told = " ".join(found.notes)
+    assert "repetition_penalty=1.3" in told and "bad_words_ids=[[7], [76]]" in told
+    assert not load(opus).notes
+    given = own_text.get_config()
+    given.search.beam_size = 2
+    taken = marian_import.load(copy, given, given=["search.beam_size"])
+    assert taken.settings.search.beam_size == 2
+    with pytest.raises(ValueError, match=r"--config\.model\.d_ff: .* decides that"):
+        marian_import.load(copy, given, given=["model.d_ff"])
+
+
+def test_an_imported_vocabulary_is_kept(imported: pathlib.Path) -> None:
+    common = [f"--config=configs/of_run.py:{imported}", f"--workdir={imported}"]
+    program = [sys.executable, "-m", "vaswani_jax.evaluate"]
+    assert "main --init_from" in runs.error_of(runs.run(*program, *common))
+    before = sorted(path.name for path in (imported / "data").iterdir())
+    program = [sys.executable, "-m", "vaswani_jax.prepare_data", "--rebuild_data"]
+    task = ["--config.data.source=copy", "--config.data.vocab_size=57"]
+    task += [f"--config.data.num_{split}=50" for split in ("train", "valid", "test")]
+    task += ["--config.data.subword_model=bpe", "--config.data.byte_fallback=False"]
+    assert "stays as it was" in runs.error_of(runs.run(*program, *common, *task))
+    assert sorted(path.name for path in (imported / "data").iterdir()) == before
 
 
 def test_an_imported_model_leaves_as_it_came(
@@ -217,15 +286,17 @@ def test_an_imported_model_leaves_as_it_came(
 
 
 CONFIG_REFUSALS = {
+    "max_position_embeddings": ("many", "max_position_embeddings must be a positive"),
+    "dropout": (None, "dropout must be a number, got None"),
     "scale_embedding": (False, "scale_embedding must be True, got False"),
     "decoder_layers": (1, "must be the same number, got 2 and 1"),
     "activation_function": ("gelu", "one of relu, swish, silu, got 'gelu'"),
     "normalize_before": (True, "normalize_before must be False"),
     "model_type": ("bart", "model_type must be marian, got 'bart'"),
-    "d_model": ("big", "d_model must be a number"),
+    "d_model": ("big", "d_model must be a positive number"),
     "encoder_attention_heads": (5, "must be the same number, got 5 and 4"),
     "encoder_ffn_dim": (None, "must be the same number, got None"),
-    "pad_token_id": (1000, "must be below"),
+    "pad_token_id": (1000, "must be numbers below"),
 }
 
 
@@ -263,6 +334,7 @@ def test_weights_must_fit_and_all_be_used(
     copy = shutil.copytree(opus, tmp_path / "copy")
     path = copy / "model.safetensors"
     tensors = safetensors.load_file(path)
+    bias = "final_logits_bias"
     name = "model.encoder.layers.1.fc1.weight"
 
     def error(changed: dict[str, Any]) -> str:
@@ -274,6 +346,10 @@ def test_weights_must_fit_and_all_be_used(
     without = {key: value for key, value in tensors.items() if key != name}
     assert f"have no {name}" in error(without)
     assert "model has not: extra" in error({**tensors, "extra": np.ones(2)})
+    short = {bias: tensors[bias][:, :-1]}
+    assert f"{bias} has" in error({**tensors, **short})
+    broken = {name: np.full_like(tensors[name], np.nan)}
+    assert f"{name} has values that are not finite" in error({**tensors, **broken})
     assert f"{name} does not fit" in error({**tensors, name: tensors[name][:-1]})
     table = tensors["model.shared.weight"]
     other = {"lm_head.weight": table + 1}
@@ -319,6 +395,6 @@ def test_the_languages_must_be_known(
 
 
 def load(
-    directory: pathlib.Path, languages: tuple[str, str] | list[str] = ("", "")
+    directory: pathlib.Path, languages: Sequence[str] = ("", "")
 ) -> marian_import.Imported:
-    return marian_import.load(directory, own_text.get_config(), list(languages))
+    return marian_import.load(directory, own_text.get_config(), languages)

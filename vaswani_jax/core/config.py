@@ -14,12 +14,20 @@ ADDED_LATER = {
     "model.attention_bias": False,
     "model.logits_bias": False,
     "model.layer_norm_epsilon": 1e-6,
+    "model.init_scale": 1.0,
+    "model.attention": "xla",
+    "model.rematerialize": False,
+    "data.tfds_directory": "",
+    "data.batching": "buckets",
+    "data.packed_length": 256,
     "data.subword_dropout": 0.0,
     "data.subword_samples": 1,
+    "training.label_smoothing_form": "uniform",
     "training.best_metric": "bleu",
     "training.patience": 0,
     "training.max_skipped_batches": 0,
     "training.max_loss_rise": 0.0,
+    "search.length_penalty_form": "paper",
     "search.min_tokens": 1,
     "search.max_tokens": 0,
     "search.no_repeat_ngram": 0,
@@ -128,6 +136,7 @@ class SearchConfig:
 
     beam_size: int
     length_penalty: float  # alpha
+    length_penalty_form: str  # "paper": ((5 + |Y|) / 6)^alpha, or "power": |Y|^alpha
     max_extra_tokens: int  # output length at most input length + this
     min_tokens: int  # of an output, its end mark counted; 1 for no limit
     max_tokens: int  # of an output, whatever the input's length; 0 for no limit
@@ -173,7 +182,11 @@ def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
     What was no setting when it was recorded has the value of how it was then.
     """
     later = {k: v for k, v in ADDED_LATER.items() if k.partition(".")[0] in values}
-    return later | flatten(values)
+    found = later | flatten(values)
+    if "training.accumulate_steps" in found:  # It was a number.
+        parts = found["training.accumulate_steps"]
+        found["training.accumulate_steps"] = str(parts)
+    return found
 
 
 def to_dict(config: Config) -> dict[str, Any]:

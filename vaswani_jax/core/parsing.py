@@ -215,6 +215,8 @@ def _check_search(search: config.SearchConfig) -> None:
             f"{path}.max_tokens must be 0 or at least {path}.min_tokens "
             f"({search.min_tokens}), got {search.max_tokens}"
         )
+    forms = ("paper", "power")
+    _one_of(f"{path}.length_penalty_form", search.length_penalty_form, forms)
     if not search.temperature > 0:
         raise ValueError(
             f"{path}.temperature must be positive, got {search.temperature}"

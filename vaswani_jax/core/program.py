@@ -96,14 +96,20 @@ def _given(argv: list[str]) -> str:
 
 
 def workdir(given: str | None) -> pathlib.Path:
-    """What --workdir says, or runs/NAME of the --config file (runs/NAME_ROW)."""
+    """What --workdir says, or runs/NAME of the --config file (runs/NAME_ROW).
+
+    Of `configs/of_run.py:WORKDIR` it is that workdir.
+    """
     if given is not None:
         return pathlib.Path(given)
     config = config_flags.get_config_filename(flags.FLAGS["config"])
     path, _, row = config.partition(":")
     name = "_".join([pathlib.Path(path).stem] + [row] * bool(row))
-    say(f"--workdir=runs/{name}")
-    return pathlib.Path("runs", name)
+    found = pathlib.Path("runs", name)
+    if pathlib.Path(path).name == "of_run.py":
+        found = pathlib.Path(row)
+    say(f"--workdir={found}")
+    return found
 
 
 def say(text: str) -> None:

@@ -69,12 +69,18 @@ def refuse_difference(
         ValueError: Something differs; the message names all that does.
     """
     there = read(directory)
+    if text and not there["text"]:
+        raise ValueError(
+            f"{directory} has an imported model's vocabulary and no text: decode and "
+            "export use it. A run of your own starts from it in another --workdir, by "
+            "main --init_from"
+        )
     before = config.recorded({"data": there["settings"]})
     differences: list[str] = []
     notes: list[str] = []
     for key in SETTINGS:
         now = getattr(settings.data, key)
-        was = before[f"data.{key}"]
+        was = before.get(f"data.{key}")
         if was != now:
             differences.append(f"config.data.{key} is {now!r}, was {was!r}")
     if text:

@@ -13,13 +13,15 @@ from vaswani_jax.data import vocabulary
 
 FILES = ("source.spm", "target.spm")
 NAMES = "vocabulary.json"
+CODE = ">>[^<]*<<"
 
 
 class MarianVocabulary(vocabulary.Vocabulary):
     """Subwords by their spelling, whichever of two SentencePiece models finds them.
 
-    A line may begin with one of the vocabulary's language codes, as ">>fra<<", which
-    tells a model of several languages which to write.
+    If there are language codes in the vocabulary, as ">>fra<<", a line may begin with
+    one, which tells the model which language to write; one that is not there is
+    unknown.
     """
 
     def __init__(self, models: tuple[bytes, bytes], names: Sequence[str]) -> None:
@@ -39,6 +41,8 @@ class MarianVocabulary(vocabulary.Vocabulary):
         self._names = list(names)
         own = enumerate(self._names)
         self._ids = {name: token for token, name in own if token > types.UNK_ID}
+        codes = (self._ids[name] for name in self._ids if re.fullmatch(CODE, name))
+        self._codes = set(codes)
 
     def save(self, directory: pathlib.Path) -> None:
         """Write the vocabulary's three files into a directory."""
@@ -78,18 +82,22 @@ class MarianVocabulary(vocabulary.Vocabulary):
                 f"config.data.subword_dropout={dropout} needs BPE; these SentencePiece "
                 "models came with an imported model"
             )
-        heads, rests = [], []
+        heads: list[list[int]] = []
+        rests = []
         for line in vocabulary.readable(lines):
-            code = re.match(r">>[^<]*<<", line)
-            known = code is not None and code[0] in self._ids
-            heads.append([self._ids[code[0]]] if code and known else [])
-            rests.append(line[code.end() :] if code and known else line)
+            code = re.match(CODE, line) if self._codes else None
+            heads.append([self.id_of(code[0])] if code else [])
+            rests.append(line[code.end() :] if code else line)
         processor = self._processors[target]
         found = processor.encode(rests, out_type=str, num_threads=-1)
         return [
             [*head, *(self._ids.get(name, types.UNK_ID) for name in names)]
             for head, names in zip(heads, found, strict=True)
         ]
+
+    def num_marks(self, ids: Sequence[int]) -> int:
+        """How many ids at the beginning of a source are a language code."""
+        return int(bool(ids) and ids[0] in self._codes)
 
     def _text(self, ids: Sequence[int]) -> str:
         names = [self._names[token] for token in ids]

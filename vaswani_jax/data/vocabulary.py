@@ -105,13 +105,18 @@ class Vocabulary:
         """The subword that is spelt so; unknown if there is none."""
         return int(self._processor.piece_to_id(name))
 
-    def surface(self, token: int) -> str:
+    def num_marks(self, ids: Sequence[int]) -> int:
+        """How many ids at the beginning of a source say what is wanted: none here."""
+        return 0
+
+    def surface(self, token: int, *, written: bool) -> str:
         """The text of one subword, with the space before it; none of a mark.
 
-        A byte that is a part of a character stands as U+FFFD.
+        A byte that is a part of a character stands as U+FFFD, and so does what is
+        unknown, unless it is `written` by `decode`.
         """
         if token == types.UNK_ID:
-            return UNKNOWN
+            return UNKNOWN if written else "\ufffd"
         if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
             return ""
         if self.is_byte(token):

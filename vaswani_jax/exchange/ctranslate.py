@@ -8,8 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, types
 from vaswani_jax.model import positional_encoding
+
+# A logit that takes no probability, yet gives no NaN.
+NEVER = -1e9
 
 
 def save(
@@ -78,8 +81,12 @@ def _fill_stack(
     part.position_encodings.encodings = _positions(params, model, side)
     if side == "decoder":
         part.projection.weight = table
+        bias = np.zeros(len(table), np.float32)
         if model.logits_bias:
-            part.projection.bias = np.asarray(params["embedding"]["bias"])
+            bias += np.asarray(params["embedding"]["bias"])
+        # Our search never chooses these; there is no such rule in the other engine.
+        bias[[types.PAD_ID, types.BOS_ID]] = NEVER
+        part.projection.bias = bias
     if model.layer_norm_position == "pre":
         _fill_norm(part.layer_norm, stack["final_norm"])
     for index, layer in enumerate(part.layer):

@@ -15,7 +15,7 @@ import flax.traverse_util
 import numpy as np
 
 from vaswani_jax.core import config, types
-from vaswani_jax.data import marian_vocabulary, vocabulary
+from vaswani_jax.data import vocabulary
 
 # Our modules, and those of MarianMT in the encoder and the decoder.
 BLOCKS = {
@@ -93,6 +93,8 @@ def save(
 ) -> None:
     """Write what `MarianMTModel` and `MarianTokenizer` load from a directory.
 
+    All but the SentencePiece files, source.spm and target.spm.
+
     Raises:
         ValueError: MarianMT cannot be such a model.
         ImportError: safetensors, which comes with transformers, is not installed.
@@ -130,8 +132,6 @@ def save(
     for name, content in files.items():
         text = json.dumps(content, ensure_ascii=False, indent=1)
         (directory / name).write_text(text, encoding="utf-8")
-    for name, one in zip(marian_vocabulary.FILES, subwords.models, strict=True):
-        (directory / name).write_bytes(one)
     tensors = parameters(params, model)
     path = str(directory / "model.safetensors")
     safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})

@@ -81,7 +81,11 @@ def tensors(directory: pathlib.Path) -> dict[str, np.ndarray]:
     except Exception as error:  # Both raise many kinds.
         reason = str(error).splitlines()[0][:300]
         raise ValueError(f"{path} is damaged: {reason}") from error
-    return {name: np.asarray(value, np.float32) for name, value in found.items()}
+    found = {name: np.asarray(value, np.float32) for name, value in found.items()}
+    for name, value in found.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"{path}: {name} has values that are not finite numbers")
+    return found
 
 
 def take_table(found: dict[str, np.ndarray], directory: pathlib.Path) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import flax.traverse_util
@@ -12,27 +13,15 @@ import numpy as np
 
 from vaswani_jax.core import config, parsing, types
 from vaswani_jax.data import marian_vocabulary, vocabulary
-from vaswani_jax.exchange import marian, marian_files
+from vaswani_jax.exchange import marian, marian_files, marian_settings
 from vaswani_jax.model import transformer
 
-# torch's, which MarianMT keeps.
-LAYER_NORM_EPSILON = 1e-5
 # A logit that takes no probability, yet gives no NaN.
 NEVER = -1e9
 # The sinusoids, which we compute.
 COMPUTED = "embed_positions.weight"
-# Values of its config.json that our model has no other of; what is absent is so.
-RULES = {
-    "model_type": "marian",
-    "scale_embedding": True,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
-}
-ABSENT_MEANS_ANOTHER = ("model_type", "scale_embedding")
-ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish"}
+# What the directory decides, hence no flag.
+DECIDED = ("model", "data.vocab_size", "data.subword_model")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +31,14 @@ class Imported:
     settings: config.Config
     params: Any
     subwords: vocabulary.Vocabulary
+    notes: list[str]  # what its own programs would do otherwise
 
 
 def load(
-    directory: pathlib.Path, values: ml_collections.ConfigDict, languages: list[str]
+    directory: pathlib.Path,
+    values: ml_collections.ConfigDict,
+    languages: Sequence[str] = ("", ""),
+    given: Collection[str] = (),
 ) -> Imported:
     """Read a directory that `MarianMTModel` and `MarianTokenizer` load.
 
@@ -55,6 +48,7 @@ def load(
         values: What MarianMT does not say: training, batches.
         languages: Of source and target; empty ones are read from
             tokenizer_config.json.
+        given: Keys of `values` that a user has set: of the search they win.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -68,10 +62,12 @@ def load(
         **marian_files.read_json(directory / "generation_config.json", missing={}),
     }
     tokenizer = marian_files.read_json(directory / "tokenizer_config.json", missing={})
-    _check(theirs, tokenizer, directory / "config.json")
-    model = _model(theirs)
-    for key, given in zip(("source", "target"), languages, strict=True):
-        found = given or tokenizer.get(f"{key}_lang")
+    for key in given:
+        if {key, key.partition(".")[0]} & set(DECIDED):
+            raise ValueError(f"--config.{key}: {directory} decides that")
+    marian_settings.check(theirs, tokenizer, directory / "config.json")
+    for key, wanted in zip(("source", "target"), languages, strict=True):
+        found = wanted or tokenizer.get(f"{key}_lang")
         if not found:
             raise ValueError(
                 f"{directory / 'tokenizer_config.json'} has no {key}_lang: give "
@@ -83,68 +79,22 @@ def load(
     names = marian_files.names(directory, len(table))
     order = _order(theirs, names, directory / "config.json")
     subwords = _subwords(directory, names, order)
-    values.model.update(model)
-    values.model.max_positions = theirs["max_position_embeddings"]
+    values.model.update(marian_settings.model(theirs))
     values.data.vocab_size = subwords.size
     values.data.subword_model = "unigram"
-    values.search.beam_size = generation.get("num_beams", 1)
-    values.search.length_penalty = float(generation.get("length_penalty", 1.0))
-    settings = parsing.parse(values)
+    longest = tokenizer.get("model_max_length", marian_settings.MAX_LENGTH)
+    if type(longest) is int and 2 <= longest <= values.data.source_tokens_per_batch:
+        values.data.max_length = longest
+    found, notes = marian_settings.search(generation, pad=theirs.get("pad_token_id"))
+    values.search.update(
+        {key: value for key, value in found.items() if f"search.{key}" not in given}
+    )
+    try:
+        settings = parsing.parse(values)
+    except ValueError as error:
+        raise ValueError(f"{directory}: {error}") from None
     params = _params(tensors, table, order, settings.model, directory)
-    return Imported(settings, params, subwords)
-
-
-def _check(
-    theirs: dict[str, Any], tokenizer: dict[str, Any], path: pathlib.Path
-) -> None:
-    for key, wanted in RULES.items():
-        absent = None if key in ABSENT_MEANS_ANOTHER else wanted
-        if theirs.get(key, absent) != wanted:
-            raise ValueError(f"{path}: {key} must be {wanted}, got {theirs.get(key)!r}")
-    for key in ("layers", "attention_heads", "ffn_dim"):
-        sides = [theirs.get(f"{side}_{key}") for side in ("encoder", "decoder")]
-        if type(sides[0]) is not int or sides[0] != sides[1]:
-            raise ValueError(
-                f"{path}: encoder_{key} and decoder_{key} must be the same number, got "
-                f"{sides[0]} and {sides[1]}"
-            )
-    for key in ("d_model", "pad_token_id", "eos_token_id", "decoder_start_token_id"):
-        if type(theirs.get(key)) is not int:
-            raise ValueError(f"{path}: {key} must be a number, got {theirs.get(key)!r}")
-    if theirs.get("activation_function") not in ACTIVATIONS:
-        raise ValueError(
-            f"{path}: activation_function must be one of {', '.join(ACTIVATIONS)}, got "
-            f"{theirs.get('activation_function')!r}"
-        )
-    if tokenizer.get("separate_vocabs"):
-        raise ValueError(
-            f"{path.with_name('tokenizer_config.json')}: separate_vocabs must be "
-            "false: source and target share one vocabulary (section 3.4)"
-        )
-
-
-def _model(theirs: dict[str, Any]) -> dict[str, Any]:
-    heads = theirs["encoder_attention_heads"]
-    if theirs["d_model"] % heads:
-        raise ValueError(
-            f"d_model must be a multiple of the number of heads, got "
-            f"{theirs['d_model']} and {heads}"
-        )
-    return {
-        "num_layers": theirs["encoder_layers"],
-        "d_model": theirs["d_model"],
-        "d_ff": theirs["encoder_ffn_dim"],
-        "num_heads": heads,
-        "d_k": theirs["d_model"] // heads,
-        "d_v": theirs["d_model"] // heads,
-        "dropout_rate": float(theirs.get("dropout", 0.1)),
-        "attention_dropout_rate": float(theirs.get("attention_dropout", 0.0)),
-        "relu_dropout_rate": float(theirs.get("activation_dropout", 0.0)),
-        "activation": ACTIVATIONS[theirs["activation_function"]],
-        "attention_bias": True,
-        "logits_bias": True,
-        "layer_norm_epsilon": LAYER_NORM_EPSILON,
-    }
+    return Imported(settings, params, subwords, notes)
 
 
 def _order(theirs: dict[str, Any], names: list[str], path: pathlib.Path) -> list[int]:
@@ -154,11 +104,11 @@ def _order(theirs: dict[str, Any], names: list[str], path: pathlib.Path) -> list
     its own here.
     """
     keys = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
-    special = [*(theirs[key] for key in keys), names.index("<unk>")]
-    if not all(0 <= token < len(names) for token in special):
+    special: list[Any] = [*(theirs.get(key) for key in keys), names.index("<unk>")]
+    if not all(type(t) is int and 0 <= t < len(names) for t in special):
         raise ValueError(
-            f"{path}: {', '.join(keys)} must be below {len(names)}, the rows of the "
-            f"embedding, got {special[:3]}"
+            f"{path}: {', '.join(keys)} must be numbers below {len(names)}, the rows "
+            f"of the embedding, got {special[:3]}"
         )
     return [*special, *(t for t in range(len(names)) if t not in special)]
 
@@ -186,7 +136,13 @@ def _params(
     """Every parameter of ours, from all that is in the files."""
     tensors = {k: v for k, v in tensors.items() if not k.endswith(COMPUTED)}
     zeros = np.zeros(len(table), np.float32)
-    bias = tensors.get("final_logits_bias", zeros).reshape(-1)[order]
+    bias = tensors.get("final_logits_bias", zeros).reshape(-1)
+    if bias.shape != zeros.shape:
+        raise ValueError(
+            f"the weights in {directory}: final_logits_bias has {len(bias)} values, "
+            f"the embedding {len(zeros)} rows"
+        )
+    bias = bias[order]
     pad, start, end, unknown = order[: types.UNK_ID + 1]
     if start in (pad, end, unknown):
         bias[types.BOS_ID] = NEVER

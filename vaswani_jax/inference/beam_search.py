@@ -27,13 +27,19 @@ Constraint = Callable[
 PARTS = 4
 
 
-def length_penalty(length: Array | float, alpha: float) -> Array:
+def length_penalty(
+    length: Array | float, alpha: float, *, form: str = "paper"
+) -> Array:
     """lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. (2016); |Y| counts the end mark.
 
-    >>> float(length_penalty(1.0, 0.6))
-    1.0
+    With the form "power" it is |Y|^alpha, as in other toolkits.
+
+    >>> float(length_penalty(1.0, 0.6)), float(length_penalty(4.0, 0.5, form="power"))
+    (1.0, 2.0)
     """
-    return jnp.power((5.0 + jnp.asarray(length, jnp.float32)) / 6.0, alpha)
+    counted = jnp.asarray(length, jnp.float32)
+    base = (5.0 + counted) / 6.0 if form == "paper" else jnp.maximum(counted, 1.0)
+    return jnp.power(base, alpha)
 
 
 def beam_search(
@@ -50,6 +56,7 @@ def beam_search(
     constraint: Constraint | None = None,
     min_length: int = 1,
     num_hypotheses: int = 1,
+    penalty_form: str = "paper",
 ) -> types.Hypotheses:
     """The hypotheses of the highest log P(Y|X) / lp(Y) that a beam of W finds.
 
@@ -81,13 +88,14 @@ def beam_search(
         min_length: Fewest tokens of an output, the end mark counted.
         num_hypotheses: How many of the W must be settled before a sentence stops; the
             best is the same for any.
+        penalty_form: Of `length_penalty`.
     """
     W, T, B = beam_size, longest, max_lengths.shape[0]
     few = B // PARTS if longest > buffer_lengths[-1] else 0
 
     def is_done(search: search_state.Search) -> Array:
         most = max_lengths[search.row]
-        longest_penalty = length_penalty(most, alpha)
+        longest_penalty = length_penalty(most, alpha, form=penalty_form)
         reachable = search.live_log_probs[:, 0] / longest_penalty
         settled = search.finished_scores[:, num_hypotheses - 1] >= reachable
         return settled | (search.position >= most)
@@ -101,7 +109,7 @@ def beam_search(
         logits, state = step(newest, search.state, position)
         allowed = constraint and constraint(search.live_tokens, search.row, position)
         extended = _extend(logits, allowed, search, W=W, min_length=min_length)
-        penalty = length_penalty(position + 1, alpha)
+        penalty = length_penalty(position + 1, alpha, form=penalty_form)
         finished_tokens, finished_scores = _finish(extended, search, penalty, W=W)
         live_log_probs, kept = jax.lax.top_k(
             jnp.where(extended.ends, -jnp.inf, extended.log_probs), W
@@ -143,7 +151,7 @@ def beam_search(
         search = jax.lax.while_loop(
             lambda search: ~jnp.all(search.done), finish_some, search
         )
-    longest_penalty = length_penalty(max_lengths, alpha)[:, None]
+    longest_penalty = length_penalty(max_lengths, alpha, form=penalty_form)[:, None]
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
         tokens=jnp.where(

@@ -77,6 +77,7 @@ def generator(
                 resize=_resize,
                 constraint=constraint,
                 min_length=search.min_tokens,
+                penalty_form=search.length_penalty_form,
             )
         return beam_search.beam_search(
             step,
@@ -90,6 +91,7 @@ def generator(
             resize=_resize,
             constraint=constraint,
             min_length=search.min_tokens,
+            penalty_form=search.length_penalty_form,
             num_hypotheses=num_hypotheses,
         )
 

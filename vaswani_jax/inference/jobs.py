@@ -52,6 +52,21 @@ class Wanted:
             raise ValueError("--format=text has one hypothesis: use tsv or json")
         if self.token_scores and self.form != "json":
             raise ValueError("--token_scores needs --format=json")
+        if self.attention == "-":
+            raise ValueError("--attention=-: name a file")
+        if self.aligning_layer is not None and not self.alignments:
+            raise ValueError("--aligning_layer is of --alignments")
+        if not search.sampling:
+            given = {
+                "temperature": search.temperature != 1,
+                "top_k": search.top_k,
+                "top_p": search.top_p != 1,
+            }
+            for key in (key for key, value in given.items() if value):
+                raise ValueError(
+                    f"config.search.{key}={getattr(search, key)} is of "
+                    "config.search.sampling, which is False"
+                )
 
 
 class Translation:
@@ -174,21 +189,28 @@ class Translation:
         return formats.subwords_of(self._subwords, found, scored)
 
     def _aligned(self, best: Sequence[tuple[translate.Output, forced.Scored]]) -> str:
-        """The word alignment of a line, the pieces' words counted on."""
+        """The word alignment of a line."""
         found: list[tuple[int, int]] = []
-        firsts = [0, 0]
-        for output, scored in best:
-            both = [*output.source, types.EOS_ID], output.ids
-            sides = [
-                alignment.words([*map(self._subwords.surface, ids)], first=first)
-                for ids, first in zip(both, firsts, strict=True)
-            ]
-            found += alignment.pharaoh(scored.attention[self._row], *sides)
-            firsts = [
-                max([first, *(side + 1)])
-                for first, side in zip(firsts, sides, strict=True)
-            ]
+        sources = self._source_words([output.source for output, _ in best])
+        first = 0
+        for (output, scored), source in zip(best, sources, strict=True):
+            surfaces = [self._subwords.surface(i, written=True) for i in output.ids]
+            target = alignment.words(surfaces, first=first)
+            found += alignment.pharaoh(scored.attention[self._row], source, target)
+            first = max([first, *(target + 1)])
         return " ".join(f"{source}-{target}" for source, target in found)
+
+    def _source_words(self, pieces: Sequence[list[int]]) -> list[np.ndarray]:
+        """The line's word that each subword of each piece belongs to."""
+        surfaces = []
+        for number, ids in enumerate(pieces):
+            own = [self._subwords.surface(i, written=False) for i in ids]
+            if number:  # What every piece begins with stands in the line once.
+                count = self._subwords.num_marks(ids)
+                own[:count] = [""] * count
+            surfaces.append([*own, ""])  # the end mark
+        words = alignment.words([one for own in surfaces for one in own], first=0)
+        return np.split(words, np.cumsum([len(own) for own in surfaces])[:-1])
 
     def _keep_attention(
         self,

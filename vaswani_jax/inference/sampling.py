@@ -37,6 +37,7 @@ def sample(
     resize: beam_search.Resize = lambda state, length: state,
     constraint: beam_search.Constraint | None = None,
     min_length: int = 1,
+    penalty_form: str = "paper",
 ) -> types.Hypotheses:
     """W independent outputs of each sentence, in the order in which they were drawn.
 
@@ -59,6 +60,7 @@ def sample(
         resize: As for `beam_search`.
         constraint: As for `beam_search`.
         min_length: As for `beam_search`.
+        penalty_form: As for `beam_search`.
     """
     B, T = max_lengths.shape[0], buffer_lengths[-1]
 
@@ -105,7 +107,7 @@ def sample(
             draws = draws._replace(state=resize(draws.state, length))
         draws = jax.lax.while_loop(functools.partial(goes_on, length), body, draws)
     lengths = jnp.sum(draws.tokens != types.PAD_ID, axis=2)
-    penalty = beam_search.length_penalty(lengths, alpha)
+    penalty = beam_search.length_penalty(lengths, alpha, form=penalty_form)
     return types.Hypotheses(tokens=draws.tokens, scores=draws.log_probs / penalty)
 
 

@@ -29,6 +29,8 @@ def count(flag: str, name: str) -> int | None:
         ValueError: A line is not UTF-8, or a compressed file is damaged.
     """
     if name == "-":
+        if sys.stdin is None:
+            raise FileNotFoundError(f"{flag}=-: standard input is closed")
         return None
     path = pathlib.Path(name)
     if not path.exists() or path.is_dir():
@@ -164,7 +166,8 @@ def write(found: Iterable[list[str]], name: str, *, total: int | None) -> int:
         How many were written, those of one input line together counting as one.
     """
     # None shows it on a terminal alone; but not beside what a person types or reads.
-    in_the_way = name == "-" and (sys.stdin.isatty() or sys.stdout.isatty())
+    ends = (sys.stdin, sys.stdout)
+    in_the_way = name == "-" and any(end and end.isatty() for end in ends)
     bar = tqdm.tqdm(total=total, unit=" lines", disable=True if in_the_way else None)
     written = 0
     with open_output(name) as stream, bar:
@@ -189,11 +192,17 @@ def check_outputs(
         ValueError: A file is to be read, too, or to be written twice.
         OSError: There is no such directory, or nothing may be written there.
     """
+    if "-" in writing.values() and sys.stdout is None:
+        raise OSError("standard output is closed: name files")
     seen = {pathlib.Path(name).resolve() for name in reading if name not in (None, "-")}
+    if list(writing.values()).count("-") > 1:
+        raise ValueError(f"only one of {', '.join(writing)} can be standard output")
     for flag, name in writing.items():
         if not name or name == "-":
             continue
         path = pathlib.Path(name).resolve()
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            continue  # /dev/null, a pipe
         if path in seen:
             raise ValueError(f"{name} is named twice: it would be overwritten")
         seen.add(path)

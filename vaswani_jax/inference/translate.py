@@ -156,7 +156,9 @@ class Translator:
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Parts of at most `max_source_tokens`, cut between words where possible."""
-        longest = self._search.max_source_tokens - 1  # the end mark
+        mark = ids[: self._subwords.num_marks(ids)]  # goes for every part
+        ids = ids[len(mark) :]
+        longest = self._search.max_source_tokens - len(mark) - 1  # the end mark
         parts = []
         while len(ids) > longest:
             ends = range(longest, longest // 2, -1)
@@ -165,7 +167,7 @@ class Translator:
             end = next(good, longest)
             parts.append(ids[:end])
             ids = ids[end:]
-        return [*parts, ids] if ids else parts
+        return [[*mark, *part] for part in ([*parts, ids] if ids else parts)]
 
     def _batches(
         self, pieces: list[_Piece], first_line: int

@@ -1,5 +1,6 @@
 """Section 6.1: which checkpoint is meant, averages of several, and whether one fits."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -155,7 +156,10 @@ def members(
     found = []
     for place, own, name in wanted:
         one = select(place, name)
-        check_fits(one, own, subwords)
+        try:
+            check_fits(one, own, subwords)
+        except CheckpointError as error:
+            raise CheckpointError(f"{place}: {error}") from None
         log(describe(place, name, one))
         found.append(Member(own.model, one.items["params"]))
     return found
@@ -200,13 +204,14 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
 
 
 def vocabulary_of(workdir: pathlib.Path) -> str | None:
-    """The fingerprint that the newest checkpoint of a workdir has, if there is one."""
-    directory = workdir / "checkpoints"
-    if not directory.is_dir():
-        return None
-    found = Checkpoints(directory, keep=1_000_000)
-    steps = found.steps()
-    return str(found.restore(steps[-1], []).record["vocabulary"]) if steps else None
+    """The fingerprint that the checkpoints of a workdir have, if there are any."""
+    for name in ("checkpoints", "averaged", "best"):
+        if (workdir / name).is_dir():
+            found = Checkpoints(workdir / name, keep=1_000_000)
+            for step in reversed(found.steps()):
+                with contextlib.suppress(CheckpointError):  # A damaged one tells less.
+                    return str(found.restore(step, []).record["vocabulary"])
+    return None
 
 
 def check_fits(
@@ -221,8 +226,8 @@ def check_fits(
     if found.record["vocabulary"] != subwords.fingerprint:
         raise CheckpointError(
             f"the checkpoint was trained with the vocabulary "
-            f"{found.record['vocabulary']}, but the data has {subwords.fingerprint}; "
-            "name the workdir the checkpoint belongs to, or start in an empty one"
+            f"{found.record['vocabulary']}, but the data has {subwords.fingerprint}: "
+            "they belong to different runs"
         )
     expected = jax.eval_shape(
         lambda: step.create_state(settings, vocab_size=subwords.size).params
