@@ -210,7 +210,8 @@ class Translation:
                 own[:count] = [""] * count
             surfaces.append([*own, ""])  # the end mark
         words = alignment.words([one for own in surfaces for one in own], first=0)
-        return np.split(words, np.cumsum([len(own) for own in surfaces])[:-1])
+        ends = np.cumsum([len(own) for own in surfaces])
+        return np.split(words, ends)[: len(pieces)]
 
     def _keep_attention(
         self,
