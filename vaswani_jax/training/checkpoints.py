@@ -11,6 +11,7 @@ import errno
 import hashlib
 import io
 import itertools
+import json
 import logging
 import pathlib
 import shutil
@@ -23,6 +24,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 RECORD = "record"
+SEAL = "files.json"
 # What Orbax appends to the name of what it is writing.
 UNFINISHED = ".orbax-checkpoint-tmp"
 
@@ -102,6 +104,7 @@ class Checkpoints:
         if not self._manager.save(step, args=composite, force=True):
             raise CheckpointError(f"step {step} was not written to {self.directory}")
         self._manager.wait_until_finished()
+        seal(self.directory / str(step))
 
     def set_aside(self, steps: list[int]) -> pathlib.Path:
         """Move checkpoints out of the way, to a directory beside this one."""
@@ -131,6 +134,7 @@ class Checkpoints:
                 f"no checkpoint of step {step} in {self.directory} (there are "
                 f"{self.steps() or 'none'})"
             )
+        check_seal(path)
         arguments: dict[str, Any] = {name: ocp.args.StandardRestore() for name in names}
         arguments[RECORD] = ocp.args.JsonRestore()
         composite = ocp.args.Composite(**arguments)
@@ -153,6 +157,50 @@ class Checkpoints:
     def close(self) -> None:
         """Let go of the directory."""
         self._manager.close()
+
+
+def seal(path: pathlib.Path) -> None:
+    """Write down the size and the digest of each file of a checkpoint.
+
+    Orbax would notice most damage, but not say where, and other reads that it has
+    begun would go on and fail.
+    """
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    found = {str(file.relative_to(path)): _digest_of(file) for file in files}
+    unfinished = path / f"{SEAL}.unfinished"
+    unfinished.write_text(json.dumps(found, indent=0))
+    unfinished.rename(path / SEAL)
+
+
+def check_seal(path: pathlib.Path) -> None:
+    """Compare a checkpoint's files with what `seal` wrote down.
+
+    One that has no seal (a kill came first) is checked when it is read alone.
+
+    Raises:
+        CheckpointError: A file is missing, cut off or changed; it is named.
+    """
+    try:
+        sealed = dict(json.loads((path / SEAL).read_text()))
+    except FileNotFoundError:
+        return
+    except (TypeError, ValueError) as error:
+        raise _damaged(path, f"{SEAL}: {error}") from None
+    for name, (size, digest_) in sealed.items():
+        file = path / name
+        if not file.is_file():
+            raise _damaged(path, f"{name} is missing")
+        if file.stat().st_size != size:
+            raise _damaged(
+                path, f"{name} has {file.stat().st_size:,} of {size:,} bytes"
+            )
+        if _digest_of(file)[1] != digest_:
+            raise _damaged(path, f"{name} is not what was written")
+
+
+def _digest_of(file: pathlib.Path) -> tuple[int, str]:
+    with open(file, "rb") as stream:
+        return file.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest(tree: Any) -> str:

@@ -1,0 +1,245 @@
+"""What goes wrong under a run, made to happen: damage, bad batches, no progress."""
+
+import json
+import pathlib
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import settings
+from tests.training.test_loop import OVERRIDES, metrics, run
+from vaswani_jax.data import batch_modes, corpus
+from vaswani_jax.training import checkpoints, divergence, step
+
+
+def data_files(directory: pathlib.Path) -> list[pathlib.Path]:
+    """All that hold values; which of them are read is Orbax's affair."""
+    return [path for path in directory.rglob("d/*") if path.is_file()]
+
+
+def truncate(directory: pathlib.Path) -> None:
+    for file in data_files(directory):
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flip(directory: pathlib.Path) -> None:
+    for file in data_files(directory):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        file.write_bytes(bytes(data))
+
+
+def lose_a_part(directory: pathlib.Path) -> None:
+    shutil.rmtree(directory / "optimizer")
+
+
+def empty(directory: pathlib.Path) -> None:
+    shutil.rmtree(directory)
+    directory.mkdir()
+
+
+DAMAGES: list[Callable[[pathlib.Path], None]] = [truncate, flip, lose_a_part, empty]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_checkpoint_is_passed_over_and_made_again(
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[pathlib.Path], None],
+) -> None:
+    changes = OVERRIDES | {"training.checkpoint_every_steps": 2}
+    short, long = (
+        settings.small_settings(**changes, **{"training.num_steps": steps})
+        for steps in (4, 6)
+    )
+    run(short, tmp_path / "broken")
+    whole = run(long, tmp_path / "whole")
+    directory = tmp_path / "broken" / "checkpoints"
+    damage(directory / "4")
+    found = run(long, tmp_path / "broken")
+    told = capsys.readouterr().err
+    assert f"warning: checkpoint {directory / '4'} is damaged" in told
+    assert "resumed at step 2" in told
+    assert (tmp_path / "broken" / "checkpoints.damaged" / "4").is_dir()
+    jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
+    again = checkpoints.Checkpoints(directory, keep=9)
+    assert again.steps() == [2, 4, 6]
+    again.restore(4, ["params", "optimizer"])
+
+
+def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings(**OVERRIDES)
+    run(small, tmp_path)
+    for number in ("2", "4"):
+        truncate(tmp_path / "checkpoints" / number)
+    before = sorted(tmp_path.rglob("checkpoints/**/*"))
+    with pytest.raises(checkpoints.CheckpointError, match="all 2 checkpoints"):
+        run(small, tmp_path)
+    assert sorted(tmp_path.rglob("checkpoints/**/*")) == before
+
+
+def poison(
+    monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any], Any], value: float
+) -> None:
+    """What the loss and the parameters become when they meet some batches."""
+    real = step.train_step
+
+    def poisoned(*args: Any, **kwargs: Any) -> Any:
+        update = real(*args, **kwargs)
+
+        def wrapped(state: step.TrainState, batch: Any) -> Any:
+            state, found = update(state, batch)
+            factor = jnp.where(is_bad(batch), value, 1.0)
+            params = jax.tree.map(lambda leaf: leaf * factor, state.params)
+            sums = found.sums.replace(loss=found.sums.loss * factor)
+            return state.replace(params=params), found.replace(sums=sums)
+
+        return wrapped
+
+    monkeypatch.setattr(step, "train_step", poisoned)
+
+
+def in_batch(number: int) -> Callable[[Any], Any]:
+    """A test for one batch of an epoch, by the sum of its ids on all devices."""
+
+    def is_bad(batch: Any) -> Any:
+        total = jax.lax.psum(jnp.sum(batch.source * batch.target_in), "devices")
+        return total == SUMS[number]
+
+    return is_bad
+
+
+SUMS: dict[int, int] = {}
+
+
+@pytest.fixture
+def sums(tmp_path: pathlib.Path) -> dict[int, int]:
+    """What tells the batches apart, of the first two epochs."""
+    small = settings.small_settings(**OVERRIDES)
+    data = corpus.open_or_prepare(
+        small,
+        tmp_path / "look",
+        rebuild=False,
+        trained_with=None,
+        log=lambda text: None,
+    )
+    batches = batch_modes.training_batches(
+        small.data, data.corpus("train"), seed=small.seed
+    )
+    for number in range(2 * batches.batches_per_epoch):
+        batch = batches.batch_at(number)
+        SUMS[number] = int(np.sum(batch.source * batch.target_in))
+    assert len(set(SUMS.values())) == len(SUMS)
+    return SUMS
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_batch_is_recorded_and_left_out(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    sums: dict[int, int],
+    value: float,
+) -> None:
+    changes = OVERRIDES | {
+        "training.num_steps": 8,
+        "training.checkpoint_every_steps": 2,
+        "training.log_every_steps": 4,
+        "training.max_skipped_batches": 1,
+    }
+    small = settings.small_settings(**changes)
+    poison(monkeypatch, in_batch(4), value)
+    found = run(small, tmp_path)
+    told = capsys.readouterr().err
+    assert "at step 5 the loss is" in told and "not finite" in told
+    assert "batch 4 is left out" in told and "goes on from step 4" in told
+    [line] = (tmp_path / "diverged.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert (record["step"], record["batch"]) == (5, 4)
+    assert len(record["pairs"]) > 1
+    assert found.record["skipped"] == [4]
+    for leaf in jax.tree.leaves(found.items):
+        assert np.isfinite(leaf).all()
+    # It is the run of a corpus whose fifth batch is the sixth, and so on.
+    rows = metrics(tmp_path)
+    assert sorted(rows) == [2, 4, 6, 8]
+    # Resumed, it leaves out the same batch, and ends in the same parameters.
+    for later in ("6", "8"):
+        shutil.rmtree(tmp_path / "checkpoints" / later)
+    resumed = run(small, tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, found.items, resumed.items)
+
+
+def test_too_many_bad_batches_end_the_run_with_a_report(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, sums: dict[int, int]
+) -> None:
+    changes = OVERRIDES | {
+        "training.num_steps": 8,
+        "training.checkpoint_every_steps": 2,
+        "training.max_skipped_batches": 2,
+    }
+    poison(monkeypatch, lambda batch: jnp.array(True), np.nan)
+    with pytest.raises(divergence.DivergedError, match="2 batches were left out"):
+        run(settings.small_settings(**changes), tmp_path)
+    lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
+    assert [json.loads(line)["batch"] for line in lines] == [0, 1, 2]
+
+
+def test_a_spike_counts_from_the_mean_of_the_last_updates() -> None:
+    small = settings.small_settings(**{"training.max_loss_rise": 0.5}).training
+
+    def metrics_of(value: float) -> step.StepMetrics:
+        sums = dict.fromkeys(("nll", "correct"), np.array(0, np.float32))
+        return step.StepMetrics(
+            divergence.loss.LossSums(
+                loss=np.array(10 * value, np.float32),
+                tokens=np.array(10.0, np.float32),
+                **sums,
+            ),
+            np.array(1, np.float32),
+        )
+
+    window = divergence.WINDOW
+    watch = divergence.Watch(small, recent=[2.0] * (window - 1), skipped=[])
+    # Before there are enough of them nothing is a spike.
+    assert watch.look(window, [metrics_of(9.0)]) is None
+    watch = divergence.Watch(small, recent=[2.0] * window, skipped=[])
+    assert watch.look(window + 1, [metrics_of(2.4)]) is None
+    bad = watch.look(window + 3, [metrics_of(2.4), metrics_of(2.6)])
+    assert bad is not None and bad.step == window + 3
+    assert "config.training.max_loss_rise=0.5" in str(bad)
+    assert len(watch.recent) == window and watch.recent[-1] == pytest.approx(2.4)
+
+
+def test_training_ends_when_nothing_has_been_better_for_long(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losses = iter([3.0, 2.0, 2.5, 2.2, 9.9])
+    small = settings.small_settings(
+        **OVERRIDES,
+        **{
+            "training.num_steps": 20,
+            "training.checkpoint_every_steps": 5,
+            "training.best_metric": "loss",
+            "training.patience": 2,
+        },
+    )
+
+    def evaluate(params: Any) -> dict[str, float]:
+        return {"valid/loss": next(losses), "valid/bleu": 1.0}
+
+    found = run(small, tmp_path, evaluator=evaluate)
+    assert found.step == 8
+    assert checkpoints.Checkpoints(tmp_path / "best", keep=1).steps() == [4]
+    told = capsys.readouterr().err
+    assert "no better valid/loss than that of step 4 in 2 evaluations" in told
+    again = run(small, tmp_path, evaluator=evaluate)
+    assert again.step == 8
+    assert "nothing to train: no better valid/loss" in capsys.readouterr().err
