@@ -1,5 +1,6 @@
 """Section 5, what a run tells: a live line, JSON lines and TensorBoard events."""
 
+import contextlib
 import json
 import math
 import pathlib
@@ -24,6 +25,7 @@ class Log:
         self._first_step = first_step
         self._started = time.monotonic()
         self._line_open = False
+        self._lost = False
         self._elapsed_before = 0.0
         self._workdir = workdir
         if active:
@@ -67,11 +69,19 @@ class Log:
         # JSON has no infinity; an early perplexity can be one.
         finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
         record = {"step": step, "time/elapsed_seconds": round(elapsed, 3), **finite}
-        self._json.write(json.dumps(record) + "\n")
-        self._json.flush()
-        for name, value in values.items():
-            self._events.add_scalar(name, value, step)
-        self._events.flush()
+        try:
+            self._json.write(json.dumps(record) + "\n")
+            self._json.flush()
+            for name, value in values.items():
+                self._events.add_scalar(name, value, step)
+            self._events.flush()
+        except OSError as error:
+            if not self._lost:
+                self.message(
+                    f"warning: {self._json.name} cannot be written ({error}); training "
+                    "goes on, its records are lost"
+                )
+            self._lost = True
 
     def progress(self, step: int, values: Mapping[str, float]) -> None:
         """The live line: rewritten on a terminal, one line each time elsewhere."""
@@ -101,8 +111,9 @@ class Log:
         if self._active:
             if self._line_open:
                 print(file=sys.stderr)
-            self._json.close()
-            self._events.close()
+            with contextlib.suppress(OSError):  # It has been told.
+                self._json.close()
+                self._events.close()
 
 
 def _records_up_to(path: pathlib.Path, step: int) -> list[str]:

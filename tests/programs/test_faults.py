@@ -1,0 +1,285 @@
+"""Runs that are killed, stopped, crowded out and moved: nothing of them is lost."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests.programs import runs
+from vaswani_jax.training import checkpoints
+
+MANY = {
+    "training.num_steps": 60,
+    "training.checkpoint_every_steps": 5,
+    "training.evaluate_every_steps": 15,
+    "training.log_every_steps": 1,
+    "model.dropout_rate": 0.2,
+}
+FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
+
+
+def start(workdir: pathlib.Path, *flags: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*runs.command("main", workdir), *FLAGS, *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=runs.ROOT,
+        env=runs.environment(),
+    )
+
+
+def wait_for_step(workdir: pathlib.Path, step: int) -> None:
+    path = workdir / "metrics.jsonl"
+    for _ in range(1200):
+        if path.exists() and f'"step": {step},' in path.read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no step {step} in a minute")
+
+
+def ended(workdir: pathlib.Path) -> tuple[Any, dict[int, float]]:
+    """The last checkpoint, and the loss of every update."""
+    found = checkpoints.Checkpoints(workdir / "checkpoints", keep=99)
+    last = found.restore(found.steps()[-1], ["params", "optimizer"])
+    rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
+    losses = {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}
+    return last, losses
+
+
+def finish(workdir: pathlib.Path, *flags: str) -> str:
+    result = runs.vaswani("main", workdir, *FLAGS, *flags)
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[int, float]]:
+    """A run that nothing happened to."""
+    workdir = tmp_path_factory.mktemp("run") / "whole"
+    finish(workdir)
+    return ended(workdir)
+
+
+def assert_same(
+    found: tuple[Any, dict[int, float]], whole: tuple[Any, dict[int, float]]
+) -> None:
+    assert found[0].step == whole[0].step
+    jax.tree.map(np.testing.assert_array_equal, found[0].items, whole[0].items)
+    assert found[1] == whole[1]
+    assert sorted(found[1]) == list(range(1, 61))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_a_signal_saves_and_the_same_command_goes_on(
+    tmp_path: pathlib.Path,
+    whole: tuple[Any, dict[int, float]],
+    number: signal.Signals,
+    status: int,
+) -> None:
+    workdir = tmp_path / "run"
+    with start(workdir) as process:
+        wait_for_step(workdir, 7)
+        process.send_signal(number)
+        begun = time.monotonic()
+        _, told = process.communicate(timeout=60)
+        took = time.monotonic() - begun
+    assert process.returncode == status, told.decode()
+    assert took < 30
+    saved = checkpoints.Checkpoints(workdir / "checkpoints", keep=99).steps()
+    last = told.decode().splitlines()[-1]
+    assert last == (
+        f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
+        "command goes on"
+    )
+    # Not one of the regular ones: what was done is not done again.
+    assert "Traceback" not in told.decode()
+    assert f"resumed at step {saved[-1]}" in finish(workdir)
+    assert_same(ended(workdir), whole)
+
+
+def test_a_second_ctrl_c_exits_at_once_and_harms_nothing(
+    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+) -> None:
+    workdir = tmp_path / "run"
+    with start(workdir) as process:
+        wait_for_step(workdir, 12)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        begun = time.monotonic()
+        process.communicate(timeout=60)
+        assert time.monotonic() - begun < 5
+    assert process.returncode == 130
+    finish(workdir)
+    assert_same(ended(workdir), whole)
+
+
+def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
+    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+) -> None:
+    workdir = tmp_path / "run"
+    with start(workdir) as process:
+        wait_for_step(workdir, 1)
+        error = runs.error_of(runs.vaswani("main", workdir, *FLAGS))
+        assert f"in use by process {process.pid} on " in error
+        process.kill()
+        process.communicate(timeout=60)
+    finish(workdir)
+    assert_same(ended(workdir), whole)
+
+
+def test_the_number_of_devices_may_change(
+    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+) -> None:
+    """Without dropout, whose masks are each device's own."""
+    flags = [*FLAGS, "--config.model.dropout_rate=0.0"]
+    found = {}
+    for name, stages in (("one", [(1, 60)]), ("moved", [(8, 20), (2, 40), (1, 60)])):
+        for devices, steps in stages:
+            force = f"--xla_force_host_platform_device_count={devices}"
+            result = subprocess.run(
+                [
+                    *runs.command("main", tmp_path / name),
+                    *flags,
+                    f"--config.training.num_steps={steps}",
+                ],
+                capture_output=True,
+                cwd=runs.ROOT,
+                env={**runs.environment(), "XLA_FLAGS": force},
+                check=False,
+            )
+            assert result.returncode == 0, result.stderr.decode()
+            assert f"{devices} cpu device(s)" in result.stderr.decode()
+        found[name] = ended(tmp_path / name)
+    losses = [[one[step] for step in range(1, 61)] for _, one in found.values()]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-4),
+        *(one.items["params"] for one, _ in found.values()),
+    )
+
+
+FULL_DISK = """
+set -e
+mount -t tmpfs -o size={size} tmpfs {workdir}
+{first}
+{second} &
+until grep -q '"step": 32,' {workdir}/metrics.jsonl; do sleep 0.02; done
+head -c 1G /dev/zero > {workdir}/filler 2>/dev/null || true
+set +e
+wait $!
+echo "status $?"
+cp -r {workdir}/checkpoints {kept}
+rm {workdir}/filler
+{second}
+echo "status $?"
+cp -r {workdir}/. {result}
+"""
+
+
+def test_a_full_disk_costs_no_checkpoint_that_is_there(
+    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+) -> None:
+    unshare = shutil.which("unshare")
+    probe = unshare and subprocess.run([unshare, "-rm", "true"], check=False)
+    if not probe or probe.returncode:
+        pytest.skip("a file system of a test's own needs unshare and user namespaces")
+    names = ("workdir", "kept", "result")
+    places = {name: tmp_path / name for name in names}
+    for name in ("workdir", "result"):
+        places[name].mkdir()
+    command = [*runs.command("main", places["workdir"]), *FLAGS]
+    command += ["--config.training.keep_checkpoints=99"]
+    first = [*command, "--config.training.num_steps=20"]
+    script = FULL_DISK.format(
+        size="100m",
+        first=" ".join(first),
+        second=" ".join(command),
+        **places,
+    )
+    result = subprocess.run(
+        [str(unshare), "-rm", "sh", "-c", script],
+        capture_output=True,
+        cwd=runs.ROOT,
+        env=runs.environment(),
+        timeout=300,
+        check=False,
+    )
+    told = result.stderr.decode()
+    assert result.returncode == 0, told
+    assert "Traceback" not in told, told
+    statuses = [o for o in result.stdout.decode().splitlines() if "status" in o]
+    # It trained on, and failed at the end, when nothing had been kept of it.
+    assert statuses == ["status 1", "status 0"], told
+    assert "training goes on without it" in told
+    assert "MiB are free on that file system: free some" in told
+    saved = checkpoints.Checkpoints(places["kept"], keep=99)
+    last = saved.steps()[-1]
+    assert 20 <= last < 60
+    saved.restore(last, ["params", "optimizer"])
+    assert f"resumed at step {last}" in told
+    assert "metrics.jsonl cannot be written" in told
+    assert_same(ended(places["result"]), whole)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
+    tmp_path: pathlib.Path,
+) -> None:
+    """The demo task, saved often, so that kills hit its writing, too."""
+    flags = [
+        "--config=configs/demo.py",
+        "--config.training.num_steps=300",
+        "--config.training.checkpoint_every_steps=5",
+        "--config.training.evaluate_every_steps=100",
+        "--config.training.log_every_steps=1",
+        "--config.data.num_train=4000",
+        "--config.data.num_valid=100",
+        "--config.data.num_test=100",
+    ]
+
+    def command(name: str) -> list[str]:
+        program = runs.command("main", tmp_path / name)[:3]
+        return [*program, *flags, f"--workdir={tmp_path / name}"]
+
+    def last_step() -> int:
+        path = tmp_path / "killed" / "checkpoints"
+        names = [one.name for one in path.glob("*")] if path.exists() else []
+        return max((int(name) for name in names if name.isdecimal()), default=0)
+
+    generator = random.Random(11)
+    kills = 0
+    log = open(tmp_path / "log", "w")  # noqa: SIM115
+    where = {"cwd": runs.ROOT, "env": runs.environment(), "stderr": log, "stdout": log}
+    deadline = time.monotonic() + 3600
+    while kills < 25:
+        assert time.monotonic() < deadline
+        before = last_step()
+        process = subprocess.Popen(command("killed"), **where)
+        # Some before the first update, most after a few more checkpoints.
+        goal = before + generator.choice([0, 5, 10, 15])
+        while process.poll() is None and last_step() < min(goal, 295):
+            time.sleep(0.01)
+        time.sleep(generator.random() * 0.3)
+        assert process.poll() is None, (tmp_path / "log").read_text()[-2000:]
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        kills += 1
+    for name in ("killed", "whole"):
+        subprocess.run(command(name), check=True, **where)
+    log.close()
+    killed, whole = ended(tmp_path / "killed"), ended(tmp_path / "whole")
+    jax.tree.map(np.testing.assert_array_equal, killed[0].items, whole[0].items)
+    assert killed[1] == whole[1]
+    assert sorted(killed[1]) == list(range(1, 301))
