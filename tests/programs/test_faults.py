@@ -283,3 +283,43 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
     jax.tree.map(np.testing.assert_array_equal, killed[0].items, whole[0].items)
     assert killed[1] == whole[1]
     assert sorted(killed[1]) == list(range(1, 301))
+
+
+def test_a_new_run_starts_from_another_ones_parameters(
+    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    finish(first)
+    found = ended(first)[0]
+    new = ["--config.data.num_train=100", "--config.data.source=reverse"]
+    again = finish(
+        second, *new, "--config.training.num_steps=1", f"--init_from={first}@60"
+    )
+    assert f"parameters from {first}@60" in again
+    assert "given vocabulary" in again
+    started, losses = ended(second)
+    assert started.step == 1 and len(losses) == 1
+    assert started.record["vocabulary"] == found.record["vocabulary"]
+    # After one update of the first rate of a warm-up they are almost the same ones.
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3),
+        started.items["params"],
+        found.items["params"],
+    )
+    starts = (second / "starts.jsonl").read_text().splitlines()
+    assert json.loads(starts[0])["init_from"] == f"{first}@60"
+    # Where it has begun it goes on.
+    more = finish(second, *new, "--config.training.num_steps=2", f"--init_from={first}")
+    assert "--init_from is of no effect" in more and "resumed at step 1" in more
+    for name, said in (
+        (f"{first}@99", "no checkpoint of step 99"),
+        (str(first / "checkpoints" / "1000"), "no checkpoint of step 1000"),
+        (str(tmp_path), "is no workdir of a run"),
+    ):
+        third = runs.vaswani("main", tmp_path / "3", *FLAGS, f"--init_from={name}")
+        assert said in runs.error_of(third)
+    wider = runs.vaswani(
+        *("main", tmp_path / "3", *FLAGS, f"--init_from={first}"),
+        "--config.model.d_ff=20",
+    )
+    assert "is of another model" in runs.error_of(wider)
