@@ -4,6 +4,7 @@ scores the mean of the last checkpoints on the test split at the end.
 python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
+import contextlib
 import pathlib
 import sys
 
@@ -41,7 +42,9 @@ def main() -> None:
     """Prepare, train, average, score."""
     settings = parsing.parse(CONFIG.value)
     workdir = program.workdir(WORKDIR.value)
-    with directories.held(workdir):
+    with contextlib.ExitStack() as stack:
+        if parallel.is_main_process():
+            stack.enter_context(directories.held(workdir))
         _run(settings, workdir)
 
 
@@ -55,14 +58,15 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         given = corpus.open_prepared(place).vocabulary
         initial = found.items["params"]
         selection.check_fits(found, settings, given)
-    data = corpus.open_or_prepare(
-        settings,
-        corpus.data_directory(settings.data, workdir),
-        rebuild=REBUILD.value,
-        trained_with=before,
-        given=given,
-        log=program.say,
-    )
+    with parallel.main_process_first("prepared data"):
+        data = corpus.open_or_prepare(
+            settings,
+            corpus.data_directory(settings.data, workdir),
+            rebuild=REBUILD.value,
+            trained_with=before,
+            given=given,
+            log=program.say,
+        )
     parallel.keep_programs(workdir / "compiled")
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
@@ -91,6 +95,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     mean = selection.average(run.checkpoints, last)
     if parallel.is_main_process():
         selection.save_average(workdir, mean)
+    parallel.wait_for_all("averaged")
     program.say(f"average of the checkpoints {last}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
         result = held_out.score(settings, data, mean, split=split, warn=program.say)

@@ -10,8 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import allocator
+from vaswani_jax.core import allocator, parallel
 
+COORDINATOR = flags.DEFINE_string(
+    "coordinator",
+    None,
+    "HOST:PORT of process 0 of several that compute together, or auto (SLURM, Open "
+    "MPI, Kubernetes, Cloud TPU).",
+)
+NUM_PROCESSES = flags.DEFINE_integer(
+    "num_processes", None, "How many they are.", lower_bound=1
+)
+PROCESS_ID = flags.DEFINE_integer(
+    "process_id", None, "Which this is, from 0.", lower_bound=0
+)
 EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError)
 
 
@@ -46,18 +58,22 @@ def run(
         # absl lets all through; a backend that is not there is nothing to report.
         for name in ("jax", "orbax", "absl", "tensorboardX"):
             logging.getLogger(name).setLevel(logging.ERROR)
-        say(allocator.keep_memory())
+        told = allocator.keep_memory()
         try:
+            if COORDINATOR.value:
+                where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
+                parallel.connect(*where)
+            say(told)
             chosen(*given)
         except BrokenPipeError:
             # Who reads our output has enough. What is still buffered goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + signal.SIGPIPE)
         except KeyboardInterrupt:
-            say("\nerror: interrupted")
+            print("\nerror: interrupted", file=sys.stderr)
             sys.exit(128 + signal.SIGINT)
         except expected as error:
-            say(f"error: {error}")
+            print(f"error: {error}", file=sys.stderr)
             sys.exit(1)
 
     app.run(checked, flags_parser=_parse_flags)
@@ -113,5 +129,9 @@ def workdir(given: str | None) -> pathlib.Path:
 
 
 def say(text: str) -> None:
-    """A line for the person at the terminal; standard output is for results."""
-    print(text, file=sys.stderr, flush=True)
+    """A line for the person at the terminal; standard output is for results.
+
+    Of several processes the main one alone says it.
+    """
+    if parallel.is_main_process():
+        print(text, file=sys.stderr, flush=True)

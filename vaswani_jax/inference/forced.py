@@ -87,9 +87,7 @@ class Scorer:
                 target_out=batches.padded([o for _, o in some], rows=count, length=T),
             )
             rows = parallel.split_rows(batch, multiple=1)
-            result = self._run(tuple(params), rows)
-            log_probs = parallel.join_rows(result.log_probs)
-            attention = parallel.join_rows(result.attention)
+            log_probs, attention = parallel.join_rows(self._run(tuple(params), rows))
             for row, (place, (ids, output)) in enumerate(
                 zip(places, some, strict=True)
             ):

@@ -122,9 +122,7 @@ class Translator:
         outputs: list[list[Output]] = [[] for _ in pieces]
         for places, rows in self._batches(pieces, first_line):
             split = parallel.split_rows(rows, multiple=1)
-            result = self._run(tuple(params), split)
-            tokens = parallel.join_rows(result.tokens)
-            scores = parallel.join_rows(result.scores)
+            tokens, scores = parallel.join_rows(self._run(tuple(params), split))
             for row, place in enumerate(places):
                 outputs[place] = self._read(pieces[place], tokens[row], scores[row])
         for piece, several in zip(pieces, outputs, strict=True):

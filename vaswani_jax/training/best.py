@@ -39,7 +39,8 @@ class Validation:
         self._score, self._step = -math.inf, 0
         steps = self._found.steps()
         if not start:  # What lies there is made again, or is of another run.
-            self._found.delete(steps)
+            if parallel.is_main_process():
+                self._found.delete(steps)
         elif steps:
             record = self._found.restore(steps[-1], []).record
             if record.get("valid_text") == self._valid_text:
@@ -78,15 +79,21 @@ class Validation:
         if score > self._score:
             self._score, self._step = score, made
             more = {"score": score, "metrics": values, "valid_text": self._valid_text}
+            items = {"params": parallel.gather(params)}
+            recorded = {**record(), **more}
             try:
-                # A run that was killed may have left one, which stays if not deleted.
-                later = [step for step in self._found.steps() if step >= made]
-                self._found.delete(later)
-                items = {"params": parallel.gather(params)}
-                self._found.save(made, items, {**record(), **more})
+                parallel.by_main_process(
+                    lambda: self._replace(made, items, recorded),
+                    checkpoints.NotWrittenError,
+                )
             except checkpoints.NotWrittenError as error:
                 told.message(f"warning: {error}; training goes on without it")
         return True
+
+    def _replace(self, made: int, items: Any, record: dict[str, Any]) -> None:
+        # A run that was killed may have left one, which stays if it is not deleted.
+        self._found.delete([step for step in self._found.steps() if step >= made])
+        self._found.save(made, items, record)
 
     def is_over(self, made: int) -> bool:
         """Whether nothing has been better for so long that training ends."""

@@ -53,14 +53,23 @@ class Checkpoints:
         logging.getLogger("absl").setLevel(logging.ERROR)
         self.directory = directory.absolute()
         self.directory.mkdir(parents=True, exist_ok=True)
+        # Each process by itself: who writes is decided by the callers.
+        here = jax.process_index()
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep, enable_async_checkpointing=False
+            max_to_keep=keep,
+            create=False,
+            enable_async_checkpointing=False,
+            multiprocessing_options=ocp.options.MultiprocessingOptions(
+                primary_host=here,
+                active_processes={here},
+                barrier_sync_key_prefix=str(here),
+            ),
         )
         self._manager = ocp.CheckpointManager(self.directory, options=options)
 
     def steps(self) -> list[int]:
         """Steps of the whole checkpoints, oldest first."""
-        return sorted(self._manager.all_steps())
+        return sorted(self._manager.all_steps(read=True))
 
     def save(self, step: int, items: Mapping[str, Any], record: dict[str, Any]) -> None:
         """Write a checkpoint; one of the same step, if there, stays as it is.
@@ -73,7 +82,7 @@ class Checkpoints:
         Raises:
             NotWrittenError: It could not be; nothing of it stays, the others do.
         """
-        if step in self._manager.all_steps():
+        if step in self._manager.all_steps(read=True):
             return
         needed = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(items))
         try:
@@ -106,7 +115,7 @@ class Checkpoints:
         self._manager.wait_until_finished()
         seal(self.directory / str(step))
 
-    def set_aside(self, steps: list[int]) -> pathlib.Path:
+    def set_aside(self, steps: list[int]) -> None:
         """Move checkpoints out of the way, to a directory beside this one."""
         aside = self.directory.with_name(f"{self.directory.name}.damaged")
         aside.mkdir(exist_ok=True)
@@ -115,7 +124,6 @@ class Checkpoints:
             free = next(name for name in names if not (aside / name).exists())
             (self.directory / str(step)).rename(aside / free)
         self._manager.reload()
-        return aside
 
     def delete(self, steps: list[int]) -> None:
         """Remove checkpoints."""
@@ -129,7 +137,7 @@ class Checkpoints:
             CheckpointError: It is missing or damaged.
         """
         path = self.directory / str(step)
-        if step not in self._manager.all_steps():
+        if step not in self._manager.all_steps(read=True):
             raise CheckpointError(
                 f"no checkpoint of step {step} in {self.directory} (there are "
                 f"{self.steps() or 'none'})"

@@ -253,7 +253,10 @@ class Run:
         }
         record = self._record(unevaluated=unevaluated)
         try:
-            self.checkpoints.save(made, items, record)
+            parallel.by_main_process(
+                lambda: self.checkpoints.save(made, items, record),
+                checkpoints.NotWrittenError,
+            )
         except checkpoints.NotWrittenError as error:
             if last:
                 raise

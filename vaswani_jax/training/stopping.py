@@ -44,8 +44,10 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Signals":
+        # Of several processes JAX's own service notices SIGTERM, and tells all.
+        noticed = NOTICED if parallel.num_processes() == 1 else (signal.SIGINT,)
         if threading.current_thread() is threading.main_thread():
-            for number in NOTICED:
+            for number in noticed:
                 self._before[number] = signal.signal(number, self._notice)
         return self
 
@@ -55,7 +57,9 @@ class Signals:
 
     def stops_at(self, step: int) -> bool:
         """Whether the run ends after this update; the same in all processes."""
-        return parallel.any_process(self.number is not None, step=step)
+        if parallel.num_processes() > 1:
+            return parallel.stops_together(step)
+        return self.number is not None
 
     def cut_short(self, work: Callable[[], Result]) -> Result | None:
         """What `work` gives; None if a signal came before its end.
@@ -80,5 +84,7 @@ class Signals:
         name = signal.Signals(number).name
         # What was being printed may be printed no further: no buffer here.
         os.write(2, f"\n{name}: saving; once more exits at once\n".encode())
-        if self._may_cut:
+        if parallel.num_processes() > 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        elif self._may_cut:
             raise _Cut
