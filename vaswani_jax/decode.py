@@ -6,12 +6,13 @@ python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
     --score --input=FILE --target=FILE
 """
 
+import os
 from collections.abc import Iterable
 
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, parsing, program
+from vaswani_jax.core import config, parallel, parsing, processes, program
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
 from vaswani_jax.training import selection
@@ -74,6 +75,8 @@ def main() -> None:
             "--attention": ATTENTION.value,
         },
     )
+    if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
+        raise ValueError("several processes need files: --input and --output")
     total = streams.same_count(INPUT.value, beside)
     workdir = program.workdir(WORKDIR.value)
     parallel.keep_programs(workdir / "compiled")
@@ -91,16 +94,21 @@ def main() -> None:
     if TARGET.value:
         score = scoring.Scoring(settings, ensemble, form=wanted.form)
         pairs = streams.beside(lines, TARGET.value)
-        streams.write(score.run(pairs), OUTPUT.value, total=total)
+        streams.write(score.run(pairs), _output(OUTPUT.value), total=total)
         program.say(score.summary())
         return
     job = jobs.Translation(settings, ensemble, wanted)
     prefixed: Iterable[jobs.Prefixed] = ((block, None) for block in lines)
     if PREFIX.value:
         prefixed = streams.beside(lines, PREFIX.value)
-    written = streams.write(job.run(prefixed), OUTPUT.value, total=total)
+    written = streams.write(job.run(prefixed), _output(OUTPUT.value), total=total)
     translate.tell(job.long, settings, warn=program.say)
     program.say(f"{job.lines:,} lines in, {written:,} lines out")
+
+
+def _output(name: str) -> str:
+    """Of several processes one writes."""
+    return name if processes.is_main_process() or not name else os.devnull
 
 
 def _wanted(search: config.SearchConfig) -> jobs.Wanted:
@@ -116,8 +124,8 @@ def _wanted(search: config.SearchConfig) -> jobs.Wanted:
         form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),
         num_hypotheses=NUM_HYPOTHESES.value,
         token_scores=TOKEN_SCORES.value,
-        alignments=ALIGNMENTS.value,
-        attention=ATTENTION.value,
+        alignments=_output(ALIGNMENTS.value),
+        attention=_output(ATTENTION.value),
         aligning_layer=ALIGNING_LAYER.value,
     )
 

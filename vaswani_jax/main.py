@@ -12,7 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import config, parallel, parsing, program
+from vaswani_jax.core import config, parallel, parsing, processes, program
 from vaswani_jax.data import corpus, directories
 from vaswani_jax.inference import evaluators, translate
 from vaswani_jax.training import (
@@ -43,7 +43,7 @@ def main() -> None:
     settings = parsing.parse(CONFIG.value)
     workdir = program.workdir(WORKDIR.value)
     with contextlib.ExitStack() as stack:
-        if parallel.is_main_process():
+        if processes.is_main_process():
             stack.enter_context(directories.held(workdir))
         _run(settings, workdir)
 
@@ -58,7 +58,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         given = corpus.open_prepared(place).vocabulary
         initial = found.items["params"]
         selection.check_fits(found, settings, given)
-    with parallel.main_process_first("prepared data"):
+    with processes.main_process_first("prepared data"):
         data = corpus.open_or_prepare(
             settings,
             corpus.data_directory(settings.data, workdir),
@@ -93,13 +93,13 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         sys.exit(stopped.status)
     last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
     mean = selection.average(run.checkpoints, last)
-    if parallel.is_main_process():
+    if processes.is_main_process():
         selection.save_average(workdir, mean)
-    parallel.wait_for_all("averaged")
+    processes.wait_for_all("averaged")
     program.say(f"average of the checkpoints {last}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
         result = held_out.score(settings, data, mean, split=split, warn=program.say)
-        if parallel.is_main_process():
+        if processes.is_main_process():
             held_out.write(workdir, result, settings, mean, checkpoint="averaged")
             print(result.report(samples=0))
 

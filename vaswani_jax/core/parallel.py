@@ -9,16 +9,15 @@ import contextlib
 import os
 import pathlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
+
+from vaswani_jax.core import processes
 
 AXIS = "devices"
-# When a process has not been heard of for so long, the others end.
-LOST_AFTER_SECONDS = 60
 Tree = TypeVar("Tree")
 
 
@@ -61,100 +60,6 @@ def compiler() -> str:
 def num_devices() -> int:
     """Devices of all processes."""
     return jax.device_count()
-
-
-def num_processes() -> int:
-    """Processes that compute together, of which each may have several devices."""
-    return jax.process_count()
-
-
-def connect(
-    coordinator: str, num_processes: int | None, process_id: int | None
-) -> None:
-    """Join the processes that compute together, before any work on a device.
-
-    Args:
-        coordinator: HOST:PORT of process 0, or "auto" where JAX finds all of it out
-            (SLURM, Open MPI, Kubernetes, Cloud TPU).
-        num_processes: How many there are; None for "auto".
-        process_id: Which this is, from 0; None for "auto".
-
-    Raises:
-        ValueError: "auto" finds nothing, or a part is missing.
-        RuntimeError: The others do not come.
-    """
-    if coordinator == "auto":
-        where: dict[str, Any] = {}
-    elif num_processes is None or process_id is None or ":" not in coordinator:
-        raise ValueError(
-            "--coordinator=HOST:PORT goes with --num_processes and --process_id, got "
-            f"{coordinator!r}, {num_processes} and {process_id}"
-        )
-    else:
-        where = {
-            "coordinator_address": coordinator,
-            "num_processes": num_processes,
-            "process_id": process_id,
-        }
-    jax.distributed.initialize(
-        **where,
-        heartbeat_timeout_seconds=LOST_AFTER_SECONDS,
-        shutdown_timeout_seconds=LOST_AFTER_SECONDS,
-    )
-
-
-def stops_together(step: int) -> bool:
-    """Whether a process has had SIGTERM; all learn it at the same step.
-
-    Asked after every update, of all processes.
-    """
-    return bool(multihost_utils.reached_preemption_sync_point(step))
-
-
-def wait_for_all(place: str) -> None:
-    """Go on when all processes have come here."""
-    if num_processes() > 1:
-        multihost_utils.sync_global_devices(place)
-
-
-@contextlib.contextmanager
-def main_process_first(place: str) -> Iterator[None]:
-    """The others do the same when the main process has done it."""
-    if not is_main_process():
-        wait_for_all(place)
-    yield
-    if is_main_process():
-        wait_for_all(place)
-
-
-def by_main_process(work: Callable[[], None], failure: type[Exception]) -> None:
-    """Do something in the main process alone; all go on, or fail, together.
-
-    Raises:
-        failure: It failed in the main process.
-    """
-    error = None
-    if is_main_process():
-        try:
-            work()
-        except failure as caught:
-            error = caught
-    failed = _any_process(error is not None)
-    if error is not None:
-        raise error
-    if failed:
-        raise failure("it failed in the main process, which says why")
-
-
-def _any_process(here: bool) -> bool:
-    if num_processes() == 1:
-        return here
-    return bool(np.any(multihost_utils.process_allgather(np.array(here))))
-
-
-def is_main_process() -> bool:
-    """True in the one process that writes files and prints."""
-    return not jax.distributed.is_initialized() or jax.process_index() == 0
 
 
 def describe() -> str:
@@ -202,8 +107,8 @@ def join_rows(tree: Tree) -> Tree:
         return leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:])
 
     here = jax.tree.map(np.asarray, gather(tree))
-    if num_processes() > 1:
-        here = multihost_utils.process_allgather(here)  # [processes, devices, rows..]
+    if processes.num_processes() > 1:
+        here = processes.gather_from_all(here)  # [processes, devices, rows..]
         here = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), here)
     joined: Tree = jax.tree.map(join, here)
     return joined
@@ -283,10 +188,10 @@ def device_kind() -> str:
 def available_bytes() -> int:
     """Memory of one device that a run may use; virtual devices share the host's."""
     here = _available_bytes()
-    if num_processes() == 1:
+    if processes.num_processes() == 1:
         return here
     # All divide their batches alike, hence as the one with the least.
-    return int(np.min(multihost_utils.process_allgather(np.array(here))))
+    return int(np.min(processes.gather_from_all(np.array(here))))
 
 
 def _available_bytes() -> int:

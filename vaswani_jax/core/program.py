@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import allocator, parallel
+from vaswani_jax.core import allocator, processes
 
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -62,7 +62,7 @@ def run(
         try:
             if COORDINATOR.value:
                 where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
-                parallel.connect(*where)
+                processes.connect(*where)
             say(told)
             chosen(*given)
         except BrokenPipeError:
@@ -133,5 +133,5 @@ def say(text: str) -> None:
 
     Of several processes the main one alone says it.
     """
-    if parallel.is_main_process():
+    if processes.is_main_process():
         print(text, file=sys.stderr, flush=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, parallel, processes
 from vaswani_jax.training import checkpoints, log, stopping, validation
 
 
@@ -39,7 +39,7 @@ class Validation:
         self._score, self._step = -math.inf, 0
         steps = self._found.steps()
         if not start:  # What lies there is made again, or is of another run.
-            if parallel.is_main_process():
+            if processes.is_main_process():
                 self._found.delete(steps)
         elif steps:
             record = self._found.restore(steps[-1], []).record
@@ -82,7 +82,7 @@ class Validation:
             items = {"params": parallel.gather(params)}
             recorded = {**record(), **more}
             try:
-                parallel.by_main_process(
+                processes.by_main_process(
                     lambda: self._replace(made, items, recorded),
                     checkpoints.NotWrittenError,
                 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, processes
 from vaswani_jax.training import loss, step
 
 # The mean loss of so many updates is what a spike rises from.
@@ -97,7 +97,7 @@ class Watch:
         """
         batch = self.index_of(bad.step - 1)
         path = workdir / "diverged.jsonl"
-        if parallel.is_main_process():
+        if processes.is_main_process():
             _record(path, bad, batch=batch, pairs=pairs_at(batch))
         most, before = self._settings.max_skipped_batches, len(self.skipped)
         if before >= most:

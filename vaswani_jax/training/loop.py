@@ -9,7 +9,7 @@ from typing import Any
 import flax.serialization
 import jax
 
-from vaswani_jax.core import config, environment, parallel
+from vaswani_jax.core import config, environment, parallel, processes
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
     best,
@@ -84,7 +84,7 @@ class Run:
             self._workdir,
             first_step=begun.step,
             num_steps=num_steps,
-            active=parallel.is_main_process(),
+            active=processes.is_main_process(),
         )
         with contextlib.closing(self._log), stopping.Signals() as self._signals:
             self._introduce(begun, notes)
@@ -175,7 +175,7 @@ class Run:
         return plan.run
 
     def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
-        if parallel.is_main_process():
+        if processes.is_main_process():
             history.record_start(
                 self._workdir,
                 self._settings,
@@ -253,7 +253,7 @@ class Run:
         }
         record = self._record(unevaluated=unevaluated)
         try:
-            parallel.by_main_process(
+            processes.by_main_process(
                 lambda: self.checkpoints.save(made, items, record),
                 checkpoints.NotWrittenError,
             )

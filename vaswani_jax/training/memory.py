@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, parallel, processes, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import step
 
@@ -110,7 +110,7 @@ def _needed(
     except (OSError, ValueError, TypeError):
         pass  # Not there, or cut off: it may be deleted at any time.
     found = parallel.needed_bytes(run, state, rows)
-    if parallel.is_main_process():
+    if processes.is_main_process():
         directory.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(found._asdict()))
     return found

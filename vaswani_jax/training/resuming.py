@@ -8,7 +8,7 @@ import flax.serialization
 import jax
 import jax.numpy as jnp
 
-from vaswani_jax.core import config, environment, parallel
+from vaswani_jax.core import config, environment, processes
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import history, selection
 from vaswani_jax.training import step as step_
@@ -51,8 +51,8 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
             "name another --workdir"
         )
     if damaged and good is not None:
-        parallel.wait_for_all("damaged checkpoints are known")
-        if parallel.is_main_process():
+        processes.wait_for_all("damaged checkpoints are known")
+        if processes.is_main_process():
             found.set_aside(list(damaged))
         for reason in damaged.values():
             log(f"warning: {reason}; it is set aside, step {good.step:,} is used")

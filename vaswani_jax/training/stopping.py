@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from vaswani_jax.core import parallel
+from vaswani_jax.core import processes
 
 Result = TypeVar("Result")
 NOTICED = (signal.SIGTERM, signal.SIGINT)
@@ -45,7 +45,7 @@ class Signals:
 
     def __enter__(self) -> "Signals":
         # Of several processes JAX's own service notices SIGTERM, and tells all.
-        noticed = NOTICED if parallel.num_processes() == 1 else (signal.SIGINT,)
+        noticed = NOTICED if processes.num_processes() == 1 else (signal.SIGINT,)
         if threading.current_thread() is threading.main_thread():
             for number in noticed:
                 self._before[number] = signal.signal(number, self._notice)
@@ -57,8 +57,8 @@ class Signals:
 
     def stops_at(self, step: int) -> bool:
         """Whether the run ends after this update; the same in all processes."""
-        if parallel.num_processes() > 1:
-            return parallel.stops_together(step)
+        if processes.num_processes() > 1:
+            return processes.stops_together(step)
         return self.number is not None
 
     def cut_short(self, work: Callable[[], Result]) -> Result | None:
@@ -66,7 +66,7 @@ class Signals:
 
         Processes together do it to its end: one alone cannot leave the others.
         """
-        alone = parallel.num_processes() == 1
+        alone = processes.num_processes() == 1
         if alone and self.number is not None:
             return None
         try:
@@ -84,7 +84,7 @@ class Signals:
         name = signal.Signals(number).name
         # What was being printed may be printed no further: no buffer here.
         os.write(2, f"\n{name}: saving; once more exits at once\n".encode())
-        if parallel.num_processes() > 1:
+        if processes.num_processes() > 1:
             os.kill(os.getpid(), signal.SIGTERM)
         elif self._may_cut:
             raise _Cut

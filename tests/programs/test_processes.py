@@ -1,0 +1,179 @@
+"""Several processes on this machine, as hosts would be: one run, whatever they are."""
+
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests.programs import runs
+from tests.programs.test_faults import ended, wait_for_step
+
+MANY = {
+    "training.num_steps": 12,
+    "training.log_every_steps": 1,
+    "model.dropout_rate": 0.2,
+}
+FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
+LOST_AFTER_SECONDS = 60
+
+
+def start(
+    program: str, workdir: pathlib.Path, *flags: str, processes: int, devices: int
+) -> list[subprocess.Popen[bytes]]:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    force = f"--xla_force_host_platform_device_count={devices}"
+    return [
+        subprocess.Popen(
+            [
+                *runs.command(program, workdir),
+                *FLAGS,
+                *flags,
+                f"--coordinator=localhost:{port}",
+                f"--num_processes={processes}",
+                f"--process_id={number}",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=runs.ROOT,
+            env={**runs.environment(), "XLA_FLAGS": force},
+        )
+        for number in range(processes)
+    ]
+
+
+def finish(several: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
+    """What each of them has printed."""
+    told = [process.communicate(timeout=300) for process in several]
+    for process, (_, errors) in zip(several, told, strict=True):
+        assert process.returncode == 0, errors.decode()
+    return [(output.decode(), errors.decode()) for output, errors in told]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A run of one process with eight devices, which knows of no others."""
+    workdir = tmp_path_factory.mktemp("run") / "alone"
+    result = runs.vaswani("main", workdir, *FLAGS)
+    assert result.returncode == 0, result.stderr.decode()
+    return workdir
+
+
+def assert_same_run(found: pathlib.Path, expected: pathlib.Path) -> None:
+    (one, losses), (other, wanted) = ended(found), ended(expected)
+    assert one.step == other.step
+    assert sorted(losses) == sorted(wanted)
+    for step, value in wanted.items():
+        np.testing.assert_allclose(losses[step], value, rtol=1e-5)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
+        one.items["params"],
+        other.items["params"],
+    )
+
+
+def scores(workdir: pathlib.Path) -> dict[str, Any]:
+    [path] = workdir.glob("evaluations/test-*.json")
+    return dict(json.loads(path.read_text()))
+
+
+@pytest.mark.parametrize(("processes", "devices"), [(1, 8), (2, 4), (4, 2)])
+def test_processes_make_the_run_of_one(
+    tmp_path: pathlib.Path, alone: pathlib.Path, processes: int, devices: int
+) -> None:
+    workdir = tmp_path / "run"
+    told = finish(start("main", workdir, processes=processes, devices=devices))
+    assert f"8 cpu device(s) (cpu), {processes} process(es)" in told[0][1]
+    for output, errors in told[1:]:
+        # One of them writes and prints.
+        assert all(line.startswith("[Gloo]") for line in output.splitlines())
+        assert "step 12" not in errors
+    assert_same_run(workdir, alone)
+    here, there = scores(workdir), scores(alone)
+    assert here["scores"] == there["scores"]
+    np.testing.assert_allclose(here["test/loss"], there["test/loss"], rtol=1e-5)
+
+
+def test_lines_come_back_in_order_from_several_processes(
+    tmp_path: pathlib.Path, alone: pathlib.Path
+) -> None:
+    lines = [f"{'abcdefg'[n % 7]} b {'c ' * (n % 9)}" for n in range(50)]
+    (tmp_path / "input").write_text("\n".join(lines) + "\n\n")
+    flags = [f"--input={tmp_path / 'input'}", "--num_hypotheses=2"]
+    files = {name: tmp_path / name for name in ("output", "words", "arrays.npz")}
+    beside = [
+        f"--output={files['output']}",
+        f"--alignments={files['words']}",
+        f"--attention={files['arrays.npz']}",
+    ]
+    finish(start("decode", alone, *flags, *beside, processes=2, devices=2))
+    single = runs.vaswani("decode", alone, *FLAGS, *flags)
+    found = [row.split("\t") for row in files["output"].read_text().splitlines()]
+    wanted = [row.split("\t") for row in single.stdout.decode().splitlines()]
+    assert [row[:2] + row[3:] for row in found] == [row[:2] + row[3:] for row in wanted]
+    assert len(files["words"].read_text().splitlines()) == 51
+    assert len(np.load(files["arrays.npz"]).files) == 3 * 50
+
+
+def test_a_signal_to_one_process_saves_and_ends_all(
+    tmp_path: pathlib.Path, alone: pathlib.Path
+) -> None:
+    workdir = tmp_path / "run"
+    long = ["--config.training.num_steps=5000"]
+    several = start("main", workdir, *long, processes=2, devices=4)
+    wait_for_step(workdir, 5)
+    several[1].send_signal(signal.SIGTERM)
+    told = [process.communicate(timeout=60)[1].decode() for process in several]
+    assert [process.returncode for process in several] == [143, 143], told
+    assert "stopped by SIGTERM at step" in told[0]
+    # The run goes on with fewer of them.
+    saved = ended(workdir)[0].step
+    goal = f"--config.training.num_steps={max(12, saved)}"
+    again = runs.vaswani("main", workdir, *FLAGS, goal)
+    assert f"resumed at step {saved}" in again.stderr.decode()
+    if saved < 12:
+        assert_same_run(workdir, alone)
+
+
+def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
+    tmp_path: pathlib.Path, alone: pathlib.Path
+) -> None:
+    workdir = tmp_path / "run"
+    slow = ["--config.training.num_steps=100000"]
+    several = start("main", workdir, *slow, processes=2, devices=4)
+    wait_for_step(workdir, 9)
+    several[1].kill()
+    begun = time.monotonic()
+    told = several[0].communicate(timeout=LOST_AFTER_SECONDS + 60)[1].decode()
+    assert time.monotonic() - begun < LOST_AFTER_SECONDS + 30
+    assert several[0].returncode != 0
+    assert "another" in told, told
+    several[1].communicate()
+    saved = ended(workdir)[0].step
+    assert saved >= 8
+    goal = f"--config.training.num_steps={max(12, saved)}"
+    finish(start("main", workdir, goal, processes=4, devices=2))
+    if saved < 12:
+        assert_same_run(workdir, alone)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--coordinator=localhost:1"], "goes with --num_processes and --process_id"),
+        (["--coordinator=auto"], "--coordinator=auto"),
+    ],
+)
+def test_what_does_not_describe_processes_is_refused(
+    tmp_path: pathlib.Path, flags: list[str], said: str
+) -> None:
+    error = runs.error_of(runs.vaswani("main", tmp_path, *flags))
+    assert said in error
