@@ -14,7 +14,7 @@
 #       wadler-lindig absl-py tabulate regex colorama lxml joblib tqdm click pyyaml
 set -uo pipefail
 out=$(realpath -m "${1:-$(dirname "$0")/../runs/gpu_check}")
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 python=${PYTHON:-python3}
 mkdir -p "$out"
 if [ -d .wheels ]; then

@@ -1,10 +1,14 @@
 """The scripts of launch/, with a stub for python that writes down what it is asked."""
 
+import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
 
 import pytest
+import yaml
 
 LAUNCH = pathlib.Path(__file__).parents[2] / "launch"
 
@@ -44,3 +48,113 @@ def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) ->
         f" --config.data.directory={root}/out/table3_small_data --x=1"
         for row in rows
     ]
+
+
+def stub(root: pathlib.Path, name: str, *, script: str = "") -> None:
+    """A command that writes down what it is asked to do."""
+    path = root / "bin" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/bash\necho "{name} $*" >> {root}/asked\n{script}')
+    path.chmod(0o755)
+
+
+def launched(
+    root: pathlib.Path, *command: str, status: int = 0, **environment: str
+) -> list[str]:
+    """What the stubs were asked to do."""
+    result = subprocess.run(
+        [root / "launch" / command[0], *command[1:]],
+        cwd=root,
+        env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}", **environment},
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == status, result.stderr.decode()
+    path = root / "asked"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+TRAIN = ["--config=configs/big_enfr.py", "--workdir=/shared/a b"]
+
+
+def test_hosts_are_told_who_they_are(root: pathlib.Path) -> None:
+    stub(root, "ssh", script='eval "${@: -1}"')
+    found = launched(
+        root, "hosts.sh", "a.example", "b.example", "--", *TRAIN, PORT="99"
+    )
+    assert len(found) == 2
+    ran = (root / ".venv" / "bin" / "asked").read_text().splitlines()
+    for number, host in enumerate(("a.example", "b.example")):
+        [line] = [line for line in found if f"--process_id={number}" in line]
+        assert line.startswith(f"ssh -tt {host} cd {root} && launch/one_host.sh")
+        asked = (
+            f"-m vaswani_jax.main {' '.join(TRAIN)} --coordinator=a.example:99 "
+            f"--num_processes=2 --process_id={number}"
+        )
+        assert asked in ran
+    stub(root, "ssh", script="exit 7")
+    launched(root, "hosts.sh", "a.example", "--", *TRAIN, status=7)
+    launched(root, "hosts.sh", "a.example", *TRAIN, status=2)
+
+
+@pytest.mark.parametrize(("status", "requeued"), [(0, False), (143, True), (1, False)])
+def test_a_preempted_job_is_queued_again(
+    root: pathlib.Path, status: int, requeued: bool
+) -> None:
+    stub(root, "srun", script=f"exit {status}")
+    stub(root, "scontrol")
+    found = launched(root, "slurm.sh", *TRAIN, status=status, SLURM_JOB_ID="42")
+    assert found[0] == (
+        "srun --kill-on-bad-exit=1 launch/one_host.sh "
+        f"{' '.join(TRAIN)} --coordinator=auto"
+    )
+    assert found[1:] == ["scontrol requeue 42"] * requeued
+    options = re.findall(r"^#SBATCH (.*)", (LAUNCH / "slurm.sh").read_text(), re.M)
+    assert {"--requeue", "--signal=TERM@120", "--ntasks-per-node=1"} <= set(options)
+
+
+def test_all_workers_of_a_tpu_pod_run_the_same(root: pathlib.Path) -> None:
+    stub(root, "gcloud", script='command="${@: -1}"; cd /; eval "echo ${command#*&&}"')
+    [line] = launched(root, "tpu_pod.sh", "pod", "zone-a", *TRAIN)
+    assert line.startswith("gcloud compute tpus tpu-vm ssh pod --zone=zone-a --worker=")
+    assert "--worker=all --command=cd vaswani_jax && launch/one_host.sh" in line
+    assert line.rstrip().endswith("--coordinator=auto")
+    launched(root, "tpu_pod.sh", "pod", "zone-a", status=2)
+
+
+def test_the_manifest_is_a_job_set_whose_numbers_agree() -> None:
+    """What the v1alpha2 schema of JobSet requires, and what main does."""
+    manifest = yaml.safe_load((LAUNCH / "kubernetes.yaml").read_text())
+    assert manifest["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
+    assert manifest["kind"] == "JobSet"
+    name = manifest["metadata"]["name"]
+    [workers] = manifest["spec"]["replicatedJobs"]
+    job = workers["template"]["spec"]
+    assert job["parallelism"] == job["completions"]
+    assert job["completionMode"] == "Indexed"
+    pod = job["template"]["spec"]
+    assert pod["restartPolicy"] == "Never"
+    [container] = pod["containers"]
+    command = container["command"]
+    port = container["ports"][0]["containerPort"]
+    host = f"{name}-{workers['name']}-0-0.{name}:{port}"
+    assert f"--coordinator={host}" in command
+    assert f"--num_processes={job['completions']}" in command
+    assert "--process_id=$(JOB_COMPLETION_INDEX)" in command
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in pod["volumes"]}
+    assert (LAUNCH / "one_host.sh").exists() and command[0] == "launch/one_host.sh"
+
+
+@pytest.mark.parametrize("path", sorted(LAUNCH.glob("*.sh")), ids=lambda p: p.name)
+def test_scripts_are_sound(path: pathlib.Path) -> None:
+    subprocess.run(["bash", "-n", path], check=True)
+    assert os.access(path, os.X_OK)
+    text = path.read_text()
+    assert text.startswith("#!/usr/bin/env bash\n")
+    assert re.search(r"^set -e?uo pipefail$", text, re.M)
+    beside = pathlib.Path(sys.executable).with_name("shellcheck")
+    checker = beside if beside.exists() else shutil.which("shellcheck")
+    if checker is None:
+        pytest.skip("shellcheck is not installed")
+    subprocess.run([checker, path], check=True)
