@@ -3,6 +3,8 @@
 python -m vaswani_jax.benchmark train --config=configs/demo.py --workdir=runs/demo
 python -m vaswani_jax.benchmark train --config=configs/demo.py --shape=128x32x32
 python -m vaswani_jax.benchmark decode --config=configs/base_ende.py
+python -m vaswani_jax.benchmark scale --config=configs/big_ende.py \\
+    --tokens_per_second=... --link_gigabytes=...
 """
 
 import dataclasses
@@ -13,7 +15,7 @@ import re
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.analysis import decoding_speed, training_speed
+from vaswani_jax.analysis import decoding_speed, scaling, training_speed
 from vaswani_jax.core import parallel, parsing, program, types
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import selection
@@ -38,6 +40,16 @@ SOURCE_TOKENS = flags.DEFINE_integer(
 OUTPUT_TOKENS = flags.DEFINE_integer(
     "output_tokens", 30, "Of each decoded sentence.", lower_bound=1
 )
+TOKENS_PER_SECOND = flags.DEFINE_float(
+    "tokens_per_second", None, "Of one device, as train has measured.", lower_bound=1e-9
+)
+LINK_GIGABYTES = flags.DEFINE_float(
+    "link_gigabytes", None, "A second, of the slowest link.", lower_bound=1e-9
+)
+LINK_MICROSECONDS = flags.DEFINE_float(
+    "link_microseconds", 10.0, "Its latency.", lower_bound=0
+)
+COUNTS = flags.DEFINE_list("counts", ["1", "8", "64", "512"], "Of devices, to model.")
 STEPS = flags.DEFINE_integer("steps", 20, "Updates or batches to time.", lower_bound=1)
 DEVICES = flags.DEFINE_integer(
     "devices",
@@ -89,15 +101,13 @@ def train() -> None:
 def decode() -> None:
     """Time beam searches with random parameters."""
     settings = parsing.parse(CONFIG.value)
-    for batch in BATCHES.value:
-        if not re.fullmatch(r"[1-9]\d*", batch):
-            raise ValueError(f"--batches must be positive numbers, got {batch!r}")
+    batches = _positive("--batches", BATCHES.value)
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     speeds = decoding_speed.measure(
         settings,
         vocab_size=VOCAB_SIZE.value or settings.data.vocab_size,
-        batches=[int(batch) for batch in BATCHES.value],
+        batches=batches,
         source_tokens=SOURCE_TOKENS.value,
         output_tokens=OUTPUT_TOKENS.value,
         repeats=STEPS.value,
@@ -106,6 +116,33 @@ def decode() -> None:
         print(json.dumps([dataclasses.asdict(speed) for speed in speeds]))
     else:
         print(decoding_speed.table(speeds))
+
+
+def scale() -> None:
+    """Print a model, no measurement, of a step's time on many devices."""
+    settings = parsing.parse(CONFIG.value)
+    speed, link = TOKENS_PER_SECOND.value, LINK_GIGABYTES.value
+    if speed is None or link is None:
+        raise ValueError("scale needs --tokens_per_second and --link_gigabytes")
+    counts = _positive("--counts", COUNTS.value)
+    paper = settings.data.target_tokens_per_batch
+    for title, own in (("the configured batch", None), ("so much a device", paper)):
+        found = scaling.steps(
+            settings,
+            counts=counts,
+            seconds_per_token=1 / speed,
+            link=scaling.Link(link * 1e9, LINK_MICROSECONDS.value * 1e-6),
+            tokens_per_device=own,
+        )
+        print(f"{title} of {paper:,} target tokens (a model, not measured)")
+        print(scaling.table(found))
+
+
+def _positive(flag: str, values: list[str]) -> list[int]:
+    for value in values:
+        if not re.fullmatch(r"[1-9]\d*", value):
+            raise ValueError(f"{flag} must be positive numbers, got {value!r}")
+    return [int(value) for value in values]
 
 
 def _random_batch(shape: str, *, vocab_size: int) -> types.Batch:
@@ -120,5 +157,6 @@ def _random_batch(shape: str, *, vocab_size: int) -> types.Batch:
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
     program.run(
-        {"train": train, "decode": decode}, expected=(ValueError, OSError, ImportError)
+        {"train": train, "decode": decode, "scale": scale},
+        expected=(ValueError, OSError, ImportError),
     )
