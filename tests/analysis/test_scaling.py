@@ -42,6 +42,6 @@ def test_a_batch_is_divided_or_grows() -> None:
     size = scaling.gradient_bytes(settings.model, vocab_size=37_000)
     assert size == pytest.approx(4 * 63.0e6, rel=2e-3)
     assert fixed[0].efficiency == 1.0
-    assert fixed[1].efficiency < grown[1].efficiency or fixed[1].computing > 1
+    assert fixed[1].efficiency < 1
     text = scaling.table(fixed)
     assert "100.0%" in text and len(text.splitlines()) == 3

@@ -85,7 +85,7 @@ def steps(
                 devices=count,
                 tokens=tokens,
                 computing=tokens / count * seconds_per_token,
-                reducing=all_reduce_seconds(count, size=size, link=link),
+                reducing=all_reduce_seconds(count, size=float(size), link=link),
             )
         )
     return found
