@@ -61,9 +61,14 @@ def command(
     return found
 
 
-def environment() -> dict[str, str]:
-    """In which the package is found."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+def environment(*, devices: int = 8) -> dict[str, str]:
+    """In which the package is found, with so many virtual devices."""
+    # Programs are compiled far longer than they run: without LLVM's optimisations.
+    flags = (
+        f"--xla_force_host_platform_device_count={devices}",
+        "--xla_backend_optimization_level=0",
+    )
+    return {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": " ".join(flags)}
 
 
 def error_of(result: subprocess.CompletedProcess[bytes]) -> str:

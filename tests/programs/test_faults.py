@@ -147,7 +147,6 @@ def test_the_number_of_devices_may_change(
     found = {}
     for name, stages in (("one", [(1, 60)]), ("moved", [(8, 20), (2, 40), (1, 60)])):
         for devices, steps in stages:
-            force = f"--xla_force_host_platform_device_count={devices}"
             result = subprocess.run(
                 [
                     *runs.command("main", tmp_path / name),
@@ -156,7 +155,7 @@ def test_the_number_of_devices_may_change(
                 ],
                 capture_output=True,
                 cwd=runs.ROOT,
-                env={**runs.environment(), "XLA_FLAGS": force},
+                env=runs.environment(devices=devices),
                 check=False,
             )
             assert result.returncode == 0, result.stderr.decode()

@@ -30,7 +30,6 @@ def start(
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    force = f"--xla_force_host_platform_device_count={devices}"
     return [
         subprocess.Popen(
             [
@@ -44,7 +43,7 @@ def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=runs.ROOT,
-            env={**runs.environment(), "XLA_FLAGS": force},
+            env=runs.environment(devices=devices),
         )
         for number in range(processes)
     ]
