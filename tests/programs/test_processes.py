@@ -142,6 +142,7 @@ def test_a_signal_to_one_process_saves_and_ends_all(
         assert_same_run(workdir, alone)
 
 
+@pytest.mark.slow  # for most of a minute it waits
 def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     tmp_path: pathlib.Path, alone: pathlib.Path
 ) -> None:
