@@ -34,15 +34,24 @@ class Validation:
         self._valid_text = valid_text
         self._score, self._step = -math.inf, 0
 
-    def go_on(self, start: int) -> None:
-        """Remember what this run has found on this text before a step."""
+    def go_on(self, start: int, *, log: Callable[[str], None]) -> None:
+        """Remember what this run has found on this text before a step.
+
+        Args:
+            start: The step.
+            log: Told if that is lost.
+        """
         self._score, self._step = -math.inf, 0
         steps = self._found.steps()
         if not start:  # What lies there is made again, or is of another run.
             if processes.is_main_process():
                 self._found.delete(steps)
         elif steps:
-            record = self._found.restore(steps[-1], []).record
+            try:
+                record = self._found.restore(steps[-1], []).record
+            except checkpoints.CheckpointError as error:
+                log(f"warning: {error}; the next evaluation counts as the best so far")
+                return
             if record.get("valid_text") == self._valid_text:
                 self._score, self._step = float(record["score"]), steps[-1]
 

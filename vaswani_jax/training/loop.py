@@ -89,8 +89,8 @@ class Run:
         with contextlib.closing(self._log), stopping.Signals() as self._signals:
             self._introduce(begun, notes)
             state = parallel.replicate(begun.state)
-            if begun.unevaluated:
-                self._evaluate(begun.step, state.params)
+            if begun.unevaluated and not self._evaluate(begun.step, state.params):
+                raise stopping.Stopped(self._signals.number, begun.step)
             if begun.step >= num_steps:
                 self._log.message(
                     f"nothing to train: the run is at step {begun.step:,} and "
@@ -112,7 +112,7 @@ class Run:
         self._watch = divergence.Watch(
             self._settings.training, recent=begun.recent, skipped=begun.skipped
         )
-        self._validation.go_on(begun.step)
+        self._validation.go_on(begun.step, log=note)
         return begun
 
     def _update(self, state: step.TrainState, made: int) -> None:

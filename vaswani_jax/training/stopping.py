@@ -40,7 +40,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._may_cut = False
+        self._may_cut = self._together = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Signals":
@@ -57,9 +57,11 @@ class Signals:
 
     def stops_at(self, step: int) -> bool:
         """Whether the run ends after this update; the same in all processes."""
-        if processes.num_processes() > 1:
-            return processes.stops_together(step)
-        return self.number is not None
+        if processes.num_processes() == 1:
+            return self.number is not None
+        # Told once, but a bad update may have to be made good first.
+        self._together = self._together or processes.stops_together(step)
+        return self._together
 
     def cut_short(self, work: Callable[[], Result]) -> Result | None:
         """What `work` gives; None if a signal came before its end.
