@@ -103,14 +103,14 @@ def split_rows(tree: Tree, *, multiple: int) -> Tree:
 def join_rows(tree: Tree) -> Tree:
     """`[devices, rows, ...]` of all processes as `[rows of all, ...]`, in each leaf."""
 
-    def join(leaf: Any) -> np.ndarray:
+    def merge(leaf: np.ndarray) -> np.ndarray:
+        # No -1: an axis may be empty.
         return leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:])
 
-    here = jax.tree.map(np.asarray, gather(tree))
+    found = gather(tree)
     if processes.num_processes() > 1:
-        here = processes.gather_from_all(here)  # [processes, devices, rows..]
-        here = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), here)
-    joined: Tree = jax.tree.map(join, here)
+        found = jax.tree.map(merge, processes.gather_from_all(found))
+    joined: Tree = jax.tree.map(merge, found)
     return joined
 
 

@@ -28,17 +28,21 @@ def connect(
         process_id: Which this is, from 0; None for "auto".
 
     Raises:
-        ValueError: "auto" finds nothing, or a part is missing.
-        RuntimeError: The others do not come.
+        ValueError: "auto" finds nothing, or a part is missing or out of range.
+        ConnectionError: The processes do not find one another.
     """
-    if coordinator == "auto":
-        where: dict[str, Any] = {}
-    elif num_processes is None or process_id is None or ":" not in coordinator:
-        raise ValueError(
-            "--coordinator=HOST:PORT goes with --num_processes and --process_id, got "
-            f"{coordinator!r}, {num_processes} and {process_id}"
-        )
-    else:
+    where: dict[str, Any] = {}
+    if coordinator != "auto":
+        if num_processes is None or process_id is None or ":" not in coordinator:
+            raise ValueError(
+                "--coordinator=HOST:PORT goes with --num_processes and --process_id, "
+                f"got {coordinator!r}, {num_processes} and {process_id}"
+            )
+        if process_id >= num_processes:
+            raise ValueError(
+                f"--process_id must be below --num_processes={num_processes}, got "
+                f"{process_id}"
+            )
         where = {
             "coordinator_address": coordinator,
             "num_processes": num_processes,
@@ -55,6 +59,9 @@ def connect(
             f"--coordinator={coordinator}: nothing here tells JAX of other processes "
             f"({error})"
         ) from None
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ConnectionError(f"--coordinator={coordinator}: {reason}") from error
 
 
 def num_processes() -> int:
