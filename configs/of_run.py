@@ -1,10 +1,10 @@
 """The configuration of a run, from its workdir.
 
-  python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus \\
-      --workdir=runs/opus --input=FILE
+  python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus --input=FILE
 
 Whatever it was trained with, overrides on the command line too; flags of this call
-override it in turn. Hardware, time, score: those of that run.
+override it in turn. Its workdir is that of the run. Hardware, time, score: those of
+that run.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Section 3's model from a MarianMT directory, as the OPUS models are.
 
 python -m vaswani_jax.import_marian DIR --workdir=runs/opus
-python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus \\
-    --workdir=runs/opus --input=FILE
+python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus --input=FILE
 """
 
 import json

@@ -262,7 +262,7 @@ def test_ctranslate2_finds_our_translations_with_our_scores(
     translator = engine.Translator(str(tmp_path), intra_threads=1)
     # There these marks have no probability: nor have they here, for once.
     bias = np.zeros(V, np.float32)
-    bias[[types.PAD_ID, types.BOS_ID]] = ctranslate.NEVER
+    bias[[types.PAD_ID, types.BOS_ID]] = types.NEVER
     biased = {**params, "embedding": {**params["embedding"], "bias": bias}}
     tokens, scores = searched(biased, sources, **{"model.logits_bias": True})
     outputs = [without_marks(ids) for ids in tokens]

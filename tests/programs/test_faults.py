@@ -312,7 +312,7 @@ def test_a_new_run_starts_from_another_ones_parameters(
     assert "--init_from is of no effect" in more and "resumed at step 1" in more
     for name, said in (
         (f"{first}@99", "no checkpoint of step 99"),
-        (str(first / "checkpoints" / "1000"), "no checkpoint of step 1000"),
+        (str(first / "checkpoints" / "1000"), "there is no checkpoint"),
         (str(tmp_path), "is no workdir of a run"),
     ):
         third = runs.vaswani("main", tmp_path / "3", *FLAGS, f"--init_from={name}")

@@ -6,17 +6,18 @@ import pathlib
 import platform
 import subprocess
 
-# What decides the digits.
-PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "sentencepiece")
-# What decides whether files can be read.
-OTHERS = ("orbax-checkpoint", "vaswani-jax")
+# What decides the digits, and whether files can be read.
+PACKAGES = (
+    *("jax", "jaxlib", "flax", "optax", "numpy", "sentencepiece"),
+    *("orbax-checkpoint", "vaswani-jax"),
+)
 
 
 @functools.cache
 def describe() -> dict[str, str]:
     """Versions of the packages, of Python, and the revision of this source."""
     found = {"python": platform.python_version(), "revision": revision()}
-    for name in (*PACKAGES, *OTHERS):
+    for name in PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -11,6 +11,8 @@ PAD_ID = 0
 BOS_ID = 1
 EOS_ID = 2
 UNK_ID = 3
+# A logit that takes no probability, yet gives no NaN.
+NEVER = -1e9
 
 
 class Segments(NamedTuple):

@@ -1,4 +1,4 @@
-"""Section 5.1's data is prepared once: a directory is there whole or not at all."""
+"""Section 5.1's data is prepared once: a directory is whole, and has one writer."""
 
 import contextlib
 import fcntl

@@ -11,9 +11,6 @@ import numpy as np
 from vaswani_jax.core import config, types
 from vaswani_jax.model import positional_encoding
 
-# A logit that takes no probability, yet gives no NaN.
-NEVER = -1e9
-
 
 def save(
     directory: pathlib.Path,
@@ -85,7 +82,7 @@ def _fill_stack(
         if model.logits_bias:
             bias += np.asarray(params["embedding"]["bias"])
         # Our search never chooses these; there is no such rule in the other engine.
-        bias[[types.PAD_ID, types.BOS_ID]] = NEVER
+        bias[[types.PAD_ID, types.BOS_ID]] = types.NEVER
         part.projection.bias = bias
     if model.layer_norm_position == "pre":
         _fill_norm(part.layer_norm, stack["final_norm"])

@@ -16,8 +16,6 @@ from vaswani_jax.data import marian_vocabulary, vocabulary
 from vaswani_jax.exchange import marian, marian_files, marian_settings
 from vaswani_jax.model import transformer
 
-# A logit that takes no probability, yet gives no NaN.
-NEVER = -1e9
 # The sinusoids, which we compute.
 COMPUTED = "embed_positions.weight"
 # What the directory decides, hence no flag.
@@ -145,9 +143,9 @@ def _params(
     bias = bias[order]
     pad, start, end, unknown = order[: types.UNK_ID + 1]
     if start in (pad, end, unknown):
-        bias[types.BOS_ID] = NEVER
+        bias[types.BOS_ID] = types.NEVER
     if pad in (end, unknown):
-        bias[types.PAD_ID] = NEVER
+        bias[types.PAD_ID] = types.NEVER
     tensors["final_logits_bias"] = bias
     tensors["model.shared.weight"] = table[order]
     network = transformer.Transformer(model, len(order))

@@ -224,6 +224,4 @@ def digest(tree: Any) -> str:
 
 
 def _damaged(path: pathlib.Path, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"checkpoint {path} is damaged: {reason}. An older one may be named"
-    )
+    return CheckpointError(f"checkpoint {path} is damaged: {reason}")

@@ -168,9 +168,9 @@ def members(
 def _model_of(workdir: pathlib.Path) -> config.ModelConfig:
     path = workdir / "config.json"
     try:
-        values = config.recorded({"model": json.loads(path.read_text())["model"]})
-        names = (key.removeprefix("model.") for key in values)
-        return config.ModelConfig(**dict(zip(names, values.values(), strict=True)))
+        found = config.recorded({"model": json.loads(path.read_text())["model"]})
+        values = {key.removeprefix("model."): value for key, value in found.items()}
+        return config.ModelConfig(**values)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
 
@@ -187,20 +187,21 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
         ValueError: The workdir has no configuration.
     """
     folder, _, chosen = name.partition("@")
-    workdir = pathlib.Path(folder)
+    workdir, one = pathlib.Path(folder), None
     if workdir.parent.name in ("checkpoints", "best", "averaged"):
-        place, workdir = workdir, workdir.parent.parent
-        found = Checkpoints(place.parent, keep=1_000_000)
-        if not place.name.isdecimal():
-            raise CheckpointError(f"--init_from: {place} is no checkpoint")
-        checkpoint = found.restore(int(place.name), ["params"])
-    else:
-        if not (workdir / "config.json").exists():
-            raise ValueError(f"--init_from: {workdir} is no workdir of a run")
+        workdir, one = workdir.parent.parent, workdir
+    if not (workdir / "config.json").exists():
+        raise ValueError(f"--init_from: {workdir} is no workdir of a run")
+    if one is None:
         kinds = [kind for kind in ("averaged", "best") if (workdir / kind).is_dir()]
-        checkpoint = select(workdir, chosen or [*kinds, "newest"][0])
+        found = select(workdir, chosen or [*kinds, "newest"][0])
+    elif one.is_dir() and one.name.isdecimal():
+        of_its_kind = Checkpoints(one.parent, keep=1_000_000)
+        found = of_its_kind.restore(int(one.name), ["params"])
+    else:
+        raise CheckpointError(f"--init_from: there is no checkpoint {one}")
     values = json.loads((workdir / "config.json").read_text())
-    return checkpoint, pathlib.Path(values["data"]["directory"] or workdir / "data")
+    return found, pathlib.Path(values["data"]["directory"] or workdir / "data")
 
 
 def vocabulary_of(workdir: pathlib.Path) -> str | None:
