@@ -102,7 +102,6 @@ def test_a_signal_saves_and_the_same_command_goes_on(
         f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
         "command goes on"
     )
-    # Not one of the regular ones: what was done is not done again.
     assert "Traceback" not in told.decode()
     assert f"resumed at step {saved[-1]}" in finish(workdir)
     assert_same(ended(workdir), whole)

@@ -1,8 +1,11 @@
 """What goes wrong under a run, made to happen: damage, bad batches, no progress."""
 
 import json
+import os
 import pathlib
 import shutil
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 from tests import settings
 from tests.training.test_loop import OVERRIDES, metrics, run
 from vaswani_jax.data import batch_modes, corpus
-from vaswani_jax.training import checkpoints, divergence, step
+from vaswani_jax.training import checkpoints, divergence, step, stopping
 
 
 def data_files(directory: pathlib.Path) -> list[pathlib.Path]:
@@ -86,9 +89,9 @@ def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
 
 
 def poison(
-    monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any], Any], value: float
+    monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any, Any], Any], value: float
 ) -> None:
-    """What the loss and the parameters become when they meet some batches."""
+    """What the loss and the parameters become after some updates, of some batches."""
     real = step.train_step
 
     def poisoned(*args: Any, **kwargs: Any) -> Any:
@@ -96,7 +99,7 @@ def poison(
 
         def wrapped(state: step.TrainState, batch: Any) -> Any:
             state, found = update(state, batch)
-            factor = jnp.where(is_bad(batch), value, 1.0)
+            factor = jnp.where(is_bad(state.step, batch), value, 1.0)
             params = jax.tree.map(lambda leaf: leaf * factor, state.params)
             sums = found.sums.replace(loss=found.sums.loss * factor)
             return state.replace(params=params), found.replace(sums=sums)
@@ -106,22 +109,31 @@ def poison(
     monkeypatch.setattr(step, "train_step", poisoned)
 
 
-def in_batch(number: int) -> Callable[[Any], Any]:
-    """A test for one batch of an epoch, by the sum of its ids on all devices."""
+def test_an_update_that_diverges_is_named_among_several(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, lambda made, batch: made == 4, np.nan)
+    # Logged every third step only: the step named must still be the fourth.
+    small = settings.small_settings(
+        **{
+            "training.num_steps": 6,
+            "training.log_every_steps": 3,
+            "training.checkpoint_every_steps": 3,
+        }
+    )
+    with pytest.raises(divergence.DivergedError, match=r"step 4 .*nan.*: step 3"):
+        run(small, tmp_path)
+    assert checkpoints.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
 
-    def is_bad(batch: Any) -> Any:
-        total = jax.lax.psum(jnp.sum(batch.source * batch.target_in), "devices")
-        return total == SUMS[number]
 
-    return is_bad
-
-
-SUMS: dict[int, int] = {}
+def total_of(batch: Any) -> Any:
+    """A number that tells batches apart."""
+    return (batch.source * batch.target_in).sum()
 
 
 @pytest.fixture
-def sums(tmp_path: pathlib.Path) -> dict[int, int]:
-    """What tells the batches apart, of the first two epochs."""
+def totals(tmp_path: pathlib.Path) -> list[int]:
+    """Those of the first two epochs."""
     small = settings.small_settings(**OVERRIDES)
     data = corpus.open_or_prepare(
         small,
@@ -133,11 +145,10 @@ def sums(tmp_path: pathlib.Path) -> dict[int, int]:
     batches = batch_modes.training_batches(
         small.data, data.corpus("train"), seed=small.seed
     )
-    for number in range(2 * batches.batches_per_epoch):
-        batch = batches.batch_at(number)
-        SUMS[number] = int(np.sum(batch.source * batch.target_in))
-    assert len(set(SUMS.values())) == len(SUMS)
-    return SUMS
+    several = map(batches.batch_at, range(2 * batches.batches_per_epoch))
+    found = [int(total_of(batch)) for batch in several]
+    assert len(set(found)) == len(found)
+    return found
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -145,7 +156,7 @@ def test_a_bad_batch_is_recorded_and_left_out(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    sums: dict[int, int],
+    totals: list[int],
     value: float,
 ) -> None:
     changes = OVERRIDES | {
@@ -155,7 +166,11 @@ def test_a_bad_batch_is_recorded_and_left_out(
         "training.max_skipped_batches": 1,
     }
     small = settings.small_settings(**changes)
-    poison(monkeypatch, in_batch(4), value)
+
+    def is_fifth(made: Any, batch: Any) -> Any:
+        return jax.lax.psum(total_of(batch), "devices") == totals[4]
+
+    poison(monkeypatch, is_fifth, value)
     found = run(small, tmp_path)
     told = capsys.readouterr().err
     assert "at step 5 the loss is" in told and "not finite" in told
@@ -178,14 +193,14 @@ def test_a_bad_batch_is_recorded_and_left_out(
 
 
 def test_too_many_bad_batches_end_the_run_with_a_report(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, sums: dict[int, int]
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = OVERRIDES | {
         "training.num_steps": 8,
         "training.checkpoint_every_steps": 2,
         "training.max_skipped_batches": 2,
     }
-    poison(monkeypatch, lambda batch: jnp.array(True), np.nan)
+    poison(monkeypatch, lambda made, batch: True, np.nan)
     with pytest.raises(divergence.DivergedError, match="2 batches were left out"):
         run(settings.small_settings(**changes), tmp_path)
     lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
@@ -243,3 +258,46 @@ def test_training_ends_when_nothing_has_been_better_for_long(
     again = run(small, tmp_path, evaluator=evaluate)
     assert again.step == 8
     assert "nothing to train: no better valid/loss" in capsys.readouterr().err
+
+
+def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings(**OVERRIDES, **{"training.evaluate_every_steps": 4})
+    begun = []
+
+    def cut(params: Any) -> dict[str, float]:
+        begun.append(True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+        raise AssertionError("it was not cut")
+
+    # Once in the middle of training, once where it goes on: it stays to be made.
+    for count in (1, 2):
+        with pytest.raises(stopping.Stopped) as stopped:
+            run(small, tmp_path / "cut", evaluator=cut)
+        assert (stopped.value.status, len(begun)) == (143, count)
+        assert "at step 4" in str(stopped.value)
+    found = run(small, tmp_path / "cut")
+    whole = run(small, tmp_path / "whole")
+    jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
+    losses = [metrics(tmp_path / name)[4]["valid/loss"] for name in ("cut", "whole")]
+    assert losses == [0.0, 0.0]
+
+
+def test_a_damaged_best_checkpoint_is_told_and_replaced(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short, long = (
+        settings.small_settings(**OVERRIDES, **{"training.num_steps": steps})
+        for steps in (4, 6)
+    )
+    run(short, tmp_path, evaluator=lambda params: {"valid/bleu": 50.0})
+    truncate(tmp_path / "best" / "2")
+    run(long, tmp_path, evaluator=lambda params: {"valid/bleu": 1.0})
+    told = capsys.readouterr().err
+    assert f"{tmp_path / 'best' / '2'} is damaged" in told
+    assert "counts as the best so far" in told
+    best = checkpoints.Checkpoints(tmp_path / "best", keep=1)
+    assert best.steps() == [6]
+    assert best.restore(6, ["params"]).record["score"] == 1.0

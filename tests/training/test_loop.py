@@ -12,7 +12,7 @@ import pytest
 from tests import settings
 from vaswani_jax.core import config, parallel
 from vaswani_jax.data import corpus
-from vaswani_jax.training import checkpoints, divergence, loop, step
+from vaswani_jax.training import checkpoints, loop
 
 OVERRIDES = {"model.dropout_rate": 0.2, "training.keep_checkpoints": 9}
 
@@ -106,36 +106,6 @@ def test_loss_falls_on_the_copy_task(tmp_path: pathlib.Path) -> None:
     run(small, tmp_path)
     rows = metrics(tmp_path)
     assert rows[30]["train/loss"] < rows[1]["train/loss"] - 0.3
-
-
-def test_divergence_stops_with_the_step_and_the_last_good_checkpoint(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = step.train_step
-
-    def poisoned(*args: Any, **kwargs: Any) -> Any:
-        update = real(*args, **kwargs)
-
-        def wrapped(state: step.TrainState, batch: Any) -> Any:
-            state, found = update(state, batch)
-            bad = jax.numpy.where(state.step == 4, np.nan, 1.0)
-            sums = found.sums.replace(loss=found.sums.loss * bad)
-            return state, found.replace(sums=sums)
-
-        return wrapped
-
-    monkeypatch.setattr(step, "train_step", poisoned)
-    # Logged every third step only: the step named must still be the fourth.
-    small = settings.small_settings(
-        **{
-            "training.num_steps": 6,
-            "training.log_every_steps": 3,
-            "training.checkpoint_every_steps": 3,
-        }
-    )
-    with pytest.raises(divergence.DivergedError, match=r"step 4 .*nan.*: step 3"):
-        run(small, tmp_path)
-    assert checkpoints.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
 
 
 def test_best_checkpoint_is_that_of_the_highest_bleu(tmp_path: pathlib.Path) -> None:
