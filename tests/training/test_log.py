@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import pathlib
 import struct
+import time
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +34,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(log, "time", types.SimpleNamespace(monotonic=made.monotonic))
+    stopped = types.SimpleNamespace(**vars(time) | {"monotonic": made.monotonic})
+    monkeypatch.setattr(log, "time", stopped)
     return made
 
 
@@ -106,9 +109,6 @@ def crash(workdir: pathlib.Path, *, lost: int) -> None:
     """Cut the file, as a kill does in the middle of a write."""
     path = workdir / "metrics.jsonl"
     path.write_bytes(path.read_bytes()[:-lost])
-    # Files of two runs that start in the same second have one name.
-    for event_file in (workdir / "tensorboard").iterdir():
-        event_file.rename(event_file.with_name("events.out.tfevents.0000000000.first"))
 
 
 def test_resuming_drops_the_records_beyond_the_restored_step(
@@ -194,6 +194,38 @@ def test_infinity_is_null_in_json_and_infinity_for_tensorboard(
         (1, "train/perplexity", float("inf")),
         (1, "train/loss", 90),
     ]
+
+
+@pytest.mark.parametrize("full", ["_json", "_events", "both"])
+def test_records_go_on_when_a_full_disk_has_room_again(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], full: str
+) -> None:
+    written = opened(tmp_path)
+    written.metrics(1, {"train/loss": 9.0})
+    file = written._json
+    if full == "_events":
+        file = written._events._file._writer
+    with open("/dev/full", "ab") as device:
+        os.dup2(device.fileno(), file.fileno())
+    if full == "both":
+        # Half a record was written, and the file cannot be opened for some time.
+        with open(tmp_path / "metrics.jsonl", "a", encoding="utf-8") as half:
+            half.write('{"step": 2, "tr')
+        (tmp_path / "metrics.unfinished").mkdir()
+    written.metrics(2, {"train/loss": 8.0})
+    written.metrics(3, {"train/loss": 7.0})
+    if full == "both":
+        (tmp_path / "metrics.unfinished").rmdir()
+    written.metrics(4, {"train/loss": 6.0})
+    written.close()
+    told = capsys.readouterr().err
+    assert told.count("cannot be written") == 1
+    assert "No space left on device" in told
+    lost = {"_json": {2}, "_events": set(), "both": {2, 3}}[full]
+    steps = [step for step, *_ in flat(rows(tmp_path))]
+    assert steps == [step for step in (1, 2, 3, 4) if step not in lost]
+    shown = [step for step, *_ in shown_by_tensorboard(tmp_path)]
+    assert shown == [step for step in (1, 2, 3, 4) if step not in (lost or {2})]
 
 
 def test_records_are_in_the_file_before_the_run_ends(tmp_path: pathlib.Path) -> None:

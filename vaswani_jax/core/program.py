@@ -56,7 +56,7 @@ def run(
         if rest:
             raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
         # absl lets all through; a backend that is not there is nothing to report.
-        for name in ("jax", "orbax", "absl", "tensorboardX"):
+        for name in ("jax", "orbax", "absl"):
             logging.getLogger(name).setLevel(logging.ERROR)
         told = allocator.keep_memory()
         try:

@@ -8,8 +8,10 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from typing import IO, Any
 
-import tensorboardX
+from tensorboardX import record_writer
+from tensorboardX.proto import event_pb2, summary_pb2
 
 from vaswani_jax.data import token_files
 
@@ -26,6 +28,7 @@ class Log:
         self._started = time.monotonic()
         self._line_open = False
         self._lost = False
+        self._open_files: list[IO[str] | _Events] = []
         self._elapsed_before = 0.0
         self._workdir = workdir
         if active:
@@ -40,16 +43,14 @@ class Log:
         token_files.write_text(path.with_suffix(".unfinished"), kept)
         path.with_suffix(".unfinished").replace(path)
         self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
-        self._events = tensorboardX.SummaryWriter(
-            str(self._workdir / "tensorboard"), purge_step=first_step + 1
-        )
+        self._events = _Events(self._workdir / "tensorboard", first_step + 1)
+        self._open_files = [self._json, self._events]
         return kept
 
     def rewind(self, step: int) -> None:
         """Forget what came after a step: it will be made again."""
         if self._active:
-            self._json.close()
-            self._events.close()
+            self._close()
             self._open(step)
 
     def message(self, text: str) -> None:
@@ -70,16 +71,18 @@ class Log:
         finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
         record = {"step": step, "time/elapsed_seconds": round(elapsed, 3), **finite}
         try:
+            if not self._open_files:
+                self._open(step)
             self._json.write(json.dumps(record) + "\n")
             self._json.flush()
-            for name, value in values.items():
-                self._events.add_scalar(name, value, step)
-            self._events.flush()
+            self._events.write(step, values)
         except OSError as error:
+            # A record cut in the middle is removed when there is room again.
+            self._close()
             if not self._lost:
                 self.message(
-                    f"warning: {self._json.name} cannot be written ({error}); training "
-                    "goes on, its records are lost"
+                    f"warning: {self._workdir / 'metrics.jsonl'} cannot be written "
+                    f"({error}); training goes on, records are lost until it can be"
                 )
             self._lost = True
 
@@ -111,9 +114,41 @@ class Log:
         if self._active:
             if self._line_open:
                 print(file=sys.stderr)
+            self._close()
+
+    def _close(self) -> None:
+        while self._open_files:
             with contextlib.suppress(OSError):  # It has been told.
-                self._json.close()
-                self._events.close()
+                self._open_files.pop().close()
+
+
+class _Events:
+    """A file of TensorBoard's; an error is the caller's, not a thread's."""
+
+    def __init__(self, directory: pathlib.Path, first_step: int) -> None:
+        directory.mkdir(exist_ok=True)
+        # TensorBoard reads files in the order of their names.
+        self._file = record_writer.RecordWriter(
+            str(directory / f"events.out.tfevents.{time.time_ns()}")
+        )
+        self._write(0, file_version="brain.Event:2")
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._write(first_step, session_log=start)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        shown = [
+            summary_pb2.Summary.Value(tag=name, simple_value=value)
+            for name, value in values.items()
+        ]
+        self._write(step, summary=summary_pb2.Summary(value=shown))
+
+    def _write(self, step: int, **what: Any) -> None:
+        event = event_pb2.Event(wall_time=time.time(), step=step, **what)
+        self._file.write(event.SerializeToString())
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
