@@ -8,18 +8,18 @@ that run.
 """
 
 import json
-import pathlib
 
 import ml_collections
 
 from vaswani_jax.core import config as recorded_config
+from vaswani_jax.core import remote
 
 
 def get_config(workdir: str = "") -> ml_collections.ConfigDict:
     """What WORKDIR/config.json says, as `core.config.recorded` reads it."""
     if not workdir:
         raise ValueError("name the workdir: --config=configs/of_run.py:WORKDIR")
-    path = pathlib.Path(workdir) / "config.json"
+    path = remote.here(workdir, only=["config.json"]) / "config.json"
     try:
         values = recorded_config.recorded(dict(json.loads(path.read_text())))
     except OSError as error:

@@ -3,11 +3,9 @@
 python -m vaswani_jax.average_checkpoints --workdir=runs/demo --last=5
 """
 
-import pathlib
-
 from absl import flags
 
-from vaswani_jax.core import program
+from vaswani_jax.core import program, remote
 from vaswani_jax.training import checkpoints, selection
 
 WORKDIR = flags.DEFINE_string(
@@ -22,7 +20,8 @@ def main() -> None:
     last, named = LAST.value, STEPS.value
     if (last is None) == (named is None):
         raise ValueError("give --last=N or --steps=A,B,C, one of the two")
-    directory = pathlib.Path(WORKDIR.value) / "checkpoints"
+    workdir = program.workdir(WORKDIR.value, skip=["best"])
+    directory = workdir / "checkpoints"
     if not directory.is_dir():
         raise FileNotFoundError(f"--workdir: there is no {directory}")
     found = checkpoints.Checkpoints(directory, keep=1_000_000)
@@ -35,7 +34,8 @@ def main() -> None:
             raise ValueError(f"--steps must be whole numbers, got {named}")
         steps = [int(step) for step in named]
     mean = selection.average(found, steps)
-    path = selection.save_average(pathlib.Path(WORKDIR.value), mean)
+    path = selection.save_average(workdir, mean)
+    remote.send(workdir, within="averaged")
     program.say(f"the mean of the checkpoints {steps} is in {path}")
 
 

@@ -9,7 +9,6 @@ python -m vaswani_jax.benchmark scale --config=configs/big_ende.py \\
 
 import dataclasses
 import json
-import pathlib
 import re
 
 from absl import flags
@@ -77,12 +76,12 @@ def train() -> None:
         def batch_at(step: int) -> types.Batch:
             return batch
     else:
-        assert workdir is not None
+        place = program.workdir(workdir)
         data = corpus.open_or_prepare(
             settings,
-            corpus.data_directory(settings.data, pathlib.Path(workdir)),
+            corpus.data_directory(settings.data, place),
             rebuild=False,
-            trained_with=selection.vocabulary_of(pathlib.Path(workdir)),
+            trained_with=selection.vocabulary_of(place),
             log=program.say,
         )
         vocab_size = data.vocabulary.size

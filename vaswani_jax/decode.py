@@ -78,7 +78,8 @@ def main() -> None:
     if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
         raise ValueError("several processes need files: --input and --output")
     total = streams.same_count(INPUT.value, beside)
-    workdir = program.workdir(WORKDIR.value)
+    needless = selection.other_folders(CHECKPOINT.value)
+    workdir = program.workdir(WORKDIR.value, skip=needless)
     parallel.keep_programs(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=False, log=program.say)

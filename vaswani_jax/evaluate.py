@@ -7,7 +7,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import parallel, parsing, program
+from vaswani_jax.core import parallel, parsing, program, remote
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.training import selection
 
@@ -25,7 +25,8 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
     settings = parsing.parse(CONFIG.value)
-    workdir = program.workdir(WORKDIR.value)
+    needless = selection.other_folders(CHECKPOINT.value)
+    workdir = program.workdir(WORKDIR.value, skip=needless)
     parallel.keep_programs(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
@@ -40,6 +41,7 @@ def main() -> None:
     program.say(selection.describe(workdir, CHECKPOINT.value, found))
     result = held_out.score(settings, data, found, split=SPLIT.value, warn=program.say)
     held_out.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
+    remote.send(workdir, within="evaluations")
     print(result.report(samples=SAMPLES.value))
 
 

@@ -48,7 +48,8 @@ def main() -> None:
         raise ValueError(f"--output={directory} is not empty: name another directory")
     if QUANTIZATION.value and FORMAT.value != "ctranslate2":
         raise ValueError("--quantization is of --format=ctranslate2")
-    workdir = program.workdir(WORKDIR.value)
+    needless = selection.other_folders(CHECKPOINT.value)
+    workdir = program.workdir(WORKDIR.value, skip=needless)
     parallel.keep_programs(workdir / "compiled")
     prepared = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, prepared, text=False, log=program.say)

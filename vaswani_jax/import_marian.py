@@ -10,7 +10,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, program
+from vaswani_jax.core import config, program, remote
 from vaswani_jax.data import directories, manifest
 from vaswani_jax.exchange import marian_import
 from vaswani_jax.training import checkpoints, history, selection
@@ -27,7 +27,7 @@ TARGET_LOCALE = flags.DEFINE_string("target_locale", "", "Of the target.")
 
 def main(given: str) -> None:
     """Write a workdir: configuration, vocabulary, checkpoint."""
-    workdir = pathlib.Path(WORKDIR.value)
+    workdir = program.workdir(WORKDIR.value)
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
     found = marian_import.load(
@@ -60,8 +60,9 @@ def main(given: str) -> None:
     mean = checkpoints.Checkpoint(0, {"params": found.params}, about)
     path = selection.save_average(workdir, mean)
     history.record_start(workdir, found.settings, step=0, found=[])
+    remote.send(workdir)
     program.say(f"written: {path}")
-    program.say(f"its configuration: --config=configs/of_run.py:{workdir}")
+    program.say(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")
 
 
 if __name__ == "__main__":

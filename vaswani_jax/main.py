@@ -12,7 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import config, parallel, parsing, processes, program
+from vaswani_jax.core import config, parallel, parsing, processes, program, remote
 from vaswani_jax.data import corpus, directories
 from vaswani_jax.inference import evaluators, translate
 from vaswani_jax.training import (
@@ -59,14 +59,19 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         initial = found.items["params"]
         selection.check_fits(found, settings, given)
     with processes.main_process_first("prepared data"):
+        if not processes.is_main_process():
+            remote.refresh(workdir)
+        directory = corpus.data_directory(settings.data, workdir)
         data = corpus.open_or_prepare(
             settings,
-            corpus.data_directory(settings.data, workdir),
+            directory,
             rebuild=REBUILD.value,
             trained_with=before,
             given=given,
             log=program.say,
         )
+        if processes.is_main_process():
+            remote.send(directory)
     parallel.keep_programs(workdir / "compiled")
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
@@ -91,16 +96,24 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     except stopping.Stopped as stopped:
         program.say(str(stopped))
         sys.exit(stopped.status)
+    except divergence.DivergedError:
+        if processes.is_main_process():
+            remote.send(workdir)
+        raise
+    if not processes.is_main_process():
+        remote.refresh(workdir)
     last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
     mean = selection.average(run.checkpoints, last)
     if processes.is_main_process():
         selection.save_average(workdir, mean)
+        remote.send(workdir, within="averaged")
     processes.wait_for_all("averaged")
     program.say(f"average of the checkpoints {last}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
         result = held_out.score(settings, data, mean, split=split, warn=program.say)
         if processes.is_main_process():
             held_out.write(workdir, result, settings, mean, checkpoint="averaged")
+            remote.send(workdir, within="evaluations")
             print(result.report(samples=0))
 
 

@@ -6,7 +6,7 @@ python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/o
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import parsing, program
+from vaswani_jax.core import parsing, program, remote
 from vaswani_jax.data import corpus
 from vaswani_jax.training import selection
 
@@ -31,6 +31,8 @@ def main() -> None:
         trained_with=selection.vocabulary_of(workdir),
         log=program.say,
     )
+    remote.send(directory)
+    remote.send(workdir, within="data")
     program.say(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
 
 

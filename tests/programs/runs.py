@@ -28,7 +28,7 @@ SMALL = {
 
 def vaswani(
     program: str,
-    workdir: pathlib.Path,
+    workdir: pathlib.Path | str,
     *flags: str,
     config: str = "configs/copy_task.py",
     stdin: bytes = b"",
@@ -51,7 +51,7 @@ def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byte
 
 
 def command(
-    program: str, workdir: pathlib.Path, *, config: str = "configs/copy_task.py"
+    program: str, workdir: pathlib.Path | str, *, config: str = "configs/copy_task.py"
 ) -> list[str]:
     """A program of the package with the small settings."""
     found = [sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"]

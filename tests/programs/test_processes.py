@@ -25,7 +25,12 @@ LOST_AFTER_SECONDS = 60
 
 
 def start(
-    program: str, workdir: pathlib.Path, *flags: str, processes: int, devices: int
+    program: str,
+    workdir: pathlib.Path | str,
+    *flags: str,
+    processes: int,
+    devices: int,
+    mirrors: pathlib.Path | None = None,
 ) -> list[subprocess.Popen[bytes]]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -43,7 +48,14 @@ def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=runs.ROOT,
-            env=runs.environment(devices=devices),
+            env={
+                **runs.environment(devices=devices),
+                **(
+                    {"VASWANI_JAX_MIRRORS": str(mirrors / str(number))}
+                    if mirrors
+                    else {}
+                ),
+            },
         )
         for number in range(processes)
     ]
@@ -84,12 +96,28 @@ def scores(workdir: pathlib.Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
-@pytest.mark.parametrize(("processes", "devices"), [(1, 8), (2, 4), (4, 2)])
+# "store": as hosts that share no file system, each with a mirror of the same URL.
+@pytest.mark.parametrize(
+    ("processes", "devices", "place"),
+    [(1, 8, "shared"), (2, 4, "store"), (4, 2, "shared")],
+)
 def test_processes_make_the_run_of_one(
-    tmp_path: pathlib.Path, alone: pathlib.Path, processes: int, devices: int
+    tmp_path: pathlib.Path,
+    alone: pathlib.Path,
+    processes: int,
+    devices: int,
+    place: str,
 ) -> None:
     workdir = tmp_path / "run"
-    told = finish(start("main", workdir, processes=processes, devices=devices))
+    named = f"file://{workdir}" if place == "store" else workdir
+    mirrors = tmp_path / "mirrors"
+    how = {"processes": processes, "devices": devices}
+    told = finish(start("main", named, **how, mirrors=mirrors))
+    if place == "store":
+        hosts = [next(p for p in m.iterdir() if p.is_dir()) for m in mirrors.iterdir()]
+        assert len(hosts) == processes
+        for host in hosts:
+            assert (host / "data/manifest.json").exists()
     assert f"8 cpu device(s) (cpu), {processes} process(es)" in told[0][1]
     for output, errors in told[1:]:
         # One of them writes and prints.

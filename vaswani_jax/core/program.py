@@ -5,12 +5,12 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import allocator, processes
+from vaswani_jax.core import allocator, processes, remote
 
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -111,19 +111,29 @@ def _given(argv: list[str]) -> str:
     return f"{' '.join(given)}: " if given else ""
 
 
-def workdir(given: str | None) -> pathlib.Path:
+def workdir(given: str | None, *, skip: Collection[str] = ()) -> pathlib.Path:
     """What --workdir says, or runs/NAME of the --config file (runs/NAME_ROW).
 
-    Of `configs/of_run.py:WORKDIR` it is that workdir.
+    Of `configs/of_run.py:WORKDIR` it is that workdir, and of a URL its mirror here.
+
+    Args:
+        given: The value of the flag.
+        skip: Directories in it that a mirror does not need.
     """
-    if given is not None:
-        return pathlib.Path(given)
+    named = given if given is not None else _default_workdir()
+    found = remote.here(named, skip=skip)
+    if remote.is_remote(named):
+        say(f"--workdir={named} is mirrored in {found}")
+    return found
+
+
+def _default_workdir() -> str:
     config = config_flags.get_config_filename(flags.FLAGS["config"])
     path, _, row = config.partition(":")
     name = "_".join([pathlib.Path(path).stem] + [row] * bool(row))
-    found = pathlib.Path("runs", name)
+    found = str(pathlib.Path("runs", name))
     if pathlib.Path(path).name == "of_run.py":
-        found = pathlib.Path(row)
+        found = row
     say(f"--workdir={found}")
     return found
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, remote
 from vaswani_jax.data import (
     directories,
     manifest,
@@ -265,4 +265,6 @@ def _report(split: str, counts: dict[str, int], max_length: int, samples: int) -
 
 def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:
     """Where the prepared data lies: `config.data.directory`, or WORKDIR/data."""
-    return pathlib.Path(data.directory) if data.directory else workdir / "data"
+    if not data.directory:
+        return workdir / "data"
+    return remote.here(data.directory, mark=manifest.NAME)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, remote
 from vaswani_jax.data import cldr, datasets
 
 Pairs = Iterator[tuple[str, str]]
@@ -90,10 +90,13 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
     Raises:
         FileNotFoundError: One of them is missing.
     """
+    names = {
+        key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
+    }
+    directory = remote.here(data.text_directory, only=names.values())
     paths = []
-    for side in ("source", "target"):
-        key = f"{split}_{side}"
-        path = pathlib.Path(data.text_directory, getattr(data, key))
+    for key, name in names.items():
+        path = directory / name
         if not path.is_file():
             raise FileNotFoundError(
                 f"config.data.{key}: no file {path} (config.data.text_directory is "

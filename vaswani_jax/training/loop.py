@@ -9,7 +9,7 @@ from typing import Any
 import flax.serialization
 import jax
 
-from vaswani_jax.core import config, environment, parallel, processes
+from vaswani_jax.core import config, environment, parallel, processes, remote
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
     best,
@@ -74,6 +74,8 @@ class Run:
             divergence.DivergedError: Too many batches gave no finite loss or a spike.
             checkpoints.CheckpointError: No checkpoint can be used, or the last one
                 could not be written.
+            remote.RemoteError: The workdir is on a store that cannot be written at
+                the start, or where another run has begun since.
             stopping.Stopped: A signal asked for it; the state is saved.
         """
         notes: list[str] = []
@@ -102,6 +104,8 @@ class Run:
                 self._update(state, begun.step)
 
     def _begin(self, note: resuming.Log) -> resuming.Beginning:
+        if not processes.is_main_process():
+            remote.refresh(self._workdir)
         begun = resuming.begin(
             self._settings,
             self._vocabulary,
@@ -183,6 +187,7 @@ class Run:
                 found=begun.changed,
                 init_from=self._init_from,
             )
+            remote.send(self._workdir)
         count = sum(leaf.size for leaf in jax.tree.leaves(begun.state.params))
         shapes = ", ".join(f"{b.rows}x{b.length}" for b in self._batches.buckets)
         self._log.message(
@@ -252,11 +257,18 @@ class Run:
             ),
         }
         record = self._record(unevaluated=unevaluated)
+
+        def save() -> None:
+            self.checkpoints.save(made, items, record)
+            try:
+                remote.send(self._workdir)
+            except remote.SupersededError:
+                raise
+            except remote.RemoteError as error:
+                raise checkpoints.NotWrittenError(str(error)) from error
+
         try:
-            processes.by_main_process(
-                lambda: self.checkpoints.save(made, items, record),
-                checkpoints.NotWrittenError,
-            )
+            processes.by_main_process(save, checkpoints.NotWrittenError)
         except checkpoints.NotWrittenError as error:
             if last:
                 raise

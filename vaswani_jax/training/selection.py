@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,10 +13,13 @@ import flax.traverse_util
 import jax
 import numpy as np
 
-from vaswani_jax.core import config, parsing
+from vaswani_jax.core import config, parsing, remote
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import step
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
+
+# A checkpoint of that name lies in a directory of its own.
+FOLDERS = ("averaged", "best")
 
 
 def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
@@ -66,8 +70,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
     """
-    folder = {"best": "best", "averaged": "averaged"}.get(name, "checkpoints")
-    directory = workdir / folder
+    directory = workdir / _folder(name)
     if not directory.is_dir():
         others = [
             other
@@ -95,6 +98,19 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
         )
     return average(found, steps[-int(number) :])
+
+
+def _folder(name: str) -> str:
+    return name if name in FOLDERS else "checkpoints"
+
+
+def other_folders(names: str) -> set[str]:
+    """The directories of a workdir in which none of some checkpoints lies.
+
+    Args:
+        names: Of the checkpoints, with commas between them.
+    """
+    return {"checkpoints", *FOLDERS} - {_folder(name) for name in names.split(",")}
 
 
 def describe(workdir: pathlib.Path, name: str, found: Checkpoint) -> str:
@@ -147,12 +163,13 @@ def members(
     wanted = [(workdir, settings, name) for name in names.split(",")]
     for other in others:
         folder, _, name = other.partition("@")
-        own = dataclasses.replace(settings, model=_model_of(pathlib.Path(folder)))
+        place = remote.here(folder, skip=other_folders(name or "averaged"))
+        own = dataclasses.replace(settings, model=_model_of(place))
         try:
             parsing.check_positions(own)
         except ValueError as error:
             raise ValueError(f"--ensemble={other}: {error}") from None
-        wanted.append((pathlib.Path(folder), own, name or "averaged"))
+        wanted.append((place, own, name or "averaged"))
     found = []
     for place, own, name in wanted:
         one = select(place, name)
@@ -187,21 +204,24 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
         ValueError: The workdir has no configuration.
     """
     folder, _, chosen = name.partition("@")
-    workdir, one = pathlib.Path(folder), None
-    if workdir.parent.name in ("checkpoints", "best", "averaged"):
-        workdir, one = workdir.parent.parent, workdir
+    one = None
+    parts = re.fullmatch(r"(.+)/((?:checkpoints|best|averaged)/[^/]+)/?", folder)
+    if parts:
+        folder, one = parts[1], parts[2]
+    workdir = remote.here(folder)
     if not (workdir / "config.json").exists():
         raise ValueError(f"--init_from: {workdir} is no workdir of a run")
     if one is None:
-        kinds = [kind for kind in ("averaged", "best") if (workdir / kind).is_dir()]
+        kinds = [kind for kind in FOLDERS if (workdir / kind).is_dir()]
         found = select(workdir, chosen or [*kinds, "newest"][0])
-    elif one.is_dir() and one.name.isdecimal():
-        of_its_kind = Checkpoints(one.parent, keep=1_000_000)
-        found = of_its_kind.restore(int(one.name), ["params"])
+    elif (workdir / one).is_dir() and one.rpartition("/")[2].isdecimal():
+        of_its_kind = Checkpoints((workdir / one).parent, keep=1_000_000)
+        found = of_its_kind.restore(int((workdir / one).name), ["params"])
     else:
-        raise CheckpointError(f"--init_from: there is no checkpoint {one}")
+        raise CheckpointError(f"--init_from: there is no checkpoint {workdir / one}")
     values = json.loads((workdir / "config.json").read_text())
-    return found, pathlib.Path(values["data"]["directory"] or workdir / "data")
+    own = values["data"]["directory"]
+    return found, remote.here(own) if own else workdir / "data"
 
 
 def vocabulary_of(workdir: pathlib.Path) -> str | None:

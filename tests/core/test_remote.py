@@ -1,0 +1,247 @@
+"""Mirrors of directories on stores: fsspec's memory and its local files."""
+
+import pathlib
+from collections.abc import Iterator
+
+import fsspec
+import pytest
+
+from vaswani_jax.core import remote
+
+URL = "memory://bucket/run"
+
+
+@pytest.fixture(params=["memory", "file"])
+def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[str]:
+    """A directory on a store that is there for one test alone."""
+    if request.param == "file":
+        yield f"file://{tmp_path}/bucket/run"
+        return
+    yield "memory://bucket/run"
+    fsspec.filesystem("memory").store.clear()
+    fsspec.filesystem("memory").pseudo_dirs[:] = [""]
+
+
+class Machine:
+    """A machine has its own mirrors."""
+
+    def __init__(
+        self, name: str, base: pathlib.Path, patch: pytest.MonkeyPatch
+    ) -> None:
+        self._mirrors, self._patch = base / name, patch
+
+    def _arrive(self) -> None:
+        self._patch.setenv("VASWANI_JAX_MIRRORS", str(self._mirrors))
+
+    def here(self, url: str, **how: list[str]) -> pathlib.Path:
+        self._arrive()
+        return remote.here(url, **how)
+
+    def send(self, path: pathlib.Path, *, within: str = "") -> None:
+        self._arrive()
+        remote.send(path, within=within)
+
+
+@pytest.fixture
+def machines(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Machine, Machine]:
+    return (
+        Machine("one", tmp_path, monkeypatch),
+        Machine("two", tmp_path, monkeypatch),
+    )
+
+
+def write(directory: pathlib.Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+
+
+def content(directory: pathlib.Path) -> dict[str, str]:
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path.relative_to(directory)): path.read_text() for path in files}
+
+
+def stored(url: str) -> dict[str, str]:
+    store, root = fsspec.core.url_to_fs(url)
+    return {
+        path[len(root) + 1 :]: store.cat_file(path).decode()
+        for path in store.find(root)
+    }
+
+
+RUN = {
+    "starts.jsonl": "first\n",
+    "config.json": "{}",
+    "metrics.jsonl": "1\n2\n",
+    "checkpoints/2/params/a": "two",
+    "checkpoints/2/files.json": "two's seal",
+    "data/manifest.json": "m",
+    "data/train.source": "tokens",
+}
+
+
+def test_a_path_is_itself(tmp_path: pathlib.Path) -> None:
+    assert remote.here(str(tmp_path / "runs")) == tmp_path / "runs"
+    remote.send(tmp_path)
+    remote.refresh(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_one_machine_sends_another_has(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    path = one.here(url)
+    assert content(path) == {}
+    write(path, RUN)
+    # Of this machine alone, or not whole.
+    write(
+        path,
+        {
+            "lock": "process 1",
+            "compiled/program": "x",
+            "metrics.unfinished": "1",
+            "checkpoints/3.orbax-checkpoint-tmp/params/a": "th",
+            "data/.hidden": "h",
+        },
+    )
+    one.send(path)
+    assert stored(url) == RUN
+    assert content(two.here(url)) == RUN
+
+
+def test_a_run_moves_to_another_machine_and_back(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    first = one.here(url)
+    write(first, RUN)
+    one.send(first)
+    second = two.here(url)
+    # It goes on: a newer checkpoint, and the old one goes.
+    write(second, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
+    (second / "checkpoints/2/params/a").unlink()
+    (second / "checkpoints/2/files.json").unlink()
+    write(second, {"checkpoints/3/files.json": "seal", "checkpoints/3/params/a": "3"})
+    two.send(second)
+    assert stored(url) == content(second)
+    # What the first machine had made in the meantime is of a run that is over.
+    write(first, {"checkpoints/4/files.json": "4", "metrics.jsonl": "1\n2\nx\n"})
+    with pytest.raises(remote.SupersededError, match="another run has begun in"):
+        one.send(first)
+    assert stored(url) == content(second)
+    assert content(one.here(url)) == content(second)
+
+
+def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, _ = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    # A line more in a file of the same name, a new file, and one that is over.
+    write(path, {"metrics.jsonl": "1\n2\n3\n", "checkpoints/3/files.json": "seal"})
+    (path / "checkpoints/2/params/a").unlink()
+    (path / "checkpoints/2/files.json").unlink()
+    before = content(path)
+    assert content(one.here(url)) == before
+    one.send(path)
+    assert stored(url) == before
+
+
+def test_a_directory_that_is_not_whole_is_not_there(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    path = one.here(url)
+    cut = {k: v for k, v in RUN.items() if k != "checkpoints/2/files.json"}
+    cut = {k: v for k, v in cut.items() if k != "data/manifest.json"}
+    write(path, cut)
+    one.send(path)
+    found = content(two.here(url))
+    assert sorted(found) == ["config.json", "metrics.jsonl", "starts.jsonl"]
+
+
+def test_only_what_is_asked_for_is_fetched(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    assert content(two.here(url, only=["config.json"])) == {"config.json": "{}"}
+    found = content(two.here(url, skip=["checkpoints"]))
+    assert found == {k: v for k, v in RUN.items() if not k.startswith("checkp")}
+    # The rest comes when it is asked for, and nothing was lost there.
+    assert content(two.here(url)) == RUN == stored(url)
+
+
+def test_who_only_reads_sends_only_what_it_has_written(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    reader = two.here(url, skip=["checkpoints"])
+    write(reader, {"evaluations/test.json": "41"})
+    # The run goes on in the meantime.
+    write(path, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
+    one.send(path)
+    two.send(reader, within="evaluations")
+    assert stored(url) == {**content(path), "evaluations/test.json": "41"}
+
+
+def test_a_store_that_lost_all_is_not_taken_for_a_new_run(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, _ = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    store, root = fsspec.core.url_to_fs(url)
+    store.rm(root, recursive=True)
+    with pytest.raises(remote.RemoteError, match=r"is empty, but its mirror .* is not"):
+        one.here(url)
+    assert content(path) == RUN
+
+
+def test_names_that_lead_out_of_the_mirror_are_not_fetched(
+    machines: tuple[Machine, Machine], tmp_path: pathlib.Path
+) -> None:
+    store = fsspec.filesystem("memory")
+    try:
+        for name in ("/b/run/../../../out", "/b/run//tmp/out", "/b/run/x/../../../y"):
+            store.store[name] = store.open("/b/run/kept", "wb")
+        store.pipe("/b/run/kept", b"k")
+        path = machines[0].here("memory://b/run")
+        assert content(path) == {"kept": "k"}
+        assert [p.name for p in path.parent.iterdir() if p.is_dir()] == [path.name]
+    finally:
+        store.store.clear()
+
+
+def test_a_store_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"nowhere://x/run: .*nowhere"):
+        remote.here("nowhere://x/run")
+
+
+def test_a_store_that_fails_is_told_with_its_name(
+    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: object, **more: object) -> None:
+        raise RuntimeError("quota\nexceeded")
+
+    path = machines[0].here(URL)
+    write(path, RUN)
+    store, _ = fsspec.core.url_to_fs(URL)
+    monkeypatch.setattr(type(store), "put", fails)
+    with pytest.raises(remote.RemoteError, match=r"^memory://bucket/run: quota exceed"):
+        machines[0].send(path)
+    monkeypatch.undo()
+    machines[0].send(path)
+    assert stored(URL) == RUN
+    store.store.clear()
