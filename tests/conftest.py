@@ -31,6 +31,8 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     everyone = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         everyone = everyone.parent
+    # The programs that tests start look there, too.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(everyone / "compiled")
     jax.config.update("jax_compilation_cache_dir", str(everyone / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

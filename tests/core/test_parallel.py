@@ -79,7 +79,9 @@ print(float(run(parallel.replicate(jnp.zeros(())), rows)), bool(hits))
 """
 
 
-def test_a_kept_program_is_found_and_may_be_deleted(tmp_path):
+def test_a_kept_program_is_found_and_may_be_deleted(tmp_path, monkeypatch):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+
     def result():
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "compiled")]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -90,3 +92,13 @@ def test_a_kept_program_is_found_and_may_be_deleted(tmp_path):
     for path in (tmp_path / "compiled").iterdir():
         path.write_bytes(b"damaged")
     assert result()[0] == "24.0"
+
+
+def test_a_place_for_all_runs_comes_first(tmp_path, monkeypatch):
+    everywhere = jax.config.jax_compilation_cache_dir
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "all"))
+    try:
+        parallel.keep_programs(tmp_path / "one")
+        assert parallel.programs_directory() == tmp_path / "all"
+    finally:
+        jax.config.update("jax_compilation_cache_dir", everywhere)

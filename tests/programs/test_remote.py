@@ -65,7 +65,9 @@ def test_text_and_prepared_data_come_from_a_store(
             for name in ("train", "valid")
             for kind, side in (("source", "en"), ("target", "de"))
         ),
-        "--config.data.vocab_size=24",
+        "--config.data.test_source=",
+        "--config.data.test_target=",
+        "--config.data.vocab_size=16",
     ]
     monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "one"))
     result = runs.vaswani("prepare_data", tmp_path / "run", *flags)

@@ -38,9 +38,12 @@ def keep_programs(directory: pathlib.Path) -> None:
     """Keep compiled programs in a directory and look for them there.
 
     It may be deleted at any time. An entry belongs to one program, one version of
-    the compiler and one kind of device.
+    the compiler and one kind of device. JAX's own JAX_COMPILATION_CACHE_DIR names one
+    for all runs, and comes first.
     """
-    jax.config.update("jax_compilation_cache_dir", str(directory.absolute()))
+    shared = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    found = shared or str(directory.absolute())
+    jax.config.update("jax_compilation_cache_dir", found)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
