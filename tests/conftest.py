@@ -1,6 +1,7 @@
 """Eight virtual devices on a CPU, so that every test can spread over devices."""
 
 import os
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -36,3 +37,12 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     jax.config.update("jax_compilation_cache_dir", str(everyone / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """Compiled programs of a module go with it: they fill the memory."""
+    import jax
+
+    yield
+    jax.clear_caches()

@@ -46,6 +46,18 @@ def archive(name: str) -> io.BytesIO | None:
         return None
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz" if name[-1] == "z" else "w") as tar:
+        # What an archive must not have: ways out of where it is unpacked.
+        for path in (
+            "../../../escaped",
+            "/tmp/escaped_from_an_archive",
+            "a/../../../e",
+        ):
+            info = tarfile.TarInfo(path)
+            info.size = 4
+            tar.addfile(info, io.BytesIO(b"evil"))
+        info = tarfile.TarInfo("training/link")
+        info.type, info.linkname = tarfile.SYMTYPE, "../../../.."
+        tar.addfile(info)
         for other in ("de", "fr"):
             for path, side in archives.files(name, other):
                 data = content(pathlib.Path(path).name, side)
@@ -104,6 +116,12 @@ def test_the_builders_pairs_are_those_of_the_archives(
     train = list(datasets.pairs(data, "train", chosen=None))
     assert datasets.count(data, "train") == len(train) == TRAINING[other] * LINES
     assert len(set(train)) == len(train)
+    assert not pathlib.Path("/tmp/escaped_from_an_archive").exists()
+    unpacked = list((tmp_path / "downloads" / "extracted").rglob("*"))
+    assert any(path.name.startswith("newstest2013") for path in unpacked)
+    for path in tmp_path.parent.rglob("*"):
+        assert path.name not in ("escaped", "e")
+        assert not path.is_symlink() or tmp_path not in path.parents
     for source, target in train:
         name, _, number = source.split(" ")[0], *source.split(" ")[1:3]
         assert source == line(name, "en", int(number))

@@ -120,8 +120,9 @@ def test_processes_make_the_run_of_one(
             assert (host / "data/manifest.json").exists()
     assert f"8 cpu device(s) (cpu), {processes} process(es)" in told[0][1]
     for output, errors in told[1:]:
-        # One of them writes and prints.
-        assert all(line.startswith("[Gloo]") for line in output.splitlines())
+        # One of them writes and prints; Gloo's threads print, in one another's lines.
+        assert "lines in" in told[0][0]
+        assert "lines in" not in output
         assert "step 12" not in errors
     assert_same_run(workdir, alone)
     here, there = scores(workdir), scores(alone)
