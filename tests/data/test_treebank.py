@@ -120,26 +120,6 @@ def test_any_tree_is_read_as_a_recursive_reader_reads_it(
     ]
 
 
-@hypothesis.given(
-    data=strategies.one_of(
-        strategies.binary(max_size=80),
-        strategies.text("() \n\tNPab-=\u00a0\x00", max_size=80).map(str.encode),
-    )
-)
-def test_any_bytes_are_trees_or_a_clear_error(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes
-) -> None:
-    path = write(tmp_path_factory.mktemp("bytes"), data)
-    try:
-        for tree in treebank.read(path):
-            assert tree.symbols.count("XX") == len(tree.words) == len(tree.tags) > 0
-            assert sum(s[0] == "(" for s in tree.symbols) == sum(
-                s[0] == ")" for s in tree.symbols
-            )
-    except ValueError as error:
-        assert re.match(f"{path}, line [0-9]+: .", str(error))
-
-
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data/gum_trees"
 
 

@@ -1,0 +1,142 @@
+"""What must hold of any input: a clear error, or exactly one line out for each in.
+
+`python -m tests.benchmarks.fuzz` and tests/programs/test_bad_input.py bring the input;
+it goes through what decode, evaluate, prepare_data, the reader of trees and the reader
+of configurations do with theirs. Whatever is raised must be one of the errors that a
+program prints in one line, and must name the file or the key.
+"""
+
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_collections
+
+from configs import own_text
+from tests import settings
+from vaswani_jax.core import config, parallel, parsing
+from vaswani_jax.data import corpus, manifest, treebank
+from vaswani_jax.inference import evaluators, streams, translate
+from vaswani_jax.training import step
+
+EXPECTED = (ValueError, OSError)
+TEXT = [
+    f"{split}_{side}" for split in ("train", "valid") for side in ("source", "target")
+]
+
+
+class Checks:
+    """A directory, and a toy that has learned nothing and translates."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self.directory = directory
+        self.settings = settings.small_settings(
+            **{"search.max_extra_tokens": 2, "search.max_tokens": 6}
+        )
+        self.data = corpus.open_or_prepare(
+            self.settings,
+            directory / "toy",
+            rebuild=False,
+            trained_with=None,
+            log=lambda text: None,
+        )
+        self.translator = translate.Translator(self.settings, self.data.vocabulary)
+        state = step.create_state(self.settings, vocab_size=self.data.vocabulary.size)
+        self.params = parallel.replicate(state.params)
+
+    def decode(self, name: str, data: bytes) -> None:
+        """Lines of a file, in blocks, to as many lines."""
+        path = self._file(name, data)
+        try:
+            total = streams.count("--input", str(path))
+        except EXPECTED as error:
+            assert path.name in str(error), error
+            return
+        found = [
+            line
+            for block in streams.blocks(str(path))
+            for line in self.translator.translate(self.params, block, warn=str)
+        ]
+        assert len(found) == total, (data, found)
+        assert not any("\n" in line for line in found)
+        output = self.directory / "output"
+        written = streams.write(iter([found]), str(output), total=None)
+        assert written == total == output.read_bytes().count(b"\n")
+
+    def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
+        """As many outputs as references to scores."""
+        found = evaluators.score(self.settings.data, list(outputs), list(references))
+        for score in found:
+            assert 0 <= score.value <= 100.0001, (score, outputs, references)
+
+    def prepare(self, files: Mapping[str, tuple[str, bytes] | None]) -> None:
+        """Files of text (name and content, None: there is none) to token files."""
+        names = {}
+        for key, file in files.items():
+            name, data = file or ("missing", b"")
+            if file:
+                self._file(name, data)
+            names[f"data.{key}"] = name
+        wanted = settings.small_settings(
+            **names,
+            **{
+                "data.source": "text",
+                "data.text_directory": str(self.directory),
+                "data.byte_fallback": True,
+                "data.vocab_size": 270,
+            },
+        )
+        place = self.directory / "prepared"
+        try:
+            found = corpus.open_or_prepare(
+                wanted, place, rebuild=True, trained_with=None, log=lambda text: None
+            )
+        except EXPECTED as error:
+            told = str(error)
+            places = (*names.values(), "config.data", "split")
+            assert any(place in told for place in places), told
+            return
+        counted = sum(found.counts["valid"].values())
+        assert counted == len(found.text("valid")[0])
+        manifest.refuse_difference(wanted, place, text=True, log=str)
+
+    def trees(self, data: bytes) -> None:
+        """A file of trees, or an error with its line."""
+        path = self._file("trees", data)
+        try:
+            for tree in treebank.read(path):
+                words = tree.symbols.count(treebank.WORD)
+                assert words == len(tree.words) == len(tree.tags) > 0
+                opened = sum(symbol[0] == "(" for symbol in tree.symbols)
+                assert opened * 2 + words == len(tree.symbols)
+        except ValueError as error:
+            assert re.match(f"{path}, line [0-9]+: .", str(error)), error
+
+    def configure(self, section: str, key: str, value: Any) -> None:
+        """A value that a key should perhaps not have."""
+        values = own_text.get_config().to_dict()
+        values["data"]["source_locale"] = values["data"]["target_locale"] = "en"
+        values[section][key] = value
+        try:
+            found = parsing.parse(ml_collections.ConfigDict(values))
+        except ValueError as error:
+            assert "config." in str(error), error
+        else:
+            assert isinstance(found, config.Config)
+
+    def _file(self, name: str, data: bytes) -> pathlib.Path:
+        path = self.directory / name
+        path.write_bytes(data)
+        return path
+
+
+def keys() -> list[tuple[str, str]]:
+    """Section and name of every setting."""
+    values = own_text.get_config().to_dict()
+    return [
+        (section, key)
+        for section, inside in values.items()
+        if isinstance(inside, dict)
+        for key in inside
+    ]

@@ -1,0 +1,96 @@
+"""Any input, as hypothesis finds it, through `tests.bad_input`."""
+
+import gzip
+import string
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from tests import bad_input
+
+LINES = strategies.one_of(
+    strategies.binary(max_size=40),
+    strategies.text(max_size=40).map(lambda text: text.encode(errors="surrogatepass")),
+    strategies.text(string.ascii_lowercase + " \n\r\t\u2028\ufeff", max_size=60).map(
+        str.encode
+    ),
+)
+PLAIN = strategies.tuples(strategies.just(""), LINES)
+COMPRESSED = strategies.tuples(
+    strategies.just(".gz"),
+    strategies.one_of(
+        LINES,
+        LINES.map(gzip.compress),
+        LINES.map(gzip.compress).flatmap(
+            lambda data: strategies.integers(0, len(data)).map(lambda end: data[:end])
+        ),
+    ),
+)
+FILES = strategies.one_of(PLAIN, PLAIN, COMPRESSED)
+SENTENCES = strategies.text(
+    strategies.characters(exclude_characters="\n", exclude_categories=["Cs"]),
+    max_size=20,
+)
+VALUES = strategies.one_of(
+    strategies.none(),
+    strategies.booleans(),
+    strategies.integers(),
+    strategies.floats(),
+    strategies.text(max_size=5),
+    strategies.tuples(strategies.integers()),
+)
+
+
+@pytest.fixture(scope="module")
+def checks(tmp_path_factory: pytest.TempPathFactory) -> bad_input.Checks:
+    """Inputs of all tests go through one toy."""
+    return bad_input.Checks(tmp_path_factory.mktemp("checks"))
+
+
+@hypothesis.given(file=FILES)
+def test_a_line_comes_out_for_each_line_in(
+    checks: bad_input.Checks, file: tuple[str, bytes]
+) -> None:
+    checks.decode(f"input{file[0]}", file[1])
+
+
+@hypothesis.given(
+    pairs=strategies.lists(strategies.tuples(SENTENCES, SENTENCES), min_size=1)
+)
+def test_any_outputs_have_scores(
+    checks: bad_input.Checks, pairs: list[tuple[str, str]]
+) -> None:
+    checks.evaluate(*zip(*pairs, strict=True))
+
+
+@hypothesis.given(
+    files=strategies.fixed_dictionaries(
+        {key: strategies.one_of(FILES, strategies.none()) for key in bad_input.TEXT}
+    )
+)
+@hypothesis.settings(max_examples=50)
+def test_any_files_are_prepared_or_named(
+    checks: bad_input.Checks, files: dict[str, tuple[str, bytes] | None]
+) -> None:
+    checks.prepare(
+        {key: file and (f"{key}{file[0]}", file[1]) for key, file in files.items()}
+    )
+
+
+@hypothesis.given(
+    data=strategies.one_of(
+        strategies.binary(max_size=80),
+        strategies.text("() \n\tNPab-=\u00a0\x00", max_size=80).map(str.encode),
+    )
+)
+def test_any_bytes_are_trees_or_named(checks: bad_input.Checks, data: bytes) -> None:
+    checks.trees(data)
+
+
+@hypothesis.given(where=strategies.sampled_from(bad_input.keys()), value=VALUES)
+@hypothesis.settings(max_examples=300)
+def test_any_value_is_a_setting_or_named(
+    checks: bad_input.Checks, where: tuple[str, str], value: object
+) -> None:
+    checks.configure(*where, value)
