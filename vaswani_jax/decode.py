@@ -15,7 +15,7 @@ from ml_collections import config_flags
 from vaswani_jax.core import config, parallel, parsing, processes, program
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
-from vaswani_jax.training import selection
+from vaswani_jax.training import members, selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
 WORKDIR = flags.DEFINE_string(
@@ -85,10 +85,10 @@ def main() -> None:
     manifest.refuse_difference(settings, directory, text=False, log=program.say)
     subwords = corpus.open_prepared(directory).vocabulary
     given = (settings, workdir, CHECKPOINT.value, ENSEMBLE.value, subwords)
-    members = selection.members(*given, log=program.say)
+    found = members.members(*given, log=program.say)
     ensemble = ensembles.Ensemble(
-        [member.model for member in members],
-        [parallel.replicate(member.params) for member in members],
+        [member.model for member in found],
+        [parallel.replicate(member.params) for member in found],
         subwords,
     )
     lines = streams.blocks(INPUT.value)
