@@ -133,4 +133,4 @@ def _wanted(search: config.SearchConfig) -> jobs.Wanted:
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, ImportError))
+    program.run(main, expected=(ValueError, OSError, ImportError), several=True)

@@ -7,7 +7,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import parallel, parsing, program, remote
+from vaswani_jax.core import parallel, parsing, processes, program, remote
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.training import selection
 
@@ -40,11 +40,12 @@ def main() -> None:
     selection.check_fits(found, settings, data.vocabulary)
     program.say(selection.describe(workdir, CHECKPOINT.value, found))
     result = held_out.score(settings, data, found, split=SPLIT.value, warn=program.say)
-    held_out.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
-    remote.send(workdir, within="evaluations")
-    print(result.report(samples=SAMPLES.value))
+    if processes.is_main_process():
+        held_out.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
+        remote.send(workdir, within="evaluations")
+        print(result.report(samples=SAMPLES.value))
 
 
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, ImportError))
+    program.run(main, expected=(ValueError, OSError, ImportError), several=True)

@@ -19,6 +19,7 @@ from vaswani_jax.training import (
     divergence,
     loop,
     selection,
+    step,
     stopping,
     validation,
 )
@@ -41,10 +42,18 @@ REBUILD = flags.DEFINE_bool(
 def main() -> None:
     """Prepare, train, average, score."""
     settings = parsing.parse(CONFIG.value)
-    workdir = program.workdir(WORKDIR.value)
+    step.check_devices(settings)
+    workdir = program.workdir(WORKDIR.value, fetch=False)
     with contextlib.ExitStack() as stack:
-        if processes.is_main_process():
+
+        def take() -> None:
             stack.enter_context(directories.held(workdir))
+            remote.fetch(workdir)
+            remote.send(workdir)
+
+        processes.by_main_process(take, ValueError, OSError)
+        if not processes.is_main_process():
+            remote.refresh(workdir)
         _run(settings, workdir)
 
 
@@ -58,20 +67,27 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         given = corpus.open_prepared(place).vocabulary
         initial = found.items["params"]
         selection.check_fits(found, settings, given)
-    with processes.main_process_first("prepared data"):
-        if not processes.is_main_process():
-            remote.refresh(workdir)
+
+    def prepare(*, rebuild: bool = False) -> corpus.PreparedData:
         directory = corpus.data_directory(settings.data, workdir)
-        data = corpus.open_or_prepare(
+        found = corpus.open_or_prepare(
             settings,
             directory,
-            rebuild=REBUILD.value,
+            rebuild=rebuild,
             trained_with=before,
             given=given,
             log=program.say,
         )
         if processes.is_main_process():
             remote.send(directory)
+            remote.send(workdir, within="data")
+        return found
+
+    failures = (ValueError, OSError, ImportError)
+    processes.by_main_process(lambda: prepare(rebuild=REBUILD.value), *failures)
+    if not processes.is_main_process():
+        remote.refresh(workdir)
+    data = prepare()
     parallel.keep_programs(workdir / "compiled")
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
@@ -98,7 +114,8 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         sys.exit(stopped.status)
     except divergence.DivergedError:
         if processes.is_main_process():
-            remote.send(workdir)
+            with contextlib.suppress(remote.RemoteError):  # There is worse to tell.
+                remote.send(workdir)
         raise
     if not processes.is_main_process():
         remote.refresh(workdir)
@@ -120,5 +137,8 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
     program.run(
-        main, expected=(ValueError, OSError, ImportError, divergence.DivergedError)
+        main,
+        expected=(ValueError, OSError, ImportError, divergence.DivergedError),
+        several=True,
+        saves=True,
     )

@@ -33,7 +33,7 @@ VALID = {
 COUNTS = [
     *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
     *("model.d_k", "model.d_v", "model.max_positions", "data.num_buckets"),
-    *("data.vocab_size", "data.sentencepiece_sample_size", "optimizer.warmup_steps"),
+    *("data.sentencepiece_sample_size", "optimizer.warmup_steps"),
     *("training.num_steps", "data.subword_samples", "training.log_every_steps"),
     *("training.evaluate_every_steps", "training.checkpoint_every_steps"),
     *("training.keep_checkpoints", "training.average_checkpoints"),
@@ -411,3 +411,20 @@ def test_the_configuration_of_a_run_is_read_from_its_workdir(tmp_path):
         of_run.get_config(str(tmp_path))
     with pytest.raises(ValueError, match="name the workdir"):
         of_run.get_config()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"seed": 10**20}, "config.seed must be at most"),
+        ({"training.num_steps": 10**20}, "config.training.num_steps must be at most"),
+        ({"optimizer.warmup_steps": 2**31}, "warmup_steps must be at most"),
+        ({"data.normalization": "foo"}, "config.data.normalization must be one of"),
+        ({"data.vocab_size": 4}, "config.data.vocab_size must be at least 5"),
+        ({"search.top_k": 5}, "are of config.search.sampling=True, got 1.0, 5"),
+        ({"search.temperature": 0.5}, "config.search.temperature, "),
+    ],
+)
+def test_what_would_be_refused_later_or_never_is_refused_at_once(changes, said):
+    with pytest.raises(ValueError, match=said):
+        settings.small_settings(**changes)

@@ -1,12 +1,14 @@
 """Mirrors of directories on stores: fsspec's memory and its local files."""
 
 import pathlib
+import shutil
 from collections.abc import Iterator
 
 import fsspec
 import pytest
 
 from vaswani_jax.core import remote
+from vaswani_jax.data import directories
 
 URL = "memory://bucket/run"
 
@@ -147,9 +149,138 @@ def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
     (path / "checkpoints/2/params/a").unlink()
     (path / "checkpoints/2/files.json").unlink()
     before = content(path)
-    assert content(one.here(url)) == before
+    # What is missing here may have been cleared away: it comes back.
+    over = {name: text for name, text in RUN.items() if name[:14] == "checkpoints/2/"}
+    assert content(one.here(url)) == {**before, **over}
+    for name in over:
+        (path / name).unlink()
     one.send(path)
     assert stored(url) == before
+
+
+def test_what_is_cleared_away_here_stays_there(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, _ = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    shutil.rmtree(path / "checkpoints")
+    shutil.rmtree(path / "data")
+    one.here(url)
+    one.send(path)
+    assert stored(url) == content(path) == RUN
+
+
+def test_a_reader_does_not_touch_the_mirror_of_a_living_run(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    first = one.here(url)
+    write(first, RUN)
+    one.send(first)
+    with directories.held(first):
+        second = two.here(url)
+        write(second, {"starts.jsonl": "first\nsecond\n"})
+        two.send(second)
+        # decode, say, while the first run does not know yet.
+        assert content(one.here(url)) == RUN | {"lock": (first / "lock").read_text()}
+        with pytest.raises(remote.SupersededError):
+            one.send(first)
+    # Once it has ended, the mirror follows the store.
+    assert one.here(url) == first
+    assert (first / "starts.jsonl").read_text() == "first\nsecond\n"
+
+
+def test_a_directory_that_is_replaced_has_no_seal_until_it_is_whole(
+    url: str, machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    write(path, {"data/train.source": "other", "data/train.target": "new"})
+    store, _ = fsspec.core.url_to_fs(url)
+
+    def cut(self: object, names: list[str], places: list[str], **more: object) -> None:
+        store.put_file(names[0], places[0])
+        raise OSError("cut")
+
+    monkeypatch.setattr(type(store), "put", cut)
+    with pytest.raises(remote.RemoteError, match="cut"):
+        one.send(path)
+    monkeypatch.undo()
+    found = content(two.here(url))
+    assert not [name for name in found if name.startswith("data")]
+    one.here(url)
+    one.send(path)
+    assert stored(url) == content(path)
+
+
+def test_a_damaged_copy_comes_again_and_is_not_sent(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, _ = machines
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    write(path, {"checkpoints/2/params/a": "tw", "checkpoints/2/params/b": "?"})
+    one.send(path)
+    assert stored(url)["checkpoints/2/params/a"] == "two"
+    assert remote.fetch_again(path / "checkpoints/2")
+    assert content(path) == RUN
+    assert not remote.fetch_again(path / "checkpoints/3")
+
+
+def test_what_another_run_has_superseded_is_set_aside(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    first = one.here(url)
+    write(first, RUN)
+    one.send(first)
+    second = two.here(url)
+    write(second, {"starts.jsonl": "first\nsecond\n"})
+    two.send(second)
+    unsent = {"evaluations/test.json": "41", "metrics.jsonl": "1\n2\n3\n"}
+    write(first, unsent)
+    one.here(url)
+    assert content(first) == stored(url)
+    [aside] = first.parent.glob("*.superseded-*")
+    assert content(aside) == unsent
+
+
+def test_a_place_with_other_files_is_no_place_for_prepared_data(
+    url: str, machines: tuple[Machine, Machine]
+) -> None:
+    one, two = machines
+    path = one.here(url, mark="manifest.json")
+    write(path, {"train.source": "t", "manifest.json": "m"})
+    one.send(path)
+    found = two.here(url, mark="manifest.json")
+    assert content(found) == {"train.source": "t", "manifest.json": "m"}
+    store, root = fsspec.core.url_to_fs(url)
+    store.rm_file(f"{root}/manifest.json")
+    # Who has it whole sends it again; who has not cannot tell what it is.
+    one.here(url, mark="manifest.json")
+    shutil.rmtree(found)
+    with pytest.raises(ValueError, match=r"is not empty and has no manifest.json"):
+        two.here(url, mark="manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "must have a name"),
+        ("gs:/bucket/run", "two slashes"),
+        ("file:///", "names no directory"),
+        ("github://a/b", "github://a/b: "),
+        ("nowhere://a/b", "nowhere://a/b: .*nowhere"),
+    ],
+)
+def test_a_name_that_means_no_place_is_refused(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        remote.here(name)
 
 
 def test_a_directory_that_is_not_whole_is_not_there(
@@ -222,11 +353,6 @@ def test_names_that_lead_out_of_the_mirror_are_not_fetched(
         assert [p.name for p in path.parent.iterdir() if p.is_dir()] == [path.name]
     finally:
         store.store.clear()
-
-
-def test_a_store_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"nowhere://x/run: .*nowhere"):
-        remote.here("nowhere://x/run")
 
 
 def test_a_store_that_fails_is_told_with_its_name(

@@ -228,12 +228,6 @@ def test_text_without_a_word_is_refused(lines):
         vocabulary.train(lines, data_settings("bpe", True))
 
 
-def test_an_unknown_normalization_is_refused():
-    data = data_settings("bpe", True, **{"data.normalization": "nkfc"})
-    with pytest.raises(ValueError, match="nkfc"):
-        vocabulary.train(training_lines(1), data)
-
-
 @pytest.mark.parametrize("damage", ["empty", "foreign", "cut"])
 def test_a_file_that_is_no_model_is_refused(damage, tmp_path):
     path = tmp_path / "vocabulary.model"

@@ -79,7 +79,8 @@ def assert_same(
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    ("number", "status"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
 )
 def test_a_signal_saves_and_the_same_command_goes_on(
     tmp_path: pathlib.Path,

@@ -199,6 +199,16 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     [
         (["--coordinator=localhost:1"], "goes with --num_processes and --process_id"),
         (["--coordinator=auto"], "--coordinator=auto"),
+        (["--num_processes=2", "--process_id=0"], "--coordinator=HOST:PORT goes with"),
+        (
+            ["--coordinator=localhost:port", "--num_processes=1", "--process_id=0"],
+            "got 'localhost:port', 1 and 0",
+        ),
+        (
+            ["--coordinator=localhost:0", "--num_processes=1", "--process_id=0"],
+            "got 'localhost:0', 1 and 0",
+        ),
+        (["--coordinator=auto", "--process_id=0"], "--coordinator=auto goes alone"),
     ],
 )
 def test_what_does_not_describe_processes_is_refused(

@@ -17,7 +17,7 @@ import pytest
 
 from tests import settings
 from tests.training.test_loop import OVERRIDES, metrics, run
-from vaswani_jax.core import remote
+from vaswani_jax.core import environment, remote
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import checkpoints, divergence, step, stopping
 
@@ -355,3 +355,64 @@ def test_a_run_ends_when_another_has_begun_on_its_store(
         run(settings.small_settings(**OVERRIDES), workdir)
     assert checkpoints.Checkpoints(workdir / "checkpoints", keep=9).steps() == [2]
     assert not store.find("/bucket/run/checkpoints/2")
+
+
+def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
+    # The same words in another order: a vocabulary of the same fingerprint.
+    lines = [f"{a} {b} c d" for a in "abcdefgh" for b in "ijklmnop"]
+    named = {
+        f"data.{split}_{side}": "text"
+        for split in ("train", "valid")
+        for side in ("source", "target")
+    }
+    small = settings.small_settings(
+        **OVERRIDES,
+        **named,
+        **{
+            "data.source": "text",
+            "data.text_directory": str(tmp_path),
+            "data.vocab_size": 24,
+            "data.test_source": "",
+            "data.test_target": "",
+        },
+    )
+    (tmp_path / "text").write_text("\n".join(lines))
+    run(small, tmp_path / "run")
+    (tmp_path / "text").write_text("\n".join(reversed(lines)))
+    before = corpus.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
+    shutil.rmtree(tmp_path / "run/data")
+    with pytest.raises(ValueError, match=r"was trained on the text .*, but the data"):
+        run(small, tmp_path / "run")
+    after = corpus.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
+    assert before == after
+
+
+def test_another_version_of_a_package_is_told(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = environment.describe()
+    monkeypatch.setattr(environment, "describe", lambda: {**now, "jax": "0.0.1"})
+    run(settings.small_settings(**OVERRIDES, **{"training.num_steps": 2}), tmp_path)
+    monkeypatch.undo()
+    run(settings.small_settings(**OVERRIDES), tmp_path)
+    told = capsys.readouterr().err
+    assert f"warning: jax was 0.0.1, is {now['jax']}: the digits may differ" in told
+    lines = (tmp_path / "starts.jsonl").read_text().splitlines()
+    starts = [json.loads(line) for line in lines]
+    assert [one["environment"]["jax"] for one in starts] == ["0.0.1", now["jax"]]
+
+
+def test_a_score_of_another_metric_is_not_compared(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluator(params: Any) -> dict[str, float]:
+        return {"valid/loss": 3.0, "valid/bleu": 20.0}
+
+    # -3 is not worse than 20: they are of two metrics.
+    for steps, metric in ((2, "bleu"), (4, "loss")):
+        changes = {"training.num_steps": steps, "training.best_metric": metric}
+        small = settings.small_settings(**OVERRIDES, **changes)
+        run(small, tmp_path, evaluator=evaluator)
+    assert checkpoints.Checkpoints(tmp_path / "best", keep=9).steps() == [4]

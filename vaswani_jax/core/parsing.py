@@ -162,8 +162,12 @@ def _check_data(data: config.DataConfig) -> None:
             f"{path}.subword_dropout is of merges, hence for {path}.subword_model=bpe, "
             f"got {data.subword_model!r}"
         )
-    counts = "sentencepiece_sample_size num_buckets vocab_size subword_samples"
+    rules = ("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
+    _one_of(f"{path}.normalization", data.normalization, rules)
+    counts = "sentencepiece_sample_size num_buckets subword_samples"
     _at_least(path, data, 1, counts)
+    # The marks and a subword.
+    _at_least(path, data, 5, "vocab_size")
     if data.source == "text":
         keys = "train_source train_target valid_source valid_target"
     else:
@@ -223,6 +227,14 @@ def _check_search(search: config.SearchConfig) -> None:
         )
     if not 0 < search.top_p <= 1:
         raise ValueError(f"{path}.top_p must be over 0, at most 1, got {search.top_p}")
+    if not search.sampling and (search.temperature, search.top_k, search.top_p) != (
+        *(1.0, 0, 1.0),
+    ):
+        raise ValueError(
+            f"{path}.temperature, {path}.top_k and {path}.top_p are of "
+            f"{path}.sampling=True, got {search.temperature}, {search.top_k} and "
+            f"{search.top_p} without it"
+        )
 
 
 def _check_training(settings: config.Config) -> None:
@@ -250,6 +262,13 @@ def _check_training(settings: config.Config) -> None:
         if not value > 0:
             raise ValueError(f"config.optimizer.{key} must be positive, got {value}")
     _at_least("config", settings, 0, "seed")
+    for key, value, most in (
+        ("config.seed", settings.seed, 2**63 - 1),
+        (f"{path}.num_steps", settings.training.num_steps, 2**31 - 1),
+        ("config.optimizer.warmup_steps", settings.optimizer.warmup_steps, 2**31 - 1),
+    ):
+        if value > most:
+            raise ValueError(f"{key} must be at most {most}, got {value}")
     if settings.training.average_checkpoints > settings.training.keep_checkpoints:
         raise ValueError(
             f"{path}.average_checkpoints must be at most {path}.keep_checkpoints "

@@ -3,8 +3,7 @@
 What is done by one of them alone, and where they wait for one another.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -17,7 +16,11 @@ LOST_AFTER_SECONDS = 60
 
 
 def connect(
-    coordinator: str, num_processes: int | None, process_id: int | None
+    coordinator: str | None,
+    num_processes: int | None,
+    process_id: int | None,
+    *,
+    saves: bool,
 ) -> None:
     """Join the processes that compute together, before any work on a device.
 
@@ -26,16 +29,20 @@ def connect(
             (SLURM, Open MPI, Kubernetes, Cloud TPU).
         num_processes: How many there are; None for "auto".
         process_id: Which this is, from 0; None for "auto".
+        saves: Whether SIGTERM is for `stops_together`; else it ends the process.
 
     Raises:
         ValueError: "auto" finds nothing, or a part is missing or out of range.
         ConnectionError: The processes do not find one another.
     """
     where: dict[str, Any] = {}
-    if coordinator != "auto":
-        if num_processes is None or process_id is None or ":" not in coordinator:
+    if coordinator != "auto" or (num_processes, process_id) != (None, None):
+        port = (coordinator or "").rpartition(":")[2]
+        valid = port.isdecimal() and 0 < int(port) < 2**16 and ":" in str(coordinator)
+        if not valid or num_processes is None or process_id is None:
             raise ValueError(
                 "--coordinator=HOST:PORT goes with --num_processes and --process_id, "
+                "--coordinator=auto goes alone; "
                 f"got {coordinator!r}, {num_processes} and {process_id}"
             )
         if process_id >= num_processes:
@@ -48,6 +55,7 @@ def connect(
             "num_processes": num_processes,
             "process_id": process_id,
         }
+    jax.config.update("jax_enable_preemption_service", saves)
     try:
         jax.distributed.initialize(
             **where,
@@ -88,33 +96,23 @@ def wait_for_all(place: str) -> None:
         multihost_utils.sync_global_devices(place)
 
 
-@contextlib.contextmanager
-def main_process_first(place: str) -> Iterator[None]:
-    """The others do the same when the main process has done it."""
-    if not is_main_process():
-        wait_for_all(place)
-    yield
-    if is_main_process():
-        wait_for_all(place)
-
-
-def by_main_process(work: Callable[[], None], failure: type[Exception]) -> None:
+def by_main_process(work: Callable[[], object], *failures: type[Exception]) -> None:
     """Do something in the main process alone; all go on, or fail, together.
 
     Raises:
-        failure: It failed in the main process.
+        failures: It failed in the main process; in the others, the first of them.
     """
     error = None
     if is_main_process():
         try:
             work()
-        except failure as caught:
+        except failures as caught:
             error = caught
     failed = _any_process(error is not None)
     if error is not None:
         raise error
     if failed:
-        raise failure("it failed in the main process, which says why")
+        raise failures[0]("it failed in the main process, which says why")
 
 
 def _any_process(here: bool) -> bool:

@@ -24,7 +24,10 @@ NUM_PROCESSES = flags.DEFINE_integer(
 PROCESS_ID = flags.DEFINE_integer(
     "process_id", None, "Which this is, from 0.", lower_bound=0
 )
-EXPECTED = (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError)
+EXPECTED = (
+    *(AttributeError, KeyError, NameError, SyntaxError, TypeError),
+    *(ValueError, OSError, ImportError),
+)
 
 
 def run(
@@ -32,6 +35,8 @@ def run(
     *,
     expected: tuple[type[Exception], ...],
     argument: str | None = None,
+    several: bool = False,
+    saves: bool = False,
 ) -> None:
     """Parse the flags, then run `main`.
 
@@ -40,6 +45,8 @@ def run(
         argument: What the program is given beside its flags, if anything is.
         expected: Errors whose message tells the user all: printed without a
             traceback, exit status 1. All others keep their traceback.
+        several: Whether several processes can run it together.
+        saves: Whether SIGTERM lets it save first.
     """
 
     def checked(argv: Sequence[str]) -> None:
@@ -60,9 +67,11 @@ def run(
             logging.getLogger(name).setLevel(logging.ERROR)
         told = allocator.keep_memory()
         try:
-            if COORDINATOR.value:
-                where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
-                processes.connect(*where)
+            where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
+            if where != (None, None, None):
+                if not several:
+                    raise ValueError("--coordinator is of main, decode and evaluate")
+                processes.connect(*where, saves=saves)
             say(told)
             chosen(*given)
         except BrokenPipeError:
@@ -111,7 +120,9 @@ def _given(argv: list[str]) -> str:
     return f"{' '.join(given)}: " if given else ""
 
 
-def workdir(given: str | None, *, skip: Collection[str] = ()) -> pathlib.Path:
+def workdir(
+    given: str | None, *, skip: Collection[str] = (), fetch: bool = True
+) -> pathlib.Path:
     """What --workdir says, or runs/NAME of the --config file (runs/NAME_ROW).
 
     Of `configs/of_run.py:WORKDIR` it is that workdir, and of a URL its mirror here.
@@ -119,9 +130,10 @@ def workdir(given: str | None, *, skip: Collection[str] = ()) -> pathlib.Path:
     Args:
         given: The value of the flag.
         skip: Directories in it that a mirror does not need.
+        fetch: Whether to bring a mirror up to date now.
     """
     named = given if given is not None else _default_workdir()
-    found = remote.here(named, skip=skip)
+    found = remote.here(named, skip=skip) if fetch else remote.place(named)
     if remote.is_remote(named):
         say(f"--workdir={named} is mirrored in {found}")
     return found

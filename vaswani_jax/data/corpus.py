@@ -50,6 +50,12 @@ class PreparedData:
             sides.append(list(sources.lines(path)))
         return sides[0], sides[1]
 
+    def training_text(self) -> str:
+        """16 hexadecimal digits that change with the text of the training split."""
+        found = manifest.identity(manifest.read(self.directory)["text"]["train"])
+        whole = json.dumps(found, sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
     def text_fingerprint(self, split: str) -> str:
         """16 hexadecimal digits that change with any line of a split."""
         both = "\0".join("\n".join(side) for side in self.text(split))

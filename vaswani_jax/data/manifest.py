@@ -108,7 +108,7 @@ def _text_difference(
     except FileNotFoundError as error:
         log(f"note: {error}; the prepared {split!r} data is used")
         return []
-    if _identity(now) == _identity(was):
+    if identity(now) == identity(was):
         return []
     if now.get("seed") != was.get("seed"):
         # Every split has the seed; one of them tells.
@@ -117,7 +117,7 @@ def _text_difference(
     return [f"the text of {split!r} has changed"]
 
 
-def _identity(record: dict[str, Any]) -> dict[str, Any]:
+def identity(record: dict[str, Any]) -> dict[str, Any]:
     """The record without what copying a file changes."""
     return {
         key: value.get("sha256") if isinstance(value, dict) else value

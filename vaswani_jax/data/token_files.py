@@ -18,6 +18,7 @@ class TokenFile:
     """Sentences of one side: a flat file of ids and one of offsets into it."""
 
     def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
         self._offsets = _mapped(_beside(path, "offsets"), OFFSET_TYPE)
         for kind in (np.dtype("<u2"), np.dtype("<i4")):
             ids = _beside(path, kind.name)
@@ -46,7 +47,12 @@ class TokenFile:
         # In parts, so that tens of millions of sentences need no 64-bit copies.
         for start in range(0, len(self), CHUNK):
             ends = self._offsets[start : start + CHUNK + 1]
-            found[start : start + CHUNK] = np.diff(ends)
+            steps = np.diff(ends)
+            if (steps < 0).any() or ends[-1] > len(self._ids):
+                raise ValueError(
+                    f"{self._path} is damaged: its offsets fall; prepare the data again"
+                )
+            found[start : start + CHUNK] = steps
         return found
 
     def lengths_of(self, sentences: Int[np.ndarray, "B"]) -> Int[np.ndarray, "B"]:

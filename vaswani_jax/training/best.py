@@ -33,6 +33,7 @@ class Validation:
         self._found = found
         self._valid_text = valid_text
         self._score, self._step = -math.inf, 0
+        self._score_of = settings.best_metric
 
     def go_on(self, start: int, *, log: Callable[[str], None]) -> None:
         """Remember what this run has found on this text before a step.
@@ -52,7 +53,8 @@ class Validation:
             except checkpoints.CheckpointError as error:
                 log(f"warning: {error}; the next evaluation counts as the best so far")
                 return
-            if record.get("valid_text") == self._valid_text:
+            of_this = {"valid_text": self._valid_text, "score_of": self._score_of}
+            if all(record.get(key, "bleu") == of_this[key] for key in of_this):
                 self._score, self._step = float(record["score"]), steps[-1]
 
     def evaluate(
@@ -86,8 +88,12 @@ class Validation:
         if self._settings.best_metric == "bleu":
             score = values.get("valid/bleu", score)
         if score > self._score:
-            self._score, self._step = score, made
-            more = {"score": score, "metrics": values, "valid_text": self._valid_text}
+            more = {
+                "score": score,
+                "score_of": self._score_of,
+                "metrics": values,
+                "valid_text": self._valid_text,
+            }
             items = {"params": parallel.gather(params)}
             recorded = {**record(), **more}
             try:
@@ -95,6 +101,7 @@ class Validation:
                     lambda: self._replace(made, items, recorded),
                     checkpoints.NotWrittenError,
                 )
+                self._score, self._step = score, made
             except checkpoints.NotWrittenError as error:
                 told.message(f"warning: {error}; training goes on without it")
         return True

@@ -97,8 +97,12 @@ class Watch:
         """
         batch = self.index_of(bad.step - 1)
         path = workdir / "diverged.jsonl"
+        lost = ""
         if processes.is_main_process():
-            _record(path, bad, batch=batch, pairs=pairs_at(batch))
+            try:
+                _record(path, bad, batch=batch, pairs=pairs_at(batch))
+            except OSError as error:
+                lost = f"; {path} cannot be written ({error})"
         most, before = self._settings.max_skipped_batches, len(self.skipped)
         if before >= most:
             newest = f"step {good[-1]:,}" if good else "none yet"
@@ -108,6 +112,7 @@ class Watch:
                 f"of each; the last good checkpoint in {workdir}: {newest}"
             )
         told = f"warning: {bad}; batch {batch:,} is left out (its pairs are in {path})"
+        told += lost
         return [*self.skipped, batch], told
 
 

@@ -4,6 +4,8 @@ import dataclasses
 import datetime
 import json
 import pathlib
+import socket
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,6 +96,8 @@ def record_start(
     values = config.to_dict(settings)
     (workdir / "config.json").write_text(json.dumps(values, indent=1))
     line = {
+        "id": uuid.uuid4().hex,
+        "host": socket.gethostname(),
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "step": step,
         "init_from": init_from,

@@ -15,6 +15,8 @@ from tensorboardX.proto import event_pb2, summary_pb2
 
 from vaswani_jax.data import token_files
 
+ELAPSED = "time/elapsed_seconds"
+
 
 class Log:
     """Writes metrics in every form; silent in all processes but the main one."""
@@ -34,7 +36,7 @@ class Log:
         if active:
             kept = self._open(first_step)
             if kept:
-                self._elapsed_before = json.loads(kept[-1])["time/elapsed_seconds"]
+                self._elapsed_before = json.loads(kept[-1])[ELAPSED]
 
     def _open(self, first_step: int) -> list[str]:
         """Begin after a step; the records up to it, which are kept."""
@@ -51,7 +53,10 @@ class Log:
         """Forget what came after a step: it will be made again."""
         if self._active:
             self._close()
-            self._open(step)
+            try:
+                self._open(step)
+            except OSError as error:
+                self._lose(error)
 
     def message(self, text: str) -> None:
         """A line that stays."""
@@ -69,7 +74,7 @@ class Log:
         elapsed = self._elapsed_before + time.monotonic() - self._started
         # JSON has no infinity; an early perplexity can be one.
         finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
-        record = {"step": step, "time/elapsed_seconds": round(elapsed, 3), **finite}
+        record = {"step": step, ELAPSED: round(elapsed, 3), **finite}
         try:
             if not self._open_files:
                 self._open(step)
@@ -77,14 +82,17 @@ class Log:
             self._json.flush()
             self._events.write(step, values)
         except OSError as error:
-            # A record cut in the middle is removed when there is room again.
-            self._close()
-            if not self._lost:
-                self.message(
-                    f"warning: {self._workdir / 'metrics.jsonl'} cannot be written "
-                    f"({error}); training goes on, records are lost until it can be"
-                )
-            self._lost = True
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        # A record cut in the middle is removed when there is room again.
+        self._close()
+        if not self._lost:
+            self.message(
+                f"warning: {self._workdir / 'metrics.jsonl'} cannot be written "
+                f"({error}); training goes on, records are lost until it can be"
+            )
+        self._lost = True
 
     def progress(self, step: int, values: Mapping[str, float]) -> None:
         """The live line: rewritten on a terminal, one line each time elsewhere."""
@@ -161,7 +169,7 @@ def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
     kept = []
     for number, row in enumerate(rows, start=1):
         try:
-            if json.loads(row)["step"] <= step:
+            if json.loads(row)["step"] <= step and json.loads(row)[ELAPSED] >= 0:
                 kept.append(row)
         except (KeyError, TypeError, ValueError):
             raise ValueError(

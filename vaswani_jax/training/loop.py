@@ -52,6 +52,7 @@ class Run:
         """
         self._settings = settings
         self._vocabulary = data.vocabulary
+        self._training_text = data.training_text()
         self._workdir = workdir
         self._initial, self._init_from = initial, init_from
         self._batches = batch_modes.training_batches(
@@ -110,6 +111,7 @@ class Run:
             self._settings,
             self._vocabulary,
             self.checkpoints,
+            training_text=self._training_text,
             initial=self._initial,
             log=note,
         )
@@ -239,6 +241,7 @@ class Run:
     def _record(self, **more: Any) -> dict[str, Any]:
         return {
             "vocabulary": self._vocabulary.fingerprint,
+            "training_text": self._training_text,
             "config": config.to_dict(self._settings),
             "environment": environment.describe(),
             "parts": self._parts,

@@ -45,7 +45,7 @@ def members(
     """
     wanted = [(workdir, settings, name) for name in names.split(",")]
     for other in others:
-        folder, _, name = other.partition("@")
+        folder, name = selection.split_name(other)
         place = remote.here(folder, skip=selection.other_folders(name or "averaged"))
         own = dataclasses.replace(settings, model=_model_of(place))
         try:

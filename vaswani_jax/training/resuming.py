@@ -7,8 +7,9 @@ from typing import Any
 import flax.serialization
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from vaswani_jax.core import config, environment, processes
+from vaswani_jax.core import config, environment, processes, remote
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import history, selection
 from vaswani_jax.training import step as step_
@@ -40,10 +41,11 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
     good = None
     for number in reversed(found.steps()):
         try:
-            good = found.restore(number, ["params", "optimizer"])
+            good = _restored(found, number)
             break
         except CheckpointError as error:
             damaged[number] = str(error)
+    _agree(good, damaged)
     if damaged and good is None:
         raise CheckpointError(
             f"all {len(damaged)} checkpoints in {found.directory} are damaged, and "
@@ -51,7 +53,6 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
             "name another --workdir"
         )
     if damaged and good is not None:
-        processes.wait_for_all("damaged checkpoints are known")
         if processes.is_main_process():
             found.set_aside(list(damaged))
         for reason in damaged.values():
@@ -59,11 +60,45 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
     return good
 
 
+def _restored(found: Checkpoints, number: int) -> Checkpoint:
+    try:
+        return found.restore(number, ["params", "optimizer"])
+    except CheckpointError:
+        # A mirror's copy may be damaged and the store's good.
+        there = processes.is_main_process() and remote.fetch_again(
+            found.directory / str(number)
+        )
+        if not there:
+            raise
+        return found.restore(number, ["params", "optimizer"])
+
+
+def _agree(good: Checkpoint | None, damaged: dict[int, str]) -> None:
+    """Refuse that processes go on from different checkpoints.
+
+    Raises:
+        CheckpointError: They do, in all of them.
+    """
+    if processes.num_processes() == 1:
+        return
+    step, digest = (-1 if damaged else 0), 0
+    if good is not None:
+        step, digest = good.step, int(good.record["digests"]["params"][:7], 16)
+    everyone = processes.gather_from_all(np.array([step, digest], np.int32))
+    if (everyone != everyone[0]).any():
+        raise CheckpointError(
+            f"the processes would begin at the steps {everyone[:, 0].tolist()} (-1: "
+            "damaged) or with other parameters: they must see the same files, a shared "
+            "file system or one object store"
+        )
+
+
 def begin(
     settings: config.Config,
     subwords: vocabulary.Vocabulary,
     found: Checkpoints,
     *,
+    training_text: str,
     initial: Any,
     log: Log,
 ) -> Beginning:
@@ -73,13 +108,14 @@ def begin(
         settings: Of the run.
         subwords: Its vocabulary.
         found: Its checkpoints.
+        training_text: The fingerprint of what it learns from.
         initial: Parameters to start from if there is none; None for random ones.
         log: Told of what was not expected.
 
     Raises:
         CheckpointError: All checkpoints are damaged, or the newest is of another
             vocabulary or model.
-        ValueError: The settings are those of another run.
+        ValueError: The settings are those of another run, or the text is another.
     """
     fresh = step_.create_state(settings, vocab_size=subwords.size)
     good = newest_good(found, log=log)
@@ -91,6 +127,13 @@ def begin(
     changed = history.changes(record["config"], settings)
     history.refuse_fixed(changed, step=good.step, directory=found.directory)
     selection.check_fits(good, settings, subwords)
+    if record.get("training_text", training_text) != training_text:
+        raise ValueError(
+            f"{found.directory} has a run at step {good.step:,} that was trained on "
+            f"the text {record['training_text']}, but the data has {training_text}: "
+            "restore it, or name another --workdir (with --init_from it starts from "
+            "this one's parameters)"
+        )
     for text in environment.differences(record.get("environment", {})):
         log(f"warning: {text}: the digits may differ from here on")
     optimizer = good.items["optimizer"]

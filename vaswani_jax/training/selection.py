@@ -127,6 +127,16 @@ def describe(workdir: pathlib.Path, name: str, found: Checkpoint) -> str:
     return text
 
 
+def split_name(name: str) -> tuple[str, str]:
+    """WORKDIR and CHECKPOINT of WORKDIR@CHECKPOINT, or WORKDIR alone.
+
+    >>> split_name("runs/a@best"), split_name("abfs://box@account/runs/a")
+    (('runs/a', 'best'), ('abfs://box@account/runs/a', ''))
+    """
+    folder, _, chosen = name.rpartition("@")
+    return (name, "") if "/" in chosen or not folder else (folder, chosen)
+
+
 def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
     """The checkpoint that a new run starts from, and where its vocabulary lies.
 
@@ -138,7 +148,7 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
         CheckpointError: There is none, or it is damaged.
         ValueError: The workdir has no configuration.
     """
-    folder, _, chosen = name.partition("@")
+    folder, chosen = split_name(name)
     one = None
     parts = re.fullmatch(r"(.+)/((?:checkpoints|best|averaged)/[^/]+)/?", folder)
     if parts:
@@ -154,8 +164,12 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
         found = of_its_kind.restore(int((workdir / one).name), ["params"])
     else:
         raise CheckpointError(f"--init_from: there is no checkpoint {workdir / one}")
-    values = json.loads((workdir / "config.json").read_text())
-    own = values["data"]["directory"]
+    try:
+        own = str(
+            json.loads((workdir / "config.json").read_text())["data"]["directory"]
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{workdir / 'config.json'} is damaged: {error!r}") from None
     return found, remote.here(own) if own else workdir / "data"
 
 

@@ -46,6 +46,18 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
     return jax.jit(init)(_stream(settings, INIT_STREAM))
 
 
+def check_devices(settings: config.Config) -> None:
+    """Refuse what the devices here cannot do.
+
+    Raises:
+        ValueError: The configured attention needs another device.
+    """
+    if settings.model.attention == "cudnn" and not parallel.has_gpu():
+        raise ValueError(
+            f"config.model.attention=cudnn needs a GPU, here is {parallel.describe()}"
+        )
+
+
 def train_step(
     settings: config.Config, *, vocab_size: int, parts: int
 ) -> Callable[[TrainState, types.Batch], tuple[TrainState, StepMetrics]]:
@@ -59,10 +71,7 @@ def train_step(
     Raises:
         ValueError: The configured attention needs another device.
     """
-    if settings.model.attention == "cudnn" and not parallel.has_gpu():
-        raise ValueError(
-            f"config.model.attention=cudnn needs a GPU, here is {parallel.describe()}"
-        )
+    check_devices(settings)
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)
 

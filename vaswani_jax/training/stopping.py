@@ -1,8 +1,9 @@
 """Section 5.2's machines are taken away at times: a run that is told so saves first.
 
-SIGTERM comes from schedulers, SIGINT from Ctrl-C. The first of them lets the update
-end, the state be saved and the program exit with 128 + the signal's number; a second
-one exits at once, which harms nothing, as a kill harms nothing.
+SIGTERM comes from schedulers, SIGINT from Ctrl-C, SIGHUP from a terminal that goes. The
+first of them lets the update end, the state be saved and the program exit with 128 +
+the signal's number; a second one exits at once, which harms nothing, as a kill harms
+nothing.
 """
 
 import os
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from vaswani_jax.core import processes
 
 Result = TypeVar("Result")
-NOTICED = (signal.SIGTERM, signal.SIGINT)
+NOTICED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stopped(Exception):  # noqa: N818 - it is no error
@@ -45,9 +46,11 @@ class Signals:
 
     def __enter__(self) -> "Signals":
         # Of several processes JAX's own service notices SIGTERM, and tells all.
-        noticed = NOTICED if processes.num_processes() == 1 else (signal.SIGINT,)
+        noticed = NOTICED if processes.num_processes() == 1 else NOTICED[1:]
         if threading.current_thread() is threading.main_thread():
             for number in noticed:
+                if signal.getsignal(number) == signal.SIG_IGN:  # as nohup wants it
+                    continue
                 self._before[number] = signal.signal(number, self._notice)
         return self
 
