@@ -102,3 +102,17 @@ def test_a_place_for_all_runs_comes_first(tmp_path, monkeypatch):
         assert parallel.programs_directory() == tmp_path / "all"
     finally:
         jax.config.update("jax_compilation_cache_dir", everywhere)
+
+
+@pytest.mark.parametrize(("rows", "multiple"), [(1, 1), (8, 1), (13, 2), (40, 3)])
+def test_own_rows_are_those_that_split_rows_gives(monkeypatch, rows, multiple):
+    numbers = np.arange(1, rows + 1)[:, None]
+    whole = parallel.split_rows(numbers, multiple=multiple).reshape(-1)
+    # As if two processes had four of the eight devices each.
+    monkeypatch.setattr(jax, "local_device_count", lambda: 4)
+    for process in (0, 1):
+        monkeypatch.setattr(jax, "process_index", lambda process=process: process)
+        split = parallel.split_rows(numbers, multiple=multiple).reshape(-1)
+        own = parallel.own_rows(rows, multiple=multiple)
+        assert numbers[own.start : own.stop, 0].tolist() == split[split > 0].tolist()
+    assert whole[whole > 0].tolist() == numbers[:, 0].tolist()

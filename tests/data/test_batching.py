@@ -267,3 +267,29 @@ def test_split_batches_gain_rows_that_are_no_sentence():
         assert isinstance(split, types.Batch)
         assert pair_numbers(joined) == pair_numbers(batch)
         assert joined.source.shape[0] % (3 * jax.local_device_count()) == 0
+
+
+def assert_processes_have_the_whole(batches, processes):
+    """Each has its rows of every batch and nothing else; together they have all."""
+    for step in range(batches.batches_per_epoch):
+        whole = batches.batch_at(step)
+        parts = []
+        for process in range(processes):
+
+            def own(rows, process=process):
+                share = -(-rows // processes)
+                start = min(rows, process * share)
+                return range(start, min(rows, start + share))
+
+            part = batches.batch_at(step, own)
+            others = np.setdiff1d(np.arange(len(whole.source)), own(len(whole.source)))
+            assert not any(leaf[others].any() for leaf in jax.tree.leaves(part))
+            parts.append(part)
+        total = jax.tree.map(lambda *leaves: sum(leaves), *parts)
+        jax.tree.map(np.testing.assert_array_equal, total, whole)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_process_has_its_rows_alone(processes):
+    batches = batches_of(random_lengths(83, 15, seed=2))
+    assert_processes_have_the_whole(batches, processes)

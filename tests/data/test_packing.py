@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from tests.data.test_batching import corpus_of, epoch, random_lengths, sentence
+from tests.data.test_batching import (
+    assert_processes_have_the_whole,
+    corpus_of,
+    epoch,
+    random_lengths,
+    sentence,
+)
 from vaswani_jax.core import types
 from vaswani_jax.data import packing
 
@@ -147,3 +153,9 @@ def test_the_padding_share_is_that_of_the_batches():
 def test_a_pair_longer_than_a_row_is_refused_with_both_lengths():
     with pytest.raises(ValueError, match=r"31 tokens does not fit .* row of 30"):
         packed([(3, 4), (30, 2)])
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_process_has_its_rows_alone(processes):
+    batches = packed(random_lengths(83, 15, seed=2))
+    assert_processes_have_the_whole(batches, processes)

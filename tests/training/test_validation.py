@@ -59,8 +59,10 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
     shapes: list[tuple[int, ...]] = []
     batch_at = batching.Batches.batch_at
 
-    def recorded(batches: batching.Batches, step: int) -> types.Batch:
-        batch = batch_at(batches, step)
+    def recorded(
+        batches: batching.Batches, step: int, own: batching.OwnRows
+    ) -> types.Batch:
+        batch = batch_at(batches, step, own)
         shapes.append(batch.source.shape)
         return batch
 

@@ -85,6 +85,17 @@ def gather(tree: Tree) -> Tree:
     return jax.device_get(tree)
 
 
+def _share(rows: int, multiple: int) -> int:
+    return -(-rows // (num_devices() * multiple)) * multiple
+
+
+def own_rows(rows: int, *, multiple: int) -> range:
+    """Which of the rows of a global batch `split_rows` gives to this process."""
+    mine = _share(rows, multiple) * jax.local_device_count()
+    start = min(rows, jax.process_index() * mine)
+    return range(start, min(rows, start + mine))
+
+
 def split_rows(tree: Tree, *, multiple: int) -> Tree:
     """This process's rows of a global batch, `[devices, rows, ...]` in each leaf.
 
@@ -94,7 +105,7 @@ def split_rows(tree: Tree, *, multiple: int) -> Tree:
     here, local = jax.process_index(), jax.local_device_count()
 
     def split(leaf: np.ndarray) -> np.ndarray:
-        share = -(-leaf.shape[0] // (num_devices() * multiple)) * multiple
+        share = _share(leaf.shape[0], multiple)
         missing = share * num_devices() - leaf.shape[0]
         padded = np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1))
         split_leaf = padded.reshape(num_devices(), share, *leaf.shape[1:])

@@ -5,6 +5,7 @@ of devices. Which pairs are in it depends on (seed, step) alone.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Int
@@ -13,6 +14,7 @@ from vaswani_jax.core import types
 from vaswani_jax.data import token_files
 
 LENGTH_MULTIPLE = 4
+OwnRows = Callable[[int], range]  # of a number of rows, those of this process
 ROW_MULTIPLE = 8  # so that 2, 4 or 8 devices share a batch evenly
 
 
@@ -103,14 +105,20 @@ class Batches:
         positions = 2 * sum(shape.rows * shape.length for shape in shapes)
         return 1 - token_files.positions(self._corpus) / positions
 
-    def batch_at(self, step: int) -> types.Batch:
+    def batch_at(self, step: int, own: OwnRows | None = None) -> types.Batch:
         """The batch of update number `step`, counted from 0.
 
         A pure function of (seed, step): epoch after epoch, each in its own order.
         Rows beyond an epoch's last pair are padding.
+
+        Args:
+            step: Which.
+            own: Of a number of rows, those to read; the others stay empty. All by
+                default.
         """
-        bucket, pairs = self._chosen(step)
-        return self._assemble(self.buckets[bucket], pairs)
+        number, pairs = self._chosen(step)
+        bucket = self.buckets[number]
+        return self._assemble(bucket, pairs, own(bucket.rows) if own else None)
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
         """The pairs of `batch_at`, by their places in the corpus."""
@@ -159,18 +167,22 @@ class Batches:
         )
         self._epoch = epoch
 
-    def _assemble(self, bucket: Bucket, pairs: Int[np.ndarray, "N"]) -> types.Batch:
+    def _assemble(
+        self, bucket: Bucket, pairs: Int[np.ndarray, "N"], own: range | None = None
+    ) -> types.Batch:
         shape = (bucket.rows, bucket.length)
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
-        count = len(pairs)
-        row = np.arange(count)
+        row = np.arange(len(pairs))
+        if own is not None:
+            row = row[own.start : own.stop]
+        pairs = pairs[row]
         ids, lengths = self._corpus.source.rows(pairs, length=bucket.length)
-        source[:count] = ids
+        source[row] = ids
         source[row, lengths] = types.EOS_ID
         ids, lengths = self._corpus.target.rows(pairs, length=bucket.length)
-        target_in[:count, 1:] = ids[:, :-1]
-        target_in[:count, 0] = types.BOS_ID
-        target_out[:count] = ids
+        target_in[row, 1:] = ids[:, :-1]
+        target_in[row, 0] = types.BOS_ID
+        target_out[row] = ids
         target_out[row, lengths] = types.EOS_ID
         return types.Batch(source, target_in, target_out)
 

@@ -79,12 +79,20 @@ class PackedBatches:
         positions = 2 * self.batches_per_epoch * shape.rows * shape.length
         return 1 - token_files.positions(self._corpus) / positions
 
-    def batch_at(self, step: int) -> types.Batch:
+    def batch_at(self, step: int, own: batching.OwnRows | None = None) -> types.Batch:
         """The batch of update number `step`, counted from 0.
 
         A pure function of (seed, step). Rows beyond an epoch's last are padding.
+
+        Args:
+            step: Which.
+            own: Of a number of rows, those to read; the others stay empty. All by
+                default.
         """
-        return self._assemble(self._rows_at(step))
+        rows, bucket = self._rows_at(step), self.buckets[0]
+        kept = own(bucket.rows) if own else range(bucket.rows)
+        rows = rows[kept.start : kept.stop]
+        return self._assemble(rows, kept.start) if len(rows) else self.empty(bucket)
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
         """The pairs of `batch_at`, by their places in the corpus."""
@@ -143,7 +151,7 @@ class PackedBatches:
         number = np.arange(len(row)) - first[row]
         return self._pairs[self._starts[rows][row] + number], row, number, first
 
-    def _assemble(self, rows: Int[np.ndarray, "R"]) -> types.Batch:
+    def _assemble(self, rows: Int[np.ndarray, "R"], start: int) -> types.Batch:
         shape = (self.buckets[0].rows, self.buckets[0].length)
         pairs, row, number, first = self._pairs_of(rows)
 
@@ -156,7 +164,7 @@ class PackedBatches:
             offset = before - before[first][row]
             columns = np.arange(ids.shape[1])
             real = columns <= lengths[:, None]
-            places = (row * shape[1] + offset)[:, None] + columns
+            places = ((start + row) * shape[1] + offset)[:, None] + columns
             segments = np.zeros(shape, np.int32)
             segments.flat[places[real]] = np.repeat(number + 1, lengths + 1)
             return ids, places, real, segments

@@ -1,6 +1,7 @@
 """Section 5: the training loop. It knows steps, checkpoints and evaluators."""
 
 import contextlib
+import functools
 import pathlib
 import time
 from collections.abc import Sequence
@@ -124,11 +125,12 @@ class Run:
     def _update(self, state: step.TrainState, made: int) -> None:
         settings = self._settings.training
         run = self._compile(state)
+        own = functools.partial(parallel.own_rows, multiple=self._parts)
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
         over = False
         while not over:
-            batch = self._batches.batch_at(self._watch.index_of(made))
+            batch = self._batches.batch_at(self._watch.index_of(made), own)
             rows = parallel.split_rows(batch, multiple=self._parts)
             state, metrics = run(state, rows)
             pending.append(metrics)

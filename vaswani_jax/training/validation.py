@@ -1,5 +1,6 @@
 """Section 6: loss and perplexity on held-out pairs."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,10 +39,12 @@ def loss_evaluator(
         step.loss_step(settings, vocab_size=vocab_size), donate_state=False
     )
 
+    own = functools.partial(parallel.own_rows, multiple=1)
+
     def evaluate(params: Any) -> Mapping[str, float]:
         total = loss.LossSums.zero()
         for index in range(batches.batches_per_epoch):
-            rows = parallel.split_rows(batches.batch_at(index), multiple=1)
+            rows = parallel.split_rows(batches.batch_at(index, own), multiple=1)
             total = total + parallel.gather(run(params, rows))
         means = loss.per_token(total)
         return {
