@@ -28,13 +28,18 @@ FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
 
 
 def start(workdir: pathlib.Path, *flags: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*runs.command("main", workdir), *FLAGS, *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=runs.ROOT,
-        env=runs.environment(),
-    )
+    # Not as under nohup, whoever runs the tests.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(
+            [*runs.command("main", workdir), *FLAGS, *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=runs.ROOT,
+            env=runs.environment(),
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def wait_for_step(workdir: pathlib.Path, step: int) -> None:

@@ -227,14 +227,13 @@ def _check_search(search: config.SearchConfig) -> None:
         )
     if not 0 < search.top_p <= 1:
         raise ValueError(f"{path}.top_p must be over 0, at most 1, got {search.top_p}")
-    if not search.sampling and (search.temperature, search.top_k, search.top_p) != (
-        *(1.0, 0, 1.0),
-    ):
-        raise ValueError(
-            f"{path}.temperature, {path}.top_k and {path}.top_p are of "
-            f"{path}.sampling=True, got {search.temperature}, {search.top_k} and "
-            f"{search.top_p} without it"
-        )
+    usual = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+    for key, value in usual.items():
+        if not search.sampling and getattr(search, key) != value:
+            raise ValueError(
+                f"{path}.{key}={getattr(search, key)} is of {path}.sampling, which is "
+                "False"
+            )
 
 
 def _check_training(settings: config.Config) -> None:

@@ -47,6 +47,9 @@ def read(directory: pathlib.Path) -> dict[str, Any]:
         missing = {"settings", "text", "vocabulary", "counts"} - found.keys()
         if missing:
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
+        for key in ("settings", "text", "counts"):
+            if not isinstance(found[key], dict):
+                raise ValueError(f"its {key} are {found[key]!r}")
         return found
     except (TypeError, ValueError) as error:
         raise ValueError(

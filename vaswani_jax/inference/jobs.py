@@ -56,17 +56,6 @@ class Wanted:
             raise ValueError("--attention=-: name a file")
         if self.aligning_layer is not None and not self.alignments:
             raise ValueError("--aligning_layer is of --alignments")
-        if not search.sampling:
-            given = {
-                "temperature": search.temperature != 1,
-                "top_k": search.top_k,
-                "top_p": search.top_p != 1,
-            }
-            for key in (key for key, value in given.items() if value):
-                raise ValueError(
-                    f"config.search.{key}={getattr(search, key)} is of "
-                    "config.search.sampling, which is False"
-                )
 
 
 class Translation:

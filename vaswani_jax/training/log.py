@@ -163,7 +163,7 @@ def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
     """Records of updates that the checkpoint has; later ones will be made again."""
     if not path.exists():
         return []
-    rows = path.read_text(encoding="utf-8").splitlines()
+    rows = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if rows and not rows[-1].endswith("}"):
         rows.pop()  # a crash has cut it
     kept = []

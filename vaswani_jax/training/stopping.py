@@ -49,7 +49,8 @@ class Signals:
         noticed = NOTICED if processes.num_processes() == 1 else NOTICED[1:]
         if threading.current_thread() is threading.main_thread():
             for number in noticed:
-                if signal.getsignal(number) == signal.SIG_IGN:  # as nohup wants it
+                ignored = signal.getsignal(number) == signal.SIG_IGN
+                if number == signal.SIGHUP and ignored:  # as nohup wants it
                     continue
                 self._before[number] = signal.signal(number, self._notice)
         return self
