@@ -45,13 +45,13 @@ class Machine:
 
 
 @pytest.fixture
-def machines(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Machine, Machine]:
-    return (
-        Machine("one", tmp_path, monkeypatch),
-        Machine("two", tmp_path, monkeypatch),
-    )
+def one(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine("one", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def two(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine("two", tmp_path, monkeypatch)
 
 
 def write(directory: pathlib.Path, files: dict[str, str]) -> None:
@@ -84,6 +84,15 @@ RUN = {
 }
 
 
+@pytest.fixture
+def sent(url: str, one: Machine) -> pathlib.Path:
+    """The mirror of the first machine, when the store has all of it."""
+    path = one.here(url)
+    write(path, RUN)
+    one.send(path)
+    return path
+
+
 def test_a_path_is_itself(tmp_path: pathlib.Path) -> None:
     assert remote.here(str(tmp_path / "runs")) == tmp_path / "runs"
     remote.send(tmp_path)
@@ -92,9 +101,8 @@ def test_a_path_is_itself(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_one_machine_sends_another_has(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine
 ) -> None:
-    one, two = machines
     path = one.here(url)
     assert content(path) == {}
     write(path, RUN)
@@ -115,12 +123,8 @@ def test_what_one_machine_sends_another_has(
 
 
 def test_a_run_moves_to_another_machine_and_back(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    one, two = machines
-    first = one.here(url)
-    write(first, RUN)
-    one.send(first)
     second = two.here(url)
     # It goes on: a newer checkpoint, and the old one goes.
     write(second, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
@@ -130,76 +134,64 @@ def test_a_run_moves_to_another_machine_and_back(
     two.send(second)
     assert stored(url) == content(second)
     # What the first machine had made in the meantime is of a run that is over.
-    write(first, {"checkpoints/4/files.json": "4", "metrics.jsonl": "1\n2\nx\n"})
+    write(sent, {"checkpoints/4/files.json": "4", "metrics.jsonl": "1\n2\nx\n"})
     with pytest.raises(remote.SupersededError, match="another run has begun in"):
-        one.send(first)
+        one.send(sent)
     assert stored(url) == content(second)
     assert content(one.here(url)) == content(second)
 
 
 def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, sent: pathlib.Path
 ) -> None:
-    one, _ = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
     # A line more in a file of the same name, a new file, and one that is over.
-    write(path, {"metrics.jsonl": "1\n2\n3\n", "checkpoints/3/files.json": "seal"})
-    (path / "checkpoints/2/params/a").unlink()
-    (path / "checkpoints/2/files.json").unlink()
-    before = content(path)
+    write(sent, {"metrics.jsonl": "1\n2\n3\n", "checkpoints/3/files.json": "seal"})
+    (sent / "checkpoints/2/params/a").unlink()
+    (sent / "checkpoints/2/files.json").unlink()
+    before = content(sent)
     # What is missing here may have been cleared away: it comes back.
     over = {name: text for name, text in RUN.items() if name[:14] == "checkpoints/2/"}
     assert content(one.here(url)) == {**before, **over}
     for name in over:
-        (path / name).unlink()
-    one.send(path)
+        (sent / name).unlink()
+    one.send(sent)
     assert stored(url) == before
 
 
 def test_what_is_cleared_away_here_stays_there(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, sent: pathlib.Path
 ) -> None:
-    one, _ = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
-    shutil.rmtree(path / "checkpoints")
-    shutil.rmtree(path / "data")
+    shutil.rmtree(sent / "checkpoints")
+    shutil.rmtree(sent / "data")
     one.here(url)
-    one.send(path)
-    assert stored(url) == content(path) == RUN
+    one.send(sent)
+    assert stored(url) == content(sent) == RUN
 
 
 def test_a_reader_does_not_touch_the_mirror_of_a_living_run(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    one, two = machines
-    first = one.here(url)
-    write(first, RUN)
-    one.send(first)
-    with directories.held(first):
+    with directories.held(sent):
         second = two.here(url)
         write(second, {"starts.jsonl": "first\nsecond\n"})
         two.send(second)
         # decode, say, while the first run does not know yet.
-        assert content(one.here(url)) == RUN | {"lock": (first / "lock").read_text()}
+        assert content(one.here(url)) == RUN | {"lock": (sent / "lock").read_text()}
         with pytest.raises(remote.SupersededError):
-            one.send(first)
+            one.send(sent)
     # Once it has ended, the mirror follows the store.
-    assert one.here(url) == first
-    assert (first / "starts.jsonl").read_text() == "first\nsecond\n"
+    assert one.here(url) == sent
+    assert (sent / "starts.jsonl").read_text() == "first\nsecond\n"
 
 
 def test_a_directory_that_is_replaced_has_no_seal_until_it_is_whole(
-    url: str, machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+    url: str,
+    one: Machine,
+    two: Machine,
+    sent: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one, two = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
-    write(path, {"data/train.source": "other", "data/train.target": "new"})
+    write(sent, {"data/train.source": "other", "data/train.target": "new"})
     store, _ = fsspec.core.url_to_fs(url)
 
     def cut(self: object, names: list[str], places: list[str], **more: object) -> None:
@@ -208,52 +200,43 @@ def test_a_directory_that_is_replaced_has_no_seal_until_it_is_whole(
 
     monkeypatch.setattr(type(store), "put", cut)
     with pytest.raises(remote.RemoteError, match="cut"):
-        one.send(path)
+        one.send(sent)
     monkeypatch.undo()
     found = content(two.here(url))
     assert not [name for name in found if name.startswith("data")]
     one.here(url)
-    one.send(path)
-    assert stored(url) == content(path)
+    one.send(sent)
+    assert stored(url) == content(sent)
 
 
 def test_a_damaged_copy_comes_again_and_is_not_sent(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, sent: pathlib.Path
 ) -> None:
-    one, _ = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
-    write(path, {"checkpoints/2/params/a": "tw", "checkpoints/2/params/b": "?"})
-    one.send(path)
+    write(sent, {"checkpoints/2/params/a": "tw", "checkpoints/2/params/b": "?"})
+    one.send(sent)
     assert stored(url)["checkpoints/2/params/a"] == "two"
-    assert remote.fetch_again(path / "checkpoints/2")
-    assert content(path) == RUN
-    assert not remote.fetch_again(path / "checkpoints/3")
+    assert remote.fetch_again(sent / "checkpoints/2")
+    assert content(sent) == RUN
+    assert not remote.fetch_again(sent / "checkpoints/3")
 
 
 def test_what_another_run_has_superseded_is_set_aside(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    one, two = machines
-    first = one.here(url)
-    write(first, RUN)
-    one.send(first)
     second = two.here(url)
     write(second, {"starts.jsonl": "first\nsecond\n"})
     two.send(second)
     unsent = {"evaluations/test.json": "41", "metrics.jsonl": "1\n2\n3\n"}
-    write(first, unsent)
+    write(sent, unsent)
     one.here(url)
-    assert content(first) == stored(url)
-    [aside] = first.parent.glob("*.superseded-*")
+    assert content(sent) == stored(url)
+    [aside] = sent.parent.glob("*.superseded-*")
     assert content(aside) == unsent
 
 
 def test_a_place_with_other_files_is_no_place_for_prepared_data(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine
 ) -> None:
-    one, two = machines
     path = one.here(url, mark="manifest.json")
     write(path, {"train.source": "t", "manifest.json": "m"})
     one.send(path)
@@ -284,9 +267,8 @@ def test_a_name_that_means_no_place_is_refused(name: str, said: str) -> None:
 
 
 def test_a_directory_that_is_not_whole_is_not_there(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine
 ) -> None:
-    one, two = machines
     path = one.here(url)
     cut = {k: v for k, v in RUN.items() if k != "checkpoints/2/files.json"}
     cut = {k: v for k, v in cut.items() if k != "data/manifest.json"}
@@ -296,13 +278,8 @@ def test_a_directory_that_is_not_whole_is_not_there(
     assert sorted(found) == ["config.json", "metrics.jsonl", "starts.jsonl"]
 
 
-def test_only_what_is_asked_for_is_fetched(
-    url: str, machines: tuple[Machine, Machine]
-) -> None:
-    one, two = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
+@pytest.mark.usefixtures("sent")
+def test_only_what_is_asked_for_is_fetched(url: str, two: Machine) -> None:
     assert content(two.here(url, only=["config.json"])) == {"config.json": "{}"}
     found = content(two.here(url, skip=["checkpoints"]))
     assert found == {k: v for k, v in RUN.items() if not k.startswith("checkp")}
@@ -311,44 +288,34 @@ def test_only_what_is_asked_for_is_fetched(
 
 
 def test_who_only_reads_sends_only_what_it_has_written(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    one, two = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
     reader = two.here(url, skip=["checkpoints"])
     write(reader, {"evaluations/test.json": "41"})
     # The run goes on in the meantime.
-    write(path, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
-    one.send(path)
+    write(sent, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
+    one.send(sent)
     two.send(reader, within="evaluations")
-    assert stored(url) == {**content(path), "evaluations/test.json": "41"}
+    assert stored(url) == {**content(sent), "evaluations/test.json": "41"}
 
 
 def test_a_store_that_lost_all_is_not_taken_for_a_new_run(
-    url: str, machines: tuple[Machine, Machine]
+    url: str, one: Machine, sent: pathlib.Path
 ) -> None:
-    one, _ = machines
-    path = one.here(url)
-    write(path, RUN)
-    one.send(path)
     store, root = fsspec.core.url_to_fs(url)
     store.rm(root, recursive=True)
     with pytest.raises(remote.RemoteError, match=r"is empty, but its mirror .* is not"):
         one.here(url)
-    assert content(path) == RUN
+    assert content(sent) == RUN
 
 
-def test_names_that_lead_out_of_the_mirror_are_not_fetched(
-    machines: tuple[Machine, Machine], tmp_path: pathlib.Path
-) -> None:
+def test_names_that_lead_out_of_the_mirror_are_not_fetched(one: Machine) -> None:
     store = fsspec.filesystem("memory")
     try:
         for name in ("/b/run/../../../out", "/b/run//tmp/out", "/b/run/x/../../../y"):
             store.store[name] = store.open("/b/run/kept", "wb")
         store.pipe("/b/run/kept", b"k")
-        path = machines[0].here("memory://b/run")
+        path = one.here("memory://b/run")
         assert content(path) == {"kept": "k"}
         assert [p.name for p in path.parent.iterdir() if p.is_dir()] == [path.name]
     finally:
@@ -356,18 +323,18 @@ def test_names_that_lead_out_of_the_mirror_are_not_fetched(
 
 
 def test_a_store_that_fails_is_told_with_its_name(
-    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+    one: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*args: object, **more: object) -> None:
         raise RuntimeError("quota\nexceeded")
 
-    path = machines[0].here(URL)
+    path = one.here(URL)
     write(path, RUN)
     store, _ = fsspec.core.url_to_fs(URL)
     monkeypatch.setattr(type(store), "put", fails)
     with pytest.raises(remote.RemoteError, match=r"^memory://bucket/run: quota exceed"):
-        machines[0].send(path)
+        one.send(path)
     monkeypatch.undo()
-    machines[0].send(path)
+    one.send(path)
     assert stored(URL) == RUN
     store.store.clear()

@@ -134,3 +134,15 @@ def test_text_is_written_with_line_feeds_alone(lines):
         path = Path(directory, "test.source.txt")
         token_files.write_text(path, lines)
         assert path.read_bytes() == "".join(line + "\n" for line in lines).encode()
+
+
+def test_offsets_out_of_order_are_refused_with_their_file(tmp_path):
+    path = tmp_path / "train.source"
+    written(path, [[5, 6, 7], [8, 9], [4]], vocab_size=100)
+    offsets = tmp_path / "train.source.offsets"
+    kind = token_files.OFFSET_TYPE
+    changed = np.fromfile(offsets, kind)
+    changed[1] = 10**9
+    changed.tofile(offsets)
+    with pytest.raises(ValueError, match=f"{path} is damaged: its offsets are out of"):
+        token_files.TokenFile(path).lengths()

@@ -37,6 +37,13 @@ def vaswani(
     return run(*command(program, workdir, config=config), *flags, stdin=stdin)
 
 
+def finish(workdir: pathlib.Path | str, *flags: str) -> str:
+    """Train to the end; what was told."""
+    result = vaswani("main", workdir, *flags)
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stderr.decode() + result.stdout.decode()
+
+
 def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, with the package in reach."""
     return subprocess.run(

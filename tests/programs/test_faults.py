@@ -1,4 +1,4 @@
-"""Runs that are killed, stopped, crowded out and moved: nothing of them is lost."""
+"""Runs that are killed, crowded out and moved: nothing of them is lost."""
 
 import json
 import os
@@ -8,152 +8,25 @@ import shutil
 import signal
 import subprocess
 import time
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from tests.programs import runs
+from tests.programs import long_runs, runs
 from vaswani_jax.training import checkpoints
-
-MANY = {
-    "training.num_steps": 60,
-    "training.checkpoint_every_steps": 5,
-    "training.evaluate_every_steps": 15,
-    "training.log_every_steps": 1,
-    "model.dropout_rate": 0.2,
-}
-FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
-
-
-def start(workdir: pathlib.Path, *flags: str) -> subprocess.Popen[bytes]:
-    # Not as under nohup, whoever runs the tests.
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        return subprocess.Popen(
-            [*runs.command("main", workdir), *FLAGS, *flags],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=runs.ROOT,
-            env=runs.environment(),
-        )
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def wait_for_step(workdir: pathlib.Path, step: int) -> None:
-    path = workdir / "metrics.jsonl"
-    for _ in range(1200):
-        if path.exists() and f'"step": {step},' in path.read_text():
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"no step {step} in a minute")
-
-
-def ended(workdir: pathlib.Path) -> tuple[Any, dict[int, float]]:
-    """The last checkpoint, and the loss of every update."""
-    found = checkpoints.Checkpoints(workdir / "checkpoints", keep=99)
-    last = found.restore(found.steps()[-1], ["params", "optimizer"])
-    rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
-    losses = {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}
-    return last, losses
-
-
-def finish(workdir: pathlib.Path, *flags: str) -> str:
-    result = runs.vaswani("main", workdir, *FLAGS, *flags)
-    assert result.returncode == 0, result.stderr.decode()
-    return result.stderr.decode()
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[int, float]]:
-    """A run that nothing happened to."""
-    workdir = tmp_path_factory.mktemp("run") / "whole"
-    finish(workdir)
-    return ended(workdir)
-
-
-def assert_same(
-    found: tuple[Any, dict[int, float]], whole: tuple[Any, dict[int, float]]
-) -> None:
-    assert found[0].step == whole[0].step
-    jax.tree.map(np.testing.assert_array_equal, found[0].items, whole[0].items)
-    assert found[1] == whole[1]
-    assert sorted(found[1]) == list(range(1, 61))
-
-
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
-)
-def test_a_signal_saves_and_the_same_command_goes_on(
-    tmp_path: pathlib.Path,
-    whole: tuple[Any, dict[int, float]],
-    number: signal.Signals,
-    status: int,
-) -> None:
-    workdir = tmp_path / "run"
-    with start(workdir) as process:
-        wait_for_step(workdir, 7)
-        process.send_signal(number)
-        begun = time.monotonic()
-        _, told = process.communicate(timeout=60)
-        took = time.monotonic() - begun
-    assert process.returncode == status, told.decode()
-    assert took < 30
-    saved = checkpoints.Checkpoints(workdir / "checkpoints", keep=99).steps()
-    last = told.decode().splitlines()[-1]
-    assert last == (
-        f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
-        "command goes on"
-    )
-    assert "Traceback" not in told.decode()
-    assert f"resumed at step {saved[-1]}" in finish(workdir)
-    assert_same(ended(workdir), whole)
-
-
-def test_a_second_signal_exits_at_once_and_harms_nothing(
-    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
-) -> None:
-    workdir = tmp_path / "run"
-    with start(workdir) as process:
-        wait_for_step(workdir, 12)
-        # It finds both when it goes on, before it can save.
-        for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
-            process.send_signal(number)
-            time.sleep(0.05)
-        begun = time.monotonic()
-        _, told = process.communicate(timeout=60)
-        assert time.monotonic() - begun < 5
-    assert process.returncode == 128 + signal.SIGTERM
-    assert "SIGINT: saving; once more exits at once" in told.decode()
-    assert "which is saved" not in told.decode()
-    finish(workdir)
-    assert_same(ended(workdir), whole)
-
-
-def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
-    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
-) -> None:
-    workdir = tmp_path / "run"
-    with start(workdir) as process:
-        wait_for_step(workdir, 1)
-        error = runs.error_of(runs.vaswani("main", workdir, *FLAGS))
-        assert f"in use by process {process.pid} on " in error
-        process.kill()
-        process.communicate(timeout=60)
-    finish(workdir)
-    assert_same(ended(workdir), whole)
 
 
 def test_the_number_of_devices_may_change(
-    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+    tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     """Without dropout, whose masks are each device's own."""
-    flags = [*FLAGS, "--config.model.dropout_rate=0.0"]
+    flags = [*long_runs.FLAGS, "--config.model.dropout_rate=0.0"]
     found = {}
-    for name, stages in (("one", [(1, 60)]), ("moved", [(8, 20), (2, 40), (1, 60)])):
+    for name, stages in (
+        ("one", [(1, 60)]),
+        ("moved", [(8, 15), (2, 30), (1, 45), (8, 60)]),
+    ):
         for devices, steps in stages:
             result = subprocess.run(
                 [
@@ -168,7 +41,7 @@ def test_the_number_of_devices_may_change(
             )
             assert result.returncode == 0, result.stderr.decode()
             assert f"{devices} cpu device(s)" in result.stderr.decode()
-        found[name] = ended(tmp_path / name)
+        found[name] = long_runs.ended(tmp_path / name)
     losses = [[one[step] for step in range(1, 61)] for _, one in found.values()]
     np.testing.assert_allclose(*losses, rtol=1e-4)
     jax.tree.map(
@@ -198,7 +71,7 @@ cp -r {workdir}/. {result}
 
 
 def test_a_full_disk_costs_no_checkpoint_that_is_there(
-    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+    tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     unshare = shutil.which("unshare")
     probe = unshare and subprocess.run([unshare, "-rm", "true"], check=False)
@@ -208,7 +81,7 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     places = {name: tmp_path / name for name in names}
     for name in ("workdir", "result"):
         places[name].mkdir()
-    command = [*runs.command("main", places["workdir"]), *FLAGS]
+    command = [*runs.command("main", places["workdir"]), *long_runs.FLAGS]
     command += ["--config.training.keep_checkpoints=99"]
     first = [*command, "--config.training.num_steps=20"]
     script = FULL_DISK.format(
@@ -239,7 +112,7 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     saved.restore(last, ["params", "optimizer"])
     assert f"resumed at step {last}" in told
     assert "metrics.jsonl cannot be written" in told
-    assert_same(ended(places["result"]), whole)
+    long_runs.assert_same(long_runs.ended(places["result"]), whole)
 
 
 @pytest.mark.slow
@@ -297,25 +170,28 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
     for name in ("killed", "whole"):
         subprocess.run(command(name), check=True, **where)
     log.close()
-    killed, whole = ended(tmp_path / "killed"), ended(tmp_path / "whole")
+    killed, whole = (
+        long_runs.ended(tmp_path / "killed"),
+        long_runs.ended(tmp_path / "whole"),
+    )
     jax.tree.map(np.testing.assert_array_equal, killed[0].items, whole[0].items)
     assert killed[1] == whole[1]
     assert sorted(killed[1]) == list(range(1, 301))
 
 
 def test_a_new_run_starts_from_another_ones_parameters(
-    tmp_path: pathlib.Path, whole: tuple[Any, dict[int, float]]
+    tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    finish(first)
-    found = ended(first)[0]
+    long_runs.finish(first)
+    found = long_runs.ended(first)[0]
     new = ["--config.data.num_train=100", "--config.data.source=reverse"]
-    again = finish(
+    again = long_runs.finish(
         second, *new, "--config.training.num_steps=1", f"--init_from={first}@60"
     )
     assert f"parameters from {first}@60" in again
     assert "given vocabulary" in again
-    started, losses = ended(second)
+    started, losses = long_runs.ended(second)
     assert started.step == 1 and len(losses) == 1
     assert started.record["vocabulary"] == found.record["vocabulary"]
     # After one update of the first rate of a warm-up they are almost the same ones.
@@ -327,17 +203,21 @@ def test_a_new_run_starts_from_another_ones_parameters(
     starts = (second / "starts.jsonl").read_text().splitlines()
     assert json.loads(starts[0])["init_from"] == f"{first}@60"
     # Where it has begun it goes on.
-    more = finish(second, *new, "--config.training.num_steps=2", f"--init_from={first}")
+    more = long_runs.finish(
+        second, *new, "--config.training.num_steps=2", f"--init_from={first}"
+    )
     assert "--init_from is of no effect" in more and "resumed at step 1" in more
     for name, said in (
         (f"{first}@99", "no checkpoint of step 99"),
         (str(first / "checkpoints" / "1000"), "there is no checkpoint"),
         (str(tmp_path), "is no workdir of a run"),
     ):
-        third = runs.vaswani("main", tmp_path / "3", *FLAGS, f"--init_from={name}")
+        third = runs.vaswani(
+            "main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={name}"
+        )
         assert said in runs.error_of(third)
     wider = runs.vaswani(
-        *("main", tmp_path / "3", *FLAGS, f"--init_from={first}"),
+        *("main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={first}"),
         "--config.model.d_ff=20",
     )
     assert "is of another model" in runs.error_of(wider)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.programs import runs
-from tests.programs.test_faults import ended, wait_for_step
+from tests.programs.long_runs import ended, wait_for_step
 
 MANY = {
     "training.num_steps": 12,
@@ -73,8 +73,7 @@ def finish(several: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A run of one process with eight devices, which knows of no others."""
     workdir = tmp_path_factory.mktemp("run") / "alone"
-    result = runs.vaswani("main", workdir, *FLAGS)
-    assert result.returncode == 0, result.stderr.decode()
+    runs.finish(workdir, *FLAGS)
     return workdir
 
 
@@ -89,6 +88,17 @@ def assert_same_run(found: pathlib.Path, expected: pathlib.Path) -> None:
         one.items["params"],
         other.items["params"],
     )
+
+
+def further(
+    saved: int, alone: pathlib.Path, tmp_path: pathlib.Path
+) -> tuple[str, pathlib.Path]:
+    """A goal that is beyond a step, and a run of one process that has reached it."""
+    if saved < MANY["training.num_steps"]:
+        return f"--config.training.num_steps={MANY['training.num_steps']}", alone
+    goal = f"--config.training.num_steps={saved + 1}"
+    runs.finish(tmp_path / "expected", *FLAGS, goal)
+    return goal, tmp_path / "expected"
 
 
 def scores(workdir: pathlib.Path) -> dict[str, Any]:
@@ -164,11 +174,9 @@ def test_a_signal_to_one_process_saves_and_ends_all(
     assert "stopped by SIGTERM at step" in told[0]
     # The run goes on with fewer of them.
     saved = ended(workdir)[0].step
-    goal = f"--config.training.num_steps={max(12, saved)}"
-    again = runs.vaswani("main", workdir, *FLAGS, goal)
-    assert f"resumed at step {saved}" in again.stderr.decode()
-    if saved < 12:
-        assert_same_run(workdir, alone)
+    goal, expected = further(saved, alone, tmp_path)
+    assert f"resumed at step {saved}" in runs.finish(workdir, *FLAGS, goal)
+    assert_same_run(workdir, expected)
 
 
 @pytest.mark.slow  # for most of a minute it waits
@@ -188,10 +196,9 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     several[1].communicate()
     saved = ended(workdir)[0].step
     assert saved >= 8
-    goal = f"--config.training.num_steps={max(12, saved)}"
+    goal, expected = further(saved, alone, tmp_path)
     finish(start("main", workdir, goal, processes=4, devices=2))
-    if saved < 12:
-        assert_same_run(workdir, alone)
+    assert_same_run(workdir, expected)
 
 
 @pytest.mark.parametrize(

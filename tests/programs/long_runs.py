@@ -1,0 +1,74 @@
+"""Runs of the copy task that are long enough for something to happen to them."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from tests.programs import runs
+from vaswani_jax.training import checkpoints
+
+MANY = {
+    "training.num_steps": 60,
+    "training.checkpoint_every_steps": 5,
+    "training.evaluate_every_steps": 15,
+    "training.log_every_steps": 1,
+    "model.dropout_rate": 0.2,
+}
+FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
+
+
+Ended = tuple[Any, dict[int, float]]
+
+
+def start(workdir: pathlib.Path, *flags: str) -> subprocess.Popen[bytes]:
+    """Train, and go on with the test."""
+    # Not as under nohup, whoever runs the tests.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(
+            [*runs.command("main", workdir), *FLAGS, *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=runs.ROOT,
+            env=runs.environment(),
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def wait_for_step(workdir: pathlib.Path, step: int) -> None:
+    """Until a run has recorded a step."""
+    path = workdir / "metrics.jsonl"
+    for _ in range(1200):
+        if path.exists() and f'"step": {step},' in path.read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no step {step} in a minute")
+
+
+def ended(workdir: pathlib.Path) -> Ended:
+    """The last checkpoint, and the loss of every update."""
+    found = checkpoints.Checkpoints(workdir / "checkpoints", keep=99)
+    last = found.restore(found.steps()[-1], ["params", "optimizer"])
+    rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
+    losses = {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}
+    return last, losses
+
+
+def finish(workdir: pathlib.Path, *flags: str) -> str:
+    """Train to the end of such a run; what was told."""
+    return runs.finish(workdir, *FLAGS, *flags)
+
+
+def assert_same(found: Ended, whole: Ended) -> None:
+    """Bit for bit the state and the losses of a whole run."""
+    assert found[0].step == whole[0].step
+    jax.tree.map(np.testing.assert_array_equal, found[0].items, whole[0].items)
+    assert found[1] == whole[1]
+    assert sorted(found[1]) == list(range(1, 61))

@@ -1,0 +1,162 @@
+"""Batches that give no finite loss, or a spike: recorded, left out, gone back from."""
+
+import json
+import pathlib
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import settings
+from tests.training.test_loop import OVERRIDES, metrics, run
+from vaswani_jax.data import batch_modes, corpus
+from vaswani_jax.training import checkpoints, divergence, step
+
+
+def poison(
+    monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any, Any], Any], value: float
+) -> None:
+    """What the loss and the parameters become after some updates, of some batches."""
+    real = step.train_step
+
+    def poisoned(*args: Any, **kwargs: Any) -> Any:
+        update = real(*args, **kwargs)
+
+        def wrapped(state: step.TrainState, batch: Any) -> Any:
+            state, found = update(state, batch)
+            factor = jnp.where(is_bad(state.step, batch), value, 1.0)
+            params = jax.tree.map(lambda leaf: leaf * factor, state.params)
+            sums = found.sums.replace(loss=found.sums.loss * factor)
+            return state.replace(params=params), found.replace(sums=sums)
+
+        return wrapped
+
+    monkeypatch.setattr(step, "train_step", poisoned)
+
+
+def test_an_update_that_diverges_is_named_among_several(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, lambda made, batch: made == 4, np.nan)
+    # Logged every third step only: the step named must still be the fourth.
+    small = settings.small_settings(
+        **{
+            "training.num_steps": 6,
+            "training.log_every_steps": 3,
+            "training.checkpoint_every_steps": 3,
+        }
+    )
+    with pytest.raises(divergence.DivergedError, match=r"step 4 .*nan.*: step 3"):
+        run(small, tmp_path)
+    assert checkpoints.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
+
+
+def total_of(batch: Any) -> Any:
+    """A number that tells batches apart."""
+    return (batch.source * batch.target_in).sum()
+
+
+@pytest.fixture
+def totals(tmp_path: pathlib.Path) -> list[int]:
+    """Those of the first two epochs."""
+    small = settings.small_settings(**OVERRIDES)
+    data = corpus.open_or_prepare(
+        small,
+        tmp_path / "look",
+        rebuild=False,
+        trained_with=None,
+        log=lambda text: None,
+    )
+    batches = batch_modes.training_batches(
+        small.data, data.corpus("train"), seed=small.seed
+    )
+    several = map(batches.batch_at, range(2 * batches.batches_per_epoch))
+    found = [int(total_of(batch)) for batch in several]
+    assert len(set(found)) == len(found)
+    return found
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_batch_is_recorded_and_left_out(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    totals: list[int],
+    value: float,
+) -> None:
+    changes = OVERRIDES | {
+        "training.num_steps": 8,
+        "training.checkpoint_every_steps": 2,
+        "training.log_every_steps": 4,
+        "training.max_skipped_batches": 1,
+    }
+    small = settings.small_settings(**changes)
+
+    def is_fifth(made: Any, batch: Any) -> Any:
+        return jax.lax.psum(total_of(batch), "devices") == totals[4]
+
+    poison(monkeypatch, is_fifth, value)
+    found = run(small, tmp_path)
+    told = capsys.readouterr().err
+    assert "at step 5 the loss is" in told and "not finite" in told
+    assert "batch 4 is left out" in told and "goes on from step 4" in told
+    [line] = (tmp_path / "diverged.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert (record["step"], record["batch"]) == (5, 4)
+    assert len(record["pairs"]) > 1
+    assert found.record["skipped"] == [4]
+    for leaf in jax.tree.leaves(found.items):
+        assert np.isfinite(leaf).all()
+    # It is the run of a corpus whose fifth batch is the sixth, and so on.
+    rows = metrics(tmp_path)
+    assert sorted(rows) == [2, 4, 6, 8]
+    # Resumed, it leaves out the same batch, and ends in the same parameters.
+    for later in ("6", "8"):
+        shutil.rmtree(tmp_path / "checkpoints" / later)
+    resumed = run(small, tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, found.items, resumed.items)
+
+
+def test_too_many_bad_batches_end_the_run_with_a_report(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = OVERRIDES | {
+        "training.num_steps": 8,
+        "training.checkpoint_every_steps": 2,
+        "training.max_skipped_batches": 2,
+    }
+    poison(monkeypatch, lambda made, batch: True, np.nan)
+    with pytest.raises(divergence.DivergedError, match="2 batches were left out"):
+        run(settings.small_settings(**changes), tmp_path)
+    lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
+    assert [json.loads(line)["batch"] for line in lines] == [0, 1, 2]
+
+
+def test_a_spike_counts_from_the_mean_of_the_last_updates() -> None:
+    small = settings.small_settings(**{"training.max_loss_rise": 0.5}).training
+
+    def metrics_of(value: float) -> step.StepMetrics:
+        sums = dict.fromkeys(("nll", "correct"), np.array(0, np.float32))
+        return step.StepMetrics(
+            divergence.loss.LossSums(
+                loss=np.array(10 * value, np.float32),
+                tokens=np.array(10.0, np.float32),
+                **sums,
+            ),
+            np.array(1, np.float32),
+        )
+
+    window = divergence.WINDOW
+    watch = divergence.Watch(small, recent=[2.0] * (window - 1), skipped=[])
+    # Before there are enough of them nothing is a spike.
+    assert watch.look(window, [metrics_of(9.0)]) is None
+    watch = divergence.Watch(small, recent=[2.0] * window, skipped=[])
+    assert watch.look(window + 1, [metrics_of(2.4)]) is None
+    bad = watch.look(window + 3, [metrics_of(2.4), metrics_of(2.6)])
+    assert bad is not None and bad.step == window + 3
+    assert "config.training.max_loss_rise=0.5" in str(bad)
+    assert len(watch.recent) == window and watch.recent[-1] == pytest.approx(2.4)
