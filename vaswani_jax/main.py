@@ -68,7 +68,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         initial = found.items["params"]
         selection.check_fits(found, settings, given)
 
-    def prepare(*, rebuild: bool = False) -> corpus.PreparedData:
+    def prepare(*, rebuild: bool) -> corpus.PreparedData:
         directory = corpus.data_directory(settings.data, workdir)
         found = corpus.open_or_prepare(
             settings,
@@ -84,10 +84,10 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         return found
 
     failures = (ValueError, OSError, ImportError)
-    processes.by_main_process(lambda: prepare(rebuild=REBUILD.value), *failures)
-    if not processes.is_main_process():
+    data = processes.by_main_process(lambda: prepare(rebuild=REBUILD.value), *failures)
+    if data is None:
         remote.refresh(workdir)
-    data = prepare()
+        data = prepare(rebuild=False)
     parallel.keep_programs(workdir / "compiled")
     loss = validation.loss_evaluator(
         settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"

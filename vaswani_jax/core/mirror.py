@@ -113,7 +113,7 @@ class Mirror:
             news = known["there"] != version or name not in present
             if (news and untouched) if ahead else (news or not untouched):
                 wanted.append(name)
-        self._get(wanted, there, replaced=() if ahead else present)
+        self._get(wanted, there, replacing={} if ahead else present)
         if not (ahead or only):
             self._set_aside(present.keys() - there.keys(), present)
 
@@ -126,23 +126,24 @@ class Mirror:
                 if name.startswith(prefix):
                     (self.path / name).unlink()
                     self._known.pop(name, None)
-            self._get(wanted, there)
+            self._get(wanted, there, replacing={})
         return bool(wanted)
 
     def _get(
         self,
         names: Sequence[str],
         there: Mapping[str, str],
-        replaced: Mapping[str, str] | tuple[()] = (),
+        *,
+        replacing: Mapping[str, str],
     ) -> None:
+        """Bring files here; what was in their places, of `replacing`, is set aside."""
         if not names:
             return
         for name in names:
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         parts = [f"{self.path / name}.unfinished" for name in names]
         self._store.get([f"{self._root}/{name}" for name in names], parts)
-        if isinstance(replaced, Mapping):
-            self._set_aside(replaced.keys() & set(names), replaced)
+        self._set_aside(replacing.keys() & set(names), replacing)
         for name, part in zip(names, parts, strict=True):
             os.replace(part, self.path / name)
             self._known[name] = {

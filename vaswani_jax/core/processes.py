@@ -11,6 +11,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 Tree = TypeVar("Tree")
+Result = TypeVar("Result")
 # When a process has not been heard of for so long, the others end.
 LOST_AFTER_SECONDS = 60
 
@@ -96,16 +97,21 @@ def wait_for_all(place: str) -> None:
         multihost_utils.sync_global_devices(place)
 
 
-def by_main_process(work: Callable[[], object], *failures: type[Exception]) -> None:
+def by_main_process(
+    work: Callable[[], Result], *failures: type[Exception]
+) -> Result | None:
     """Do something in the main process alone; all go on, or fail, together.
+
+    Returns:
+        What it gave in the main process; None in the others.
 
     Raises:
         failures: It failed in the main process; in the others, the first of them.
     """
-    error = None
+    error = result = None
     if is_main_process():
         try:
-            work()
+            result = work()
         except failures as caught:
             error = caught
     failed = _any_process(error is not None)
@@ -113,6 +119,7 @@ def by_main_process(work: Callable[[], object], *failures: type[Exception]) -> N
         raise error
     if failed:
         raise failures[0]("it failed in the main process, which says why")
+    return result
 
 
 def _any_process(here: bool) -> bool:

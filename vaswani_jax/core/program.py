@@ -24,9 +24,16 @@ NUM_PROCESSES = flags.DEFINE_integer(
 PROCESS_ID = flags.DEFINE_integer(
     "process_id", None, "Which this is, from 0.", lower_bound=0
 )
+# What a config file, or a flag that sets one of its keys, can raise.
 EXPECTED = (
-    *(AttributeError, KeyError, NameError, SyntaxError, TypeError),
-    *(ValueError, OSError, ImportError),
+    AttributeError,
+    ImportError,
+    KeyError,
+    NameError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
 )
 
 

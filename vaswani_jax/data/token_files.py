@@ -50,7 +50,8 @@ class TokenFile:
             steps = np.diff(ends)
             if (steps < 0).any() or ends[-1] > len(self._ids):
                 raise ValueError(
-                    f"{self._path} is damaged: its offsets fall; prepare the data again"
+                    f"{self._path} is damaged: its offsets are out of order; prepare "
+                    "the data again"
                 )
             found[start : start + CHUNK] = steps
         return found

@@ -53,8 +53,9 @@ class Validation:
             except checkpoints.CheckpointError as error:
                 log(f"warning: {error}; the next evaluation counts as the best so far")
                 return
-            of_this = {"valid_text": self._valid_text, "score_of": self._score_of}
-            if all(record.get(key, "bleu") == of_this[key] for key in of_this):
+            same_text = record.get("valid_text") == self._valid_text
+            # There was no other metric before it was recorded.
+            if same_text and record.get("score_of", "bleu") == self._score_of:
                 self._score, self._step = float(record["score"]), steps[-1]
 
     def evaluate(

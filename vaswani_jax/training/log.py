@@ -169,7 +169,8 @@ def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
     kept = []
     for number, row in enumerate(rows, start=1):
         try:
-            if json.loads(row)["step"] <= step and json.loads(row)[ELAPSED] >= 0:
+            record = json.loads(row)
+            if record["step"] <= step and record[ELAPSED] >= 0:
                 kept.append(row)
         except (KeyError, TypeError, ValueError):
             raise ValueError(
