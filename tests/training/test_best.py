@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests import settings
+from tests.training import damages
 from tests.training.test_loop import OVERRIDES, metrics, run
 from vaswani_jax.training import checkpoints, stopping
 
@@ -75,7 +76,7 @@ def test_a_damaged_best_checkpoint_is_told_and_replaced(
         for steps in (4, 6)
     )
     run(short, tmp_path, evaluator=lambda params: {"valid/bleu": 50.0})
-    truncate(tmp_path / "best" / "2")
+    damages.truncate(tmp_path / "best" / "2")
     run(long, tmp_path, evaluator=lambda params: {"valid/bleu": 1.0})
     told = capsys.readouterr().err
     assert f"{tmp_path / 'best' / '2'} is damaged" in told

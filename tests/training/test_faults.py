@@ -10,56 +10,43 @@ import numpy as np
 import pytest
 
 from tests import settings
+from tests.training import damages
 from tests.training.test_loop import OVERRIDES, run
 from vaswani_jax.core import environment
 from vaswani_jax.data import corpus
 from vaswani_jax.training import checkpoints
 
-
-def data_files(directory: pathlib.Path) -> list[pathlib.Path]:
-    """All that hold values; which of them are read is Orbax's affair."""
-    return [path for path in directory.rglob("d/*") if path.is_file()]
+DAMAGES = [damages.truncate, damages.flip, damages.lose_a_part, damages.empty]
+CHANGES = OVERRIDES | {"training.checkpoint_every_steps": 2}
 
 
-def truncate(directory: pathlib.Path) -> None:
-    for file in data_files(directory):
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+@pytest.fixture(scope="module")
+def at_4(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A run of 4 steps, with checkpoints of the second and the fourth."""
+    directory = tmp_path_factory.mktemp("at_4")
+    run(settings.small_settings(**CHANGES, **{"training.num_steps": 4}), directory)
+    return directory
 
 
-def flip(directory: pathlib.Path) -> None:
-    for file in data_files(directory):
-        data = bytearray(file.read_bytes())
-        data[len(data) // 2] ^= 0xFF
-        file.write_bytes(bytes(data))
-
-
-def lose_a_part(directory: pathlib.Path) -> None:
-    shutil.rmtree(directory / "optimizer")
-
-
-def empty(directory: pathlib.Path) -> None:
-    shutil.rmtree(directory)
-    directory.mkdir()
-
-
-DAMAGES: list[Callable[[pathlib.Path], None]] = [truncate, flip, lose_a_part, empty]
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> checkpoints.Checkpoint:
+    """The same run to step 6, never interrupted."""
+    small = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
+    return run(small, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     tmp_path: pathlib.Path,
+    at_4: pathlib.Path,
+    whole: checkpoints.Checkpoint,
     capsys: pytest.CaptureFixture[str],
     damage: Callable[[pathlib.Path], None],
 ) -> None:
-    changes = OVERRIDES | {"training.checkpoint_every_steps": 2}
-    short, long = (
-        settings.small_settings(**changes, **{"training.num_steps": steps})
-        for steps in (4, 6)
-    )
-    run(short, tmp_path / "broken")
-    whole = run(long, tmp_path / "whole")
+    shutil.copytree(at_4, tmp_path / "broken")
     directory = tmp_path / "broken" / "checkpoints"
     damage(directory / "4")
+    long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
     found = run(long, tmp_path / "broken")
     told = capsys.readouterr().err
     assert f"warning: checkpoint {directory / '4'} is damaged" in told
@@ -77,7 +64,7 @@ def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
     small = settings.small_settings(**OVERRIDES)
     run(small, tmp_path)
     for number in ("2", "4"):
-        truncate(tmp_path / "checkpoints" / number)
+        damages.truncate(tmp_path / "checkpoints" / number)
     before = sorted(tmp_path.rglob("checkpoints/**/*"))
     with pytest.raises(checkpoints.CheckpointError, match="all 2 checkpoints"):
         run(small, tmp_path)
