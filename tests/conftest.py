@@ -6,18 +6,13 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-# Read once, when jax starts its backend. Tests compile far more than they compute:
-# without the optimisations of LLVM they take half the time.
+from tests import xla
+
+# Read once, when jax starts its backend.
 # `JAX_PLATFORMS=cuda pytest -m gpu` runs those that need a GPU, on it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if os.environ["JAX_PLATFORMS"] == "cpu":
-    os.environ["XLA_FLAGS"] = " ".join(
-        (
-            os.environ.get("XLA_FLAGS", ""),
-            "--xla_force_host_platform_device_count=8",
-            "--xla_backend_optimization_level=0",
-        )
-    )
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {xla.flags(8)}"
 
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("no_deadline", deadline=None)

@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+from tests import xla
+
 ROOT = pathlib.Path(__file__).parents[2]
 SMALL = {
     "model.num_layers": 1,
@@ -70,12 +72,7 @@ def command(
 
 def environment(*, devices: int = 8) -> dict[str, str]:
     """In which the package is found, with so many virtual devices."""
-    # Programs are compiled far longer than they run: without LLVM's optimisations.
-    flags = (
-        f"--xla_force_host_platform_device_count={devices}",
-        "--xla_backend_optimization_level=0",
-    )
-    return {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": " ".join(flags)}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": xla.flags(devices)}
 
 
 def error_of(result: subprocess.CompletedProcess[bytes]) -> str:
