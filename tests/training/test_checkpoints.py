@@ -1,6 +1,7 @@
 """Checkpoints: what is written comes back, and damage is told."""
 
 import gc
+import os
 import pathlib
 
 import jax
@@ -64,6 +65,32 @@ def test_damaged_checkpoint_is_refused_by_name(
         checkpoints.Checkpoints(tmp_path, keep=3).restore(3, ["params"])
     # The one before it is whole.
     checkpoints.Checkpoints(tmp_path, keep=3).restore(2, ["params"])
+
+
+def test_an_old_one_goes_when_the_new_one_would_outlast_a_power_cut(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = checkpoints.Checkpoints(tmp_path, keep=1)
+    found.save(1, {"params": tree(1.0)}, {})
+    on_disk: set[pathlib.Path] = set()
+    missing = []
+    sync, delete = os.fsync, checkpoints.Checkpoints.delete
+
+    def synced(handle: int) -> None:
+        on_disk.add(pathlib.Path(os.readlink(f"/proc/self/fd/{handle}")))
+        sync(handle)
+
+    def deleted(self: checkpoints.Checkpoints, steps: list[int]) -> None:
+        new = {tmp_path, tmp_path / "2", *(tmp_path / "2").rglob("*")}
+        missing.append(new - on_disk)
+        assert steps == [1]
+        delete(self, steps)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(checkpoints.Checkpoints, "delete", deleted)
+    found.save(2, {"params": tree(2.0)}, {})
+    assert missing == [set()]
+    assert found.steps() == [2]
 
 
 def test_values_other_than_those_saved_do_not_match_the_digest(

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from vaswani_jax.core import config, remote
+from vaswani_jax.core import config, digests, remote
 from vaswani_jax.data import (
     directories,
     manifest,
@@ -34,14 +34,24 @@ class PreparedData:
     counts: dict[str, dict[str, int]]
 
     def corpus(self, split: str) -> token_files.Corpus:
-        """The token files of a split: its pairs within `max_length`."""
+        """The token files of a split: its pairs within `max_length`.
+
+        Raises:
+            ValueError: A file is not what was written.
+        """
+        self._check(split)
         return token_files.Corpus(
             token_files.TokenFile(self.directory / f"{split}.source"),
             token_files.TokenFile(self.directory / f"{split}.target"),
         )
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
-        """Every source and target line of "valid" or "test", as they were."""
+        """Every source and target line of "valid" or "test", as they were.
+
+        Raises:
+            ValueError: A file is not what was written.
+        """
+        self._check(split)
         sides = []
         for side in ("source", "target"):
             path = self.directory / f"{split}.{side}.txt"
@@ -49,6 +59,20 @@ class PreparedData:
                 raise FileNotFoundError(f"{path} is missing; pass --rebuild_data")
             sides.append(list(sources.lines(path)))
         return sides[0], sides[1]
+
+    def _check(self, split: str) -> None:
+        """Compare a split's files with what was written, if that is on record."""
+        written = manifest.read(self.directory).get("files", {})
+        found = {
+            name: (size, digest)
+            for name, (size, digest) in written.items()
+            if name.startswith(f"{split}.")
+        }
+        if reason := digests.difference(found, self.directory):
+            raise ValueError(
+                f"the prepared data in {self.directory} is damaged: {reason}; restore "
+                "it or pass --rebuild_data"
+            )
 
     def training_text(self) -> str:
         """16 hexadecimal digits that change with the text of the training split."""
@@ -187,6 +211,10 @@ def _prepare(
         },
         "vocabulary": vocab.fingerprint,
         "counts": counts,
+        "files": digests.of(
+            (file for split in splits for file in directory.glob(f"{split}.*")),
+            within=directory,
+        ),
     }
 
 

@@ -23,6 +23,8 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from vaswani_jax.core import digests
+
 RECORD = "record"
 SEAL = "files.json"
 # What Orbax appends to the name of what it is writing.
@@ -52,11 +54,11 @@ class Checkpoints:
     def __init__(self, directory: pathlib.Path, *, keep: int) -> None:
         logging.getLogger("absl").setLevel(logging.ERROR)
         self.directory = directory.absolute()
+        self._keep = keep
         self.directory.mkdir(parents=True, exist_ok=True)
         # Each process by itself: who writes is decided by the callers.
         here = jax.process_index()
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep,
             create=False,
             enable_async_checkpointing=False,
             multiprocessing_options=ocp.options.MultiprocessingOptions(
@@ -104,16 +106,18 @@ class Checkpoints:
     def _write(
         self, step: int, items: Mapping[str, Any], record: dict[str, Any]
     ) -> None:
-        digests = {name: digest(tree) for name, tree in items.items()}
+        found = {name: digest(tree) for name, tree in items.items()}
         arguments: dict[str, Any] = {
             name: ocp.args.StandardSave(tree) for name, tree in items.items()
         }
-        arguments[RECORD] = ocp.args.JsonSave({**record, "digests": digests})
+        arguments[RECORD] = ocp.args.JsonSave({**record, "digests": found})
         composite = ocp.args.Composite(**arguments)
         if not self._manager.save(step, args=composite, force=True):
             raise CheckpointError(f"step {step} was not written to {self.directory}")
         self._manager.wait_until_finished()
         seal(self.directory / str(step))
+        # Only now, when a power cut could no longer take the new one.
+        self.delete(self.steps()[: -self._keep])
 
     def set_aside(self, steps: list[int]) -> None:
         """Move checkpoints out of the way, to a directory beside this one."""
@@ -168,16 +172,16 @@ class Checkpoints:
 
 
 def seal(path: pathlib.Path) -> None:
-    """Write down the size and the digest of each file of a checkpoint.
+    """Write down the size and the digest of each file of a checkpoint, to last.
 
     Orbax would notice most damage, but not say where, and other reads that it has
     begun would go on and fail.
     """
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    found = {str(file.relative_to(path)): _digest_of(file) for file in files}
+    files = (file for file in path.rglob("*") if file.is_file())
     unfinished = path / f"{SEAL}.unfinished"
-    unfinished.write_text(json.dumps(found, indent=0))
+    unfinished.write_text(json.dumps(digests.of(files, within=path), indent=0))
     unfinished.rename(path / SEAL)
+    digests.sync(path)
 
 
 def check_seal(path: pathlib.Path) -> None:
@@ -189,26 +193,14 @@ def check_seal(path: pathlib.Path) -> None:
         CheckpointError: A file is missing, cut off or changed; it is named.
     """
     try:
-        sealed = dict(json.loads((path / SEAL).read_text()))
+        found = dict(json.loads((path / SEAL).read_text()))
+        sealed = {name: (size, digest) for name, (size, digest) in found.items()}
     except FileNotFoundError:
         return
     except (TypeError, ValueError) as error:
         raise _damaged(path, f"{SEAL}: {error}") from None
-    for name, (size, digest_) in sealed.items():
-        file = path / name
-        if not file.is_file():
-            raise _damaged(path, f"{name} is missing")
-        if file.stat().st_size != size:
-            raise _damaged(
-                path, f"{name} has {file.stat().st_size:,} of {size:,} bytes"
-            )
-        if _digest_of(file)[1] != digest_:
-            raise _damaged(path, f"{name} is not what was written")
-
-
-def _digest_of(file: pathlib.Path) -> tuple[int, str]:
-    with open(file, "rb") as stream:
-        return file.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
+    if reason := digests.difference(sealed, path):
+        raise _damaged(path, reason)
 
 
 def digest(tree: Any) -> str:
