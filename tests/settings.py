@@ -80,6 +80,7 @@ DEFAULTS = {
         "num_steps": 4,
         "accumulate_steps": "1",
         "label_smoothing": 0.1,
+        "r_drop": 0.0,
         "label_smoothing_form": "uniform",
         "log_every_steps": 1,
         "evaluate_every_steps": 2,

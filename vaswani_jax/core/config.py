@@ -23,6 +23,7 @@ ADDED_LATER = {
     "data.subword_dropout": 0.0,
     "data.subword_samples": 1,
     "training.label_smoothing_form": "uniform",
+    "training.r_drop": 0.0,
     "training.best_metric": "bleu",
     "training.patience": 0,
     "training.max_skipped_batches": 0,
@@ -118,6 +119,7 @@ class TrainingConfig:
     num_steps: int
     accumulate_steps: str  # the batch is computed in so many parts, or "auto"
     label_smoothing: float  # eps_ls
+    r_drop: float  # alpha of R-Drop, see training.loss; 0, as in the paper, for none
     label_smoothing_form: str  # "uniform", "others" or "no_pad": see training.loss
     log_every_steps: int
     evaluate_every_steps: int

@@ -243,7 +243,15 @@ def _check_training(settings: config.Config) -> None:
         "checkpoint_every_steps keep_checkpoints average_checkpoints"
     )
     _at_least(path, settings.training, 1, counts)
-    _at_least(path, settings.training, 0, "patience max_skipped_batches max_loss_rise")
+    _at_least(
+        path, settings.training, 0, "patience max_skipped_batches max_loss_rise r_drop"
+    )
+    rates = "dropout_rate", "attention_dropout_rate", "relu_dropout_rate"
+    if settings.training.r_drop and not any(getattr(settings.model, r) for r in rates):
+        raise ValueError(
+            f"{path}.r_drop compares two draws of dropout and needs one of "
+            f"config.model.{', '.join(rates)} above 0, got {settings.training.r_drop}"
+        )
     metric = settings.training.best_metric
     _one_of(f"{path}.best_metric", metric, ("bleu", "loss"))
     _rate(path, settings.training, "label_smoothing")

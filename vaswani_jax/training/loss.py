@@ -77,6 +77,24 @@ def smoothed_cross_entropy(
     )
 
 
+def disagreement(
+    logits: Float[Array, "*rows T V"],
+    others: Float[Array, "*rows T V"],
+    target_out: Int[Array | np.ndarray, "*rows T"],
+) -> Float[Array, ""]:
+    """How far two predictions are apart: (KL(P||Q) + KL(Q||P)) / 2, padding left out.
+
+    R-Drop (Liang et al., 2021, equation 2) takes P and Q from two draws of dropout.
+
+    Returns:
+        The sum over target tokens, in nats.
+    """
+    log_p = jax.nn.log_softmax(logits.astype(jnp.float32))
+    log_q = jax.nn.log_softmax(others.astype(jnp.float32))
+    both = jnp.sum((jnp.exp(log_p) - jnp.exp(log_q)) * (log_p - log_q), axis=-1)
+    return jnp.sum(jnp.where(target_out != types.PAD_ID, both, 0)) / 2
+
+
 def per_token(sums: LossSums) -> dict[str, float]:
     """Means over tokens: loss, perplexity, accuracy; and how many tokens."""
     tokens = max(float(sums.tokens), 1.0)

@@ -66,7 +66,9 @@ def train_step(
     Loss and gradients are sums over tokens, summed over the parts of the batch and
     over devices, and divided once by the number of target tokens in the whole batch:
     but for the masks of dropout, the update does not depend on how the batch was
-    divided. The batch is computed in `parts`, each a whole number of rows.
+    divided. The batch is computed in `parts`, each a whole number of rows. With
+    `training.r_drop` it is computed twice, with masks of its own each time; what is
+    reported is the first.
 
     Raises:
         ValueError: The configured attention needs another device.
@@ -75,7 +77,9 @@ def train_step(
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)
 
-    def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
+    r_drop = settings.training.r_drop
+
+    def drawn(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
         logits: Any = model.apply(
             {"params": params},
             batch.source,
@@ -90,7 +94,16 @@ def train_step(
             label_smoothing=settings.training.label_smoothing,
             form=settings.training.label_smoothing_form,
         )
-        return sums.loss, sums
+        return logits, sums
+
+    def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
+        logits, sums = drawn(params, batch, key)
+        if not r_drop:
+            return sums.loss, sums
+        others, again = drawn(params, batch, jax.random.fold_in(key, 1))
+        apart = loss.disagreement(logits, others, batch.target_out)
+        # Half of Liang et al.'s equation 4, so that the rate means what it did.
+        return (sums.loss + again.loss) / 2 + r_drop / 2 * apart, sums
 
     gradient = jax.grad(loss_sum, has_aux=True)
 
