@@ -181,6 +181,13 @@ def test_sampled_segmentations_need_a_dropout_of_merges_and_bpe():
     assert "got 'unigram'" in message(sampled | {"data.subword_model": "unigram"})
 
 
+def test_r_drop_needs_dropout():
+    assert parse(values({"training.r_drop": 5.0, "model.relu_dropout_rate": 0.1}))
+    text = message({"training.r_drop": 5.0, "model.dropout_rate": 0.0})
+    assert "config.training.r_drop" in text and "above 0, got 5.0" in text
+    assert "at least 0, got -1.0" in message({"training.r_drop": -1.0})
+
+
 @pytest.mark.parametrize("key", RATES)
 @pytest.mark.parametrize("value", [1.0, -0.01, 2])
 def test_rates_are_at_least_zero_and_below_one(key, value):

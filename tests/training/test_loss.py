@@ -154,6 +154,23 @@ def test_a_long_batch_counts_each_of_its_tokens() -> None:
     np.testing.assert_allclose(sums.loss, rows * T * math.log(V), rtol=1e-5)
 
 
+def test_disagreement_is_both_divergences_written_out() -> None:
+    logits, target_out = random_pair(5)
+    others, _ = random_pair(6)
+    expected = 0.0
+    for b, t in np.ndindex(B, T):
+        if int(target_out[b, t]) == types.PAD_ID:
+            continue
+        p = reference.softmax(np.float64(logits[b, t]))
+        q = reference.softmax(np.float64(others[b, t]))
+        forward, backward = (p * np.log(p / q)).sum(), (q * np.log(q / p)).sum()
+        expected += (forward + backward) / 2
+    found = loss.disagreement(logits, others, target_out)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # Of predictions that differ by a constant: none.
+    assert abs(float(loss.disagreement(logits, logits + 3, target_out))) < 1e-4
+
+
 def test_means_are_over_tokens_and_perplexity_is_that_of_the_plain_likelihood() -> None:
     logits, target_out = random_pair(6)
     sums = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.3)
