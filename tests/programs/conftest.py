@@ -20,8 +20,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> long_runs.Ended:
-    """A long run that nothing happened to."""
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The workdir of a long run that nothing happened to."""
     workdir = tmp_path_factory.mktemp("run") / "whole"
     long_runs.finish(workdir)
-    return long_runs.ended(workdir)
+    return workdir
+
+
+@pytest.fixture(scope="session")
+def whole(whole_run: pathlib.Path) -> long_runs.Ended:
+    """How that run ended."""
+    return long_runs.ended(whole_run)

@@ -17,9 +17,7 @@ from tests.programs import long_runs, runs
 from vaswani_jax.training import checkpoints
 
 
-def test_the_number_of_devices_may_change(
-    tmp_path: pathlib.Path, whole: long_runs.Ended
-) -> None:
+def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     """Without dropout, whose masks are each device's own."""
     flags = [*long_runs.FLAGS, "--config.model.dropout_rate=0.0"]
     found = {}
@@ -180,10 +178,9 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
 
 
 def test_a_new_run_starts_from_another_ones_parameters(
-    tmp_path: pathlib.Path, whole: long_runs.Ended
+    tmp_path: pathlib.Path, whole_run: pathlib.Path
 ) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    long_runs.finish(first)
+    first, second = whole_run, tmp_path / "second"
     found = long_runs.ended(first)[0]
     new = ["--config.data.num_train=100", "--config.data.source=reverse"]
     again = long_runs.finish(
