@@ -18,6 +18,7 @@ from vaswani_jax.inference import evaluators, translate
 from vaswani_jax.training import (
     divergence,
     loop,
+    resuming,
     selection,
     step,
     stopping,
@@ -119,7 +120,9 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         raise
     if not processes.is_main_process():
         remote.refresh(workdir)
-    last = run.checkpoints.steps()[-settings.training.average_checkpoints :]
+    last = resuming.last_good(
+        run.checkpoints, settings.training.average_checkpoints, log=program.say
+    )
     mean = selection.average(run.checkpoints, last)
     if processes.is_main_process():
         selection.save_average(workdir, mean)

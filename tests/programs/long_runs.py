@@ -42,11 +42,16 @@ def start(workdir: pathlib.Path, *flags: str) -> subprocess.Popen[bytes]:
         signal.signal(signal.SIGHUP, before)
 
 
+def has_step(workdir: pathlib.Path, step: int) -> bool:
+    """Whether a run has recorded a step."""
+    path = workdir / "metrics.jsonl"
+    return path.exists() and f'"step": {step},' in path.read_text()
+
+
 def wait_for_step(workdir: pathlib.Path, step: int) -> None:
     """Until a run has recorded a step."""
-    path = workdir / "metrics.jsonl"
     for _ in range(1200):
-        if path.exists() and f'"step": {step},' in path.read_text():
+        if has_step(workdir, step):
             return
         time.sleep(0.05)
     raise AssertionError(f"no step {step} in a minute")

@@ -1,7 +1,12 @@
 """Runs that are told to stop, or started twice: the same command goes on."""
 
+import os
 import pathlib
+import pty
+import select
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -40,24 +45,86 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     long_runs.assert_same(long_runs.ended(workdir), whole)
 
 
-def test_a_second_signal_exits_at_once_and_harms_nothing(
+def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     workdir = tmp_path / "run"
     with long_runs.start(workdir) as process:
         long_runs.wait_for_step(workdir, 12)
         # It finds both when it goes on, before it can save.
-        for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        for number in (signal.SIGSTOP, signal.SIGHUP, signal.SIGINT, signal.SIGCONT):
             process.send_signal(number)
             time.sleep(0.05)
         begun = time.monotonic()
         _, told = process.communicate(timeout=60)
         assert time.monotonic() - begun < 5
-    assert process.returncode == 128 + signal.SIGTERM
-    assert "SIGINT: saving; once more exits at once" in told.decode()
+    assert process.returncode == 128 + signal.SIGINT
+    assert "SIGHUP: saving; Ctrl-C exits at once" in told.decode()
     assert "which is saved" not in told.decode()
     long_runs.finish(workdir)
     long_runs.assert_same(long_runs.ended(workdir), whole)
+
+
+def saved_at(workdir: pathlib.Path) -> int:
+    """The newest checkpoint, which is whole."""
+    found = checkpoints.Checkpoints(workdir / "checkpoints", keep=99)
+    newest = found.steps()[-1]
+    found.restore(newest, ["params", "optimizer"])
+    return newest
+
+
+NEVER = "--config.training.checkpoint_every_steps=60"
+
+
+# As a shell starts a program: in a session whose terminal is its standard input.
+IN_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_terminal_that_closes_costs_nothing(tmp_path: pathlib.Path) -> None:
+    ours, theirs = pty.openpty()
+    workdir = tmp_path / "run"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", IN_ITS_TERMINAL),
+            *(*runs.command("main", workdir), *long_runs.FLAGS, NEVER),
+        ],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=runs.ROOT,
+        env=runs.environment(),
+    )
+    os.close(theirs)
+    while not long_runs.has_step(workdir, 7):
+        if select.select([ours], [], [], 0.05)[0]:
+            os.read(ours, 4096)
+    process.send_signal(signal.SIGSTOP)
+    os.close(ours)
+    # As a shell and a scheduler tell it once more.
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=60) == 128 + signal.SIGHUP
+    assert 7 <= saved_at(workdir) < 60
+
+
+def test_a_reader_that_is_gone_costs_nothing(tmp_path: pathlib.Path) -> None:
+    """As `main 2>&1 | tee log` on Ctrl-C, which ends tee, too."""
+    workdir = tmp_path / "run"
+    with long_runs.start(workdir, NEVER) as process:
+        long_runs.wait_for_step(workdir, 7)
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        process.stderr.close()
+        long_runs.wait_for_step(workdir, 12)  # it trains on
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 128 + signal.SIGINT
+    assert 12 <= saved_at(workdir) < 60
 
 
 def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(

@@ -1,5 +1,6 @@
 """Checkpoints: what is written comes back, and damage is told."""
 
+import errno
 import gc
 import os
 import pathlib
@@ -9,7 +10,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from vaswani_jax.training import checkpoints, selection
+from tests.training import damages
+from vaswani_jax.training import checkpoints, resuming, selection
 
 
 def tree(value: float) -> dict[str, dict[str, np.ndarray]]:
@@ -74,23 +76,68 @@ def test_an_old_one_goes_when_the_new_one_would_outlast_a_power_cut(
     found.save(1, {"params": tree(1.0)}, {})
     on_disk: set[pathlib.Path] = set()
     missing = []
-    sync, delete = os.fsync, checkpoints.Checkpoints.delete
+    sync, delete = os.fsync, ocp.CheckpointManager.delete
 
     def synced(handle: int) -> None:
         on_disk.add(pathlib.Path(os.readlink(f"/proc/self/fd/{handle}")))
         sync(handle)
 
-    def deleted(self: checkpoints.Checkpoints, steps: list[int]) -> None:
+    def deleted(self: ocp.CheckpointManager, step: int) -> None:
         new = {tmp_path, tmp_path / "2", *(tmp_path / "2").rglob("*")}
         missing.append(new - on_disk)
-        assert steps == [1]
-        delete(self, steps)
+        assert step == 1
+        delete(self, step)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(checkpoints.Checkpoints, "delete", deleted)
+    monkeypatch.setattr(ocp.CheckpointManager, "delete", deleted)
     found.save(2, {"params": tree(2.0)}, {})
     assert missing == [set()]
     assert found.steps() == [2]
+
+
+def test_fewer_to_keep_make_room_on_a_full_disk(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, keep=3)
+    found = checkpoints.Checkpoints(tmp_path, keep=1)
+    usage = checkpoints.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(
+        checkpoints.shutil, "disk_usage", lambda path: usage._replace(free=0)
+    )
+    with pytest.raises(checkpoints.NotWrittenError, match="lower config"):
+        found.save(4, {"params": tree(4.0)}, {})
+    assert found.steps() == [3]
+    found.restore(3, ["params", "optimizer"])
+
+
+def test_what_cannot_be_sealed_does_not_stay(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = filled(tmp_path)
+
+    def full(path: pathlib.Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "seal", full)
+        with pytest.raises(checkpoints.NotWrittenError, match="No space"):
+            found.save(4, {"params": tree(4.0)}, {})
+    assert found.steps() == [1, 2, 3]
+    found.save(4, {"params": tree(4.0)}, {})
+    assert found.steps() == [2, 3, 4]
+
+
+def test_a_damaged_one_is_left_out_of_the_last_ones(tmp_path: pathlib.Path) -> None:
+    found = filled(tmp_path)
+    damages.flip(tmp_path / "2")
+    told: list[str] = []
+    assert resuming.last_good(found, 2, log=told.append) == [1, 3]
+    assert f"checkpoint {tmp_path / '2'} is damaged" in told[0]
+    assert "left out of the average" in told[0]
+    for number in ("1", "3"):
+        damages.flip(tmp_path / number)
+    with pytest.raises(checkpoints.CheckpointError, match="can be averaged"):
+        resuming.last_good(found, 2, log=told.append)
 
 
 def test_values_other_than_those_saved_do_not_match_the_digest(

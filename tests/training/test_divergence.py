@@ -136,6 +136,52 @@ def test_too_many_bad_batches_end_the_run_with_a_report(
     assert [json.loads(line)["batch"] for line in lines] == [0, 1, 2]
 
 
+def test_a_spike_is_gone_back_from_and_left_out(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    window = divergence.WINDOW
+    small = settings.small_settings(
+        **OVERRIDES
+        | {
+            "training.num_steps": window + 8,
+            "training.checkpoint_every_steps": 4,
+            "training.log_every_steps": 4,
+            "training.evaluate_every_steps": window + 8,
+            "training.max_skipped_batches": 1,
+            "training.max_loss_rise": 3.0,
+        }
+    )
+    data = corpus.open_or_prepare(
+        small,
+        tmp_path / "run/data",
+        rebuild=False,
+        trained_with=None,
+        log=lambda text: None,
+    )
+    batches = batch_modes.training_batches(
+        small.data, data.corpus("train"), seed=small.seed
+    )
+    totals = [int(total_of(batches.batch_at(n))) for n in range(window + 9)]
+    planted = next(
+        n for n in range(window + 2, window + 6) if totals.count(totals[n]) == 1
+    )
+
+    def is_planted(made: Any, batch: Any) -> Any:
+        return jax.lax.psum(total_of(batch), "devices") == totals[planted]
+
+    poison(monkeypatch, is_planted, 3.0)
+    found = run(small, tmp_path / "run")
+    told = capsys.readouterr().err
+    assert f"at step {planted + 1} the loss is" in told
+    assert f"batch {planted} is left out" in told
+    assert f"goes on from step {planted // 4 * 4}" in told
+    assert found.record["skipped"] == [planted]
+    losses = [row["train/loss"] for row in metrics(tmp_path / "run").values()]
+    assert max(losses[window // 4 :]) < 5
+
+
 def test_a_spike_counts_from_the_mean_of_the_last_updates() -> None:
     small = settings.small_settings(**{"training.max_loss_rise": 0.5}).training
 

@@ -58,6 +58,22 @@ def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     again.restore(4, ["params", "optimizer"])
 
 
+def test_what_a_kill_left_is_sealed_or_removed(
+    tmp_path: pathlib.Path, at_4: pathlib.Path, whole: checkpoints.Checkpoint
+) -> None:
+    workdir = tmp_path / "run"
+    shutil.copytree(at_4, workdir)
+    # It came before the seal; and another one in the middle of a write.
+    (workdir / "checkpoints/4" / checkpoints.SEAL).unlink()
+    unfinished = workdir / f"checkpoints/9{checkpoints.UNFINISHED}-123"
+    (unfinished / "params").mkdir(parents=True)
+    long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
+    found = run(long, workdir)
+    jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
+    assert (workdir / "checkpoints/4" / checkpoints.SEAL).exists()
+    assert not unfinished.exists()
+
+
 def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
     tmp_path: pathlib.Path,
 ) -> None:

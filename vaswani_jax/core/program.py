@@ -1,5 +1,6 @@
 """Sections 5 and 6: how every program starts, and fails in one line."""
 
+import errno
 import logging
 import os
 import pathlib
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import allocator, processes, remote
+from vaswani_jax.core import allocator, messages, processes, remote
 
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -56,6 +57,8 @@ def run(
         saves: Whether SIGTERM lets it save first.
     """
 
+    messages.outlast_readers()
+
     def checked(argv: Sequence[str]) -> None:
         rest = argv[1:]
         if callable(main):
@@ -89,7 +92,9 @@ def run(
             print("\nerror: interrupted", file=sys.stderr)
             sys.exit(128 + signal.SIGINT)
         except expected as error:
-            print(f"error: {error}", file=sys.stderr)
+            full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+            hint = ": free some where --workdir, data and outputs lie" if full else ""
+            print(f"error: {error}{hint}", file=sys.stderr)
             sys.exit(1)
 
     app.run(checked, flags_parser=_parse_flags)

@@ -87,13 +87,16 @@ class Checkpoints:
         if step in self._manager.all_steps(read=True):
             return
         needed = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(items))
+        # Of a run that kept more: they may have the room that this one needs.
+        self._delete_old()
         try:
             if shutil.disk_usage(self.directory).free < needed:
                 raise OSError(errno.ENOSPC, "no space left")
             self._write(step, items, record)
         except Exception as error:  # Orbax and TensorStore raise many kinds.
-            for part in self.directory.glob(f"{step}{UNFINISHED}*"):
-                shutil.rmtree(part, ignore_errors=True)
+            self.clear_unfinished()
+            shutil.rmtree(self.directory / str(step), ignore_errors=True)
+            self._manager.reload()
             free = shutil.disk_usage(self.directory).free
             reason = " ".join(str(error).split())[:300]
             raise NotWrittenError(
@@ -102,6 +105,8 @@ class Checkpoints:
                 "on that file system: free some, or lower "
                 "config.training.keep_checkpoints"
             ) from error
+        # Only now, when a power cut could no longer take the new one.
+        self._delete_old()
 
     def _write(
         self, step: int, items: Mapping[str, Any], record: dict[str, Any]
@@ -116,8 +121,15 @@ class Checkpoints:
             raise CheckpointError(f"step {step} was not written to {self.directory}")
         self._manager.wait_until_finished()
         seal(self.directory / str(step))
-        # Only now, when a power cut could no longer take the new one.
-        self.delete(self.steps()[: -self._keep])
+
+    def _delete_old(self) -> None:
+        for step in self.steps()[: -self._keep]:
+            self._manager.delete(step)
+
+    def clear_unfinished(self) -> None:
+        """Remove what was being written when a run was killed; for who holds it."""
+        for part in self.directory.glob(f"*{UNFINISHED}*"):
+            shutil.rmtree(part, ignore_errors=True)
 
     def set_aside(self, steps: list[int]) -> None:
         """Move checkpoints out of the way, to a directory beside this one."""
@@ -182,6 +194,11 @@ def seal(path: pathlib.Path) -> None:
     unfinished.write_text(json.dumps(digests.of(files, within=path), indent=0))
     unfinished.rename(path / SEAL)
     digests.sync(path)
+
+
+def is_sealed(path: pathlib.Path) -> bool:
+    """Whether a checkpoint has its seal; a kill may have come before it."""
+    return (path / SEAL).exists()
 
 
 def check_seal(path: pathlib.Path) -> None:

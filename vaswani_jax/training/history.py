@@ -3,11 +3,12 @@
 import dataclasses
 import datetime
 import json
+import os
 import pathlib
 import socket
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 from vaswani_jax.core import config, environment, parallel
 
@@ -34,7 +35,17 @@ CHANGEABLE = (
     "data.text_form",
     "data.lowercase_scores",
     "optimizer.learning_rate_scale",
-    "training",
+    "training.num_steps",
+    "training.accumulate_steps",
+    "training.log_every_steps",
+    "training.evaluate_every_steps",
+    "training.checkpoint_every_steps",
+    "training.keep_checkpoints",
+    "training.average_checkpoints",
+    "training.best_metric",
+    "training.patience",
+    "training.max_skipped_batches",
+    "training.max_loss_rise",
     "search",
 )
 
@@ -94,7 +105,9 @@ def record_start(
 ) -> None:
     """Write config.json, and add a line to starts.jsonl."""
     values = config.to_dict(settings)
-    (workdir / "config.json").write_text(json.dumps(values, indent=1))
+    unfinished = workdir / "config.json.unfinished"
+    unfinished.write_text(json.dumps(values, indent=1))
+    unfinished.replace(workdir / "config.json")
     line = {
         "id": uuid.uuid4().hex,
         "host": socket.gethostname(),
@@ -106,5 +119,12 @@ def record_start(
         "changes": [dataclasses.asdict(change) for change in found],
         "config": values,
     }
-    with open(workdir / "starts.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    with open(workdir / "starts.jsonl", "a+b") as file:
+        # A full disk may have cut the last line.
+        cut = file.seek(0, os.SEEK_END) and _last_byte(file) != b"\n"
+        file.write(b"\n" * bool(cut) + json.dumps(line).encode() + b"\n")
+
+
+def _last_byte(file: IO[bytes]) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)

@@ -61,10 +61,11 @@ class Run:
         )
         keep = settings.training.keep_checkpoints
         self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)
+        self._best = checkpoints.Checkpoints(workdir / "best", keep=1)
         self._validation = best.Validation(
             settings.training,
             evaluators,
-            checkpoints.Checkpoints(workdir / "best", keep=1),
+            self._best,
             valid_text=data.text_fingerprint("valid"),
         )
         self._rate = optimizer.learning_rate(settings)
@@ -81,6 +82,9 @@ class Run:
             stopping.Stopped: A signal asked for it; the state is saved.
         """
         notes: list[str] = []
+        if processes.is_main_process():
+            self.checkpoints.clear_unfinished()
+            self._best.clear_unfinished()
         begun = self._begin(notes.append)
         self._parts = begun.parts
         num_steps = self._settings.training.num_steps

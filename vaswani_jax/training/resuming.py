@@ -11,7 +11,7 @@ import numpy as np
 
 from vaswani_jax.core import config, environment, processes, remote
 from vaswani_jax.data import vocabulary
-from vaswani_jax.training import history, selection
+from vaswani_jax.training import checkpoints, history, selection
 from vaswani_jax.training import step as step_
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
 
@@ -41,7 +41,7 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
     good = None
     for number in reversed(found.steps()):
         try:
-            good = _restored(found, number)
+            good = _restored(found, number, ["params", "optimizer"])
             break
         except CheckpointError as error:
             damaged[number] = str(error)
@@ -57,20 +57,42 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
             found.set_aside(list(damaged))
         for reason in damaged.values():
             log(f"warning: {reason}; it is set aside, step {good.step:,} is used")
+    if good is not None and processes.is_main_process():
+        path = found.directory / str(good.step)
+        if not checkpoints.is_sealed(path):
+            checkpoints.seal(path)
     return good
 
 
-def _restored(found: Checkpoints, number: int) -> Checkpoint:
+def last_good(found: Checkpoints, count: int, *, log: Log) -> list[int]:
+    """The steps of the last checkpoints that can be averaged, damaged ones left out.
+
+    Raises:
+        CheckpointError: All are damaged.
+    """
+    good: list[int] = []
+    for number in reversed(found.steps()):
+        try:
+            _restored(found, number, ["params"])
+        except CheckpointError as error:
+            log(f"warning: {error}; it is left out of the average")
+        else:
+            good.insert(0, number)
+        if len(good) == count:
+            break
+    if not good:
+        raise CheckpointError(f"no checkpoint in {found.directory} can be averaged")
+    return good
+
+
+def _restored(found: Checkpoints, number: int, names: list[str]) -> Checkpoint:
     try:
-        return found.restore(number, ["params", "optimizer"])
+        return found.restore(number, names)
     except CheckpointError:
         # A mirror's copy may be damaged and the store's good.
-        there = processes.is_main_process() and remote.fetch_again(
-            found.directory / str(number)
-        )
-        if not there:
+        if not remote.fetch_again(found.directory / str(number)):
             raise
-        return found.restore(number, ["params", "optimizer"])
+        return found.restore(number, names)
 
 
 def _agree(good: Checkpoint | None, damaged: dict[int, str]) -> None:

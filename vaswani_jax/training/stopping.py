@@ -2,12 +2,14 @@
 
 SIGTERM comes from schedulers, SIGINT from Ctrl-C, SIGHUP from a terminal that goes. The
 first of them lets the update end, the state be saved and the program exit with 128 +
-the signal's number; a second one exits at once, which harms nothing, as a kill harms
-nothing.
+the signal's number. A Ctrl-C after that exits at once, which harms nothing, as a kill
+harms nothing; of other signals more than one come of themselves (a closed terminal
+sends SIGHUP from the shell and from the kernel), and change nothing.
 """
 
 import os
 import signal
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -85,11 +87,12 @@ class Signals:
 
     def _notice(self, number: int, frame: types.FrameType | None) -> None:
         if self.number is not None:
-            os._exit(128 + number)
+            if number == signal.SIGINT:
+                os._exit(128 + number)
+            return
         self.number = number
         name = signal.Signals(number).name
-        # What was being printed may be printed no further: no buffer here.
-        os.write(2, f"\n{name}: saving; once more exits at once\n".encode())
+        sys.stderr.write(f"\n{name}: saving; Ctrl-C exits at once\n")
         if processes.num_processes() > 1:
             os.kill(os.getpid(), signal.SIGTERM)
         elif self._may_cut:
