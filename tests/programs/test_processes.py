@@ -85,9 +85,11 @@ def assert_same_run(found: pathlib.Path, expected: pathlib.Path) -> None:
         np.testing.assert_allclose(losses[step], value, rtol=1e-5)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
-        one.items["params"],
-        other.items["params"],
+        one.items,
+        other.items,
     )
+    for key in ("vocabulary", "training_text", "skipped"):
+        assert one.record[key] == other.record[key]
 
 
 def further(

@@ -218,9 +218,10 @@ def test_settings_that_may_change_are_told_and_others_refused(
 ) -> None:
     workdir = tmp_path / "copy"
     shutil.copytree(trained, workdir)
-    flags = ["--config.seed=7", "--config.data.num_buckets=3"]
-    refused = error_of(vaswani("main", workdir, *flags[1:]))
+    flags = ["--config.data.num_buckets=3", "--config.training.label_smoothing=0.2"]
+    refused = error_of(vaswani("main", workdir, *flags))
     assert "config.data.num_buckets is 3, was" in refused
+    assert "config.training.label_smoothing is 0.2, was" in refused
     before = (workdir / "starts.jsonl").read_text().splitlines()
     flags = ["--config.model.dropout_rate=0.1", "--config.training.num_steps=10"]
     result = vaswani("main", workdir, *flags)
