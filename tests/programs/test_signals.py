@@ -1,5 +1,6 @@
 """Runs that are told to stop, or started twice: the same command goes on."""
 
+import ctypes
 import os
 import pathlib
 import pty
@@ -45,6 +46,14 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     long_runs.assert_same(long_runs.ended(workdir), whole)
 
 
+def tell_main_thread(
+    process: subprocess.Popen[bytes], *numbers: signal.Signals
+) -> None:
+    """Signals that are noticed in the order of their numbers, by one thread."""
+    for number in numbers:
+        assert ctypes.CDLL(None).tgkill(process.pid, process.pid, number) == 0
+
+
 def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
@@ -52,9 +61,9 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     with long_runs.start(workdir) as process:
         long_runs.wait_for_step(workdir, 12)
         # It finds both when it goes on, before it can save.
-        for number in (signal.SIGSTOP, signal.SIGHUP, signal.SIGINT, signal.SIGCONT):
-            process.send_signal(number)
-            time.sleep(0.05)
+        process.send_signal(signal.SIGSTOP)
+        tell_main_thread(process, signal.SIGHUP, signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         begun = time.monotonic()
         _, told = process.communicate(timeout=60)
         assert time.monotonic() - begun < 5
@@ -106,8 +115,7 @@ def test_a_terminal_that_closes_costs_nothing(tmp_path: pathlib.Path) -> None:
     process.send_signal(signal.SIGSTOP)
     os.close(ours)
     # As a shell and a scheduler tell it once more.
-    process.send_signal(signal.SIGHUP)
-    process.send_signal(signal.SIGTERM)
+    tell_main_thread(process, signal.SIGHUP, signal.SIGTERM)
     process.send_signal(signal.SIGCONT)
     assert process.wait(timeout=60) == 128 + signal.SIGHUP
     assert 7 <= saved_at(workdir) < 60
