@@ -32,7 +32,8 @@ demo: $(VENV)/installed
 	@echo "  echo '3 hours ago' | $(PYTHON) -m vaswani_jax.decode $(DEMO)"
 
 test: $(VENV)/installed-dev
-	$(PYTHON) -m pytest -q -n 2 -m 'not slow and not gpu'
+	# Neighbours stay together: they share fixtures and compiled programs.
+	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
 
 lint: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check .

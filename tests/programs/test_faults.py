@@ -19,7 +19,10 @@ from vaswani_jax.training import checkpoints
 
 def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     """Without dropout, whose masks are each device's own."""
-    flags = [*long_runs.FLAGS, "--config.model.dropout_rate=0.0"]
+    flags = [
+        *(*long_runs.FLAGS, "--config.model.dropout_rate=0.0"),
+        "--config.training.evaluate_every_steps=60",
+    ]
     found = {}
     for name, stages in (
         ("one", [(1, 60)]),
