@@ -31,8 +31,8 @@ demo: $(VENV)/installed
 	@echo "Translate a line of your own:"
 	@echo "  echo '3 hours ago' | $(PYTHON) -m vaswani_jax.decode $(DEMO)"
 
+# Neighbours stay in one worker: they share fixtures and compiled programs.
 test: $(VENV)/installed-dev
-	# Neighbours stay together: they share fixtures and compiled programs.
 	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
 
 lint: $(VENV)/installed-dev
