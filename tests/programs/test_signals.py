@@ -117,7 +117,8 @@ def test_a_terminal_that_closes_costs_nothing(tmp_path: pathlib.Path) -> None:
     # As a shell and a scheduler tell it once more.
     tell_main_thread(process, signal.SIGHUP, signal.SIGTERM)
     process.send_signal(signal.SIGCONT)
-    assert process.wait(timeout=60) == 128 + signal.SIGHUP
+    # Whichever it finds first; the others change nothing.
+    assert process.wait(timeout=60) in (128 + signal.SIGHUP, 128 + signal.SIGTERM)
     assert 7 <= saved_at(workdir) < 60
 
 
