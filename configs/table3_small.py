@@ -55,6 +55,11 @@ def get_config(row: str = "base") -> ml_collections.ConfigDict:
             "training.checkpoint_every_steps": 500,
             "training.keep_checkpoints": 3,
             "training.average_checkpoints": 1,
+            # Section 6.2 scores the development set, with the beam of section 6.1.
+            "data.test_source": "",
+            "data.test_target": "",
+            "search.beam_size": 4,
+            "search.length_penalty": 0.6,
         }
     )
     return config
