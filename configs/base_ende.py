@@ -99,8 +99,8 @@ def _training() -> ml_collections.ConfigDict:
     training.num_steps = 100_000  # train steps, table 3
     training.accumulate_steps = "1"  # or "auto": as few parts as the memory allows
     training.label_smoothing = 0.1  # epsilon_ls
-    training.r_drop = 0.0  # not in the paper
     training.label_smoothing_form = "uniform"  # open; Szegedy et al., cited for it
+    training.r_drop = 0.0  # not in the paper
     training.log_every_steps = 100
     training.evaluate_every_steps = 5000
     training.checkpoint_every_steps = 1500  # section 6.1: 10 minutes, at 0.4 s a step

@@ -1,6 +1,7 @@
 """Prepared data that is damaged, or was not finished: nothing silent, nothing lost."""
 
 import errno
+import json
 import os
 import shutil
 
@@ -27,6 +28,13 @@ def test_a_damaged_manifest_is_refused_and_rebuilt(text):
     path.write_text(path.read_text()[:-30])
     assert str(path) in small_text.refusal(text)
     assert small_text.prepare(text, rebuild=True).counts["train"]["kept"] == 115
+
+
+@pytest.mark.parametrize("files", [5, ["train.source"], {"train.source": 5}])
+def test_a_manifest_whose_digests_are_no_digests_is_refused(text, files):
+    path = small_text.prepare(text).directory / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"files": files}))
+    assert f"{path} is damaged" in small_text.refusal(text)
 
 
 def full_disk(*args, **kwargs):

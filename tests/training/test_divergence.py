@@ -60,22 +60,23 @@ def total_of(batch: Any) -> Any:
     return (batch.source * batch.target_in).sum()
 
 
-@pytest.fixture
-def totals(tmp_path: pathlib.Path) -> list[int]:
-    """Those of the first two epochs."""
+def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
+    """Those of the first batches of a run; of two epochs without a count."""
     small = settings.small_settings(**OVERRIDES)
     data = corpus.open_or_prepare(
-        small,
-        tmp_path / "look",
-        rebuild=False,
-        trained_with=None,
-        log=lambda text: None,
+        small, directory, rebuild=False, trained_with=None, log=lambda text: None
     )
     batches = batch_modes.training_batches(
         small.data, data.corpus("train"), seed=small.seed
     )
-    several = map(batches.batch_at, range(2 * batches.batches_per_epoch))
-    found = [int(total_of(batch)) for batch in several]
+    wanted = range(count or 2 * batches.batches_per_epoch)
+    return [int(total_of(batches.batch_at(number))) for number in wanted]
+
+
+@pytest.fixture
+def totals(tmp_path: pathlib.Path) -> list[int]:
+    """Those of the first two epochs, all different."""
+    found = totals_of(tmp_path / "look")
     assert len(set(found)) == len(found)
     return found
 
@@ -153,17 +154,7 @@ def test_a_spike_is_gone_back_from_and_left_out(
             "training.max_loss_rise": 3.0,
         }
     )
-    data = corpus.open_or_prepare(
-        small,
-        tmp_path / "run/data",
-        rebuild=False,
-        trained_with=None,
-        log=lambda text: None,
-    )
-    batches = batch_modes.training_batches(
-        small.data, data.corpus("train"), seed=small.seed
-    )
-    totals = [int(total_of(batches.batch_at(n))) for n in range(window + 9)]
+    totals = totals_of(tmp_path / "run/data", window + 9)
     planted = next(
         n for n in range(window + 2, window + 6) if totals.count(totals[n]) == 1
     )

@@ -119,8 +119,8 @@ class TrainingConfig:
     num_steps: int
     accumulate_steps: str  # the batch is computed in so many parts, or "auto"
     label_smoothing: float  # eps_ls
-    r_drop: float  # alpha of R-Drop, see training.loss; 0, as in the paper, for none
     label_smoothing_form: str  # "uniform", "others" or "no_pad": see training.loss
+    r_drop: float  # alpha of R-Drop, see training.loss; 0, as in the paper, for none
     log_every_steps: int
     evaluate_every_steps: int
     checkpoint_every_steps: int

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 Digests = Mapping[str, tuple[int, str]]
 
@@ -11,6 +12,18 @@ Digests = Mapping[str, tuple[int, str]]
 def of(files: Iterable[pathlib.Path], *, within: pathlib.Path) -> Digests:
     """Size in bytes and SHA-256 of files, by their path within a directory."""
     return {str(file.relative_to(within)): _of(file) for file in sorted(files)}
+
+
+def parsed(record: Any) -> Digests:
+    """Digests as they were before they were written as JSON.
+
+    Raises:
+        TypeError, ValueError: The record is something else.
+    """
+    return {
+        str(name): (int(size), str(digest))
+        for name, (size, digest) in dict(record).items()
+    }
 
 
 def difference(found: Digests, directory: pathlib.Path) -> str:

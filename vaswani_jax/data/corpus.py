@@ -39,7 +39,7 @@ class PreparedData:
         Raises:
             ValueError: A file is not what was written.
         """
-        self._check(split)
+        manifest.check_files(self.directory, split)
         return token_files.Corpus(
             token_files.TokenFile(self.directory / f"{split}.source"),
             token_files.TokenFile(self.directory / f"{split}.target"),
@@ -51,7 +51,7 @@ class PreparedData:
         Raises:
             ValueError: A file is not what was written.
         """
-        self._check(split)
+        manifest.check_files(self.directory, split)
         sides = []
         for side in ("source", "target"):
             path = self.directory / f"{split}.{side}.txt"
@@ -59,20 +59,6 @@ class PreparedData:
                 raise FileNotFoundError(f"{path} is missing; pass --rebuild_data")
             sides.append(list(sources.lines(path)))
         return sides[0], sides[1]
-
-    def _check(self, split: str) -> None:
-        """Compare a split's files with what was written, if that is on record."""
-        written = manifest.read(self.directory).get("files", {})
-        found = {
-            name: (size, digest)
-            for name, (size, digest) in written.items()
-            if name.startswith(f"{split}.")
-        }
-        if reason := digests.difference(found, self.directory):
-            raise ValueError(
-                f"the prepared data in {self.directory} is damaged: {reason}; restore "
-                "it or pass --rebuild_data"
-            )
 
     def training_text(self) -> str:
         """16 hexadecimal digits that change with the text of the training split."""

@@ -210,8 +210,7 @@ def check_seal(path: pathlib.Path) -> None:
         CheckpointError: A file is missing, cut off or changed; it is named.
     """
     try:
-        found = dict(json.loads((path / SEAL).read_text()))
-        sealed = {name: (size, digest) for name, (size, digest) in found.items()}
+        sealed = digests.parsed(json.loads((path / SEAL).read_text()))
     except FileNotFoundError:
         return
     except (TypeError, ValueError) as error:
