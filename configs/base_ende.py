@@ -52,9 +52,9 @@ def _model() -> ml_collections.ConfigDict:
 def _data() -> ml_collections.ConfigDict:
     data = ml_collections.ConfigDict()
     data.source = "tfds:wmt14_translate/de-en"  # section 5.1: 4.5M pairs
-    data.source_locale = "en"
+    data.source_locale = "en"  # newstest2014 English-to-German
     data.target_locale = "de"
-    data.tfds_directory = ""
+    data.tfds_directory = ""  # where tensorflow-datasets keeps its data
     data.text_directory = ""  # text files are those of own_text.py
     data.train_source = ""
     data.train_target = ""
@@ -65,7 +65,7 @@ def _data() -> ml_collections.ConfigDict:
     data.num_train = 0  # pairs to generate: none
     data.num_valid = 0
     data.num_test = 0
-    data.directory = ""
+    data.directory = ""  # WORKDIR/data
     data.subword_model = "bpe"  # section 5.1: byte-pair encoding
     data.vocab_size = 37_000  # section 5.1: "about 37000", shared
     data.sentencepiece_sample_size = 4_000_000  # open
@@ -79,8 +79,8 @@ def _data() -> ml_collections.ConfigDict:
     data.batching = "buckets"  # section 5.1: "by approximate sequence length"
     data.num_buckets = 8  # open
     data.packed_length = 256  # of packed batches alone
-    data.text_form = "detokenized"
-    data.lowercase_scores = False
+    data.text_form = "detokenized"  # as WMT14 has it; scores tokenise it
+    data.lowercase_scores = False  # open; the toolkits compared with score case
     return data
 
 
@@ -101,10 +101,10 @@ def _training() -> ml_collections.ConfigDict:
     training.label_smoothing = 0.1  # epsilon_ls
     training.label_smoothing_form = "uniform"  # open; Szegedy et al., cited for it
     training.r_drop = 0.0  # not in the paper
-    training.log_every_steps = 100
-    training.evaluate_every_steps = 5000
+    training.log_every_steps = 100  # open
+    training.evaluate_every_steps = 5000  # open
     training.checkpoint_every_steps = 1500  # section 6.1: 10 minutes, at 0.4 s a step
-    training.keep_checkpoints = 10
+    training.keep_checkpoints = 10  # open; at least those that are averaged
     training.average_checkpoints = 5  # section 6.1
     training.best_metric = "bleu"  # of best/, which the paper has not
     training.patience = 0  # section 5.2: a fixed number of steps

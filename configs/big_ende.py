@@ -14,11 +14,11 @@ from configs import base_ende
 def get_config() -> ml_collections.ConfigDict:
     """Table 2, row "big", and table 3's last."""
     config = base_ende.get_config()
-    config.model.d_model = 1024
-    config.model.d_ff = 4096
+    config.model.d_model = 1024  # d_model
+    config.model.d_ff = 4096  # d_ff
     config.model.num_heads = 16  # h; d_k = d_v = 64 stay
     config.model.dropout_rate = 0.3  # P_drop
-    config.training.num_steps = 300_000
+    config.training.num_steps = 300_000  # train steps
     config.training.checkpoint_every_steps = 600  # 10 minutes, at 1.0 s a step
     config.training.keep_checkpoints = 20
     config.training.average_checkpoints = 20  # section 6.1

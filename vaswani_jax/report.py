@@ -3,13 +3,19 @@
 python -m vaswani_jax.report --runs=runs --output=runs/report
 """
 
+import datetime
+import importlib
+import os
 import pathlib
+import platform
+import sys
+from typing import Any
 
 from absl import flags
 
-from configs import base_ende, base_enfr, big_ende, big_enfr, table3, table3_small
-from vaswani_jax.analysis import figures, layers, report, results
-from vaswani_jax.core import parsing, program
+from vaswani_jax.analysis import ablations, figures, layers, paper, report, results
+from vaswani_jax.core import config, environment, parallel, parsing, program
+from vaswani_jax.training import schedule
 
 RUNS = flags.DEFINE_string("runs", "runs", "Where workdirs lie that were trained.")
 OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
@@ -20,73 +26,108 @@ LENGTHS = flags.DEFINE_list(
 )
 KERNEL = flags.DEFINE_integer("kernel", 3, "k of table 1.", lower_bound=2)
 WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=2)
-PRESETS = {
-    ("base", "de"): base_ende,
-    ("big", "de"): big_ende,
-    ("base", "fr"): base_enfr,
-    ("big", "fr"): big_enfr,
-}
+REPEATS = 5
 
 
 def main() -> None:
     """Print report.md, and write it with its figures."""
     lengths = _lengths()
+    presets = {
+        (size, language): parsing.parse(_configs(f"{size}_en{language}").get_config())
+        for size in ("base", "big")
+        for language in ("de", "fr")
+    }
+    rows, small = _rows("table3"), _rows("table3_small")
     output = pathlib.Path(OUTPUT.value)
     output.mkdir(parents=True, exist_ok=True)
     runs, unreadable = results.read(pathlib.Path(RUNS.value))
     program.say(f"{len(runs)} evaluations of workdirs in {RUNS.value}")
     for problem in unreadable:
         program.say(f"left out: {problem}")
-    rows = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
-    small = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
-    presets = {
-        name: parsing.parse(module.get_config()) for name, module in PRESETS.items()
+    rate = schedule.warmup_inverse_sqrt(
+        d_model=rows["base"].model.d_model, warmup_steps=paper.WARMUP_STEPS, scale=1.0
+    )
+    figures.learning_rates(output / "learning_rate.png")
+    figures.positions(output / "positions.png")
+    sections = {
+        "Table 1: what layers cost": _table1(lengths, rows["base"].model, output),
+        "Table 2: translation": report.table2(presets, runs),
+        "Table 3: variations of the base model": report.table3(rows, runs),
+        "Table 3: parameters by matrix, in millions": report.matrices(rows),
+        "Table 3 at the scale of two cores": ablations.table(small, runs),
+        "Section 5.3: the learning rate": (
+            f"Its peak for the base model: {rate(paper.WARMUP_STEPS - 1):.3e}, in "
+            f"update {paper.WARMUP_STEPS:,}.\n\n![learning rate](learning_rate.png)"
+        ),
+        "Section 3.5: positional encoding": "![sinusoids](positions.png)",
     }
-    model = rows["base"].model
-    seconds, operations, steps = {}, {}, {}
+    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
+    text = f"# The paper, from this code\n\n{_provenance()}\n\n{body}\n"
+    (output / "report.md").write_text(text)
+    print(text)
+    program.say(f"written: {output}/report.md and its figures")
+
+
+def _table1(lengths: list[int], model: config.ModelConfig, output: pathlib.Path) -> str:
+    sizes = {"kernel": KERNEL.value, "window": WINDOW.value}
+    seconds, steps = {}, {}
     for kind in layers.TABLE1:
         program.say(f"timing {kind.name}")
-        run = layers.layer(
-            kind.name, model=model, kernel=KERNEL.value, window=WINDOW.value
-        )
+        run = layers.layer(kind.name, model=model, **sizes)
         seconds[kind.name] = [
-            layers.seconds(run, rows=1, n=n, d_model=model.d_model, repeats=5)
+            layers.seconds(run, rows=1, n=n, d_model=model.d_model, repeats=REPEATS)
             for n in lengths
         ]
         steps[kind.name] = [
             layers.sequential_steps(run, n=n, d_model=model.d_model) for n in lengths
         ]
-        operations[kind.name] = [
+    operations = {
+        kind.name: [
             float(kind.operations(n=n, d=model.d_model, k=KERNEL.value, r=WINDOW.value))
             for n in lengths
         ]
-    figures.layers(
-        output / "table1.png", lengths, operations, seconds, d_model=model.d_model
-    )
-    figures.learning_rates(output / "learning_rate.png")
-    figures.positions(output / "positions.png")
-    sections = {
-        "Table 1: what layers cost": report.table1(
-            lengths,
-            seconds,
-            steps,
-            d=model.d_model,
-            kernel=KERNEL.value,
-            window=WINDOW.value,
-        )
-        + "\n\n![operations and seconds](table1.png)",
-        "Table 2: translation": report.table2(presets, runs),
-        "Table 3: variations of the base model": report.table3(rows, runs),
-        "Table 3: parameters by matrix, in millions": report.matrices(rows),
-        "Table 3 at the scale of two cores": report.table3_small(small, runs),
-        "Section 5.3: the learning rate": "![learning rate](learning_rate.png)",
-        "Section 3.5: positional encoding": "![sinusoids](positions.png)",
+        for kind in layers.TABLE1
     }
-    text = "\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items())
-    text = f"# The paper, from this code\n\n{text}\n"
-    (output / "report.md").write_text(text)
-    print(text)
-    program.say(f"written: {output}/report.md and its figures")
+    figures.layers(
+        output / "table1.png",
+        lengths=lengths,
+        operations=operations,
+        seconds=seconds,
+        d_model=model.d_model,
+    )
+    table = report.table1(lengths, seconds, steps=steps, d=model.d_model, **sizes)
+    return (
+        f"Times: one sentence, {model.dtype}, the least of {REPEATS}, on the machine "
+        f"above.\n\n{table}\n\n![operations and seconds](table1.png)"
+    )
+
+
+def _provenance() -> str:
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
+    made = environment.describe()
+    return (
+        f"Made {now}, revision {made['revision']}, jax {made['jax']}, "
+        f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."
+    )
+
+
+def _rows(name: str) -> dict[str, config.Config]:
+    module = _configs(name)
+    table3 = _configs("table3")
+    return {row: parsing.parse(module.get_config(row)) for row in table3.ROWS}
+
+
+def _configs(name: str) -> Any:
+    """A module of configs/, which lies beside this package, wherever this is run."""
+    root = str(pathlib.Path(__file__).parents[1])
+    if root not in sys.path:
+        sys.path.append(root)
+    try:
+        return importlib.import_module(f"configs.{name}")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{error}: report needs the repository, as git clone makes it"
+        ) from None
 
 
 def _lengths() -> list[int]:

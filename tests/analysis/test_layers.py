@@ -39,8 +39,9 @@ def reach(kind, *, n, kernel, window, depth):
 def test_a_path_of_the_stated_length_connects_the_ends(kind, n):
     depth = kind.path_length(n=n, k=3, r=9)
     assert reach(kind, n=n, kernel=3, window=9, depth=depth)
-    shorter = {SELF: 0, RECURRENT: depth - 2, CONVOLUTIONAL: depth - 1}
-    assert not reach(kind, n=n, kernel=3, window=9, depth=shorter.get(kind, depth - 2))
+    # The formula of a recurrence is n, where the ends are n - 1 steps apart.
+    shorter = depth - 2 if kind is RECURRENT else depth - 1
+    assert not reach(kind, n=n, kernel=3, window=9, depth=shorter)
 
 
 def counted(name, *, n, d, k=3, r=8):
@@ -116,6 +117,19 @@ def test_a_program_has_as_many_sequential_steps_as_the_formula(kind, n):
     run = layers.layer(kind.name, model=MODEL, kernel=3, window=8)
     found = layers.sequential_steps(run, n=n, d_model=D)
     assert found == kind.sequential_operations(n=n)
+
+
+def test_loops_that_follow_one_another_are_all_counted():
+    def twice(x):
+        for _ in range(2):
+            x, _ = jax.lax.scan(lambda carry, row: (carry + row, None), x[0], x)
+            x = jnp.broadcast_to(x, (7, D))
+        return x
+
+    def both(x):
+        return twice(jnp.tile(x[0], (7, 1)))
+
+    assert layers.sequential_steps(both, n=1, d_model=D) == 14
 
 
 def test_recurrence_carries_the_first_position_to_the_last():

@@ -1,6 +1,7 @@
 """The numbers of tables 2 and 3 against the models that configs/table3.py builds."""
 
 import dataclasses
+import pathlib
 
 import jax
 import pytest
@@ -12,6 +13,7 @@ from vaswani_jax.core import parsing
 from vaswani_jax.training import step
 
 V = 37_000
+PAPER = pathlib.Path(__file__).parents[3] / "shared" / "PAPER.md"
 
 
 def model_of(row):
@@ -103,6 +105,61 @@ PRINTED = {
 }
 
 
+# Its right half: perplexity, BLEU, parameters in millions (0 where none is printed).
+SCORES = """
+base 4.92 25.8 65
+A1   5.29 24.9 0
+A2   5.00 25.5 0
+A3   4.91 25.8 0
+A4   5.01 25.4 0
+B1   5.16 25.1 58
+B2   5.01 25.4 60
+C1   6.11 23.7 36
+C2   5.19 25.3 50
+C3   4.88 25.5 80
+C4   5.75 24.5 28
+C5   4.66 26.0 168
+C6   5.12 25.4 53
+C7   4.75 26.2 90
+D1   5.77 24.6 0
+D2   4.95 25.5 0
+D3   4.67 25.3 0
+D4   5.47 25.7 0
+E    4.92 25.7 0
+big  4.33 26.4 213
+"""
+
+
+def test_table_3_has_the_printed_scores():
+    lines = [line.split() for line in SCORES.split("\n")[1:-1]]
+    written = {row: tuple(map(float, figures)) for row, *figures in lines}
+    assert written == {
+        row: (one.perplexity, one.bleu, one.parameters or 0)
+        for row, one in paper.TABLE3.items()
+    }
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not PAPER.exists(), reason=f"{PAPER} is not here")
+def test_tables_are_those_of_the_notes_on_the_paper():
+    """Read from PAPER.md, which others wrote."""
+    found = {}
+    for line in PAPER.read_text().splitlines():
+        row, *cells = (cell.strip() for cell in line.removeprefix("|").split("|"))
+        if row in paper.TABLE3 and len(cells) > 10:
+            found[row] = tuple(float(cell or 0) for cell in cells[-4:-1])
+    assert found == {
+        row: (one.perplexity, one.bleu, one.parameters or 0)
+        for row, one in paper.TABLE3.items()
+    }
+    costs = "K80 2.8, K40 3.7, M40 6.0, P100 9.5"
+    assert costs in PAPER.read_text()
+    assert costs == ", ".join(
+        f"{name} {operations / 1e12:.1f}"
+        for name, operations in paper.SUSTAINED_FLOPS.items()
+    )
+
+
 def test_table_3_has_the_printed_rows():
     assert set(table3.ROWS) == set(paper.TABLE3) == set(PRINTED)
 
@@ -153,8 +210,23 @@ def test_the_presets_are_sections_5_and_6(
     model = config.model
     sizes = (model.num_layers, model.d_model, model.d_ff, model.num_heads, model.d_k)
     assert sizes == ((6, 1024, 4096, 16, 64) if big else (6, 512, 2048, 8, 64))
+    assert model.d_v == 64
     assert model.layer_norm_position == "post"
+    assert model.positional_encoding == "sinusoidal"
+    assert model.activation == "relu"
+    assert not (model.attention_bias or model.logits_bias)
     assert model.attention_dropout_rate == model.relu_dropout_rate == 0
+    corpus = "tfds:wmt14_translate/fr-en" if target == "fr" else ""
+    assert config.data.source == (corpus or "tfds:wmt14_translate/de-en")
+    assert config.data.subword_model == "bpe"
+    assert (config.data.subword_dropout, config.training.r_drop) == (0, 0)
+    assert config.data.batching == "buckets"
+    assert config.training.label_smoothing_form == "uniform"
+    assert (search.length_penalty_form, search.sampling) == ("paper", False)
+    # Section 6.1: the averaged checkpoints were written at 10-minute intervals; a step
+    # takes 0.4 seconds, or 1.0 of the big model (section 5.2).
+    assert config.training.checkpoint_every_steps == 600 / (1.0 if big else 0.4)
+    assert config.training.keep_checkpoints >= average
 
 
 def test_the_papers_cost_is_time_and_the_models_is_a_third_of_it():

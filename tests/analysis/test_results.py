@@ -2,18 +2,29 @@
 
 import dataclasses
 import json
+import os
 
 import pytest
 
 from configs import base_ende, big_ende, table3, table3_small
-from vaswani_jax.analysis import paper, report, results
+from vaswani_jax.analysis import ablations, paper, report, results
 from vaswani_jax.core import config, parsing
 
 ROWS = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
 SMALL = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
 
 
-def leave(workdir, settings, *, split="valid", perplexity=5.0, bleu=25.0, **search):
+def leave(
+    workdir,
+    settings,
+    *,
+    split="valid",
+    perplexity=5.0,
+    bleu=25.0,
+    search=(),
+    starts=(),
+    **changes,
+):
     """What main leaves when it has trained and scored."""
     (workdir / "evaluations").mkdir(parents=True, exist_ok=True)
     (workdir / "config.json").write_text(json.dumps(config.to_dict(settings)))
@@ -28,9 +39,15 @@ def leave(workdir, settings, *, split="valid", perplexity=5.0, bleu=25.0, **sear
         "checkpoint": "averaged",
         f"{split}/perplexity": perplexity,
         "scores": scores,
-        "search": dataclasses.asdict(settings.search) | search,
+        "search": dataclasses.asdict(settings.search) | dict(search),
         "data": dataclasses.asdict(settings.data),
-    }
+        "step": settings.training.num_steps,
+        "averaged": list(range(settings.training.average_checkpoints)),
+        "references": "0123",
+    } | changes
+    first = {"init_from": "", "changes": []}
+    lines = [json.dumps(first | start) for start in ({}, *starts)]
+    (workdir / "starts.jsonl").write_text("\n".join(lines))
     path = workdir / "evaluations" / f"{split}-averaged-beam4-alpha0.6.json"
     path.write_text(json.dumps(record))
 
@@ -50,14 +67,15 @@ def test_a_row_that_was_run_is_found_and_judged(tmp_path):
     leave(tmp_path / "a", ROWS["A2"], perplexity=5.09, bleu=25.3)
     leave(tmp_path / "b", ROWS["C1"], perplexity=9.9, bleu=20.0)
     table = report.table3(ROWS, read(tmp_path))
-    assert cells(table, "A2")[4:] == [
+    assert cells(table, "A2")[5:] == [
         *("5.09", "5.00", "reproduced"),
         *("25.30", "25.5", "reproduced"),
         f"{tmp_path / 'a'}: paper_bleu_split",
     ]
-    assert cells(table, "C1")[6] == cells(table, "C1")[9] == "differs"
-    assert cells(table, "base")[6] == "not run"
-    assert cells(table, "base")[1:3] == ["63.0 M", "65 M"]
+    assert cells(table, "C1")[7] == cells(table, "C1")[10] == "differs"
+    assert cells(table, "base")[7] == "not run"
+    assert cells(table, "base")[1:4] == ["63.0 M", "65 M", "differs"]
+    assert cells(table, "A1")[2:4] == ["", "not printed"]
 
 
 @pytest.mark.parametrize(
@@ -78,12 +96,12 @@ def test_a_run_of_other_settings_is_not_taken_for_a_row(tmp_path, changes):
     values = table3.get_config("base")
     values.update_from_flattened_dict(changes)
     leave(tmp_path / "a", parsing.parse(values), bleu=25.8, perplexity=4.92)
-    assert cells(report.table3(ROWS, read(tmp_path)), "base")[6] == "not run"
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
 
 
 def test_a_search_of_other_settings_is_not_taken_for_a_row(tmp_path):
-    leave(tmp_path / "a", ROWS["base"], beam_size=1)
-    assert cells(report.table3(ROWS, read(tmp_path)), "base")[6] == "not run"
+    leave(tmp_path / "a", ROWS["base"], search={"beam_size": 1})
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
 
 
 def test_where_and_how_it_was_computed_is_no_other_run(tmp_path):
@@ -92,7 +110,7 @@ def test_where_and_how_it_was_computed_is_no_other_run(tmp_path):
         {"model.dtype": "bfloat16", "training.accumulate_steps": "4", "seed": 2}
     )
     leave(tmp_path / "a", parsing.parse(values))
-    assert cells(report.table3(ROWS, read(tmp_path)), "base")[6] != "not run"
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] != "not run"
 
 
 def test_an_average_is_not_table_3s_and_a_last_checkpoint_not_table_2s(tmp_path):
@@ -104,7 +122,7 @@ def test_an_average_is_not_table_3s_and_a_last_checkpoint_not_table_2s(tmp_path)
     leave(tmp_path / "averaged", presets["base", "de"])
     leave(tmp_path / "last", ROWS["base"], split="test")
     runs = read(tmp_path)
-    assert cells(report.table3(ROWS, runs), "base")[6] == "not run"
+    assert cells(report.table3(ROWS, runs), "base")[7] == "not run"
     assert cells(report.table2(presets, runs), "**base, this code**")[1] == "not run"
 
 
@@ -140,7 +158,10 @@ def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
     found = cells(table, "**big, this code**")
     where = tmp_path / "big"
     assert found[1] == f"28.30, reproduced ({where}: paper_bleu_split)"
+    assert found[3].endswith(", differs")
     assert cells(table, "**base, this code**")[1] == "not run"
+    costs = cells(table, "**big, hours x GPUs x FLOP/s**")[3:]
+    assert costs == ["2.3e+19, reproduced"] * 2
     assert cells(table, "Transformer (big)")[1:] == [
         "28.4",
         "41.8",
@@ -149,18 +170,111 @@ def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
     ]
 
 
+DROPOUT = {"key": "model.dropout_rate", "was": 0.1, "now": 0.2}
+LONGER = {"key": "training.num_steps", "was": 50, "now": 100_000}
+ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("flawed", "told"),
+    [
+        ({"step": 200}, "scored at step 200 of 100,000"),
+        ({"averaged": [1, 2, 3]}, "the average of 3 checkpoints, not of 1"),
+        ({"starts": [{"init_from": "runs/other"}]}, "started from runs/other"),
+        (
+            {"starts": [{"changes": [DROPOUT]}, {}]},
+            "config.model.dropout_rate was 0.1 before it was 0.2",
+        ),
+    ],
+)
+def test_what_is_no_whole_run_of_its_settings_is_told_and_not_judged(
+    tmp_path, flawed, told
+):
+    right = {"bleu": 25.8, "perplexity": 4.92}
+    leave(tmp_path / "a", ROWS["base"], **right, **flawed)
+    found = cells(report.table3(ROWS, read(tmp_path)), "base")
+    assert found[5:] == [
+        *("", "4.92", "not run", "", "25.8", "not run"),
+        f"{tmp_path / 'a'}: {told}",
+    ]
+    # A whole one, however old, comes first.
+    leave(tmp_path / "b", ROWS["base"], **right)
+    [path] = (tmp_path / "b" / "evaluations").iterdir()
+    os.utime(path, (0, 0))
+    found = cells(report.table3(ROWS, read(tmp_path)), "base")
+    assert found[-1] == f"{tmp_path / 'b'}: paper_bleu_split"
+
+
+def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):
+    starts = [{"changes": [LONGER]}, {"changes": [ELSEWHERE]}]
+    leave(tmp_path / "a", ROWS["base"], starts=starts, bleu=25.8)
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[10] == "reproduced"
+
+
+@pytest.mark.parametrize("table", [report.table3, ablations.table])
+def test_a_row_of_another_held_out_text_is_not_compared(tmp_path, table):
+    rows = ROWS if table is report.table3 else SMALL
+    leave(tmp_path / "base", rows["base"])
+    leave(tmp_path / "A2", rows["A2"], bleu=25.5, references="4567")
+    found = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
+    assert found[-1] == f"{tmp_path / 'A2'}: scored on another text than " + str(
+        tmp_path / "base"
+    )
+    assert "25.50" not in found
+
+
 def test_small_rows_are_compared_by_the_direction_they_move(tmp_path):
-    found = {"base": (8.0, 30.0), "C1": (9.0, 31.0), "A1": (8.07, 29.6)}
+    found = {
+        "base": (8.0, 30.0),
+        "C1": (9.0, 31.0),
+        "A1": (8.07, 29.6),
+        "E": (8.5, 30.4),
+    }
     for row, (perplexity, bleu) in found.items():
         leave(tmp_path / row, SMALL[row], perplexity=perplexity, bleu=bleu)
-    table = report.table3_small(SMALL, read(tmp_path))
+    table, conclusions = ablations.table(SMALL, read(tmp_path)).split("\n\nWhat")
+    assert cells(table, "base")[2:-1] == ["8.00", "", "", "", "30.00", "", "", ""]
     assert cells(table, "C1")[2:] == [
-        *("9.00", "+1.19", "as printed"),
-        *("31.00", "-2.1", "the other way"),
+        *("9.00", "+1.00", "+1.19", "as printed"),
+        *("31.00", "+1.00", "-2.1", "the other way"),
         f"{tmp_path / 'C1'}: tokenized_bleu",
     ]
-    assert cells(table, "A1")[4] == cells(table, "A1")[7] == "no clear difference"
-    assert cells(table, "C3")[4] == "not run"
+    assert cells(table, "A1")[5] == cells(table, "A1")[9] == "ours does not"
+    assert cells(table, "E")[5] == "only ours does"
+    assert cells(table, "E")[9] == "neither does"
+    assert cells(table, "C3")[2:6] == ["", "", "-0.04", "not run"]
+    assert cells(table, "C3")[6:] == ["", "", "-0.3", "not run", ""]
+    parts = (line.strip("| ").split(" | ") for line in conclusions.splitlines())
+    told = {part[1]: part[3:] for part in parts if len(part) == 6}
+    assert told["base against A1"] == ["+0.90", "+0.40", "no clear difference"]
+    assert told["base against E"] == ["+0.10", "-0.40", "holds"]
+    assert told["base against C2"] == ["+0.50", "", "not run"]
+
+
+def test_perplexities_are_better_when_they_are_lower(tmp_path):
+    for row, perplexity in {"base": 8.0, "D3": 7.0, "D4": 7.5}.items():
+        leave(tmp_path / row, SMALL[row], perplexity=perplexity)
+    table = ablations.table(SMALL, read(tmp_path))
+    [better] = [line for line in table.splitlines() if "D3 against base" in line]
+    [worse] = [line for line in table.splitlines() if "base against D4" in line]
+    assert better.endswith("| perplexity | -0.25 | -1.00 | holds |")
+    assert worse.endswith("| perplexity | -0.55 | +0.50 | does not hold |")
+
+
+def test_the_papers_own_table_bears_its_conclusions_out():
+    """But for the eight layers of row C3, whose BLEU is printed below the six's."""
+    doubtful = []
+    for conclusion in paper.CONCLUSIONS:
+        for worse, better in conclusion.pairs:
+            values = [
+                getattr(paper.TABLE3[row], conclusion.figure) for row in (worse, better)
+            ]
+            difference = values[1] - values[0]
+            if conclusion.figure == "perplexity":
+                difference = -difference
+            if difference <= 0 and not conclusion.same:
+                doubtful.append((worse, better))
+    assert doubtful == [("base", "C3")]
 
 
 @pytest.mark.parametrize("row", table3.ROWS)

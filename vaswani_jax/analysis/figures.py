@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import matplotlib
 
+from vaswani_jax.analysis import paper
 from vaswani_jax.model import positional_encoding
 from vaswani_jax.training import schedule
 
@@ -21,10 +22,10 @@ def learning_rates(path: pathlib.Path) -> None:
     steps = jnp.arange(0, 100_000, 50)
     for d_model in (256, 512, 1024):
         rate = schedule.warmup_inverse_sqrt(
-            d_model=d_model, warmup_steps=4000, scale=1.0
+            d_model=d_model, warmup_steps=paper.WARMUP_STEPS, scale=1.0
         )
         axes.plot(steps + 1, rate(steps), label=f"$d_{{model}}$ = {d_model}")
-    axes.axvline(4000, color="0.7", linewidth=1)
+    axes.axvline(paper.WARMUP_STEPS, color="0.7", linewidth=1)
     axes.set(xlabel="update", ylabel="learning rate", ylim=(0, None))
     axes.set_title("Section 5.3: warm-up over 4,000 updates, then its inverse root")
     _save(figure, axes, path)
@@ -43,10 +44,10 @@ def positions(path: pathlib.Path) -> None:
 
 def layers(
     path: pathlib.Path,
+    *,
     lengths: Sequence[int],
     operations: Mapping[str, Sequence[float]],
     seconds: Mapping[str, Sequence[float]],
-    *,
     d_model: int,
 ) -> None:
     """Table 1: operations by formula beside seconds by the clock, over n."""

@@ -139,21 +139,26 @@ def _banded(
 
 
 def sequential_steps(run: Layer, *, n: int, d_model: int) -> int:
-    """Steps of a layer's program that wait for one another: the turns of its loops."""
+    """Steps of a layer's program that wait for one another: the turns of its loops.
+
+    Loops that follow one another are taken to wait for one another.
+    """
     program = jax.make_jaxpr(run)(jnp.zeros((1, n, d_model)))
-    return _steps(program.jaxpr)
+    return max(1, _turns(program.jaxpr))
 
 
-def _steps(program: Any) -> int:
-    most = 1
+def _turns(program: Any) -> int:
+    total = 0
     for equation in program.eqns:
-        inner = [
-            _steps(getattr(value, "jaxpr", value))
+        inner = sum(
+            _turns(getattr(value, "jaxpr", value))
             for value in equation.params.values()
             if hasattr(getattr(value, "jaxpr", value), "eqns")
-        ]
-        most = max(most, equation.params.get("length", 1) * max(inner, default=1))
-    return most
+        )
+        if "length" in equation.params:  # a scan
+            inner = equation.params["length"] * max(1, inner)
+        total += inner
+    return total
 
 
 def seconds(run: Layer, *, rows: int, n: int, d_model: int, repeats: int) -> float:

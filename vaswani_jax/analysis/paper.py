@@ -1,4 +1,4 @@
-"""Tables 2 and 3 as they are printed, and the costs that section 5.2 implies."""
+"""Tables 2 and 3 as they are printed, what they are said to show, and costs."""
 
 import dataclasses
 
@@ -8,6 +8,7 @@ SUSTAINED_FLOPS = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
 # Section 5.2: eight P100; base 100,000 steps of 0.4 s are "12 hours", big 3.5 days.
 HOURS = {"base": 12.0, "big": 3.5 * 24}
 GPUS = 8
+WARMUP_STEPS = 4000  # section 5.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +67,48 @@ TABLE3 = {
     "E": Variation(4.92, 25.7, None),
     "big": Variation(4.33, 26.4, 213.0),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """What the text draws from table 3."""
+
+    section: str
+    text: str
+    figure: str  # "bleu" or "perplexity"
+    pairs: tuple[tuple[str, str], ...]  # the worse row and the better one
+    same: bool = False  # whether neither is the better one
+
+
+CONCLUSIONS = (
+    Conclusion("6.2", "a single head is worse", "bleu", (("A1", "base"),)),
+    Conclusion("6.2", "too many heads are worse", "bleu", (("A4", "base"),)),
+    Conclusion(
+        "6.2", "a smaller d_k is worse", "bleu", (("B1", "base"), ("B2", "base"))
+    ),
+    Conclusion(
+        "6.2",
+        "a bigger model is better",
+        "bleu",
+        (
+            *(("C1", "C2"), ("C2", "base"), ("base", "C3")),  # N
+            *(("C4", "base"), ("base", "C5")),  # d_model
+            *(("C6", "base"), ("base", "C7")),  # d_ff
+            ("base", "big"),
+        ),
+    ),
+    Conclusion("6.2", "dropout helps", "bleu", (("D1", "base"),)),
+    Conclusion(
+        "6.2", "learned positions do as well", "bleu", (("E", "base"),), same=True
+    ),
+    Conclusion(
+        "5.4",
+        "label smoothing hurts perplexity",
+        "perplexity",
+        (("base", "D3"), ("D4", "base")),
+    ),
+    Conclusion("5.4", "label smoothing improves BLEU", "bleu", (("D3", "base"),)),
+)
 
 
 def training_cost(model: str) -> float:

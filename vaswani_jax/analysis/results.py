@@ -1,5 +1,6 @@
 """Tables 2 and 3: what has been run, read from workdirs, and whether it reproduces."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -28,9 +29,7 @@ COMPUTATION = {
 }
 BLEU_TOLERANCE = 0.3
 PERPLEXITY_TOLERANCE = 0.02  # of the printed one
-# What one seed's difference must exceed to be called one: chosen, not measured.
-BLEU_NOISE = 0.5
-PERPLEXITY_NOISE = 0.01  # of the base model's
+ROUNDING = 1e-9  # 27.3 - 27.0 is a little more than 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +39,9 @@ class Found:
     workdir: pathlib.Path
     settings: Mapping[str, Any]  # by the key as on the command line
     record: Mapping[str, Any]  # as `held_out.write` leaves it
+    starts: Sequence[Mapping[str, Any]]  # as `history.record_start` leaves them
     written: float  # seconds since the epoch
+    other_text: str = ""  # whose held-out text it should be scored on, and is not
 
     @property
     def perplexity(self) -> float:
@@ -68,6 +69,33 @@ class Found:
         scores = self.record["scores"]
         return next(float(s["value"]) for s in scores if s["name"] == self.metric)
 
+    @property
+    def flaw(self) -> str:
+        """Why this is no result of a whole run of its settings; "" if it is."""
+        if self.other_text:
+            return f"scored on another text than {self.other_text}"
+        step, steps = self.record["step"], self.settings["training.num_steps"]
+        if step != steps:
+            return f"scored at step {step:,} of {steps:,}"
+        averaged = len(self.record["averaged"] or [step])
+        wanted = self.settings["training.average_checkpoints"]
+        if averaged != wanted:
+            return f"the average of {averaged} checkpoints, not of {wanted}"
+        for start in self.starts:
+            if start["init_from"]:
+                return f"started from {start['init_from']}"
+            for change in start["changes"]:
+                key, now = change["key"], change["now"]
+                trains = key.startswith(("model.", "optimizer."))
+                if trains and key not in COMPUTATION:
+                    return f"config.{key} was {change['was']!r} before it was {now!r}"
+        return ""
+
+    @property
+    def where(self) -> str:
+        """The workdir, and which BLEU it is or why it is none."""
+        return f"{self.workdir}: {self.flaw or self.metric}"
+
 
 def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
     """The evaluations of all workdirs in a directory, and what could not be read.
@@ -88,9 +116,11 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
                 workdir=workdir,
                 settings=config.recorded(settings),
                 record=json.loads(path.read_text()),
+                starts=_starts(workdir / "starts.jsonl"),
                 written=path.stat().st_mtime,
             )
             _ = one.perplexity, one.bleu, one.record["checkpoint"], one.search
+            _ = one.flaw, one.record["references"]
         except (
             *(OSError, ValueError, KeyError, TypeError),
             *(AssertionError, AttributeError, StopIteration),
@@ -101,8 +131,38 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
     return found, unreadable
 
 
+def _starts(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Every start of a run; a full disk may have cut a line."""
+    starts = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            starts.append(dict(json.loads(line)))
+    return starts
+
+
+def rows(
+    runs: Sequence[Found], wanted: Mapping[str, config.Config]
+) -> dict[str, Found | None]:
+    """What `scored` finds of every row of table 3, on the text of the base model.
+
+    Args:
+        runs: What has been read.
+        wanted: The settings of each row, "base" among them.
+    """
+    found = {
+        row: scored(runs, settings, split="valid") for row, settings in wanted.items()
+    }
+    if base := found["base"]:
+        for row, one in found.items():
+            if one and one.record["references"] != base.record["references"]:
+                found[row] = dataclasses.replace(one, other_text=str(base.workdir))
+    return found
+
+
 def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found | None:
     """The newest evaluation of the averaged checkpoint of a run with these settings.
+
+    One that has a flaw is found only where there is none without.
 
     Args:
         runs: What has been read.
@@ -123,43 +183,28 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
             and settings.items() <= run.settings.items()
             and search.items() <= run.search.items()
         ),
-        key=lambda run: run.written,
+        key=lambda run: (not run.flaw, run.written),
         default=None,
     )
 
 
-def verdict(found: float | None, printed: float | None, tolerance: float) -> str:
+def figures(one: Found | None) -> tuple[float | None, float | None]:
+    """Perplexity and BLEU of a whole run, or None."""
+    return (one.perplexity, one.bleu) if one and not one.flaw else (None, None)
+
+
+def verdict(found: float | None, printed: float | None, *, tolerance: float) -> str:
     """Reproduced, differs, or not run.
 
-    >>> verdict(27.1, 27.3, 0.3), verdict(25.0, 27.3, 0.3), verdict(None, 27.3, 0.3)
-    ('reproduced', 'differs', 'not run')
+    >>> [verdict(ours, 27.3, tolerance=0.3) for ours in (27.0, 25.0, None)]
+    ['reproduced', 'differs', 'not run']
     """
     if found is None:
         return "not run"
     if printed is None:
         return "not printed"
-    return "reproduced" if abs(found - printed) <= tolerance else "differs"
-
-
-def trend(
-    ours: Mapping[str, float], papers: Mapping[str, float], row: str, *, noise: float
-) -> str:
-    """Whether a row moved from the base model as the paper's did.
-
-    Args:
-        ours: A figure of each row that was run, "base" among them.
-        papers: The printed figures.
-        row: Which.
-        noise: Up to where ours has not moved.
-    """
-    if row not in ours or "base" not in ours:
-        return "not run"
-    own, printed = ours[row] - ours["base"], papers[row] - papers["base"]
-    if printed == 0:
-        return "no difference is printed"
-    if abs(own) <= noise:
-        return "no clear difference"
-    return "as printed" if own * printed > 0 else "the other way"
+    near = abs(found - printed) <= tolerance + ROUNDING
+    return "reproduced" if near else "differs"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

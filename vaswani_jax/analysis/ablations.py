@@ -1,0 +1,132 @@
+"""Table 3 at a smaller scale: do its rows move as the paper's, and does what it shows?
+
+Sizes, text and budget are others than the paper's, so that figures cannot be compared,
+but the directions in which they differ from the base model's.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from vaswani_jax.analysis import paper, parameters, results
+from vaswani_jax.core import config
+
+# A difference of up to this is none, ours or printed: chosen, not measured. Each row
+# has one seed.
+BLEU_NOISE = 0.5
+PERPLEXITY_NOISE = 0.01  # of the base model's
+
+
+def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> str:
+    """Every row beside the base model, ours and the paper's; then the conclusions."""
+    found = results.rows(runs, rows)
+    ours = {
+        row: paper.Variation(perplexity, bleu, None)
+        for row, one in found.items()
+        for perplexity, bleu in [results.figures(one)]
+        if perplexity is not None and bleu is not None
+    }
+    lines = []
+    for row, settings in rows.items():
+        one = found[row]
+        count = parameters.total(settings.model, vocab_size=settings.data.vocab_size)
+        cells: list[str | None] = [row, f"{count / 1e6:.2f} M"]
+        for figure in ("perplexity", "bleu"):
+            cells += _moves(ours, row, figure=figure)
+        lines.append([*cells, one and one.where])
+    head = ["row", "parameters"]
+    head += ["perplexity", "change", "paper's", "moves"]
+    head += ["BLEU", "change", "paper's", "moves", "from"]
+    seeds = sorted({int(one.settings["seed"]) for one in found.values() if one})
+    training = rows["base"].training
+    return (
+        f"All rows: {training.num_steps:,} updates, one seed "
+        f"({', '.join(map(str, seeds)) or 'not run'}). A change of up to {BLEU_NOISE} "
+        f"BLEU, or of {PERPLEXITY_NOISE:.0%} of the base model's perplexity, counts as "
+        "none, ours and the paper's alike; these bounds are chosen, not measured.\n\n"
+        f"{results.markdown(head, lines)}\n\n"
+        "What the paper concludes from its table, and the differences of the rows it "
+        f"rests on (better minus worse):\n\n{_conclusions(ours)}"
+    )
+
+
+def moves(own: float, printed: float, *, noise: float) -> str:
+    """Whether a change has the direction of the printed one.
+
+    >>> [moves(own, -0.9, noise=0.5) for own in (-0.6, -0.4, 0.6)]
+    ['as printed', 'ours does not', 'the other way']
+    >>> [moves(own, 0.1, noise=0.5) for own in (-0.4, -0.6)]
+    ['neither does', 'only ours does']
+    """
+    if abs(own) <= noise:
+        return "neither does" if abs(printed) <= noise else "ours does not"
+    if abs(printed) <= noise:
+        return "only ours does"
+    return "as printed" if own * printed > 0 else "the other way"
+
+
+def holds(difference: float, *, noise: float, same: bool) -> str:
+    """Whether the better row is better, or neither of two that are the same.
+
+    >>> [holds(better, noise=0.5, same=False) for better in (0.6, 0.4, -0.6)]
+    ['holds', 'no clear difference', 'does not hold']
+    >>> [holds(better, noise=0.5, same=True) for better in (0.4, -0.6)]
+    ['holds', 'does not hold']
+    """
+    if abs(difference) <= noise:
+        return "holds" if same else "no clear difference"
+    return "holds" if difference > 0 and not same else "does not hold"
+
+
+def _moves(
+    ours: Mapping[str, paper.Variation], row: str, *, figure: str
+) -> list[str | None]:
+    """A figure, its change from the base model, the paper's change, and the verdict."""
+    printed = _change(paper.TABLE3, worse="base", better=row, figure=figure)
+    digits = ".1f" if figure == "bleu" else ".2f"
+    own = f"{getattr(ours[row], figure):.2f}" if row in ours else None
+    if row == "base":
+        return [own, None, None, None]
+    if row not in ours or "base" not in ours:
+        return [own, None, f"{printed:+{digits}}", "not run"]
+    change = _change(ours, worse="base", better=row, figure=figure)
+    # Perplexities of other text have another size: what is compared is their ratio.
+    sizes = [1.0, 1.0]
+    if figure == "perplexity":
+        sizes = [table["base"].perplexity for table in (ours, paper.TABLE3)]
+    told = moves(change / sizes[0], printed / sizes[1], noise=_noise(figure))
+    return [own, f"{change:+.2f}", f"{printed:+{digits}}", told]
+
+
+def _conclusions(ours: Mapping[str, paper.Variation]) -> str:
+    lines = []
+    for conclusion in paper.CONCLUSIONS:
+        figure = conclusion.figure
+        for worse, better in conclusion.pairs:
+            printed = _change(paper.TABLE3, worse=worse, better=better, figure=figure)
+            cells: list[str | None] = [None, "not run"]
+            if {worse, better, "base"} <= ours.keys():
+                change = _change(ours, worse=worse, better=better, figure=figure)
+                # A lower perplexity is the better one; of the whole, as the noise is.
+                size = 1.0 if figure == "bleu" else -ours["base"].perplexity
+                told = holds(change / size, noise=_noise(figure), same=conclusion.same)
+                cells = [f"{change:+.2f}", told]
+            lines.append(
+                [
+                    f"{conclusion.text} (section {conclusion.section})",
+                    f"{better} against {worse}",
+                    "BLEU" if figure == "bleu" else figure,
+                    f"{printed:+.2f}",
+                    *cells,
+                ]
+            )
+    head = ["conclusion", "rows", "of", "paper's", "ours", "at this scale it"]
+    return results.markdown(head, lines)
+
+
+def _change(
+    figures: Mapping[str, paper.Variation], *, worse: str, better: str, figure: str
+) -> float:
+    return float(getattr(figures[better], figure) - getattr(figures[worse], figure))
+
+
+def _noise(figure: str) -> float:
+    return BLEU_NOISE if figure == "bleu" else PERPLEXITY_NOISE
