@@ -51,6 +51,30 @@ def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("status", "ends", "trained"), [(1, 1, "A1 A2 A3"), (143, 143, "A1 A2")]
+)
+def test_a_row_that_fails_stops_no_other_and_a_signal_all(
+    root: pathlib.Path, status: int, ends: int, trained: str
+) -> None:
+    python = root / ".venv" / "bin" / "python"
+    script = f'case "$*" in *_A2*) exit {status};; esac\n'
+    python.write_text(python.read_text() + script)
+    result = subprocess.run(
+        [root / "launch/table3.sh", "configs/table3.py", root / "out"],
+        cwd=root,
+        env={**os.environ, "ROWS": "A1 A2 A3"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == ends
+    asked = (root / ".venv/bin/asked").read_text()
+    rows = re.findall(r"config=configs/table3.py:(\w+)", asked)
+    assert rows == trained.split()
+    if status == 1:
+        assert "error: not trained: A2;" in result.stderr
+
+
 def stub(root: pathlib.Path, name: str, *, script: str = "") -> None:
     """A command that writes down what it is asked to do."""
     path = root / "bin" / name
