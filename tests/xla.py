@@ -13,5 +13,6 @@ def flags(devices: int) -> str:
             "--xla_backend_optimization_level=0",
             "--xla_cpu_use_fusion_emitters=false",
             "--xla_cpu_parallel_codegen_split_count=1",
+            "--xla_llvm_disable_expensive_passes=true",
         )
     )
