@@ -5,6 +5,7 @@ import gzip
 import os
 import pathlib
 import pty
+import select
 import sys
 import termios
 import threading
@@ -153,7 +154,11 @@ def test_a_person_is_asked_for_each_line_and_sees_no_bar(
         os.write(person, b"one\ntwo\n\x04")
         found = ([line.upper() for line in lines] for lines in streams.blocks("-"))
         assert streams.write(found, "-", total=None) == 2
-        shown = os.read(person, 1000).decode().replace("\r", "")
+        shown = ""
+        # What is shown may come in several parts.
+        while not shown.endswith("> \n"):
+            assert select.select([person], [], [], 10)[0], shown
+            shown += os.read(person, 1000).decode().replace("\r", "")
     # The terminal echoes what was typed ahead.
     assert shown.removeprefix("one\ntwo\n").lstrip("^D\b") == "> ONE\n> TWO\n> \n"
 
