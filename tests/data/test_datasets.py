@@ -5,6 +5,7 @@ through a proxy, so that all of the builder runs: its list of corpora, its downl
 its reading of text and SGML, its records.
 """
 
+import errno
 import gzip
 import io
 import pathlib
@@ -12,7 +13,7 @@ import resource
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def content(name: str, language: str) -> bytes:
     return gzip.compress(text) if name.endswith("gz") else text
 
 
-def archive(name: str) -> io.BytesIO | None:
+def archive(
+    name: str, content: Callable[[str, str], bytes] = content
+) -> io.BytesIO | None:
     if name not in archives.ARCHIVES:
         return None
     packed = io.BytesIO()
@@ -144,10 +147,23 @@ def test_the_builders_pairs_are_those_of_the_archives(
     assert len(server.asked) == before
 
 
+# What other readers take for the end of a line, or for no line.
+ODD = ["a\rb", "\u2028 c", "\x85d", "e\r", " \tf ", "\x0bg", "", "last"]
+
+
 @pytest.mark.usefixtures("no_checksums")
 def test_reading_line_by_line_changes_no_record(
     server: archives.Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def odd(name: str, language: str) -> bytes:
+        if name.endswith("sgm"):
+            return content(name, language)
+        lines = (f"{name} {n} {odd}" if odd else "" for n, odd in enumerate(ODD))
+        # Some files end without a line's end.
+        text = "\n".join(lines) + "\n" * name.startswith("europarl")
+        return gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+
+    server.find = lambda name: archive(name, odd)
     found = []
     for name in ("ours", "theirs"):
         datasets._builder_of.cache_clear()
@@ -157,6 +173,8 @@ def test_reading_line_by_line_changes_no_record(
         # The builder's own reader, which holds all lines.
         monkeypatch.setattr(dataset_files, "_is_plain", lambda path: False)
     assert found[0] == found[1]
+    # The builder leaves out a pair with an empty side.
+    assert len(found[0]) == TRAINING["fr"] * (len(ODD) - 1)
 
 
 @pytest.mark.usefixtures("no_checksums")
@@ -223,7 +241,32 @@ def test_a_preparation_that_was_killed_leaves_nothing_behind(
 def test_an_archive_that_is_not_wmt14s_is_refused(
     server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
-    with pytest.raises(ValueError, match="NonMatchingChecksumError"):
+    with pytest.raises(ValueError, match=r"(?s)NonMatchingChecksumError.*may be put"):
+        datasets.prepare(wmt14(tmp_path).data, log=quiet)
+
+
+@pytest.mark.usefixtures("no_checksums")
+@pytest.mark.parametrize(
+    ("error", "raised", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), OSError, "No space left"),
+        (ValueError("differ in their numbers"), ValueError, "differ in their numbers$"),
+    ],
+)
+def test_what_is_no_matter_of_the_network_does_not_speak_of_it(
+    server: archives.Server,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    raised: type[Exception],
+    told: str,
+) -> None:
+    def fail(*_: Any) -> Iterator[str]:
+        raise error
+        yield
+
+    monkeypatch.setattr(dataset_files, "_lines", fail)
+    with pytest.raises(raised, match=told):
         datasets.prepare(wmt14(tmp_path).data, log=quiet)
 
 

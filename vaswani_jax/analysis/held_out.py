@@ -114,5 +114,7 @@ def write(
         "scores": [dataclasses.asdict(score) for score in result.scores],
     }
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1))
-    return path
+    # A killed program leaves no half of it.
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(record, indent=1))
+    return unfinished.replace(path)

@@ -5,6 +5,7 @@ whatever the direction of the translation. Downloaded archives and their record 
 stay in its own directory, so that later preparations need no network.
 """
 
+import errno
 import functools
 import importlib
 import itertools
@@ -31,8 +32,10 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
     conversion starts again.
 
     Raises:
-        ValueError: tensorflow-datasets has no such corpus, or it cannot be had; the
-            message says where archives may be put by hand.
+        ValueError: tensorflow-datasets has no such corpus, or it cannot be had or
+            converted; if it cannot be had, the message says where archives may be put
+            by hand.
+        OSError: The disk is full.
     """
     builder = _builder(data)
     directory = pathlib.Path(builder.data_dir)
@@ -52,12 +55,24 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
             ):
                 builder.download_and_prepare()
         except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise
+            hint = (
+                ". Without a network, archives whose checksums tensorflow-datasets has "
+                f"may be put into {archives / 'downloads' / 'manual'}"
+            )
             raise ValueError(
                 f"config.data.source={data.source} could not be prepared: "
-                f"{type(error).__name__}: {error}. Without a network, archives whose "
-                "checksums tensorflow-datasets has may be put into "
-                f"{archives / 'downloads' / 'manual'}"
+                f"{type(error).__name__}: {error}{hint * _is_of_download(error)}"
             ) from error
+
+
+def _is_of_download(error: Exception) -> bool:
+    from tensorflow_datasets.core.download import download_manager, util
+
+    # The errors of requests are OSErrors.
+    refused = (util.DownloadError, download_manager.NonMatchingChecksumError)
+    return isinstance(error, (OSError, *refused))
 
 
 def _remove_unfinished(directory: pathlib.Path) -> None:
