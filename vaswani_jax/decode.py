@@ -17,6 +17,7 @@ from vaswani_jax.data import corpus, manifest
 from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
 from vaswani_jax.training import members, selection
 
+flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."

@@ -25,6 +25,7 @@ from vaswani_jax.training import (
     validation,
 )
 
+flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where all of this run lies; runs/NAME of the config by default."

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import allocator, messages, processes, remote
+from vaswani_jax.core import allocator, command_line, messages, processes, remote
 
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -24,17 +24,6 @@ NUM_PROCESSES = flags.DEFINE_integer(
 )
 PROCESS_ID = flags.DEFINE_integer(
     "process_id", None, "Which this is, from 0.", lower_bound=0
-)
-# What a config file, or a flag that sets one of its keys, can raise.
-EXPECTED = (
-    AttributeError,
-    ImportError,
-    KeyError,
-    NameError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
 )
 
 
@@ -97,39 +86,7 @@ def run(
             print(f"error: {error}{hint}", file=sys.stderr)
             sys.exit(1)
 
-    app.run(checked, flags_parser=_parse_flags)
-
-
-def _parse_flags(argv: list[str]) -> list[str]:
-    """absl's parser, with one line for what a --config flag cannot mean."""
-    for arg in argv:
-        # A config imports its parent as configs.NAME, from wherever it lies.
-        if arg.startswith("--config="):
-            file = pathlib.Path(arg.removeprefix("--config=").rpartition(".py")[0])
-            sys.path.append(str(file.resolve().parent.parent))
-    # What overrides a config may stand before it; ml_collections reads sys.argv.
-    argv = argv[:1] + sorted(argv[1:], key=lambda arg: not arg.startswith("--config="))
-    sys.argv = argv
-    try:
-        return list(flags.FLAGS(argv))
-    except flags.Error as error:
-        # An error inside a config file comes with its traceback in the text.
-        reason = str(error).strip().splitlines()[-1].strip()
-        print(f"error: {_given(argv)}{reason}", file=sys.stderr)
-        sys.exit(1)
-    except EXPECTED as error:
-        # ml_collections wraps its message in quotes and escapes it.
-        plain = str(error).replace("\\n", " ").replace("\\'", "").replace("'", "")
-        reason = " ".join(plain.replace('"', "").split())
-        if isinstance(error, AttributeError | KeyError):
-            reason = f"unknown key {reason}"
-        print(f"error: {_given(argv)}{reason}", file=sys.stderr)
-        sys.exit(1)
-
-
-def _given(argv: list[str]) -> str:
-    given = [arg for arg in argv if arg.startswith("--config")]
-    return f"{' '.join(given)}: " if given else ""
+    app.run(checked, flags_parser=command_line.parse)
 
 
 def workdir(
