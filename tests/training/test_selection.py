@@ -1,11 +1,17 @@
 """Which checkpoint a name means, and what an average of several holds."""
 
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import settings
+from tests.data import small_text
+from vaswani_jax.core import config
+from vaswani_jax.data import vocabulary
 from vaswani_jax.training import checkpoints, selection
+from vaswani_jax.training import step as training_step
 
 # Powers of two: no mean of some of them is the mean of others. As text, 8 is last.
 CHECKPOINTS = {8: 1.0, 16: 2.0, 128: 4.0, 1024: 8.0}
@@ -63,6 +69,33 @@ def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
     np.testing.assert_allclose(constant(selected), value, rtol=1e-7)
     assert selected.record.get("averaged") == averaged
     assert selected.record["vocabulary"] == "abc"
+
+
+@pytest.mark.parametrize(
+    ("key", "was", "now"),
+    [
+        ("activation", "relu", "swish"),
+        ("layer_norm_epsilon", 1e-6, 1e-5),
+        ("layer_norm_position", "pre", "post"),
+    ],
+)
+def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
+    tmp_path: pathlib.Path, key: str, was: Any, now: Any
+) -> None:
+    small = settings.small_settings(**{f"model.{key}": was})
+    words = " ".join(small_text.WORDS)
+    subwords = vocabulary.train([words] * 9, small_text.settings_of(tmp_path).data)
+    trained = training_step.create_state(small, vocab_size=subwords.size)
+    record = {"vocabulary": subwords.fingerprint, "config": config.to_dict(small)}
+    found = checkpoints.Checkpoint(8, {"params": trained.params}, record)
+    selection.check_fits(found, small, subwords)
+    # How it is trained and computed may be otherwise.
+    other = {f"model.{key}": was, "model.dropout_rate": 0.3, "model.dtype": "bfloat16"}
+    selection.check_fits(found, settings.small_settings(**other), subwords)
+    with pytest.raises(checkpoints.CheckpointError, match=f"{key} is {now!r}, was "):
+        selection.check_fits(
+            found, settings.small_settings(**{f"model.{key}": now}), subwords
+        )
 
 
 @pytest.mark.parametrize("name", ["newest", "best", "8", "average:1"])

@@ -13,11 +13,19 @@ import numpy as np
 
 from vaswani_jax.core import config, remote
 from vaswani_jax.data import vocabulary
-from vaswani_jax.training import step
+from vaswani_jax.training import history, step
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
 
 # A checkpoint of that name lies in a directory of its own.
 FOLDERS = ("averaged", "best")
+# What decides a model's outputs beside the shapes of its parameters.
+FUNCTION = (
+    "model.num_heads",
+    "model.activation",
+    "model.layer_norm_epsilon",
+    "model.layer_norm_position",
+    "model.positional_encoding",
+)
 
 
 def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
@@ -87,7 +95,8 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     is_average = kind == "average" and ":" in name
     if not (is_average or name == number) or not number.isdecimal():
         raise CheckpointError(
-            f"a checkpoint is newest, best, averaged, average:N or a step; got {name!r}"
+            "a checkpoint (--checkpoint, or after the @ of WORKDIR@CHECKPOINT) is "
+            f"newest, best, averaged, average:N or a step; got {name!r}"
         )
     if not is_average:
         return found.restore(int(number), ["params"])
@@ -191,13 +200,19 @@ def check_fits(
 
     Raises:
         CheckpointError: It has the two fingerprints, or the parameter that differs
-            and its two shapes.
+            and its two shapes, or what it was trained with of `FUNCTION`.
     """
     if found.record["vocabulary"] != subwords.fingerprint:
         raise CheckpointError(
             f"the checkpoint was trained with the vocabulary "
             f"{found.record['vocabulary']}, but the data has {subwords.fingerprint}: "
             "they belong to different runs"
+        )
+    changed = history.changes(found.record.get("config", {}), settings)
+    if others := [str(change) for change in changed if change.key in FUNCTION]:
+        raise CheckpointError(
+            f"the checkpoint of step {found.step} is of another model: "
+            f"{'; '.join(others)}; restore the config it was trained with"
         )
     expected = jax.eval_shape(
         lambda: step.create_state(settings, vocab_size=subwords.size).params
