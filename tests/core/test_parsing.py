@@ -300,6 +300,18 @@ def test_locales_are_given_for_every_source(source, key):
     assert f"config.data.{key} must not be empty" in message(wrong)
 
 
+@pytest.mark.parametrize("key", ["source_locale", "target_locale"])
+@pytest.mark.parametrize("locale", ["german", "d", "de-", "de_DE ", "x!"])
+def test_the_language_of_text_is_a_code(key, locale):
+    text = message({f"data.{key}": locale})
+    assert f"config.data.{key} must be a code" in text and repr(locale) in text
+
+
+@pytest.mark.parametrize("locale", ["de", "pt_BR", "zh-Hans-CN", "gsw", "en-GB", "DE"])
+def test_locales_of_either_form_are_taken(locale):
+    assert parse(values({"data.target_locale": locale}))
+
+
 def test_test_files_come_in_pairs_or_not_at_all():
     text = message({"data.test_target": ""})
     assert "config.data.test_source" in text

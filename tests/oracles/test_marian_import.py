@@ -391,6 +391,11 @@ def test_the_languages_must_be_known(
         load(copy)
     data = load(copy, ["fi", "et"]).settings.data
     assert (data.source_locale, data.target_locale) == ("fi", "et")
+    names = {"source_lang": "en", "target_lang": "ROMANCE"}
+    (copy / "tokenizer_config.json").write_text(json.dumps(names))
+    with pytest.raises(ValueError, match=r"'ROMANCE' is no code.* --target_locale"):
+        load(copy)
+    assert load(copy, ["", "fr"]).settings.data.target_locale == "fr"
     assert "is not empty" in runs.error_of(run_import(opus, imported))
 
 

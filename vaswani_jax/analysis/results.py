@@ -59,7 +59,7 @@ class Found:
         data = self.record["data"]
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
-            german = data["target_locale"].startswith("de")
+            german = config.language(data["target_locale"]) == "de"
             name = "paper_bleu_split" if german else "paper_bleu"
         return name + ("_lc" if data["lowercase_scores"] else "")
 

@@ -25,6 +25,16 @@ def describe() -> dict[str, str]:
     return found
 
 
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra of pyproject.toml.
+
+    >>> how_to_install("export")
+    "pip install -c constraints.txt -e '.[export]', where this repository lies"
+    """
+    command = f"pip install -c constraints.txt -e '.[{extra}]'"
+    return f"{command}, where this repository lies"
+
+
 def revision() -> str:
     """The commit of this source, "+" if it was changed; "unknown" outside git."""
     here = pathlib.Path(__file__).parent

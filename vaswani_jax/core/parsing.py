@@ -13,6 +13,7 @@ import ml_collections
 from vaswani_jax.core import config
 
 Section = TypeVar("Section")
+LOCALE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*")
 
 
 def parse(values: ml_collections.ConfigDict) -> config.Config:
@@ -176,7 +177,18 @@ def _check_data(data: config.DataConfig) -> None:
             _at_least(path, data, 1, "num_train num_valid num_test")
     for key in ["source_locale", "target_locale", *keys.split()]:
         if not getattr(data, key):
-            raise ValueError(f"{path}.{key} must not be empty: the direction is yours")
+            raise ValueError(
+                f"{path}.{key} must not be empty: the direction is yours; give it "
+                f"a value, as --{path}.{key}=..."
+            )
+    for key in ("source_locale", "target_locale"):
+        # Scores, dates and quotation marks go by the language: a name gets none.
+        locale = getattr(data, key)
+        if data.source == "text" and not LOCALE.fullmatch(locale):
+            raise ValueError(
+                f"{path}.{key} must be a code of two or three letters, or begin with "
+                f"one, as de, pt_BR or zh-Hans; got {locale!r}"
+            )
     if bool(data.test_source) != bool(data.test_target):
         raise ValueError(
             f"{path}.test_source and {path}.test_target go together, got "

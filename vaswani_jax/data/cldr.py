@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from vaswani_jax.core import environment
 from vaswani_jax.data import cldr_lines
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _require_babel() -> None:
         import babel  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "the CLDR corpus needs babel: pip install vaswani-jax[demo]"
+            f"the CLDR corpus needs babel: {environment.how_to_install('demo')}"
         ) from error
 
 

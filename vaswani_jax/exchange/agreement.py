@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Mapping, Sequence
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, environment
 from vaswani_jax.inference import evaluators
 
 # What each format needs that the package does not.
@@ -23,8 +23,8 @@ def require(form: str) -> None:
     missing = [name for name in NEEDS[form] if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
-            f"--format={form} needs {', '.join(missing)}: pip install "
-            "'vaswani-jax[export]'"
+            f"--format={form} needs {', '.join(missing)}: "
+            f"{environment.how_to_install('export')}"
         )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from vaswani_jax.core import environment
+
 # The shared table under other names.
 TIED = (
     "model.encoder.embed_tokens.weight",
@@ -67,7 +69,8 @@ def tensors(directory: pathlib.Path) -> dict[str, np.ndarray]:
         )
     path, needs = (safe, "safetensors") if safe.exists() else (pickled, "torch")
     if importlib.util.find_spec(needs) is None:
-        raise ImportError(f"{path} needs {needs}: pip install 'vaswani-jax[export]'")
+        how = environment.how_to_install("export")
+        raise ImportError(f"{path} needs {needs}: {how}")
     try:
         if path == safe:
             import safetensors.numpy

@@ -71,6 +71,11 @@ def load(
                 f"{directory / 'tokenizer_config.json'} has no {key}_lang: give "
                 f"--{key}_locale"
             )
+        if not parsing.LOCALE.fullmatch(str(found)):
+            raise ValueError(
+                f"{directory / 'tokenizer_config.json'}: {key}_lang {found!r} is no "
+                f"code of a language: give --{key}_locale"
+            )
         values.data[f"{key}_locale"] = str(found)
     tensors = marian_files.tensors(directory)
     table = marian_files.take_table(tensors, directory)

@@ -15,7 +15,7 @@ def score(
         outputs,
         references,
         text_form=cast(bleu.TextForm, data.text_form),
-        target_language=data.target_locale.partition("_")[0],
+        target_language=config.language(data.target_locale),
         lowercase=data.lowercase_scores,
     )
 
