@@ -34,6 +34,20 @@ def test_one_host_passes_its_flags_to_main(root: pathlib.Path) -> None:
     assert found == ["-m vaswani_jax.main --config=a.py --workdir=b c"]
 
 
+def test_one_host_says_what_is_missing(root: pathlib.Path) -> None:
+    shutil.rmtree(root / ".venv")
+    stub(root, "python3", script="exit 1\n")
+    result = subprocess.run(
+        [root / "launch/one_host.sh", "--config=a.py"],
+        env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: there is no ")
+    assert "README.md, Install" in result.stderr
+
+
 def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) -> None:
     scored = root / "out" / "table3_small_A2" / "evaluations"
     scored.mkdir(parents=True)
