@@ -4,7 +4,11 @@
 
 Every size of the paper's rows is divided alike: widths, d_k and d_v by 4, layers by 2;
 heads, rates and what row E changes stay. All rows, the big one among them, have the
-same number of updates. The text lies in ../shared/data (config.data.text_directory).
+same number of updates. What else is not the paper's, for all rows alike: 2,000 updates
+of 2,048 tokens, the first half of them warm-up (so that rows also differ by how fast
+they learn), 0.8 of the rate, first weights of a quarter of Glorot's variance, a
+vocabulary of 10,000, one seed. The text lies in ../shared/data
+(config.data.text_directory).
 
 Here: not run.
 """

@@ -34,21 +34,32 @@ VOCAB_SIZE = flags.DEFINE_integer(
 )
 BATCHES = flags.DEFINE_list("batches", ["1", "16", "64"], "Sentences to decode.")
 SOURCE_TOKENS = flags.DEFINE_integer(
-    "source_tokens", 25, "Of each sentence to decode.", lower_bound=2
+    "source_tokens", 25, "Tokens of each sentence to decode.", lower_bound=2
 )
 OUTPUT_TOKENS = flags.DEFINE_integer(
-    "output_tokens", 30, "Of each decoded sentence.", lower_bound=1
+    "output_tokens", 30, "Tokens of each decoded sentence.", lower_bound=1
 )
 TOKENS_PER_SECOND = flags.DEFINE_float(
-    "tokens_per_second", None, "Of one device, as train has measured.", lower_bound=1e-9
+    "tokens_per_second",
+    None,
+    "Target tokens a second of one device, as train has measured.",
+    lower_bound=1e-9,
 )
 LINK_GIGABYTES = flags.DEFINE_float(
-    "link_gigabytes", None, "A second, of the slowest link.", lower_bound=1e-9
+    "link_gigabytes",
+    None,
+    "Bandwidth of the slowest link, in GB a second.",
+    lower_bound=1e-9,
 )
 LINK_MICROSECONDS = flags.DEFINE_float(
-    "link_microseconds", 10.0, "Its latency.", lower_bound=0
+    "link_microseconds",
+    10.0,
+    "Latency of the slowest link, in microseconds.",
+    lower_bound=0,
 )
-COUNTS = flags.DEFINE_list("counts", ["1", "8", "64", "512"], "Of devices, to model.")
+COUNTS = flags.DEFINE_list(
+    "counts", ["1", "8", "64", "512"], "Numbers of devices to model."
+)
 STEPS = flags.DEFINE_integer("steps", 20, "Updates or batches to time.", lower_bound=1)
 DEVICES = flags.DEFINE_integer(
     "devices",

@@ -22,7 +22,9 @@ CONFIG = config_flags.DEFINE_config_file(
 SOURCE_LOCALE = flags.DEFINE_string(
     "source_locale", "", "Language of the source; that of the files by default."
 )
-TARGET_LOCALE = flags.DEFINE_string("target_locale", "", "Of the target.")
+TARGET_LOCALE = flags.DEFINE_string(
+    "target_locale", "", "Language of the target; that of the files by default."
+)
 
 
 def main(given: str) -> None:

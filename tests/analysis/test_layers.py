@@ -152,6 +152,6 @@ def test_restricted_attention_is_self_attention_under_a_band(n):
 
 def test_the_crossing_is_where_the_curves_cross():
     lengths = [32, 64, 128]
-    assert layers.crossing(lengths, [1.0, 2.0, 3.0], [9.0, 9.0, 9.0]) is None
-    found = layers.crossing(lengths, [1.0, 2.0, 4.0], [1.5, 1.5, 1.5])
+    assert layers.crossing(lengths, one=[1.0, 2.0, 3.0], other=[9.0] * 3) is None
+    found = layers.crossing(lengths, one=[1.0, 2.0, 4.0], other=[1.5] * 3)
     assert found == pytest.approx(48)

@@ -175,11 +175,13 @@ def seconds(run: Layer, *, rows: int, n: int, d_model: int, repeats: int) -> flo
     return min(spent)
 
 
-def crossing(lengths: list[int], one: list[float], other: list[float]) -> float | None:
+def crossing(
+    lengths: list[int], *, one: list[float], other: list[float]
+) -> float | None:
     """The length from which on `one` takes longer than `other`, between measurements
     by their logarithms; None if that is before or beyond them.
 
-    >>> crossing([128, 256, 512], [1.0, 4.0, 16.0], [2.0, 4.0, 8.0])
+    >>> crossing([128, 256, 512], one=[1.0, 4.0, 16.0], other=[2.0, 4.0, 8.0])
     256.0
     """
     gaps = [math.log(a / b) for a, b in zip(one, other, strict=True)]

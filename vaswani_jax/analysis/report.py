@@ -55,7 +55,7 @@ def table1(
     measured = results.markdown(["n", *(kind.name for kind in layers.TABLE1)], lines)
     attention, recurrent = layers.TABLE1[:2]
     by_formula, by_clock = (
-        layers.crossing(list(lengths), list(one), list(other))
+        layers.crossing(list(lengths), one=list(one), other=list(other))
         for one, other in (
             tuple(
                 [float(kind.operations(n=n, d=d, k=kernel, r=window)) for n in lengths]

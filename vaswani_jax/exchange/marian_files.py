@@ -24,8 +24,13 @@ def read_json(path: pathlib.Path, missing: Any = None) -> dict[str, Any]:
         FileNotFoundError: There is none, and nothing for that case.
         ValueError: The file is no JSON object.
     """
-    if missing is not None and not path.exists():
-        return dict(missing)
+    if not path.exists():
+        if missing is not None:
+            return dict(missing)
+        raise FileNotFoundError(
+            f"{path.parent} has no {path.name}: it is no directory of a MarianMTModel "
+            "and its MarianTokenizer"
+        )
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(found, dict):

@@ -204,7 +204,10 @@ def check_outputs(
         if path.exists() and not (path.is_file() or path.is_dir()):
             continue  # /dev/null, a pipe
         if path in seen:
-            raise ValueError(f"{name} is named twice: it would be overwritten")
+            raise ValueError(
+                f"{flag}: {name} is an input or another output, too: it would be "
+                "overwritten"
+            )
         seen.add(path)
         if path.is_dir():
             raise IsADirectoryError(f"{flag}: {name} is a directory")
