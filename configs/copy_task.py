@@ -27,8 +27,8 @@ def get_config(task: str = "copy") -> ml_collections.ConfigDict:
             "model.num_heads": 2,
             "model.dropout_rate": 0.0,
             "data.source": task,
-            "data.source_locale": "letters",
-            "data.target_locale": "letters",
+            "data.source_locale": "zxx",  # ISO 639's code of what is no language
+            "data.target_locale": "zxx",
             "data.text_form": "tokenized",
             "data.num_train": 5000,
             "data.num_valid": 100,
