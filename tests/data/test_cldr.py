@@ -1,7 +1,6 @@
 """The embedded corpus: localised text of the Unicode CLDR."""
 
 import datetime
-import itertools
 import json
 import os
 import re
@@ -96,16 +95,6 @@ def french():
     # Japanese first: babel would give French its months.
     make_pairs("ja", "en", num_train=100, num_valid=0, num_test=0)
     return make_pairs(target_locale="fr", num_train=12_000)
-
-
-@pytest.fixture
-def every_fourth(monkeypatch):
-    """A quarter of the phrases, of all kinds: more than a small corpus takes."""
-
-    def phrases(rng):
-        return itertools.islice(ALL_PHRASES(rng), 0, None, 4)
-
-    monkeypatch.setattr(cldr_phrases, "all_phrases", phrases)
 
 
 def months_only(rng):
@@ -318,7 +307,6 @@ assert not {"babel", "jax"} & set(sys.modules)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.usefixtures("every_fourth")
 @pytest.mark.parametrize(("source_locale", "target_locale"), LOCALES)
 def test_any_two_locales_give_lines_that_a_person_can_type(
     source_locale, target_locale
@@ -373,7 +361,6 @@ def test_locales_that_write_alike_are_refused(monkeypatch, same):
         make_pairs("en", same)
 
 
-@pytest.mark.usefixtures("every_fourth")
 def test_more_pairs_than_the_locales_make_are_refused_with_both_counts():
     with pytest.raises(ValueError, match=r"at most the (\d+) pairs.* got 1000000000"):
         make_pairs(num_train=10**15, num_valid=0, num_test=0)
@@ -389,7 +376,6 @@ def test_pairs_that_run_out_are_refused_with_both_counts(monkeypatch):
         make_pairs(num_train=1453, num_valid=0, num_test=0)
 
 
-@pytest.mark.usefixtures("every_fourth")
 def test_too_little_training_text_for_the_held_out_is_refused():
     with pytest.raises(
         ValueError, match=r"num_train 3 prepares for only \d+ of the 30"

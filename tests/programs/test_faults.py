@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.programs import long_runs, runs
-from vaswani_jax.training import checkpoints, selection
+from vaswani_jax.training import checkpoints
 
 
 def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
@@ -212,8 +212,10 @@ def test_a_new_run_starts_from_another_ones_parameters(
         (str(first / "checkpoints" / "1000"), "there is no checkpoint"),
         (str(tmp_path), "is no workdir of a run"),
     ):
-        with pytest.raises(ValueError, match=said):
-            selection.start_from(name)
+        third = runs.vaswani(
+            "main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={name}"
+        )
+        assert said in runs.error_of(third)
     wider = runs.vaswani(
         *("main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={first}"),
         "--config.model.d_ff=20",

@@ -10,7 +10,7 @@ from tests import settings
 from vaswani_jax.core import parallel
 from vaswani_jax.training import step
 
-small = settings.small_settings(**{"model.dropout_rate": 0.3})
+small = settings.small_settings(**{"model.dropout_rate": 0.3, "model.num_layers": 2})
 run = parallel.over_devices(
     step.train_step(small, vocab_size=30, parts=1), donate_state=True
 )
