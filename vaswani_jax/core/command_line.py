@@ -21,22 +21,22 @@ EXPECTED = (
 # What absl, ml_collections and Python say, and what that means for a user.
 MEANINGS = (
     (
-        r"[Ff]lag --([\w.]+)=(.*): invalid literal for int\(\).*",
+        r"flag --([\w.]+)=(.*): invalid literal for int\(\).*",
         r"--\1 must be a whole number, got '\2'",
     ),
     (
-        r"[Ff]lag --([\w.]+)=(.*): could not convert string to float.*",
+        r"flag --([\w.]+)=(.*): could not convert string to float.*",
         r"--\1 must be a number, got '\2'",
     ),
     (
-        r"[Ff]lag --([\w.]+)=(.*): \('Non-boolean argument to boolean flag'.*",
+        r"flag --([\w.]+)=(.*): \('Non-boolean argument to boolean flag'.*",
         r"--\1 must be true or false, got '\2'",
     ),
     (
-        r"flag --config=None: .*",
+        r"flag --config=None: .* must have a value other than None\.",
         "--config is missing; --config=configs/demo.py is one",
     ),
-    (r"flag --(\w+)=None: .*", r"--\1 is missing"),
+    (r"flag --(\w+)=None: .* must have a value other than None\.", r"--\1 is missing"),
     (
         r".*get_config\(\) takes 0 positional arguments.*",
         "this configuration has no variants: leave out what stands after the colon",

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.core import config, parsing, remote
+from vaswani_jax.core import config, remote, rules
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import selection
 from vaswani_jax.training.checkpoints import CheckpointError
@@ -49,7 +49,7 @@ def members(
         place = remote.here(folder, skip=selection.other_folders(name or "averaged"))
         own = dataclasses.replace(settings, model=_model_of(place))
         try:
-            parsing.check_positions(own)
+            rules.check_positions(own)
         except ValueError as error:
             raise ValueError(f"--ensemble={other}: {error}") from None
         wanted.append((place, own, name or "averaged"))
