@@ -19,10 +19,9 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
     """Every row beside the base model, ours and the paper's; then the conclusions."""
     found = results.rows(runs, rows)
     ours = {
-        row: paper.Variation(perplexity, bleu, None)
+        row: paper.Variation(one.perplexity, one.bleu, None)
         for row, one in found.items()
-        for perplexity, bleu in [results.figures(one)]
-        if perplexity is not None and bleu is not None
+        if one and not one.flaw
     }
     lines = []
     for row, settings in rows.items():
@@ -88,11 +87,11 @@ def _moves(
     if row not in ours or "base" not in ours:
         return [own, None, f"{printed:+{digits}}", "not run"]
     change = _change(ours, worse="base", better=row, figure=figure)
-    # Perplexities of other text have another size: what is compared is their ratio.
-    sizes = [1.0, 1.0]
-    if figure == "perplexity":
-        sizes = [table["base"].perplexity for table in (ours, paper.TABLE3)]
-    told = moves(change / sizes[0], printed / sizes[1], noise=_noise(figure))
+    told = moves(
+        change / _unit(ours, figure),
+        printed / _unit(paper.TABLE3, figure),
+        noise=_noise(figure),
+    )
     return [own, f"{change:+.2f}", f"{printed:+{digits}}", told]
 
 
@@ -105,9 +104,13 @@ def _conclusions(ours: Mapping[str, paper.Variation]) -> str:
             cells: list[str | None] = [None, "not run"]
             if {worse, better, "base"} <= ours.keys():
                 change = _change(ours, worse=worse, better=better, figure=figure)
-                # A lower perplexity is the better one; of the whole, as the noise is.
-                size = 1.0 if figure == "bleu" else -ours["base"].perplexity
-                told = holds(change / size, noise=_noise(figure), same=conclusion.same)
+                # A lower perplexity is the better one.
+                sign = 1 if figure == "bleu" else -1
+                told = holds(
+                    sign * change / _unit(ours, figure),
+                    noise=_noise(figure),
+                    same=conclusion.same,
+                )
                 cells = [f"{change:+.2f}", told]
             lines.append(
                 [
@@ -126,6 +129,11 @@ def _change(
     figures: Mapping[str, paper.Variation], *, worse: str, better: str, figure: str
 ) -> float:
     return float(getattr(figures[better], figure) - getattr(figures[worse], figure))
+
+
+def _unit(figures: Mapping[str, paper.Variation], figure: str) -> float:
+    """What a change is measured in: perplexities of other text have another size."""
+    return 1.0 if figure == "bleu" else figures["base"].perplexity
 
 
 def _noise(figure: str) -> float:
