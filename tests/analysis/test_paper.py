@@ -216,8 +216,7 @@ def test_the_presets_are_sections_5_and_6(
     assert model.activation == "relu"
     assert not (model.attention_bias or model.logits_bias)
     assert model.attention_dropout_rate == model.relu_dropout_rate == 0
-    corpus = "tfds:wmt14_translate/fr-en" if target == "fr" else ""
-    assert config.data.source == (corpus or "tfds:wmt14_translate/de-en")
+    assert config.data.source == f"tfds:wmt14_translate/{target}-en"
     assert config.data.subword_model == "bpe"
     assert (config.data.subword_dropout, config.training.r_drop) == (0, 0)
     assert config.data.batching == "buckets"

@@ -250,6 +250,7 @@ def test_an_archive_that_is_not_wmt14s_is_refused(
     ("error", "raised", "told"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), OSError, "No space left"),
+        (OSError(errno.EACCES, "Not permitted"), ValueError, "Not permitted$"),
         (ValueError("differ in their numbers"), ValueError, "differ in their numbers$"),
     ],
 )

@@ -57,22 +57,25 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise
-            hint = (
-                ". Without a network, archives whose checksums tensorflow-datasets has "
-                f"may be put into {archives / 'downloads' / 'manual'}"
-            )
-            raise ValueError(
+            told = (
                 f"config.data.source={data.source} could not be prepared: "
-                f"{type(error).__name__}: {error}{hint * _is_of_download(error)}"
-            ) from error
+                f"{type(error).__name__}: {error}"
+            )
+            if _is_of_download(error):
+                told += (
+                    ". Without a network, archives whose checksums tensorflow-datasets "
+                    f"has may be put into {archives / 'downloads' / 'manual'}"
+                )
+            raise ValueError(told) from error
 
 
 def _is_of_download(error: Exception) -> bool:
     from tensorflow_datasets.core.download import download_manager, util
 
-    # The errors of requests are OSErrors.
+    if isinstance(error, OSError):  # The disk's has a number, that of requests none.
+        return error.errno is None
     refused = (util.DownloadError, download_manager.NonMatchingChecksumError)
-    return isinstance(error, (OSError, *refused))
+    return isinstance(error, refused)
 
 
 def _remove_unfinished(directory: pathlib.Path) -> None:
