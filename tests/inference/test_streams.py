@@ -147,6 +147,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield person
 
 
+def seen(person: int, awaited: str) -> str:
+    """What the terminal shows up to the awaited, which may come in several parts."""
+    shown = ""
+    while awaited not in shown:
+        assert select.select([person], [], [], 60)[0], shown
+        shown += os.read(person, 10_000).decode()
+    return shown
+
+
 def test_a_person_is_asked_for_each_line_and_sees_no_bar(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -154,11 +163,7 @@ def test_a_person_is_asked_for_each_line_and_sees_no_bar(
         os.write(person, b"one\ntwo\n\x04")
         found = ([line.upper() for line in lines] for lines in streams.blocks("-"))
         assert streams.write(found, "-", total=None) == 2
-        shown = ""
-        # What is shown may come in several parts.
-        while not shown.endswith("> \n"):
-            assert select.select([person], [], [], 10)[0], shown
-            shown += os.read(person, 1000).decode().replace("\r", "")
+        shown = seen(person, "> \r\n").replace("\r", "")
     # The terminal echoes what was typed ahead.
     assert shown.removeprefix("one\ntwo\n").lstrip("^D\b") == "> ONE\n> TWO\n> \n"
 
@@ -169,6 +174,6 @@ def test_who_waits_at_a_terminal_sees_how_far_it_is(
     with terminal(monkeypatch) as person:
         found = (["x"] * 10 for _ in range(3))
         assert streams.write(found, str(tmp_path / "out"), total=40) == 30
-        shown = os.read(person, 10_000).decode()
-    assert "30/40" in shown and "lines" in shown
+        shown = seen(person, "30/40")
+    assert "lines" in shown
     assert (tmp_path / "out").read_text() == "x\n" * 30
