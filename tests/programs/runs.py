@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from tests import xla
+from tests.programs import warm
 
 ROOT = pathlib.Path(__file__).parents[2]
 SMALL = {
@@ -48,12 +49,17 @@ def finish(workdir: pathlib.Path | str, *flags: str) -> str:
 
 def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, with the package in reach."""
+    where = environment()
+    if warm.fits(arguments, where):
+        return warm.run(
+            arguments, stdin=stdin, cwd=ROOT, environment=where, timeout=300
+        )
     return subprocess.run(
         arguments,
         input=stdin,
         capture_output=True,
         cwd=ROOT,
-        env=environment(),
+        env=where,
         timeout=300,
         check=False,
     )

@@ -6,8 +6,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import flax.traverse_util
-import jax
-import jax.numpy as jnp
 import ml_collections
 import numpy as np
 
@@ -153,20 +151,15 @@ def _params(
         bias[types.PAD_ID] = types.NEVER
     tensors["final_logits_bias"] = bias
     tensors["model.shared.weight"] = table[order]
-    network = transformer.Transformer(model, len(order))
-    tokens = jnp.ones((1, 2), jnp.int32)
-    shapes = jax.eval_shape(
-        lambda key: network.init(key, tokens, tokens, deterministic=True),
-        jax.random.key(0),
-    )["params"]
     interleaving = marian.interleaving(model.d_model)
     found = {}
-    for path, leaf in flax.traverse_util.flatten_dict(shapes).items():
+    for name, shape in transformer.param_shapes(model, len(order)).items():
+        path = tuple(name.split("/"))
         own = marian.place(path)
         if own.name not in tensors:
             raise ValueError(f"the weights in {directory} have no {own.name}")
         try:
-            found[path] = own.to_ours(tensors.pop(own.name), interleaving, leaf.shape)
+            found[path] = own.to_ours(tensors.pop(own.name), interleaving, shape)
         except (ValueError, IndexError) as error:
             raise ValueError(
                 f"the weights in {directory}: {own.name} does not fit config.json: "

@@ -1,6 +1,7 @@
 """Section 6.1: lines in, lines out, in the same order and of the same number."""
 
 import collections
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -53,13 +54,8 @@ class Translator:
         self._settings = settings
         self._search = settings.search
         self._subwords = subwords
-        self._run = parallel.over_rows(
-            generate.generator(
-                settings,
-                models or (settings.model,),
-                vocab_size=subwords.size,
-                num_hypotheses=num_hypotheses,
-            )
+        self._run = _on_devices(
+            settings, tuple(models or (settings.model,)), subwords.size, num_hypotheses
         )
         self._num_hypotheses = num_hypotheses
 
@@ -236,3 +232,17 @@ def tell(
     for key, (value, how) in treated.items():
         if long[key]:
             warn(f"{long[key]:,} lines over config.{key}={value} tokens: {how}")
+
+
+@functools.cache
+def _on_devices(
+    settings: config.Config,
+    models: tuple[config.ModelConfig, ...],
+    vocab_size: int,
+    num_hypotheses: int,
+) -> Callable[..., Any]:
+    """One function for every translator, so that each shape is compiled once."""
+    run = generate.generator(
+        settings, models, vocab_size=vocab_size, num_hypotheses=num_hypotheses
+    )
+    return parallel.over_rows(run)

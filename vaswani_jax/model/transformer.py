@@ -1,6 +1,12 @@
 """Section 3: the whole model, from token ids to logits."""
 
+import functools
+import types as builtin_types
+from collections.abc import Mapping
+
 import flax.linen as nn
+import flax.traverse_util
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -128,3 +134,24 @@ class Transformer(nn.Module):
         x = x.astype(jnp.dtype(self.model.dtype))
         x, cache = self.decoder.decode_step(x, cache, position)
         return self.embedding.logits(x), cache
+
+
+@functools.cache
+def param_shapes(
+    model: config.ModelConfig, vocab_size: int
+) -> Mapping[str, tuple[int, ...]]:
+    """The shape of every parameter by its path, as "encoder/layer_0/...".
+
+    Nothing is computed.
+    """
+    tokens = jnp.ones((1, 2), jnp.int32)
+    found = jax.eval_shape(
+        lambda key: Transformer(model, vocab_size).init(
+            key, tokens, tokens, deterministic=True
+        ),
+        jax.random.key(0),
+    )
+    flat = flax.traverse_util.flatten_dict(found["params"], sep="/")
+    return builtin_types.MappingProxyType(
+        {path: leaf.shape for path, leaf in flat.items()}
+    )

@@ -13,7 +13,8 @@ import numpy as np
 
 from vaswani_jax.core import config, remote
 from vaswani_jax.data import vocabulary
-from vaswani_jax.training import history, step
+from vaswani_jax.model import transformer
+from vaswani_jax.training import history
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
 
 # A checkpoint of that name lies in a directory of its own.
@@ -214,10 +215,9 @@ def check_fits(
             f"the checkpoint of step {found.step} is of another model: "
             f"{'; '.join(others)}; restore the config it was trained with"
         )
-    expected = jax.eval_shape(
-        lambda: step.create_state(settings, vocab_size=subwords.size).params
-    )
-    want, have = _shapes(expected), _shapes(found.items["params"])
+    want = transformer.param_shapes(settings.model, subwords.size)
+    params = flax.traverse_util.flatten_dict(found.items["params"], sep="/")
+    have = {path: leaf.shape for path, leaf in params.items()}
     for path in sorted(want.keys() | have.keys()):
         if want.get(path) != have.get(path):
             raise CheckpointError(
@@ -225,8 +225,3 @@ def check_fits(
                 f"shape {have.get(path)}, the config gives {want.get(path)}; name "
                 "another --workdir or the config it was trained with"
             )
-
-
-def _shapes(params: Any) -> dict[str, tuple[int, ...]]:
-    flat = flax.traverse_util.flatten_dict(params, sep="/")
-    return {path: leaf.shape for path, leaf in flat.items()}

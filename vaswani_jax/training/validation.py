@@ -35,10 +35,7 @@ def loss_evaluator(
         seed=settings.seed,
         shuffle=False,
     )
-    run = parallel.over_devices(
-        step.loss_step(settings, vocab_size=vocab_size), donate_state=False
-    )
-
+    run = _on_devices(settings, vocab_size)
     own = functools.partial(parallel.own_rows, multiple=1)
 
     def evaluate(params: Any) -> Mapping[str, float]:
@@ -52,3 +49,10 @@ def loss_evaluator(
         }
 
     return evaluate
+
+
+@functools.cache
+def _on_devices(settings: config.Config, vocab_size: int) -> Callable[..., Any]:
+    """One function for every split, so that what is compiled for one serves another."""
+    run = step.loss_step(settings, vocab_size=vocab_size)
+    return parallel.over_devices(run, donate_state=False)
