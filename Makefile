@@ -17,9 +17,9 @@ $(VENV)/installed-dev: $(VENV)/installed
 	touch $@
 
 # Implementations that we did not write, for tests/oracles; make test skips what is
-# not there.
+# not there. Of their files most are never read: Python compiles those that are.
 $(VENV)/installed-oracles: $(VENV)/installed-dev
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo,dev,oracles]'
+	$(PYTHON) -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[demo,dev,oracles]'
 	touch $@
 
 oracles: $(VENV)/installed-oracles

@@ -35,9 +35,11 @@ def vaswani(
     *flags: str,
     config: str = "configs/copy_task.py",
     stdin: bytes = b"",
+    devices: int = 8,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program of the package with the small settings."""
-    return run(*command(program, workdir, config=config), *flags, stdin=stdin)
+    whole = [*command(program, workdir, config=config), *flags]
+    return run(*whole, stdin=stdin, devices=devices)
 
 
 def finish(workdir: pathlib.Path | str, *flags: str) -> str:
@@ -47,9 +49,11 @@ def finish(workdir: pathlib.Path | str, *flags: str) -> str:
     return result.stderr.decode() + result.stdout.decode()
 
 
-def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def run(
+    *arguments: str, stdin: bytes = b"", devices: int = 8
+) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, with the package in reach."""
-    where = environment()
+    where = environment(devices=devices)
     if warm.fits(arguments, where):
         return warm.run(
             arguments, stdin=stdin, cwd=ROOT, environment=where, timeout=300

@@ -29,16 +29,9 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
         ("moved", [(8, 15), (2, 30), (1, 45), (8, 60)]),
     ):
         for devices, steps in stages:
-            result = subprocess.run(
-                [
-                    *runs.command("main", tmp_path / name),
-                    *flags,
-                    f"--config.training.num_steps={steps}",
-                ],
-                capture_output=True,
-                cwd=runs.ROOT,
-                env=runs.environment(devices=devices),
-                check=False,
+            goal = f"--config.training.num_steps={steps}"
+            result = runs.vaswani(
+                "main", tmp_path / name, *flags, goal, devices=devices
             )
             assert result.returncode == 0, result.stderr.decode()
             assert f"{devices} cpu device(s)" in result.stderr.decode()

@@ -35,7 +35,9 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     """
     if tuple(command[:2]) != (sys.executable, "-m"):
         return False
-    own = {key: value for key, value in environment.items() if "PYTEST" not in key}
+    # What differs from test to test, and is read when the devices are.
+    late = ("PYTEST_CURRENT_TEST", "XLA_FLAGS")
+    own = {key: value for key, value in environment.items() if key not in late}
     if not _environment:
         _environment.update(own)
     known = command[2] in _started
