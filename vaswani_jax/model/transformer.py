@@ -1,8 +1,8 @@
 """Section 3: the whole model, from token ids to logits."""
 
 import functools
-import types as builtin_types
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import flax.linen as nn
 import flax.traverse_util
@@ -140,7 +140,7 @@ class Transformer(nn.Module):
 def param_shapes(
     model: config.ModelConfig, vocab_size: int
 ) -> Mapping[str, tuple[int, ...]]:
-    """The shape of every parameter by its path, as "encoder/layer_0/...".
+    """The shape of every parameter by its path, as "decoder/layers_0/...".
 
     Nothing is computed.
     """
@@ -152,6 +152,4 @@ def param_shapes(
         jax.random.key(0),
     )
     flat = flax.traverse_util.flatten_dict(found["params"], sep="/")
-    return builtin_types.MappingProxyType(
-        {path: leaf.shape for path, leaf in flat.items()}
-    )
+    return MappingProxyType({path: leaf.shape for path, leaf in flat.items()})
