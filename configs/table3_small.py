@@ -10,8 +10,8 @@ they learn), 0.8 of the rate, first weights of a quarter of Glorot's variance, a
 vocabulary of 10,000, one seed. The text lies in ../shared/data
 (config.data.text_directory).
 
-Here: some 30 minutes a row on one core; the rows that were run, and their scores, are in
-README.md, "Table 3 at the scale of two cores", the records in results/.
+Here: some 30 minutes a row on one core. Which rows were run, and their scores:
+README.md, "Table 3 at the scale of two cores"; the records: results/.
 """
 
 import ml_collections
