@@ -50,7 +50,7 @@ def finish(workdir: pathlib.Path | str, *flags: str) -> str:
 
 
 def run(
-    *arguments: str, stdin: bytes = b"", devices: int = 8
+    *arguments: str, stdin: bytes = b"", devices: int | None = 8
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, with the package in reach."""
     where = environment(devices=devices)
@@ -80,7 +80,7 @@ def command(
     return found
 
 
-def environment(*, devices: int = 8) -> dict[str, str]:
+def environment(*, devices: int | None = 8) -> dict[str, str]:
     """In which the package is found, with so many virtual devices."""
     return {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": xla.flags(devices)}
 

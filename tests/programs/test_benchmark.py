@@ -1,14 +1,14 @@
 """`vaswani_jax.benchmark` as a user runs it."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.programs import runs
+
 SMALL = [
     "--config.model.num_layers=1",
     "--config.model.d_model=16",
@@ -19,18 +19,10 @@ SMALL = [
 ]
 
 
-def benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+def benchmark(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "vaswani_jax.benchmark", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": ""}
-    config = f"--config={ROOT / 'configs' / 'copy_task.py'}"
-    return subprocess.run(
-        [*command, config, *SMALL],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-        check=False,
-    )
+    config = f"--config={runs.ROOT / 'configs' / 'copy_task.py'}"
+    return runs.run(*command, config, *SMALL, devices=None)
 
 
 def test_random_work_is_timed_on_the_devices_asked_for() -> None:
@@ -61,7 +53,7 @@ def test_prepared_data_is_timed_in_the_shapes_of_training(
     small = ["--config.data.num_train=200", "--config.data.num_buckets=2"]
     result = benchmark("train", f"--workdir={tmp_path}", "--steps=2", *small)
     assert result.returncode == 0, result.stderr
-    told = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    told = dict(line.split(maxsplit=1) for line in result.stdout.decode().splitlines())
     assert float(told["padding"].partition("%")[0]) > 0
     assert "the median of 2" in told["step"]
 
@@ -93,5 +85,5 @@ def test_searches_are_timed_by_batch_size() -> None:
 def test_wrong_flags_are_named(arguments: list[str], error: str) -> None:
     result = benchmark(*arguments)
     assert result.returncode != 0
-    told = result.stderr + result.stdout
+    told = (result.stderr + result.stdout).decode()
     assert error in told and "Traceback" not in told

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.programs.runs import ROOT, SMALL, error_of, vaswani
+from tests.programs.runs import ROOT, SMALL, error_of, run, vaswani
 
 
 @pytest.fixture
@@ -61,7 +61,8 @@ def test_a_run_without_a_workdir_lies_in_runs_by_the_name_of_its_config(
 def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "vaswani_jax.report", f"--runs={tmp_path}"]
     command += [f"--output={tmp_path / 'report'}", "--lengths=4,8"]
-    result = subprocess.run(command, capture_output=True, cwd=ROOT, check=True)
+    result = run(*command)
+    assert result.returncode == 0, result.stderr.decode()
     shown = result.stdout.decode()
     assert shown == (tmp_path / "report/report.md").read_text() + "\n"
     assert "| Transformer (big) | 28.4 | 41.8 | 2.3e+19 | 2.3e+19 |" in shown
