@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import pathlib
 import runpy
-import signal
 import subprocess
 import sys
 import tempfile
@@ -35,8 +34,8 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     """
     if tuple(command[:2]) != (sys.executable, "-m"):
         return False
-    # What differs from test to test, and is read when the devices are.
-    late = ("PYTEST_CURRENT_TEST", "XLA_FLAGS")
+    # What differs from test to test, and is read by no import of a library.
+    late = ("PYTEST_CURRENT_TEST", "VASWANI_JAX_MIRRORS", "XLA_FLAGS")
     own = {key: value for key, value in environment.items() if key not in late}
     if not _environment:
         _environment.update(own)
@@ -82,7 +81,6 @@ def _become(
         with open(path, "ab" if number else "rb") as opened:
             os.dup2(opened.fileno(), number)
     sys.stdin = os.fdopen(0, closefd=False)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
@@ -90,4 +88,4 @@ def _become(
     try:
         runpy.run_module(module[0], run_name="__main__", alter_sys=True)
     finally:
-        atexit._run_exitfuncs()
+        atexit._run_exitfuncs()  # multiprocessing would end the process without them
