@@ -1,6 +1,7 @@
 # Two commands do all the set-up: make demo, make test.
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+INSTALL = python3 -m venv $(VENV) && $(PYTHON) -m pip install --quiet --constraint constraints.txt
 WORKDIR ?= runs/demo
 LOCALE ?= de
 DEMO := --config=configs/demo.py --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
@@ -8,19 +9,18 @@ DEMO := --config=configs/demo.py --config.data.target_locale=$(LOCALE) --workdir
 .PHONY: demo oracles test lint format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo]'
+	$(INSTALL) --editable '.[demo]'
 	touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
-	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable '.[demo,dev]'
-	touch $@
+$(VENV)/installed-dev: pyproject.toml constraints.txt
+	$(INSTALL) --editable '.[demo,dev]'
+	touch $(VENV)/installed $@
 
 # Implementations that we did not write, for tests/oracles; make test skips what is
 # not there. Of their files most are never read: Python compiles those that are.
-$(VENV)/installed-oracles: $(VENV)/installed-dev
-	$(PYTHON) -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[demo,dev,oracles]'
-	touch $@
+$(VENV)/installed-oracles: pyproject.toml constraints.txt
+	$(INSTALL) --no-compile --editable '.[demo,dev,oracles]'
+	touch $(VENV)/installed $(VENV)/installed-dev $@
 
 oracles: $(VENV)/installed-oracles
 
