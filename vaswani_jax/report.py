@@ -13,20 +13,21 @@ from typing import Any
 
 from absl import flags
 
-from vaswani_jax.analysis import ablations, figures, layers, paper, report, results
-from vaswani_jax.core import config, environment, parallel, parsing, program
-from vaswani_jax.training import schedule
+from vaswani_jax.analysis import ablations, figures, report, results, table1
+from vaswani_jax.core import config, environment, parallel, parsing, program, remote
 
 RUNS = flags.DEFINE_string("runs", "runs", "Where workdirs lie that were trained.")
 OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
 LENGTHS = flags.DEFINE_list(
     "lengths",
-    ["64", "128", "256", "512", "1024", "2048", "4096"],
+    ["64", "128", "256", "512", "1024", "2048"],
     "Lengths n of table 1.",
 )
 KERNEL = flags.DEFINE_integer("kernel", 3, "k of table 1.", lower_bound=2)
 WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=2)
-REPEATS = 5
+SENTENCES = flags.DEFINE_integer(
+    "sentences", 8, "Sentences that a layer is timed with.", lower_bound=1
+)
 
 
 def main() -> None:
@@ -38,68 +39,47 @@ def main() -> None:
         for language in ("de", "fr")
     }
     rows, small = _rows("table3"), _rows("table3_small")
-    output = pathlib.Path(OUTPUT.value)
+    output = _directory("output", OUTPUT.value)
+    where = _directory("runs", RUNS.value)
+    if not where.is_dir() and not flags.FLAGS["runs"].using_default_value:
+        raise ValueError(f"--runs={where} is no directory")
+    runs, unreadable = results.read(where)
     output.mkdir(parents=True, exist_ok=True)
-    runs, unreadable = results.read(pathlib.Path(RUNS.value))
     program.say(f"{len(runs)} evaluations of workdirs in {RUNS.value}")
     for problem in unreadable:
         program.say(f"left out: {problem}")
-    rate = schedule.warmup_inverse_sqrt(
-        d_model=rows["base"].model.d_model, warmup_steps=paper.WARMUP_STEPS, scale=1.0
+    costs = table1.measure(
+        lengths,
+        model=rows["base"].model,
+        kernel=KERNEL.value,
+        window=WINDOW.value,
+        rows=SENTENCES.value,
+        say=program.say,
     )
+    figures.layers(output / "table1.png", costs)
     figures.learning_rates(output / "learning_rate.png")
     figures.positions(output / "positions.png")
     sections = {
-        "Table 1: what layers cost": _table1(lengths, rows["base"].model, output),
+        "Table 1: what layers cost": (
+            f"{table1.text(costs)}\n\n![operations and seconds](table1.png)"
+        ),
         "Table 2: translation": report.table2(presets, runs),
         "Table 3: variations of the base model": report.table3(rows, runs),
         "Table 3: parameters by matrix, in millions": report.matrices(rows),
         "Table 3 at the scale of two cores": ablations.table(small, runs),
         "Section 5.3: the learning rate": (
-            f"Its peak for the base model: {rate(paper.WARMUP_STEPS - 1):.3e}, in "
-            f"update {paper.WARMUP_STEPS:,}.\n\n![learning rate](learning_rate.png)"
+            f"{report.learning_rate(rows['base'])}\n\n"
+            "![learning rate](learning_rate.png)"
         ),
-        "Section 3.5: positional encoding": "![sinusoids](positions.png)",
+        "Section 3.5: positional encoding": (
+            f"{report.positions(rows['base'])}\n\n![sinusoids](positions.png)"
+        ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
     text = f"# The paper, from this code\n\n{_provenance()}\n\n{body}\n"
     (output / "report.md").write_text(text)
     print(text)
     program.say(f"written: {output}/report.md and its figures")
-
-
-def _table1(lengths: list[int], model: config.ModelConfig, output: pathlib.Path) -> str:
-    sizes = {"kernel": KERNEL.value, "window": WINDOW.value}
-    seconds, steps = {}, {}
-    for kind in layers.TABLE1:
-        program.say(f"timing {kind.name}")
-        run = layers.layer(kind.name, model=model, **sizes)
-        seconds[kind.name] = [
-            layers.seconds(run, rows=1, n=n, d_model=model.d_model, repeats=REPEATS)
-            for n in lengths
-        ]
-        steps[kind.name] = [
-            layers.sequential_steps(run, n=n, d_model=model.d_model) for n in lengths
-        ]
-    operations = {
-        kind.name: [
-            float(kind.operations(n=n, d=model.d_model, k=KERNEL.value, r=WINDOW.value))
-            for n in lengths
-        ]
-        for kind in layers.TABLE1
-    }
-    figures.layers(
-        output / "table1.png",
-        lengths=lengths,
-        operations=operations,
-        seconds=seconds,
-        d_model=model.d_model,
-    )
-    table = report.table1(lengths, seconds, steps=steps, d=model.d_model, **sizes)
-    return (
-        f"Times: one sentence, {model.dtype}, the least of {REPEATS}, on the machine "
-        f"above.\n\n{table}\n\n![operations and seconds](table1.png)"
-    )
 
 
 def _provenance() -> str:
@@ -109,6 +89,12 @@ def _provenance() -> str:
         f"Made {now}, revision {made['revision']}, jax {made['jax']}, "
         f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."
     )
+
+
+def _directory(name: str, value: str) -> pathlib.Path:
+    if not value or remote.is_remote(value):
+        raise ValueError(f"--{name}={value} must be a directory of this machine")
+    return pathlib.Path(value)
 
 
 def _rows(name: str) -> dict[str, config.Config]:

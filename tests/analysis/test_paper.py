@@ -9,6 +9,7 @@ import pytest
 from configs import base_ende, base_enfr, big_ende, big_enfr, table3
 from tests import settings
 from vaswani_jax.analysis import paper, parameters, report
+from vaswani_jax.core import config as config_lib
 from vaswani_jax.core import parsing
 from vaswani_jax.training import step
 
@@ -178,6 +179,25 @@ def test_a_row_of_table_3_is_the_printed_one(row):
     assert training.average_checkpoints == 1  # "no checkpoint averaging"
 
 
+# What a row may change: the columns of the table, and the average that it leaves out.
+COLUMNS = {
+    *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
+    *("model.d_k", "model.d_v", "model.dropout_rate", "model.positional_encoding"),
+    *("training.label_smoothing", "training.num_steps"),
+    *("training.keep_checkpoints", "training.average_checkpoints"),
+    "training.checkpoint_every_steps",  # ten minutes, of big other steps
+}
+
+
+@pytest.mark.parametrize("row", PRINTED)
+def test_a_row_of_table_3_has_all_else_of_the_base_model(row):
+    found, base = (
+        config_lib.flatten(config_lib.to_dict(parsing.parse(values)))
+        for values in (table3.get_config(row), base_ende.get_config())
+    )
+    assert {key for key in base if found[key] != base[key]} <= COLUMNS
+
+
 @pytest.mark.parametrize(
     ("module", "dropout", "steps", "average", "vocabulary", "target"),
     [
@@ -241,6 +261,17 @@ def test_the_papers_cost_is_time_and_the_models_is_a_third_of_it():
         # What the README says.
         settings = parsing.parse(presets[name].get_config())
         assert report.model_cost(settings) == pytest.approx(own, rel=0.01)
+
+
+def test_the_report_says_where_the_rate_is_greatest_and_how_near_positions_are():
+    told = report.learning_rate(parsing.parse(base_ende.get_config()))
+    assert "6.988e-04, in update 4,000;" in told and told.endswith(": reproduced.")
+    other = base_ende.get_config()
+    other.optimizer.warmup_steps = 8000
+    assert report.learning_rate(parsing.parse(other)).endswith(": differs.")
+    assert report.positions(parsing.parse(base_ende.get_config())).endswith(
+        ": reproduced."
+    )
 
 
 def test_the_models_cost_is_about_six_operations_a_parameter_and_token():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 
 import pytest
@@ -44,6 +45,7 @@ def leave(
         "step": settings.training.num_steps,
         "averaged": list(range(settings.training.average_checkpoints)),
         "references": "0123",
+        "vocabulary": "89ab",
     } | changes
     first = {"init_from": "", "changes": []}
     lines = [json.dumps(first | start) for start in ({}, *starts)]
@@ -179,6 +181,7 @@ ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
     ("flawed", "told"),
     [
         ({"step": 200}, "scored at step 200 of 100,000"),
+        ({"valid/perplexity": math.nan}, "its perplexity is nan"),
         ({"averaged": [1, 2, 3]}, "the average of 3 checkpoints, not of 1"),
         ({"starts": [{"init_from": "runs/other"}]}, "started from runs/other"),
         (
@@ -211,15 +214,27 @@ def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):
     assert cells(report.table3(ROWS, read(tmp_path)), "base")[10] == "reproduced"
 
 
+def test_a_run_without_a_record_of_its_start_is_not_judged(tmp_path):
+    leave(tmp_path / "a", ROWS["base"], bleu=25.8, perplexity=4.92)
+    (tmp_path / "a" / "starts.jsonl").unlink()
+    found = cells(report.table3(ROWS, read(tmp_path)), "base")
+    assert found[7] == "not run" and "no start of it is recorded" in found[-1]
+
+
 @pytest.mark.parametrize("table", [report.table3, ablations.table])
-def test_a_row_of_another_held_out_text_is_not_compared(tmp_path, table):
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"references": "4567"}, "scored on another text than"),
+        ({"vocabulary": "4567"}, "of another vocabulary than"),
+    ],
+)
+def test_a_row_of_other_subwords_or_text_is_not_compared(tmp_path, table, other, told):
     rows = ROWS if table is report.table3 else SMALL
     leave(tmp_path / "base", rows["base"])
-    leave(tmp_path / "A2", rows["A2"], bleu=25.5, references="4567")
+    leave(tmp_path / "A2", rows["A2"], bleu=25.5, **other)
     found = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
-    assert found[-1] == f"{tmp_path / 'A2'}: scored on another text than " + str(
-        tmp_path / "base"
-    )
+    assert found[-1] == f"{tmp_path / 'A2'}: {told} {tmp_path / 'base'}"
     assert "25.50" not in found
 
 
@@ -229,6 +244,7 @@ def test_small_rows_are_compared_by_the_direction_they_move(tmp_path):
         "C1": (9.0, 31.0),
         "A1": (8.07, 29.6),
         "E": (8.5, 30.4),
+        "A4": (8.0, 29.0),
     }
     for row, (perplexity, bleu) in found.items():
         leave(tmp_path / row, SMALL[row], perplexity=perplexity, bleu=bleu)
@@ -248,6 +264,8 @@ def test_small_rows_are_compared_by_the_direction_they_move(tmp_path):
     told = {part[1]: part[3:] for part in parts if len(part) == 6}
     assert told["base against A1"] == ["+0.90", "+0.40", "no clear difference"]
     assert told["base against E"] == ["+0.10", "-0.40", "holds"]
+    small = "holds; the paper's is within the bound"
+    assert told["base against A4"] == ["+0.40", "+1.00", small]
     assert told["base against C2"] == ["+0.50", "", "not run"]
 
 

@@ -271,8 +271,9 @@ def test_what_is_no_matter_of_the_network_does_not_speak_of_it(
         datasets.prepare(wmt14(tmp_path).data, log=quiet)
 
 
+@pytest.mark.parametrize("other", ["de", "fr"])
 def test_archives_put_there_by_hand_are_not_asked_for_but_compared(
-    server: archives.Server, tmp_path: pathlib.Path
+    server: archives.Server, tmp_path: pathlib.Path, other: str
 ) -> None:
     by_hand = tmp_path / "downloads" / "manual"
     by_hand.mkdir(parents=True)
@@ -281,7 +282,7 @@ def test_archives_put_there_by_hand_are_not_asked_for_but_compared(
         if (found := archive(name)) is not None:
             (by_hand / name).write_bytes(found.read())
     with pytest.raises(ValueError, match=f"NonMatchingChecksumError.*\n?.*{by_hand}"):
-        datasets.prepare(wmt14(tmp_path).data, log=quiet)
+        datasets.prepare(wmt14(tmp_path, other).data, log=quiet)
     assert server.asked == []
 
 

@@ -73,6 +73,25 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
         assert drawn.startswith(b"\x89PNG") and len(drawn) > 5000
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is no directory"),
+        (["--runs=gs://bucket/runs"], "must be a directory of this machine"),
+        (["--runs="], "--runs= must be a directory of this machine"),
+        (["--output=gs://bucket/report"], "must be a directory of this machine"),
+        (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers"),
+    ],
+)
+def test_a_report_of_nothing_is_refused(
+    tmp_path: pathlib.Path, flags: list[str], said: str
+) -> None:
+    command = [sys.executable, "-m", "vaswani_jax.report", f"--runs={tmp_path}"]
+    result = run(*command, f"--output={tmp_path / 'report'}", *flags)
+    assert said in error_of(result)
+    assert not (tmp_path / "report").exists()
+
+
 def test_decode_gives_one_line_for_each_line(trained: pathlib.Path) -> None:
     lines = ["a b c", "", "   ", "z " * 90, "\u00fc\u2028\x0b", "<unk> \u2581", "a b c"]
     result = vaswani("decode", trained, stdin="\n".join(lines).encode())

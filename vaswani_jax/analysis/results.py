@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,7 +42,7 @@ class Found:
     record: Mapping[str, Any]  # as `held_out.write` leaves it
     starts: Sequence[Mapping[str, Any]]  # as `history.record_start` leaves them
     written: float  # seconds since the epoch
-    other_text: str = ""  # whose held-out text it should be scored on, and is not
+    apart: str = ""  # why it cannot be held against the base model
 
     @property
     def perplexity(self) -> float:
@@ -72,8 +73,12 @@ class Found:
     @property
     def flaw(self) -> str:
         """Why this is no result of a whole run of its settings; "" if it is."""
-        if self.other_text:
-            return f"scored on another text than {self.other_text}"
+        if self.apart:
+            return self.apart
+        if not math.isfinite(self.perplexity):
+            return f"its perplexity is {self.perplexity}"
+        if not self.starts:
+            return "no start of it is recorded"
         step, steps = self.record["step"], self.settings["training.num_steps"]
         if step != steps:
             return f"scored at step {step:,} of {steps:,}"
@@ -120,7 +125,7 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
                 written=path.stat().st_mtime,
             )
             _ = one.perplexity, one.bleu, one.record["checkpoint"], one.search
-            _ = one.flaw, one.record["references"]
+            _ = one.flaw, one.record["references"], one.record["vocabulary"]
         except (
             *(OSError, ValueError, KeyError, TypeError),
             *(AssertionError, AttributeError, StopIteration),
@@ -143,7 +148,9 @@ def _starts(path: pathlib.Path) -> list[dict[str, Any]]:
 def rows(
     runs: Sequence[Found], wanted: Mapping[str, config.Config]
 ) -> dict[str, Found | None]:
-    """What `scored` finds of every row of table 3, on the text of the base model.
+    """What `scored` finds of every row of table 3, in the base model's subwords.
+
+    One of another held-out text or vocabulary has figures of another kind.
 
     Args:
         runs: What has been read.
@@ -154,8 +161,13 @@ def rows(
     }
     if base := found["base"]:
         for row, one in found.items():
-            if one and one.record["references"] != base.record["references"]:
-                found[row] = dataclasses.replace(one, other_text=str(base.workdir))
+            for key, told in (
+                ("references", "scored on another text than"),
+                ("vocabulary", "of another vocabulary than"),
+            ):
+                if one and one.record[key] != base.record[key]:
+                    apart = f"{told} {base.workdir}"
+                    found[row] = dataclasses.replace(one, apart=apart)
     return found
 
 
