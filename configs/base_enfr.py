@@ -3,7 +3,8 @@
   python -m vaswani_jax.main --config=configs/base_enfr.py
 
 It downloads WMT14 through tensorflow-datasets (6.2 GiB by its checksums): all of it,
-some 40 million pairs, where the paper has 36 million and does not say how it chose them.
+some 40 million pairs, where the paper has 36 million and does not say how it chose
+them.
 
 Paper: 8 P100 GPUs, 12 hours (0.4 s a step), 38.1 BLEU on newstest2014.
 Here: not run.

@@ -11,6 +11,7 @@ import platform
 import sys
 from typing import Any
 
+import jax
 from absl import flags
 
 from vaswani_jax.analysis import ablations, figures, report, results, table1
@@ -123,10 +124,12 @@ def _lengths() -> list[int]:
         lengths = []
     if len(lengths) < 2 or lengths != sorted(set(lengths)) or lengths[0] < 1:
         raise ValueError(
-            f"--lengths={','.join(LENGTHS.value)} must be two or more rising numbers"
+            f"--lengths={','.join(LENGTHS.value)} must be two or more rising numbers, "
+            "from 1"
         )
     return lengths
 
 
 if __name__ == "__main__":
-    program.run(main, expected=(ValueError, OSError, ImportError))
+    out_of_memory = jax.errors.JaxRuntimeError  # --lengths beyond what there is
+    program.run(main, expected=(ValueError, OSError, ImportError, out_of_memory))

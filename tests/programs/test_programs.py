@@ -80,7 +80,7 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
         (["--runs=gs://bucket/runs"], "must be a directory of this machine"),
         (["--runs="], "--runs= must be a directory of this machine"),
         (["--output=gs://bucket/report"], "must be a directory of this machine"),
-        (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers"),
+        (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers, from 1"),
     ],
 )
 def test_a_report_of_nothing_is_refused(

@@ -151,7 +151,7 @@ def _builder_of(source: str, directory: str) -> Any:
         reason = str(error).splitlines()[0]
         raise ValueError(
             f"config.data.source={source}: no such corpus of tensorflow-datasets "
-            f"({reason})"
+            f"({reason}; a pair has one name for both directions, as de-en)"
         ) from None
 
 
