@@ -1,5 +1,6 @@
 """The scripts of launch/, with a stub for python that writes down what it is asked."""
 
+import json
 import os
 import pathlib
 import re
@@ -114,6 +115,47 @@ def launched(
 
 
 TRAIN = ["--config=configs/big_enfr.py", "--workdir=/shared/a b"]
+
+
+GPU_PYTHON = """#!/bin/sh
+case "$*" in
+"-m pytest"*) echo 1 failed >&2; exit {tests};;
+*gpu_verdict.py*) exec {python} "$@";;
+*torch_on_gpu*) echo '{{"step_seconds": 0.3, "target_tokens_per_second": 1}}';;
+*benchmark*) echo '{{"step_seconds": 0.2, "target_tokens_per_second": 2,' \\
+    '"model_flops_utilization": {share}, "peak_from": "a stub"}}';;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "share", "limit", "status", "said"),
+    [
+        (0, 0.5, 590, 0, "both goals of speed are reached"),
+        (0, 0.4, 590, 1, "big: under 45% of the peak"),
+        (1, 0.5, 590, 1, "failed: correctness (1)"),
+        (0, 0.5, 0, 1, "base-float32-xla: not measured"),
+    ],
+)
+def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
+    tmp_path: pathlib.Path, tests: int, share: float, limit: int, status: int, said: str
+) -> None:
+    python = tmp_path / "python"
+    made = GPU_PYTHON.format(tests=tests, share=share, python=sys.executable)
+    python.write_text(made)
+    python.chmod(0o755)
+    stub(tmp_path, "nvidia-smi")
+    names = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTHON": str(python)}
+    result = subprocess.run(
+        [LAUNCH / "gpu_check.sh", tmp_path / "out"],
+        env={**os.environ, **names, "LIMIT": str(limit)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == status, result.stderr
+    assert said in result.stdout
+    found = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert len(found) == (8 if limit else 0)
 
 
 def test_hosts_are_told_who_they_are(root: pathlib.Path) -> None:
