@@ -15,7 +15,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import decoding_speed, scaling, training_speed
-from vaswani_jax.core import parallel, parsing, program, types
+from vaswani_jax.core import config, parallel, parsing, program, types
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import selection
 
@@ -82,7 +82,7 @@ def train() -> None:
         parallel.use_devices(DEVICES.value)
     if shape is not None:
         vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
-        batch = _random_batch(shape, vocab_size=vocab_size)
+        batch = _random_batch(shape, settings.model, vocab_size=vocab_size)
 
         def batch_at(step: int) -> types.Batch:
             return batch
@@ -155,10 +155,18 @@ def _positive(flag: str, values: list[str]) -> list[int]:
     return [int(value) for value in values]
 
 
-def _random_batch(shape: str, *, vocab_size: int) -> types.Batch:
+def _random_batch(
+    shape: str, model: config.ModelConfig, *, vocab_size: int
+) -> types.Batch:
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
     rows, source, target = map(int, shape.split("x"))
+    learned = model.positional_encoding == "learned"
+    if learned and max(source, target) > model.max_positions:
+        raise ValueError(
+            f"--shape={shape} is longer than config.model.max_positions "
+            f"({model.max_positions}) learned positions"
+        )
     return training_speed.random_batch(
         rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
     )
@@ -168,5 +176,5 @@ if __name__ == "__main__":
     flags.mark_flag_as_required("config")
     program.run(
         {"train": train, "decode": decode, "scale": scale},
-        expected=(ValueError, OSError, ImportError),
+        expected=(ValueError, OSError, ImportError, MemoryError),
     )

@@ -9,6 +9,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 DEMO = "--config=configs/demo.py"
 TOLD = {
     "": "--config is missing; --config=configs/demo.py is one",
+    "--config.model.num_layers=2": (
+        "--config is missing before its keys; --config=configs/demo.py is one"
+    ),
     "--config=configs/demos.py": (
         "--config=configs/demos.py: there is no file configs/demos.py"
     ),

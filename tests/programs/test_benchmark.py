@@ -31,13 +31,15 @@ def test_random_work_is_timed_on_the_devices_asked_for() -> None:
         "--shape=6x5x7",
         "--vocab_size=50",
         "--steps=3",
-        "--devices=2",
+        "--devices=4",
         "--json",
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    assert found["num_devices"] == 2 and found["shapes"] == ["6x5x7"]
-    assert found["padding_share"] == 0
+    assert found["num_devices"] == 4 and found["shapes"] == ["6x5x7"]
+    # Four devices have two rows each.
+    assert found["padding_share"] == pytest.approx(2 / 8)
+    assert 0 < found["compile_seconds"] < found["first_step_seconds"]
     seconds = found["all_step_seconds"]
     assert len(seconds) == 3 and found["step_seconds"] == sorted(seconds)[1]
     # 6 rows of 7 target tokens each, three times.
@@ -76,6 +78,11 @@ def test_searches_are_timed_by_batch_size() -> None:
     ("arguments", "error"),
     [
         (["train"], "give either --workdir or --shape"),
+        (
+            ["train", "--shape=2x8x1025", "--config.model.positional_encoding=learned"],
+            "--shape=2x8x1025 is longer than config.model.max_positions",
+        ),
+        (["train", "--shape=999999999999x9x9"], "Unable to allocate"),
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
         (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),
         (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),

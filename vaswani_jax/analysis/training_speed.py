@@ -33,6 +33,7 @@ class TrainingSpeed:
     peak_from: str
     model_flops_utilization: float
     first_step_seconds: float  # of each shape, added: compilation and one step
+    compile_seconds: float  # what first steps took longer than second ones, added
     host_share: float  # making a batch, as a share of the time of a step
     padding_share: float
     peak_memory_bytes: int
@@ -106,14 +107,16 @@ def measure(
     parts = _parts(settings, list(by_shape.values()), vocab_size=vocab_size)
     timer = Timer(settings, vocab_size=vocab_size, parts=parts)
     first = [timer.seconds(made)[0] for made in by_shape.values()]
-    for made in by_shape.values():  # The second step of a program still warms caches.
-        timer.seconds(made)
+    # The second step of a program still warms caches.
+    second = [timer.seconds(made)[0] for made in by_shape.values()]
     timed = [timer.seconds(made) for made in batches]
     seconds = [spent for spent, _ in timed]
     work = sum(_flops(settings, made, vocab_size) for made in batches)
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
-    positions = sum(made.source.size + made.target_out.size for made in batches)
+    # Devices and parts get as many rows each: some of padding alone.
+    computed = [parallel.split_rows(made, multiple=parts) for made in batches]
+    positions = sum(rows.source.size + rows.target_out.size for rows in computed)
     real = sum(
         int((side != types.PAD_ID).sum())
         for made in batches
@@ -134,6 +137,7 @@ def measure(
         peak_from=peak_from,
         model_flops_utilization=work / sum(seconds) / peak,
         first_step_seconds=sum(first),
+        compile_seconds=sum(first) - sum(second),
         host_share=sum(host) / sum(seconds),
         padding_share=1 - real / positions,
         peak_memory_bytes=devices.peak_memory_bytes(),
@@ -154,7 +158,8 @@ def table(speed: TrainingSpeed) -> str:
         "model FLOPs": f"{speed.flops_per_second / 1e9:,.1f} G per second",
         "peak": f"{speed.peak_flops_per_second / 1e9:,.1f} GFLOP/s, {speed.peak_from}",
         "MFU": f"{speed.model_flops_utilization:.1%}",
-        "first steps": f"{speed.first_step_seconds:.1f} s with their compilation",
+        "first steps": f"{speed.first_step_seconds:.1f} s",
+        "compilation": f"{speed.compile_seconds:.1f} s of them",
         "host's data": f"{speed.host_share:.2%} of a step",
         "padding": f"{speed.padding_share:.1%} of the positions",
         "peak memory": f"{speed.peak_memory_bytes / 2**30:.2f} GiB",
@@ -192,6 +197,7 @@ def _shape(batch: types.Batch) -> tuple[int, int, int]:
 
 def _flops(settings: config.Config, batch: types.Batch, vocab_size: int) -> float:
     rows, source, target = _shape(batch)
-    return flops.update_flops(
+    draws = 2 if settings.training.r_drop else 1
+    return draws * flops.update_flops(
         settings.model, vocab_size=vocab_size, rows=rows, source=source, target=target
     )

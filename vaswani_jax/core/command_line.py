@@ -36,6 +36,11 @@ MEANINGS = (
         r"flag --config=None: .* must have a value other than None\.",
         "--config is missing; --config=configs/demo.py is one",
     ),
+    (
+        # Without --config no key of it is known.
+        r"Unknown command line flag 'config\.[\w.]+'.*",
+        "--config is missing before its keys; --config=configs/demo.py is one",
+    ),
     (r"flag --(\w+)=None: .* must have a value other than None\.", r"--\1 is missing"),
     (
         r".*get_config\(\) takes 0 positional arguments.*",
