@@ -269,6 +269,23 @@ def test_small_rows_are_compared_by_the_direction_they_move(tmp_path):
     assert told["base against C2"] == ["+0.50", "", "not run"]
 
 
+def test_other_seeds_of_the_base_model_stand_beside_it(tmp_path):
+    values = table3_small.get_config("base")
+    leave(tmp_path / "first", SMALL["base"], bleu=30.0, perplexity=8.0)
+    os.utime(next((tmp_path / "first" / "evaluations").iterdir()), (0, 0))
+    assert "with one seed" in ablations.table(SMALL, read(tmp_path))
+    for seed, bleu in ((7, 30.5), (3, 29.75)):
+        values.seed = seed
+        leave(tmp_path / str(seed), parsing.parse(values), bleu=bleu, perplexity=8.5)
+    table = ablations.table(SMALL, read(tmp_path))
+    # Its own seed is the row, however old.
+    assert cells(table.split("\n\nWhat")[0], "base")[2] == "8.00"
+    own = SMALL["base"].seed
+    told = {own: "30.00 and 8.00", 3: "29.75 and 8.50", 7: "30.50 and 8.50"}
+    expected = ", ".join(f"{told[seed]} (seed {seed})" for seed in sorted(told))
+    assert f"with other seeds: {expected}." in table
+
+
 def test_perplexities_are_better_when_they_are_lower(tmp_path):
     for row, perplexity in {"base": 8.0, "D3": 7.0, "D4": 7.5}.items():
         leave(tmp_path / row, SMALL[row], perplexity=perplexity)

@@ -5,7 +5,8 @@
 Writes archives of synthetic text in WMT14's layout once (words by Zipf's law from a
 million spellings, as many pairs as asked for), serves them to tensorflow-datasets'
 builder, and prepares configs/base_ende.py from them: download, extraction, records,
-vocabulary, token files. Prints the seconds of each part and the most memory.
+vocabulary, token files. Prints the seconds of each part and the most memory, and what
+of it each part took.
 """
 
 import argparse
@@ -82,13 +83,17 @@ def measure(directory: pathlib.Path, pairs: int) -> dict[str, float]:
     for name in ("tfds", "data"):
         shutil.rmtree(directory / name, ignore_errors=True)
     memory = anonymous_memory.Watch()
+
+    def say(text: str) -> None:
+        print(f"{memory.since_last() / 2**20:8,.0f} MiB until: {text}", flush=True)
+
     begun = time.perf_counter()
     archives = wmt14.found_in(directory / f"archives_{pairs}")
     with wmt14.without_checksums(), wmt14.serving(archives):
-        datasets.prepare(settings.data, log=print)
+        datasets.prepare(settings.data, log=say)
     downloaded, records_peak = time.perf_counter() - begun, memory.peak_bytes
     corpus.open_or_prepare(
-        settings, directory / "data", rebuild=False, trained_with=None, log=print
+        settings, directory / "data", rebuild=False, trained_with=None, log=say
     )
     return {
         "pairs": pairs,

@@ -40,11 +40,24 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
         f"All rows: {training.num_steps:,} updates, one seed "
         f"({', '.join(map(str, seeds)) or 'not run'}). A change of up to {BLEU_NOISE} "
         f"BLEU, or of {PERPLEXITY_NOISE:.0%} of the base model's perplexity, counts as "
-        "none, ours and the paper's alike; these bounds are chosen, not measured.\n\n"
+        "none, ours and the paper's alike; these bounds are chosen, not measured. "
+        f"{_seeds(rows['base'], runs)}\n\n"
         f"{results.markdown(head, lines)}\n\n"
         "What the paper concludes from its table, and the differences of the rows it "
         f"rests on (better minus worse):\n\n{_conclusions(ours)}"
     )
+
+
+def _seeds(base: config.Config, runs: Sequence[results.Found]) -> str:
+    """How far the base model is from itself with other seeds."""
+    found = results.by_seed(runs, base, split="valid")
+    if len(found) < 2:
+        return "The base model was run with one seed."
+    told = ", ".join(
+        f"{one.bleu:.2f} and {one.perplexity:.2f} (seed {seed})"
+        for seed, one in found.items()
+    )
+    return f"BLEU and perplexity of the base model with other seeds: {told}."
 
 
 def moves(own: float, printed: float, *, noise: float) -> str:

@@ -174,7 +174,8 @@ def rows(
 def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found | None:
     """The newest evaluation of the averaged checkpoint of a run with these settings.
 
-    One that has a flaw is found only where there is none without.
+    One that has a flaw is found only where there is none without, one of another seed
+    where there is none of this.
 
     Args:
         runs: What has been read.
@@ -182,22 +183,42 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
             search, but for `COMPUTATION`.
         split: "valid" or "test".
     """
+    return max(
+        _with_settings(runs, wanted, split=split),
+        key=lambda run: (
+            not run.flaw,
+            run.settings["seed"] == wanted.seed,
+            run.written,
+        ),
+        default=None,
+    )
+
+
+def by_seed(
+    runs: Sequence[Found], wanted: config.Config, *, split: str
+) -> dict[int, Found]:
+    """The newest evaluation of each seed of whole runs with these settings."""
+    found = _with_settings(runs, wanted, split=split)
+    whole = sorted((run for run in found if not run.flaw), key=lambda run: run.written)
+    newest = {int(run.settings["seed"]): run for run in whole}
+    return dict(sorted(newest.items()))
+
+
+def _with_settings(
+    runs: Sequence[Found], wanted: config.Config, *, split: str
+) -> list[Found]:
     every = config.flatten(config.to_dict(wanted))
     settings = {key: every[key] for key in every.keys() - COMPUTATION}
     search = {
         key: settings.pop(key) for key in sorted(settings) if key.startswith("search.")
     }
-    return max(
-        (
-            run
-            for run in runs
-            if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
-            and settings.items() <= run.settings.items()
-            and search.items() <= run.search.items()
-        ),
-        key=lambda run: (not run.flaw, run.written),
-        default=None,
-    )
+    return [
+        run
+        for run in runs
+        if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
+        and settings.items() <= run.settings.items()
+        and search.items() <= run.search.items()
+    ]
 
 
 def figures(one: Found | None) -> tuple[float | None, float | None]:
