@@ -27,7 +27,7 @@ LENGTHS = flags.DEFINE_list(
 KERNEL = flags.DEFINE_integer("kernel", 3, "k of table 1.", lower_bound=2)
 WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=2)
 SENTENCES = flags.DEFINE_integer(
-    "sentences", 8, "Sentences that a layer is timed with.", lower_bound=1
+    "sentences", 16, "Sentences that a layer is timed with.", lower_bound=1
 )
 
 
