@@ -5,7 +5,7 @@
 # 2. Speed: base and big, bfloat16 and float32, batches of 25,000 + 25,000 tokens, with
 #    either attention, beside torch's compiled nn.Transformer on the same work.
 # 3. The figures in one table, and whether they reach the goals; so says the status.
-# 4. More tests, in what time is left.
+# 4. More tests, in what time is left; too little of it counts as a failure.
 #
 # OUTPUT_DIR gets figures.json and log.txt. PYTHON names an interpreter that has jax
 # with CUDA, pytest and, for the comparison, torch. What else it lacks is taken from

@@ -283,7 +283,7 @@ def test_other_seeds_of_the_base_model_stand_beside_it(tmp_path):
     own = SMALL["base"].seed
     told = {own: "30.00 and 8.00", 3: "29.75 and 8.50", 7: "30.50 and 8.50"}
     expected = ", ".join(f"{told[seed]} (seed {seed})" for seed in sorted(told))
-    assert f"with other seeds: {expected}." in table
+    assert f"by its seed: {expected}." in table
 
 
 def test_perplexities_are_better_when_they_are_lower(tmp_path):

@@ -10,7 +10,7 @@ DEMO = "--config=configs/demo.py"
 TOLD = {
     "": "--config is missing; --config=configs/demo.py is one",
     "--config.model.num_layers=2": (
-        "--config is missing before its keys; --config=configs/demo.py is one"
+        "--config is missing before its keys; --config=configs/demo.py"
     ),
     "--config=configs/demos.py": (
         "--config=configs/demos.py: there is no file configs/demos.py"

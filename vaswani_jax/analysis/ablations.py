@@ -57,7 +57,7 @@ def _seeds(base: config.Config, runs: Sequence[results.Found]) -> str:
         f"{one.bleu:.2f} and {one.perplexity:.2f} (seed {seed})"
         for seed, one in found.items()
     )
-    return f"BLEU and perplexity of the base model with other seeds: {told}."
+    return f"BLEU and perplexity of the base model by its seed: {told}."
 
 
 def moves(own: float, printed: float, *, noise: float) -> str:
