@@ -27,7 +27,7 @@ def figures(directory: pathlib.Path) -> dict[str, dict[str, float]]:
 
 
 def missed(found: dict[str, dict[str, float]]) -> list[str]:
-    """Print the ratios to torch; the goals that are missed, and what was not measured."""
+    """Print the ratios to torch; return what is missed or was not measured."""
     told = [f"{name}: not measured" for name in WANTED if name not in found]
     for size in ("big", "base"):
         ours = [
