@@ -1,68 +1,15 @@
 """What a report finds in workdirs, and what it calls it."""
 
-import dataclasses
 import json
 import math
 import os
 
 import pytest
 
-from configs import base_ende, big_ende, table3, table3_small
-from vaswani_jax.analysis import ablations, paper, report, results
+from configs import base_ende, big_ende, table3
+from tests.analysis.workdirs import ROWS, SMALL, cells, leave, read
+from vaswani_jax.analysis import ablations, report, results
 from vaswani_jax.core import config, parsing
-
-ROWS = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
-SMALL = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
-
-
-def leave(
-    workdir,
-    settings,
-    *,
-    split="valid",
-    perplexity=5.0,
-    bleu=25.0,
-    search=(),
-    starts=(),
-    **changes,
-):
-    """What main leaves when it has trained and scored."""
-    (workdir / "evaluations").mkdir(parents=True, exist_ok=True)
-    (workdir / "config.json").write_text(json.dumps(config.to_dict(settings)))
-    scores = [
-        {"name": "sacrebleu", "value": 1.0},
-        {"name": "paper_bleu", "value": 2.0},
-        {"name": "paper_bleu_split", "value": bleu},
-        {"name": "tokenized_bleu", "value": bleu},
-    ]
-    record = {
-        "split": split,
-        "checkpoint": "averaged",
-        f"{split}/perplexity": perplexity,
-        "scores": scores,
-        "search": dataclasses.asdict(settings.search) | dict(search),
-        "data": dataclasses.asdict(settings.data),
-        "step": settings.training.num_steps,
-        "averaged": list(range(settings.training.average_checkpoints)),
-        "references": "0123",
-        "vocabulary": "89ab",
-    } | changes
-    first = {"init_from": "", "changes": []}
-    lines = [json.dumps(first | start) for start in ({}, *starts)]
-    (workdir / "starts.jsonl").write_text("\n".join(lines))
-    path = workdir / "evaluations" / f"{split}-averaged-beam4-alpha0.6.json"
-    path.write_text(json.dumps(record))
-
-
-def cells(table, row):
-    [line] = [line for line in table.splitlines() if line.startswith(f"| {row} |")]
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def read(directory):
-    found, unreadable = results.read(directory)
-    assert unreadable == []
-    return found
 
 
 def test_a_row_that_was_run_is_found_and_judged(tmp_path):
@@ -236,93 +183,6 @@ def test_a_row_of_other_subwords_or_text_is_not_compared(tmp_path, table, other,
     found = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
     assert found[-1] == f"{tmp_path / 'A2'}: {told} {tmp_path / 'base'}"
     assert "25.50" not in found
-
-
-def test_small_rows_are_compared_by_the_direction_they_move(tmp_path):
-    found = {
-        "base": (8.0, 30.0),
-        "C1": (9.0, 31.0),
-        "A1": (8.07, 29.6),
-        "E": (8.5, 30.4),
-        "A4": (8.0, 29.0),
-    }
-    for row, (perplexity, bleu) in found.items():
-        leave(tmp_path / row, SMALL[row], perplexity=perplexity, bleu=bleu)
-    table, conclusions = ablations.table(SMALL, read(tmp_path)).split("\n\nWhat")
-    assert cells(table, "base")[2:-1] == ["8.00", "", "", "", "30.00", "", "", ""]
-    assert cells(table, "C1")[2:] == [
-        *("9.00", "+1.00", "+1.19", "as printed"),
-        *("31.00", "+1.00", "-2.1", "the other way"),
-        f"{tmp_path / 'C1'}: tokenized_bleu",
-    ]
-    assert cells(table, "A1")[5] == cells(table, "A1")[9] == "ours does not"
-    assert cells(table, "E")[5] == "only ours does"
-    assert cells(table, "E")[9] == "neither does"
-    assert cells(table, "C3")[2:6] == ["", "", "-0.04", "not run"]
-    assert cells(table, "C3")[6:] == ["", "", "-0.3", "not run", ""]
-    parts = (line.strip("| ").split(" | ") for line in conclusions.splitlines())
-    told = {part[1]: part[3:] for part in parts if len(part) == 6}
-    assert told["base against A1"] == ["+0.90", "+0.40", "no clear difference"]
-    assert told["base against E"] == ["+0.10", "-0.40", "holds"]
-    small = "holds; the paper's is within the bound"
-    assert told["base against A4"] == ["+0.40", "+1.00", small]
-    assert told["base against C2"] == ["+0.50", "", "not run"]
-
-
-def test_other_seeds_of_the_base_model_stand_beside_it(tmp_path):
-    values = table3_small.get_config("base")
-    leave(tmp_path / "first", SMALL["base"], bleu=30.0, perplexity=8.0)
-    os.utime(next((tmp_path / "first" / "evaluations").iterdir()), (0, 0))
-    assert "with one seed" in ablations.table(SMALL, read(tmp_path))
-    for seed, bleu in ((7, 30.5), (3, 29.75)):
-        values.seed = seed
-        leave(tmp_path / str(seed), parsing.parse(values), bleu=bleu, perplexity=8.5)
-    table = ablations.table(SMALL, read(tmp_path))
-    # Its own seed is the row, however old.
-    assert cells(table.split("\n\nWhat")[0], "base")[2] == "8.00"
-    own = SMALL["base"].seed
-    told = {own: "30.00 and 8.00", 3: "29.75 and 8.50", 7: "30.50 and 8.50"}
-    expected = ", ".join(f"{told[seed]} (seed {seed})" for seed in sorted(told))
-    assert f"by its seed: {expected}." in table
-
-
-def test_perplexities_are_better_when_they_are_lower(tmp_path):
-    for row, perplexity in {"base": 8.0, "D3": 7.0, "D4": 7.5}.items():
-        leave(tmp_path / row, SMALL[row], perplexity=perplexity)
-    table = ablations.table(SMALL, read(tmp_path))
-    [better] = [line for line in table.splitlines() if "D3 against base" in line]
-    [worse] = [line for line in table.splitlines() if "base against D4" in line]
-    assert better.endswith("| perplexity | -0.25 | -1.00 | holds |")
-    assert worse.endswith("| perplexity | -0.55 | +0.50 | does not hold |")
-
-
-def test_the_papers_own_table_bears_its_conclusions_out():
-    """But for the eight layers of row C3, whose BLEU is printed below the six's."""
-    doubtful = []
-    for conclusion in paper.CONCLUSIONS:
-        for worse, better in conclusion.pairs:
-            values = [
-                getattr(paper.TABLE3[row], conclusion.figure) for row in (worse, better)
-            ]
-            difference = values[1] - values[0]
-            if conclusion.figure == "perplexity":
-                difference = -difference
-            if difference <= 0 and not conclusion.same:
-                doubtful.append((worse, better))
-    assert doubtful == [("base", "C3")]
-
-
-@pytest.mark.parametrize("row", table3.ROWS)
-def test_the_small_rows_are_the_papers_divided(row):
-    own, printed = SMALL[row].model, ROWS[row].model
-    assert own.num_layers == printed.num_layers // 2
-    assert (own.d_model, own.d_ff) == (printed.d_model // 4, printed.d_ff // 4)
-    assert (own.d_k, own.d_v) == (printed.d_k // 4, printed.d_v // 4)
-    assert own.num_heads == printed.num_heads
-    assert own.dropout_rate == printed.dropout_rate
-    training = SMALL[row].training
-    assert training.label_smoothing == ROWS[row].training.label_smoothing
-    assert row in paper.TABLE3
 
 
 def test_a_run_from_before_a_setting_was_one_did_what_was_done_then(tmp_path):
