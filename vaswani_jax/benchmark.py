@@ -8,6 +8,7 @@ python -m vaswani_jax.benchmark scale --config=configs/big_ende.py \\
 """
 
 import dataclasses
+import functools
 import json
 import re
 
@@ -148,6 +149,26 @@ def scale() -> None:
         print(scaling.table(found))
 
 
+# Each command, and the flags that it reads beside --config.
+SIZES = (VOCAB_SIZE, STEPS, DEVICES, JSON)
+COMMANDS = {
+    "train": (train, (WORKDIR, SHAPE, *SIZES)),
+    "decode": (decode, (BATCHES, SOURCE_TOKENS, OUTPUT_TOKENS, *SIZES)),
+    "scale": (scale, (TOKENS_PER_SECOND, LINK_GIGABYTES, LINK_MICROSECONDS, COUNTS)),
+}
+
+
+def _run(command: str) -> None:
+    """A command, unless it is given a flag that it would not read."""
+    chosen, read = COMMANDS[command]
+    own = {flag.name for flag in read}
+    for owner, (_, others) in COMMANDS.items():
+        for flag in others:
+            if flag.present and flag.name not in own:
+                raise ValueError(f"--{flag.name} is of {owner}, not of {command}")
+    chosen()
+
+
 def _positive(flag: str, values: list[str]) -> list[int]:
     for value in values:
         if not re.fullmatch(r"[1-9]\d*", value):
@@ -175,6 +196,6 @@ def _random_batch(
 if __name__ == "__main__":
     flags.mark_flag_as_required("config")
     program.run(
-        {"train": train, "decode": decode, "scale": scale},
+        {command: functools.partial(_run, command) for command in COMMANDS},
         expected=(ValueError, OSError, ImportError, MemoryError),
     )

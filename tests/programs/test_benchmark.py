@@ -86,6 +86,8 @@ def test_searches_are_timed_by_batch_size() -> None:
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
         (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),
         (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),
+        (["train", "--batches=4", "--shape=3x4x5"], "--batches is of decode, not of"),
+        (["scale", "--devices=2"], "--devices is of train, not of scale"),
         (["train", "more", "--shape=3x4x5"], "unexpected arguments: more"),
     ],
 )
