@@ -31,9 +31,10 @@ demo: $(VENV)/installed
 	@echo "Translate a line of your own:"
 	@echo "  echo '3 hours ago' | $(PYTHON) -m vaswani_jax.decode $(DEMO)"
 
-# Neighbours stay in one worker: they share fixtures and compiled programs.
+# Neighbours stay in one worker: they share fixtures and compiled programs. A third
+# worker computes where two cores would wait for a program that a test has started.
 test: $(VENV)/installed-dev
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu'
+	$(PYTHON) -m pytest -q -n 3 --dist worksteal -m 'not slow and not gpu'
 
 lint: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check .
