@@ -14,16 +14,7 @@ from ml_collections import config_flags
 from vaswani_jax.analysis import held_out
 from vaswani_jax.core import config, parallel, parsing, processes, program, remote
 from vaswani_jax.data import corpus, directories
-from vaswani_jax.inference import evaluators, translate
-from vaswani_jax.training import (
-    divergence,
-    loop,
-    resuming,
-    selection,
-    step,
-    stopping,
-    validation,
-)
+from vaswani_jax.training import divergence, loop, selection, step, stopping
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
@@ -91,21 +82,11 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
     parallel.keep_programs(workdir / "compiled")
-    loss = validation.loss_evaluator(
-        settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
-    )
-    bleu = evaluators.bleu_evaluator(
-        settings.data,
-        translate.Translator(settings, data.vocabulary),
-        data.text("valid"),
-        name="valid",
-        warn=program.say,
-    )
     run = loop.Run(
         settings,
         data,
         workdir,
-        [loss, bleu],
+        held_out.while_training(settings, data, warn=program.say),
         initial=initial,
         init_from=INIT_FROM.value,
     )
@@ -121,20 +102,10 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         raise
     if not processes.is_main_process():
         remote.refresh(workdir)
-    last = resuming.last_good(
-        run.checkpoints, settings.training.average_checkpoints, log=program.say
-    )
-    mean = selection.average(run.checkpoints, last)
-    if processes.is_main_process():
-        selection.save_average(workdir, mean)
-        remote.send(workdir, within="averaged")
-    processes.wait_for_all("averaged")
-    program.say(f"average of the checkpoints {last}")
-    for split in [name for name in ("valid", "test") if name in data.counts]:
-        result = held_out.score(settings, data, mean, split=split, warn=program.say)
+    for result in held_out.after_training(
+        settings, data, workdir, run.checkpoints, say=program.say
+    ):
         if processes.is_main_process():
-            held_out.write(workdir, result, settings, mean, checkpoint="averaged")
-            remote.send(workdir, within="evaluations")
             print(result.report(samples=0))
 
 

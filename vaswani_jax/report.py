@@ -4,18 +4,15 @@ python -m vaswani_jax.report --runs=runs --output=runs/report
 """
 
 import datetime
-import importlib
 import os
 import pathlib
 import platform
-import sys
-from typing import Any
 
 import jax
 from absl import flags
 
-from vaswani_jax.analysis import ablations, figures, report, results, table1
-from vaswani_jax.core import config, environment, parallel, parsing, program, remote
+from vaswani_jax.analysis import ablations, figures, presets, report, results, table1
+from vaswani_jax.core import environment, parallel, program, remote
 
 RUNS = flags.DEFINE_string("runs", "runs", "Where workdirs lie that were trained.")
 OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
@@ -34,12 +31,8 @@ SENTENCES = flags.DEFINE_integer(
 def main() -> None:
     """Print report.md, and write it with its figures."""
     lengths = _lengths()
-    presets = {
-        (size, language): parsing.parse(_configs(f"{size}_en{language}").get_config())
-        for size in ("base", "big")
-        for language in ("de", "fr")
-    }
-    rows, small = _rows("table3"), _rows("table3_small")
+    systems = presets.systems()
+    rows, small = presets.rows("table3"), presets.rows("table3_small")
     output = _directory("output", OUTPUT.value)
     where = _directory("runs", RUNS.value)
     if not where.is_dir() and not flags.FLAGS["runs"].using_default_value:
@@ -64,7 +57,7 @@ def main() -> None:
         "Table 1: what layers cost": (
             f"{table1.text(costs)}\n\n![operations and seconds](table1.png)"
         ),
-        "Table 2: translation": report.table2(presets, runs),
+        "Table 2: translation": report.table2(systems, runs),
         "Table 3: variations of the base model": report.table3(rows, runs),
         "Table 3: parameters by matrix, in millions": report.matrices(rows),
         "Table 3 at the scale of two cores": ablations.table(small, runs),
@@ -96,25 +89,6 @@ def _directory(name: str, value: str) -> pathlib.Path:
     if not value or remote.is_remote(value):
         raise ValueError(f"--{name}={value} must be a directory of this machine")
     return pathlib.Path(value)
-
-
-def _rows(name: str) -> dict[str, config.Config]:
-    module = _configs(name)
-    table3 = _configs("table3")
-    return {row: parsing.parse(module.get_config(row)) for row in table3.ROWS}
-
-
-def _configs(name: str) -> Any:
-    """A module of configs/, which lies beside this package, wherever this is run."""
-    root = str(pathlib.Path(__file__).parents[1])
-    if root not in sys.path:
-        sys.path.append(root)
-    try:
-        return importlib.import_module(f"configs.{name}")
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{error}: report needs the repository, as git clone makes it"
-        ) from None
 
 
 def _lengths() -> list[int]:

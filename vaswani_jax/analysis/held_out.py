@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, parallel, processes, remote
 from vaswani_jax.data import corpus, token_files
 from vaswani_jax.inference import bleu, evaluators, translate
-from vaswani_jax.training import checkpoints, selection, validation
+from vaswani_jax.training import checkpoints, resuming, selection, validation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,23 @@ class Result:
         return "\n".join(lines)
 
 
+def while_training(
+    settings: config.Config, data: corpus.PreparedData, *, warn: Callable[[str], None]
+) -> list[validation.Evaluator]:
+    """What is computed of the validation set now and then while a run trains."""
+    loss = validation.loss_evaluator(
+        settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
+    )
+    searched = evaluators.bleu_evaluator(
+        settings.data,
+        translate.Translator(settings, data.vocabulary),
+        data.text("valid"),
+        name="valid",
+        warn=warn,
+    )
+    return [loss, searched]
+
+
 def score(
     settings: config.Config,
     data: corpus.PreparedData,
@@ -78,6 +95,38 @@ def score(
         scores=evaluators.score(settings.data, outputs, references),
         left_out={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
+
+
+def after_training(
+    settings: config.Config,
+    data: corpus.PreparedData,
+    workdir: pathlib.Path,
+    found: checkpoints.Checkpoints,
+    *,
+    say: Callable[[str], None],
+) -> Iterator[Result]:
+    """Average the last checkpoints, as section 6.1 does, and score the mean.
+
+    It goes to WORKDIR/averaged, and each result to WORKDIR/evaluations; of several
+    processes the main one writes.
+
+    Raises:
+        checkpoints.CheckpointError: No checkpoint can be averaged.
+    """
+    count = settings.training.average_checkpoints
+    last = resuming.last_good(found, count, log=say)
+    mean = selection.average(found, last)
+    if processes.is_main_process():
+        selection.save_average(workdir, mean)
+        remote.send(workdir, within="averaged")
+    processes.wait_for_all("averaged")
+    say(f"average of the checkpoints {last}")
+    for split in [name for name in ("valid", "test") if name in data.counts]:
+        result = score(settings, data, mean, split=split, warn=say)
+        if processes.is_main_process():
+            write(workdir, result, settings, mean, checkpoint="averaged")
+            remote.send(workdir, within="evaluations")
+        yield result
 
 
 def write(
