@@ -12,12 +12,15 @@ def within_segments(
 ) -> Int[Array, "B T"]:
     """The position of each token in its own sentence of a packed row, from 0.
 
-    >>> within_segments(jnp.array([[1, 1, 2, 2, 2, 0]])).tolist()
-    [[0, 1, 0, 1, 2, 0]]
+    Padding stands at 0: counted on, it could leave a table of learned positions.
+
+    >>> within_segments(jnp.array([[1, 1, 2, 2, 2, 0, 0]])).tolist()
+    [[0, 1, 0, 1, 2, 0, 0]]
     """
     index = jnp.arange(segments.shape[1])
     starts = jnp.diff(segments, axis=1, prepend=-1) != 0
-    return index - jax.lax.cummax(jnp.where(starts, index, 0), axis=1)
+    inside = index - jax.lax.cummax(jnp.where(starts, index, 0), axis=1)
+    return jnp.where(segments == 0, 0, inside)
 
 
 def sinusoids(
