@@ -1,15 +1,17 @@
 """Text prepared once, and never silently stale."""
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from tests import settings
 from tests.data import small_text
-from vaswani_jax.data import corpus, token_files, vocabulary
+from vaswani_jax.data import corpus, preparation, token_files, vocabulary
 
 
 def test_tokens_are_the_pairs_that_fit_in_their_order(text):
@@ -292,3 +294,32 @@ def spy(lines, seen):
     for line in lines:
         seen.append(line)
         yield line
+
+
+@pytest.mark.parametrize("chunk", [30, 40, 10_000])
+def test_every_segmentation_is_drawn_anew(text, chunk, monkeypatch):
+    monkeypatch.setattr(preparation, "CHUNK_LINES", chunk)
+    sampled = {"data.subword_dropout": 0.3, "data.subword_samples": 3}
+    found = small_text.prepare(text, **sampled, **{"data.max_length": 200})
+    for side in found.corpus("train"):
+        ids, _ = side.rows(np.arange(len(side)), length=200)
+        copies = ids.reshape(3, -1, 200)
+        for one, other in itertools.combinations(copies, 2):
+            assert (one != other).any(axis=1).mean() > 0.5
+
+
+def test_a_given_vocabulary_without_merges_takes_no_dropout(text):
+    unigram = {"data.subword_model": "unigram", "data.vocab_size": 35}
+    given = small_text.prepare(text, **unigram).vocabulary
+    wanted = small_text.settings_of(
+        text, **{"data.subword_dropout": 0.3, "data.subword_samples": 3}
+    )
+    with pytest.raises(ValueError, match=r"subword_dropout=0\.3 needs BPE"):
+        corpus.open_or_prepare(
+            wanted,
+            text.with_name("other"),
+            rebuild=False,
+            trained_with=None,
+            given=given,
+            log=[].append,
+        )

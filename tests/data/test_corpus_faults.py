@@ -142,3 +142,88 @@ def test_a_damaged_file_is_named_before_it_is_used(text, name, read, damage):
     with pytest.raises(ValueError, match=rf"{prepared.directory} is damaged: {name}"):
         read(prepared)
     read(small_text.prepare(text, rebuild=True))
+
+
+def test_rebuilding_removes_no_file_of_anybody_else(text):
+    directory = small_text.prepare(text).directory
+    (directory / "thesis.tex").write_text("mine")
+    before = small_text.contents(directory)
+    with pytest.raises(ValueError, match=r"no prepared data \(thesis\.tex\)"):
+        small_text.prepare(text, rebuild=True)
+    assert small_text.contents(directory) == before
+
+
+def test_a_manifest_of_anybody_else_is_left_alone(text):
+    foreign = text.with_name("data")
+    foreign.mkdir()
+    (foreign / "manifest.json").write_text('{"name": "app"}')
+    (foreign / "index.html").write_text("mine")
+    before = small_text.contents(foreign)
+    with pytest.raises(ValueError, match=r"index\.html"):
+        small_text.prepare(text, rebuild=True)
+    assert small_text.contents(foreign) == before
+
+
+def test_a_link_to_a_directory_stays_one(text, tmp_path):
+    large = tmp_path / "large"
+    large.mkdir()
+    text.with_name("data").symlink_to(large)
+    for rebuild in (False, False, True):
+        small_text.prepare(text, rebuild=rebuild)
+        assert text.with_name("data").is_symlink()
+        assert (large / "manifest.json").exists()
+
+
+def test_prepared_data_that_cannot_be_written_can_be_read(text, monkeypatch):
+    before = small_text.prepare(text)
+
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(directories, "locked", refuse)
+    assert small_text.prepare(text).counts == before.counts
+    with pytest.raises(OSError, match="Read-only"):
+        small_text.prepare(text, rebuild=True)
+    shutil.rmtree(before.directory)
+    with pytest.raises(OSError, match="Read-only"):
+        small_text.prepare(text)
+
+
+@pytest.mark.parametrize("name", ["train.en", "valid.de"])
+def test_text_that_changes_meanwhile_is_told(text, name, monkeypatch):
+    learn = vocabulary.train
+
+    def meanwhile(lines, data):
+        found = learn(lines, data)
+        with open(text / name, "a") as file:
+            file.write("ba\n")
+        return found
+
+    monkeypatch.setattr(vocabulary, "train", meanwhile)
+    other = {"en": "de", "de": "en"}[name.partition(".")[2]]
+    with pytest.raises(ValueError, match=r"has changed while|lines"):
+        small_text.prepare(text)
+    assert not text.with_name("data").exists()
+    # Lines that stay as many are noticed, too.
+    monkeypatch.setattr(vocabulary, "train", learn)
+    small_text.write_lines(
+        text / name, small_text.read_lines(text / f"{name.partition('.')[0]}.{other}")
+    )
+
+    def rewritten(lines, data):
+        found = learn(lines, data)
+        changed = small_text.read_lines(text / name)
+        small_text.write_lines(text / name, ["ko", *changed[1:]])
+        return found
+
+    monkeypatch.setattr(vocabulary, "train", rewritten)
+    with pytest.raises(ValueError, match="has changed while it was prepared"):
+        small_text.prepare(text)
+
+
+def test_a_missing_split_is_told_before_another_is_read(text):
+    (text / "test.en").unlink()
+    log = []
+    with pytest.raises(FileNotFoundError, match="test_source"):
+        small_text.prepare(text, log=log)
+    assert log == []

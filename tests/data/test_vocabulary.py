@@ -248,12 +248,17 @@ def test_sampled_segmentations_spell_the_text_and_depend_on_the_seed_alone():
     vocab = trained("bpe", True)
     lines = training_lines(1)
 
-    def sampled(seed):
-        vocabulary.seed_sampling(seed)
-        return vocab.encode(lines, dropout=0.3)
+    def sampled(*seed):
+        return vocab.encode(lines, dropout=0.3, seed=seed)
 
     first = sampled(1)
     assert [vocab.decode(ids) for ids in first] == lines
     assert first == sampled(1) != sampled(2)
+    assert sampled(1, 0) != sampled(1, 1)
     # Merges are left out, so there are more subwords.
     assert sum(map(len, first)) > sum(map(len, vocab.encode(lines)))
+
+
+@pytest.mark.parametrize("model", ["bpe", "unigram"])
+def test_a_vocabulary_knows_whether_it_has_merges(model):
+    assert trained(model, True).is_bpe == (model == "bpe")

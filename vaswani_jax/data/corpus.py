@@ -1,9 +1,12 @@
 """Section 5.1: prepared data, made once and never mixed up with another."""
 
+import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 
 from vaswani_jax.core import config, remote
@@ -15,6 +18,12 @@ from vaswani_jax.data import (
     sources,
     token_files,
     vocabulary,
+)
+
+# All that a directory of prepared data has in it.
+OWN = re.compile(
+    rf"{manifest.NAME}|vocabulary\.(model|json)|(source|target)\.spm"
+    r"|(train|valid|test)\.(source|target)\.(offsets|u?int(16|32)|txt)"
 )
 
 
@@ -94,7 +103,16 @@ def open_or_prepare(
             text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing and there is no prepared data.
     """
-    with directories.locked(directory):
+    directory = directory.resolve()  # A link stays one.
+    prepared = (directory / manifest.NAME).exists()
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(directories.locked(directory))
+        except OSError as error:
+            # Nothing is written where nothing can be: who only reads needs no lock.
+            read_only = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+            if rebuild or not (prepared and read_only):
+                raise
         directories.recover(directory, mark=manifest.NAME)
         prepared = (directory / manifest.NAME).exists()
         if prepared and not rebuild:
@@ -107,11 +125,8 @@ def open_or_prepare(
                     f"{given.fingerprint}: name another --workdir"
                 )
             return found
-        if directory.exists() and not prepared and any(directory.iterdir()):
-            raise ValueError(
-                f"{directory} is not empty and holds no prepared data; name another "
-                "config.data.directory"
-            )
+        if directory.exists():
+            _refuse_others(directory, prepared=prepared)
         unfinished = directories.start(directory)
         record = preparation.prepare(
             settings.data, unfinished, seed=settings.seed, given=given, log=log
@@ -127,6 +142,21 @@ def open_or_prepare(
         (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
         directories.finish(directory, unfinished)
         return open_prepared(directory)
+
+
+def _refuse_others(directory: pathlib.Path, *, prepared: bool) -> None:
+    """A directory that is replaced has prepared data in it and nothing else."""
+    names = sorted(path.name for path in directory.iterdir())
+    if not prepared and names:
+        raise ValueError(
+            f"{directory} is not empty and holds no prepared data; name another "
+            "config.data.directory"
+        )
+    if others := [name for name in names if not OWN.fullmatch(name)]:
+        raise ValueError(
+            f"{directory} has files that are no prepared data ({others[0]}): preparing "
+            "again would remove them; move them, or name another config.data.directory"
+        )
 
 
 def open_prepared(directory: pathlib.Path) -> PreparedData:

@@ -69,19 +69,21 @@ class MarianVocabulary(vocabulary.Vocabulary):
             total.update(hashlib.sha256(model).digest())
         return total.hexdigest()[:16]
 
-    def encode(
-        self, lines: Sequence[str], *, target: bool = False, dropout: float = 0.0
-    ) -> list[list[int]]:
-        """The ids of each line, see `Vocabulary.encode`.
+    @property
+    def is_bpe(self) -> bool:
+        """These came with an imported model, and are never sampled."""
+        return False
 
-        Raises:
-            ValueError: There is dropout, which is of merges that these models lack.
-        """
-        if dropout:
-            raise ValueError(
-                f"config.data.subword_dropout={dropout} needs BPE; these SentencePiece "
-                "models came with an imported model"
-            )
+    def encode(
+        self,
+        lines: Sequence[str],
+        *,
+        target: bool = False,
+        dropout: float = 0.0,
+        seed: Sequence[int] = (0,),
+    ) -> list[list[int]]:
+        """The ids of each line, see `Vocabulary.encode`; there is no dropout."""
+        assert not dropout, "of merges, which these models lack"
         heads: list[list[int]] = []
         rests = []
         for line in vocabulary.readable(lines):

@@ -37,8 +37,16 @@ def prepare(
         ValueError: The text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing.
     """
+    if given is not None and data.subword_dropout and not given.is_bpe:
+        raise ValueError(
+            f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
+            "vocabulary of --init_from is of another kind"
+        )
     sources.prepare(data, log=log)
     splits = sources.splits(data)
+    read = {
+        split: sources.text_record(data, split, seed=seed, known={}) for split in splits
+    }
     totals = {}
     # The first pass reads text, so that what is bad in it is found before work starts.
     for split in splits:
@@ -57,9 +65,8 @@ def prepare(
     for split in splits:
         if split != "train":
             _copy_text(data, split, seed, directory)
-        vocabulary.seed_sampling(seed)
         chosen = _repeated(data, split, seed, total=totals[split], log=log)
-        counts[split] = _write_tokens(data, split, chosen, directory, vocab)
+        counts[split] = _write_tokens(data, split, chosen, directory, vocab, seed=seed)
         samples = data.subword_samples if split == "train" else 1
         log(_report(split, counts[split], data.max_length, samples))
         if not counts[split]["kept"]:
@@ -67,12 +74,16 @@ def prepare(
                 f"no pair of {split!r} can be used: {counts[split]} with "
                 f"config.data.max_length={data.max_length}"
             )
+    for split in splits:
+        now = sources.text_record(data, split, seed=seed, known=read[split])
+        if manifest.identity(now) != manifest.identity(read[split]):
+            raise ValueError(
+                f"the text of {split!r} has changed while it was prepared: wait until "
+                "it is written, and prepare it again"
+            )
     return {
         "settings": {key: getattr(data, key) for key in manifest.SETTINGS},
-        "text": {
-            split: sources.text_record(data, split, seed=seed, known={})
-            for split in splits
-        },
+        "text": read,
         "vocabulary": vocab.fingerprint,
         "counts": counts,
         "files": digests.of(
@@ -119,6 +130,8 @@ def _write_tokens(
     pairs: Iterator[tuple[str, str]],
     directory: pathlib.Path,
     vocab: vocabulary.Vocabulary,
+    *,
+    seed: int,
 ) -> dict[str, int]:
     counts = {"kept": 0, "empty": 0, "too_long": 0}
     with contextlib.ExitStack() as stack:
@@ -133,11 +146,16 @@ def _write_tokens(
             for side in ("source", "target")
         ]
         dropout = data.subword_dropout if split == "train" else 0.0
-        while chunk := list(itertools.islice(pairs, CHUNK_LINES)):
+        for index in itertools.count():
+            chunk = list(itertools.islice(pairs, CHUNK_LINES))
+            if not chunk:
+                break
             kept = []
             sides = [
-                vocab.encode(side, target=bool(number), dropout=dropout)
-                for number, side in enumerate(zip(*chunk, strict=True))
+                vocab.encode(
+                    lines, target=bool(side), dropout=dropout, seed=(seed, index, side)
+                )
+                for side, lines in enumerate(zip(*chunk, strict=True))
             ]
             for pair in zip(*sides, strict=True):
                 if not all(pair):

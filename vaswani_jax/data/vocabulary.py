@@ -5,7 +5,9 @@ import io
 import pathlib
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from vaswani_jax.core import config, types
 
@@ -59,8 +61,20 @@ class Vocabulary:
         """16 hexadecimal digits that change with any subword."""
         return hashlib.sha256(self._model).hexdigest()[:16]
 
+    @property
+    def is_bpe(self) -> bool:
+        """Whether its subwords come from merges."""
+        proto = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
+        proto.ParseFromString(self._model)
+        return bool(proto.trainer_spec.model_type == proto.trainer_spec.BPE)
+
     def encode(
-        self, lines: Sequence[str], *, target: bool = False, dropout: float = 0.0
+        self,
+        lines: Sequence[str],
+        *,
+        target: bool = False,
+        dropout: float = 0.0,
+        seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
         """The ids of each line, without begin or end marks.
 
@@ -71,11 +85,15 @@ class Vocabulary:
             lines: Of the source language, or of the other one.
             target: Which; here it makes no difference.
             dropout: Each merge of BPE is left out with this probability (Provilkov et
-                al., 2020, "BPE-dropout"), drawn from `seed_sampling`'s generator.
+                al., 2020, "BPE-dropout").
+            seed: What is drawn depends on; calls with the same one draw the same.
         """
         clean = readable(lines)
         if not dropout:
             return self._processor.encode(clean, num_threads=-1)
+        # Each call starts a generator of its own, which knows no other seed.
+        own = np.random.SeedSequence(seed).generate_state(1)[0]
+        sentencepiece.set_random_generator_seed(int(own))
         # Deviation: the paper segments once. nbest_size -1: BPE, too, samples.
         return self._processor.encode(
             clean, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
@@ -143,11 +161,6 @@ def readable(lines: Iterable[str]) -> list[str]:
     """The lines as SentencePiece should see them, see `Vocabulary.encode`."""
     spaced = (line.replace("\0", " ") for line in lines)
     return [line if line.strip() else "" for line in spaced]
-
-
-def seed_sampling(seed: int) -> None:
-    """Start the generator of `encode`'s dropout, one for the process."""
-    sentencepiece.set_random_generator_seed(seed % 2**32)
 
 
 def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
