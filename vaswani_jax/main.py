@@ -52,11 +52,12 @@ def main() -> None:
 
 def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     initial = given = None
-    before = selection.vocabulary_of(workdir)
-    if INIT_FROM.value and before:
+    before, init_from = selection.vocabulary_of(workdir), INIT_FROM.value
+    if init_from and selection.has_begun(workdir):
         program.say("note: this run has begun; --init_from is of no effect any more")
-    elif INIT_FROM.value:
-        found, place = selection.start_from(INIT_FROM.value)
+        init_from = ""
+    elif init_from:
+        found, place = selection.start_from(init_from)
         given = corpus.open_prepared(place).vocabulary
         initial = found.items["params"]
         selection.check_fits(found, settings, given)
@@ -88,7 +89,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         workdir,
         held_out.while_training(settings, data, warn=program.say),
         initial=initial,
-        init_from=INIT_FROM.value,
+        init_from=init_from,
     )
     try:
         run.train()

@@ -110,6 +110,37 @@ def test_fewer_to_keep_make_room_on_a_full_disk(
     found.restore(3, ["params", "optimizer"])
 
 
+def test_what_cannot_be_deleted_is_told_and_ends_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    found = checkpoints.Checkpoints(tmp_path, keep=2, warn=told.append)
+    delete = ocp.CheckpointManager.delete
+
+    def held(self: ocp.CheckpointManager, step: int) -> None:
+        if step == 1:
+            raise PermissionError(1, "Operation not permitted")
+        delete(self, step)
+
+    monkeypatch.setattr(ocp.CheckpointManager, "delete", held)
+    for step in range(1, 6):
+        found.save(step, {"params": tree(float(step))}, {})
+    assert found.steps() == [1, 4, 5]
+    assert all(f"{tmp_path / '1'} could not be deleted" in text for text in told)
+    assert told
+
+
+def test_damaged_ones_go_beside_the_directory_that_a_link_names(
+    tmp_path: pathlib.Path,
+) -> None:
+    filled(tmp_path / "large" / "run", keep=3)
+    (tmp_path / "checkpoints").symlink_to(tmp_path / "large" / "run")
+    found = checkpoints.Checkpoints(tmp_path / "checkpoints", keep=3)
+    aside = found.set_aside([3], word="damaged")
+    assert aside == tmp_path / "large" / "run.damaged"
+    assert (aside / "3").is_dir() and 3 not in found.steps()
+
+
 def test_what_cannot_be_sealed_does_not_stay(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,19 @@ def test_records_go_on_when_a_full_disk_has_room_again(
     assert shown == [step for step in (1, 2, 3, 4) if step not in (lost or {2})]
 
 
+def test_a_full_disk_at_the_start_is_told_and_costs_no_run(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.unfinished").mkdir()  # What cannot be written.
+    written = opened(tmp_path)
+    written.metrics(1, {"train/loss": 9.0})
+    (tmp_path / "metrics.unfinished").rmdir()
+    written.metrics(2, {"train/loss": 8.0})
+    written.close()
+    assert capsys.readouterr().err.count("cannot be written") == 1
+    assert flat(rows(tmp_path)) == [(2, "train/loss", 8.0)]
+
+
 def test_records_are_in_the_file_before_the_run_ends(tmp_path: pathlib.Path) -> None:
     written = opened(tmp_path)
     written.metrics(1, {"train/loss": 5.0})

@@ -77,6 +77,14 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     assert len(measured) == 3
 
 
+def test_what_cannot_be_remembered_is_found_again(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(
+        parallel, "programs_directory", lambda: tmp_path / "file" / "compiled"
+    )
+    assert plan([batching.Bucket(16, 64)], accumulate_steps="1").step > 0
+
+
 def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
     bucket = batching.Bucket(16, 64)
     assert plan([bucket], accumulate_steps="auto").parts == 1
@@ -103,3 +111,14 @@ def test_available_memory_is_that_of_one_of_the_devices():
     with open("/proc/meminfo") as file:
         total = int(file.readline().split()[1]) * 1024
     assert 0 < parallel.available_bytes() * jax.local_device_count() <= total
+
+
+def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
+    host = parallel.available_bytes()
+    monkeypatch.setattr(parallel, "CGROUP", tmp_path)
+    (tmp_path / "memory.current").write_text(f"{5 * MIB}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {2 * MIB}\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert parallel.available_bytes() > 0.5 * host
+    (tmp_path / "memory.max").write_text(f"{9 * MIB}\n")
+    assert parallel.available_bytes() == 6 * MIB // jax.local_device_count()

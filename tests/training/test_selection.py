@@ -9,7 +9,7 @@ import pytest
 from tests import settings
 from tests.data import small_text
 from vaswani_jax.core import config
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data import directories, vocabulary
 from vaswani_jax.training import checkpoints, selection
 from vaswani_jax.training import step as training_step
 
@@ -121,13 +121,13 @@ def test_a_saved_average_replaces_that_of_an_earlier_a_later_or_the_same_step(
     found = saved(tmp_path / "checkpoints", CHECKPOINTS)
     selection.save_average(tmp_path, selection.average(found, [8, 128]))
     # What a crash has left there is of no use.
-    saved(tmp_path / "averaged.unfinished", {later[-1]: 0.0})
+    saved(directories.beside(tmp_path / "averaged", "unfinished"), {later[-1]: 0.0})
     path = selection.save_average(tmp_path, selection.average(found, later))
     assert path == tmp_path / "averaged" / str(later[-1])
     assert [made.name for made in path.parent.iterdir()] == [path.name]
     mean = (CHECKPOINTS[later[0]] + CHECKPOINTS[later[1]]) / 2
     assert constant(selection.select(tmp_path, "averaged")) == mean
-    assert not (tmp_path / "averaged.unfinished").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"averaged", "checkpoints"}
 
 
 def test_the_old_average_stays_when_the_new_one_cannot_be_written(
@@ -147,3 +147,42 @@ def test_the_old_average_stays_when_the_new_one_cannot_be_written(
     assert constant(selection.select(tmp_path, "averaged")) == 2.5
     selection.save_average(tmp_path, new)
     assert constant(selection.select(tmp_path, "averaged")) == 5.0
+
+
+def test_the_old_average_is_found_when_a_kill_came_before_the_new_one(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = saved(tmp_path / "checkpoints", CHECKPOINTS)
+    selection.save_average(tmp_path, selection.average(found, [8, 128]))
+    rename, calls = directories.os.rename, []
+
+    def dies_at_the_second(old: pathlib.Path, new: pathlib.Path) -> None:
+        calls.append(new)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        rename(old, new)
+
+    new = selection.average(found, [16, 1024])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(directories.os, "rename", dies_at_the_second)
+        selection.save_average(tmp_path, new)
+    assert constant(selection.select(tmp_path, "averaged")) == 2.5
+    selection.save_average(tmp_path, new)
+    assert constant(selection.select(tmp_path, "averaged")) == 5.0
+
+
+def test_a_run_begins_with_its_first_checkpoint(tmp_path: pathlib.Path) -> None:
+    saved(tmp_path / "best", BEST)
+    assert selection.vocabulary_of(tmp_path) == "abc"
+    assert not selection.has_begun(tmp_path)
+    saved(tmp_path / "checkpoints", CHECKPOINTS)
+    assert selection.has_begun(tmp_path)
+
+
+def test_a_workdir_may_lie_in_a_directory_of_any_name(tmp_path: pathlib.Path) -> None:
+    workdir = tmp_path / "checkpoints" / "run1"
+    saved(workdir / "checkpoints", CHECKPOINTS)
+    (workdir / "config.json").write_text('{"data": {"directory": ""}}')
+    for name in (str(workdir), f"{workdir}/checkpoints/1024"):
+        found, data = selection.start_from(name)
+        assert (found.step, data) == (1024, workdir / "data")

@@ -19,7 +19,7 @@ import fsspec
 
 # Only of this machine, not yet whole, or out of the directory.
 PRIVATE = re.compile(
-    r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged)(/|$)"
+    r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|best\.old)(/|$)"
     r"|\.unfinished|checkpoint-tmp|^/|//"
 )
 SEALS = {"files.json", "manifest.json"}

@@ -8,6 +8,7 @@ is summed with `sum_over_devices` first.
 import contextlib
 import os
 import pathlib
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
@@ -18,6 +19,7 @@ import numpy as np
 from vaswani_jax.core import processes
 
 AXIS = "devices"
+CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as a container sees its own
 Tree = TypeVar("Tree")
 
 
@@ -217,7 +219,20 @@ def _available_bytes() -> int:
         # The cache of files can be had, too.
         found = [line.split() for line in file if line.startswith("MemAvailable")]
         pages = int(found[0][1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
-    return pages * os.sysconf("SC_PAGE_SIZE") // jax.local_device_count()
+    here = pages * os.sysconf("SC_PAGE_SIZE")
+    return min(here, _left_to_container(CGROUP)) // jax.local_device_count()
+
+
+def _left_to_container(directory: pathlib.Path) -> int:
+    """Bytes that the limit of a container leaves, without its cache of files."""
+    try:
+        limit = int((directory / "memory.max").read_text())
+        used = int((directory / "memory.current").read_text())
+        stat = (directory / "memory.stat").read_text().split()
+        cached = int(stat[stat.index("inactive_file") + 1])
+    except (OSError, ValueError):  # There is none, or it says "max".
+        return sys.maxsize
+    return limit - used + cached
 
 
 def sum_over_devices(tree: Tree) -> Tree:

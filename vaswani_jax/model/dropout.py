@@ -28,7 +28,7 @@ def keep_mask(key: Array, shape: tuple[int, ...], rate: float) -> Bool[Array, ".
     bits = (bits ^ (bits >> 16) ^ second) * jnp.uint32(0x7FEB352D)
     bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
     bits = bits ^ (bits >> 16)
-    return bits >= jnp.uint32(round(rate * 2**32))
+    return bits >= jnp.uint32(min(round(rate * 2**32), 2**32 - 1))
 
 
 class Dropout(nn.Module):

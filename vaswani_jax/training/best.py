@@ -2,19 +2,26 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.core import config, parallel, processes
-from vaswani_jax.training import checkpoints, log, stopping, validation
+from vaswani_jax.training import checkpoints, history, log, stopping, validation
+
+# What, beside the text and the metric, scores of a run depend on and may change in it.
+SCORED_BY = ("search", "data.text_form", "data.lowercase_scores")
 
 
 class Validation:
-    """Evaluates now and then, and keeps the parameters with the best score apart."""
+    """Evaluates now and then, and keeps the parameters with the best score apart.
+
+    Patience looks at the best score that this run has seen, which its checkpoints
+    remember; what is kept apart may be of an evaluation that a kill took back.
+    """
 
     def __init__(
         self,
-        settings: config.TrainingConfig,
+        settings: config.Config,
         evaluators: Sequence[validation.Evaluator],
         found: checkpoints.Checkpoints,
         *,
@@ -23,40 +30,74 @@ class Validation:
         """Prepare.
 
         Args:
-            settings: Of the training.
+            settings: Of the run.
             evaluators: What is computed of the parameters.
             found: Where the best ones are kept.
             valid_text: The fingerprint of the text that scores are of.
         """
-        self._settings = settings
+        self._settings, self._training = settings, settings.training
         self._evaluators = evaluators
         self._found = found
         self._valid_text = valid_text
-        self._score, self._step = -math.inf, 0
-        self._score_of = settings.best_metric
+        self._seen, self._step = -math.inf, 0
+        self._kept = -math.inf
 
-    def go_on(self, start: int, *, log: Callable[[str], None]) -> None:
+    def go_on(
+        self, start: int, record: Mapping[str, Any], *, log: Callable[[str], None]
+    ) -> None:
         """Remember what this run has found on this text before a step.
 
         Args:
             start: The step.
-            log: Told if that is lost.
+            record: That of its checkpoint, empty if there is none.
+            log: Told if something is lost or of no use any more.
         """
-        self._score, self._step = -math.inf, 0
+        self._seen, self._step, self._kept = -math.inf, start, -math.inf
         steps = self._found.steps()
-        if not start:  # What lies there is made again, or is of another run.
-            if processes.is_main_process():
-                self._found.delete(steps)
-        elif steps:
-            try:
-                record = self._found.restore(steps[-1], []).record
-            except checkpoints.CheckpointError as error:
-                log(f"warning: {error}; the next evaluation counts as the best so far")
-                return
-            same_text = record.get("valid_text") == self._valid_text
+        if steps and not start and processes.is_main_process():
+            aside = self._found.set_aside(steps, word="old")
+            log(f"note: {self._found.directory} had parameters, now in {aside}")
+        elif steps and start:
+            self._remember_kept(steps[-1], log=log)
+        seen = record.get("best")
+        if seen and self._is_comparable({**record, **seen}):
+            self._seen, self._step = float(seen["score"]), int(seen["step"])
+        elif "best" not in record and self._kept > -math.inf and steps[-1] <= start:
+            # A checkpoint from before they remembered.
+            self._seen, self._step = self._kept, steps[-1]
+
+    def _remember_kept(self, step: int, *, log: Callable[[str], None]) -> None:
+        try:
+            record = self._found.restore(step, []).record
+        except checkpoints.CheckpointError as error:
+            log(f"warning: {error}; the next evaluation counts as the best so far")
+            return
+        if self._is_comparable(record):
+            self._kept = float(record["score"])
+        else:
+            log(
+                f"note: the score of {self._found.directory / str(step)} is of another "
+                "text, metric or search; the next evaluation counts as the best so far"
+            )
+
+    def _is_comparable(self, record: Mapping[str, Any]) -> bool:
+        """Whether a score was made as those of this run are."""
+        changed = history.changes(record.get("config", {}), self._settings)
+        return (
+            record.get("valid_text") == self._valid_text
             # There was no other metric before it was recorded.
-            if same_text and record.get("score_of", "bleu") == self._score_of:
-                self._score, self._step = float(record["score"]), steps[-1]
+            and record.get("score_of", "bleu") == self._training.best_metric
+            and not any(change.key.startswith(SCORED_BY) for change in changed)
+        )
+
+    def seen(self) -> dict[str, Any] | None:
+        """The best score so far, for the record of a checkpoint."""
+        if self._seen == -math.inf:
+            return None
+        return {"score": self._seen, "step": self._step, **self._score_of()}
+
+    def _score_of(self) -> dict[str, str]:
+        return {"score_of": self._training.best_metric, "valid_text": self._valid_text}
 
     def evaluate(
         self,
@@ -86,15 +127,12 @@ class Validation:
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         told.message(f"step {made:,}  {shown}")
         score = -values.get("valid/loss", 0.0)
-        if self._settings.best_metric == "bleu":
+        if self._training.best_metric == "bleu":
             score = values.get("valid/bleu", score)
-        if score > self._score:
-            more = {
-                "score": score,
-                "score_of": self._score_of,
-                "metrics": values,
-                "valid_text": self._valid_text,
-            }
+        if score > self._seen:
+            self._seen, self._step = score, made
+        if score > self._kept:
+            more = {"score": score, "metrics": values, **self._score_of()}
             items = {"params": parallel.gather(params)}
             recorded = {**record(), **more}
             try:
@@ -102,7 +140,7 @@ class Validation:
                     lambda: self._replace(made, items, recorded),
                     checkpoints.NotWrittenError,
                 )
-                self._score, self._step = score, made
+                self._kept = score
             except checkpoints.NotWrittenError as error:
                 told.message(f"warning: {error}; training goes on without it")
         return True
@@ -114,13 +152,13 @@ class Validation:
 
     def is_over(self, made: int) -> bool:
         """Whether nothing has been better for so long that training ends."""
-        longest = self._settings.patience * self._settings.evaluate_every_steps
+        longest = self._training.patience * self._training.evaluate_every_steps
         return bool(longest) and made - self._step >= longest
 
     def why_over(self) -> str:
         """The reason, in words."""
         return (
-            f"no better valid/{self._settings.best_metric} than that of step "
-            f"{self._step:,} in {self._settings.patience} evaluations "
+            f"no better valid/{self._training.best_metric} than that of step "
+            f"{self._step:,} in {self._training.patience} evaluations "
             "(config.training.patience)"
         )

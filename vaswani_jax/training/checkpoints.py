@@ -16,7 +16,7 @@ import logging
 import pathlib
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -49,12 +49,24 @@ class NotWrittenError(CheckpointError):
 
 
 class Checkpoints:
-    """The checkpoints in a directory, of which the newest `keep` stay."""
+    """The checkpoints in a directory, of which the newest `keep` stay.
 
-    def __init__(self, directory: pathlib.Path, *, keep: int) -> None:
+    Those of the steps in `extra` (a signal asked for them) are kept beside these, and
+    only until there is a newer one: a run that was stopped keeps what others keep.
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        *,
+        keep: int,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
         logging.getLogger("absl").setLevel(logging.ERROR)
         self.directory = directory.absolute()
         self._keep = keep
+        self._warn = warn
+        self.extra: list[int] = []
         self.directory.mkdir(parents=True, exist_ok=True)
         # Each process by itself: who writes is decided by the callers.
         here = jax.process_index()
@@ -88,7 +100,7 @@ class Checkpoints:
             return
         needed = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(items))
         # Of a run that kept more: they may have the room that this one needs.
-        self._delete_old()
+        self.make_room()
         try:
             if shutil.disk_usage(self.directory).free < needed:
                 raise OSError(errno.ENOSPC, "no space left")
@@ -106,7 +118,7 @@ class Checkpoints:
                 "config.training.keep_checkpoints"
             ) from error
         # Only now, when a power cut could no longer take the new one.
-        self._delete_old()
+        self.make_room()
 
     def _write(
         self, step: int, items: Mapping[str, Any], record: dict[str, Any]
@@ -122,24 +134,40 @@ class Checkpoints:
         self._manager.wait_until_finished()
         seal(self.directory / str(step))
 
-    def _delete_old(self) -> None:
-        for step in self.steps()[: -self._keep]:
-            self._manager.delete(step)
+    def make_room(self) -> None:
+        """Delete what is no longer kept; what cannot be deleted is told and stays."""
+        steps = self.steps()
+        extra = {step for step in steps if step in self.extra}
+        kept = [step for step in steps if step not in extra][-self._keep :]
+        kept += steps[-1:]
+        for step in steps:
+            if step in kept:
+                continue
+            try:
+                self._manager.delete(step)
+            except OSError as error:
+                self._warn(
+                    f"warning: checkpoint {self.directory / str(step)} could not be "
+                    f"deleted: {error}"
+                )
+                self._manager.reload()
 
     def clear_unfinished(self) -> None:
         """Remove what was being written when a run was killed; for who holds it."""
         for part in self.directory.glob(f"*{UNFINISHED}*"):
             shutil.rmtree(part, ignore_errors=True)
 
-    def set_aside(self, steps: list[int]) -> None:
+    def set_aside(self, steps: list[int], *, word: str) -> pathlib.Path:
         """Move checkpoints out of the way, to a directory beside this one."""
-        aside = self.directory.with_name(f"{self.directory.name}.damaged")
+        here = self.directory.resolve()  # A link may lead to another file system.
+        aside = here.with_name(f"{here.name}.{word}")
         aside.mkdir(exist_ok=True)
         for step in steps:
             names = (f"{step}" + f".{n}" * (n > 0) for n in itertools.count())
             free = next(name for name in names if not (aside / name).exists())
-            (self.directory / str(step)).rename(aside / free)
+            (here / str(step)).rename(aside / free)
         self._manager.reload()
+        return aside
 
     def delete(self, steps: list[int]) -> None:
         """Remove checkpoints."""

@@ -34,7 +34,11 @@ class Log:
         self._elapsed_before = 0.0
         self._workdir = workdir
         if active:
-            kept = self._open(first_step)
+            try:
+                kept = self._open(first_step)
+            except OSError as error:
+                kept = []
+                self._lose(error)
             if kept:
                 self._elapsed_before = json.loads(kept[-1])[ELAPSED]
 

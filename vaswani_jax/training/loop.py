@@ -60,10 +60,16 @@ class Run:
             settings.data, data.corpus("train"), seed=settings.seed
         )
         keep = settings.training.keep_checkpoints
-        self.checkpoints = checkpoints.Checkpoints(workdir / "checkpoints", keep=keep)
-        self._best = checkpoints.Checkpoints(workdir / "best", keep=1)
+
+        def warn(text: str) -> None:
+            self._log.message(text)
+
+        self.checkpoints = checkpoints.Checkpoints(
+            workdir / "checkpoints", keep=keep, warn=warn
+        )
+        self._best = checkpoints.Checkpoints(workdir / "best", keep=1, warn=warn)
         self._validation = best.Validation(
-            settings.training,
+            settings,
             evaluators,
             self._best,
             valid_text=data.text_fingerprint("valid"),
@@ -123,7 +129,10 @@ class Run:
         self._watch = divergence.Watch(
             self._settings.training, recent=begun.recent, skipped=begun.skipped
         )
-        self._validation.go_on(begun.step, log=note)
+        self._validation.go_on(begun.step, begun.record, log=note)
+        there = self.checkpoints.steps()
+        extra = begun.record.get("extra", [])
+        self.checkpoints.extra = [step for step in extra if step in there]
         return begun
 
     def _update(self, state: step.TrainState, made: int) -> None:
@@ -141,9 +150,10 @@ class Run:
             made += 1
             over = made == settings.num_steps
             stop = self._signals.stops_at(made)
-            save = over or stop or made % settings.checkpoint_every_steps == 0
+            regular = over or made % settings.checkpoint_every_steps == 0
             evaluate = over or made % settings.evaluate_every_steps == 0
-            if not (save or evaluate or made % settings.log_every_steps == 0):
+            log_now = made % settings.log_every_steps == 0
+            if not (regular or stop or evaluate or log_now):
                 continue
             # Waits for the devices, so that the time is that of the work.
             gathered = parallel.gather(pending)
@@ -157,7 +167,9 @@ class Run:
             complete = not evaluate or self._evaluate(made, state.params)
             over = over or self._validation.is_over(made)
             stop = stop or not complete
-            if save or over or stop:
+            if stop and not (regular or over):
+                self.checkpoints.extra.append(made)
+            if regular or over or stop:
                 self._save(made, state, last=over or stop, unevaluated=not complete)
             if stop:
                 raise stopping.Stopped(self._signals.number, made)
@@ -188,6 +200,8 @@ class Run:
 
     def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
         if processes.is_main_process():
+            # A smaller `keep_checkpoints` is how a full disk gets room.
+            self.checkpoints.make_room()
             history.record_start(
                 self._workdir,
                 self._settings,
@@ -253,6 +267,8 @@ class Run:
             "parts": self._parts,
             "recent": self._watch.recent,
             "skipped": self._watch.skipped,
+            "extra": self.checkpoints.extra,
+            "best": self._validation.seen(),
             **more,
         }
 

@@ -1,5 +1,6 @@
 """Section 5.2: whether a batch fits the devices, and into how many parts if not."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -111,8 +112,10 @@ def _needed(
         pass  # Not there, or cut off: it may be deleted at any time.
     found = parallel.needed_bytes(run, state, rows)
     if processes.is_main_process():
-        directory.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(found._asdict()))
+        # As the compiled programs beside it: what cannot be kept is found again.
+        with contextlib.suppress(OSError):
+            directory.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(found._asdict()))
     return found
 
 

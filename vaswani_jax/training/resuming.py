@@ -29,6 +29,7 @@ class Beginning:
     recent: list[float]  # losses of the last updates
     skipped: list[int]  # batches that were left out
     unevaluated: bool  # whether the evaluation of this step was cut short
+    record: dict[str, Any]  # of the checkpoint; empty if there is none
 
 
 def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
@@ -54,7 +55,7 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
         )
     if damaged and good is not None:
         if processes.is_main_process():
-            found.set_aside(list(damaged))
+            found.set_aside(list(damaged), word="damaged")
         for reason in damaged.values():
             log(f"warning: {reason}; it is set aside, step {good.step:,} is used")
     if good is not None and processes.is_main_process():
@@ -144,7 +145,7 @@ def begin(
     if good is None:
         if initial is not None:
             fresh = fresh.replace(params=jax.tree.map(jnp.asarray, initial))
-        return Beginning(0, fresh, [], 1, [], [], False)
+        return Beginning(0, fresh, [], 1, [], [], False, {})
     record = good.record
     changed = history.changes(record["config"], settings)
     history.refuse_fixed(changed, step=good.step, directory=found.directory)
@@ -172,4 +173,5 @@ def begin(
         recent=record.get("recent", []),
         skipped=record.get("skipped", []),
         unevaluated=record.get("unevaluated", False),
+        record=record,
     )

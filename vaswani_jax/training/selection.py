@@ -4,7 +4,6 @@ import contextlib
 import json
 import pathlib
 import re
-import shutil
 from typing import Any
 
 import flax.traverse_util
@@ -12,7 +11,7 @@ import jax
 import numpy as np
 
 from vaswani_jax.core import config, remote
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data import directories, vocabulary
 from vaswani_jax.model import transformer
 from vaswani_jax.training import history
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
@@ -54,14 +53,11 @@ def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
 def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
     """Write averaged parameters to WORKDIR/averaged, for decoding."""
     directory = workdir / "averaged"
-    unfinished = workdir / "averaged.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished = directories.start(directory)
     target = Checkpoints(unfinished, keep=1)
     target.save(mean.step, mean.items, mean.record)
     target.close()
-    # The old one goes when the new one is whole.
-    shutil.rmtree(directory, ignore_errors=True)
-    unfinished.rename(directory)
+    directories.finish(directory, unfinished)
     return directory / str(mean.step)
 
 
@@ -78,6 +74,9 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
         CheckpointError: There is no such checkpoint, or it is damaged.
     """
     directory = workdir / _folder(name)
+    before = directories.beside(directory, "old")
+    if before.is_dir() and not directory.exists():
+        directory = before  # A kill came while it was replaced.
     if not directory.is_dir():
         others = [
             other
@@ -160,7 +159,7 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
     """
     folder, chosen = split_name(name)
     one = None
-    parts = re.fullmatch(r"(.+)/((?:checkpoints|best|averaged)/[^/]+)/?", folder)
+    parts = re.fullmatch(r"(.+)/((?:checkpoints|best|averaged)/\d+)/?", folder)
     if parts:
         folder, one = parts[1], parts[2]
     workdir = remote.here(folder)
@@ -169,7 +168,7 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
     if one is None:
         kinds = [kind for kind in FOLDERS if (workdir / kind).is_dir()]
         found = select(workdir, chosen or [*kinds, "newest"][0])
-    elif (workdir / one).is_dir() and one.rpartition("/")[2].isdecimal():
+    elif (workdir / one).is_dir():
         of_its_kind = Checkpoints((workdir / one).parent, keep=1_000_000)
         found = of_its_kind.restore(int((workdir / one).name), ["params"])
     else:
@@ -181,6 +180,15 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{workdir / 'config.json'} is damaged: {error!r}") from None
     return found, remote.here(own) if own else workdir / "data"
+
+
+def has_begun(workdir: pathlib.Path) -> bool:
+    """Whether a run has a checkpoint to go on from.
+
+    The parameters in `best` are not enough: they may have come before the first.
+    """
+    directory = workdir / "checkpoints"
+    return directory.is_dir() and bool(Checkpoints(directory, keep=1_000_000).steps())
 
 
 def vocabulary_of(workdir: pathlib.Path) -> str | None:
