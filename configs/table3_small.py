@@ -1,14 +1,15 @@
 """Table 3's variations of a small model on Multi30k: the same questions, two cores.
 
-  launch/table3.sh configs/table3_small.py
+  launch/table3.sh configs/table3_small.py runs \\
+      --config.data.text_directory=DIR/lc_norm_tok
 
 Every size of the paper's rows is divided alike: widths, d_k and d_v by 4, layers by 2;
 heads, rates and what row E changes stay. All rows, the big one among them, have the
 same number of updates. What else is not the paper's, for all rows alike: 2,000 updates
 of 2,048 tokens, the first half of them warm-up (so that rows also differ by how fast
 they learn), 0.8 of the rate, first weights of a quarter of Glorot's variance, a
-vocabulary of 10,000, one seed. The text lies in ../shared/data
-(config.data.text_directory).
+vocabulary of 10,000, one seed. Without the last flag the text is looked for in
+../shared/data; README.md, "Multi30k", makes DIR from github.com/multi30k/dataset.
 
 Here: some 30 minutes a row on one core. Which rows were run, and their scores:
 README.md, "Table 3 at the scale of two cores"; the records: results/.
