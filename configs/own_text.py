@@ -7,8 +7,9 @@ Two files a split, one sentence a line, the same number of lines on both sides:
       --config.data.target_locale=de
 
 DIR holds train.source, train.target, valid.source, valid.target, test.source and
-test.target (.gz works; other names by --config.data.train_source=..., no test set by
---config.data.test_source= --config.data.test_target=).
+test.target. Other names, and all that end in .gz, must be named by their keys
+(--config.data.train_source=train.source.gz); no test set is
+--config.data.test_source= --config.data.test_target=.
 `--config=configs/own_text.py:small` is a model for tens of thousands of pairs, `:big`
 the paper's big one.
 
