@@ -20,7 +20,7 @@ from vaswani_jax.core import config, parallel, parsing, program, types
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import selection
 
-CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
+CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Time the batches of the data that is or will be prepared here."
 )

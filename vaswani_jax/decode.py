@@ -18,7 +18,7 @@ from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, tr
 from vaswani_jax.training import members, selection
 
 flags.adopt_module_key_flags(program)
-CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
+CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
 )
@@ -37,8 +37,8 @@ OUTPUT = flags.DEFINE_string(
 )
 FORMAT = flags.DEFINE_enum(
     *("format", None, formats.FORMATS),
-    "text, tsv (number, rank, score, text; the default for several) or json, a line a "
-    "line.",
+    "text (default), tsv (number, rank, score, text; default with --num_hypotheses "
+    "over 1) or json: one object for each input line.",
 )
 NUM_HYPOTHESES = flags.DEFINE_integer(
     "num_hypotheses", 1, "How many of a line to write.", lower_bound=1
@@ -53,7 +53,9 @@ ALIGNMENTS = flags.DEFINE_string(
     "alignments", "", "A file to write: source-target words, in Pharaoh's format."
 )
 ATTENTION = flags.DEFINE_string(
-    "attention", "", "An .npz to write: the memory attention's weights of each line."
+    "attention",
+    "",
+    "An .npz to write: of each line, the decoder's attention over the source.",
 )
 ALIGNING_LAYER = flags.DEFINE_integer(
     "aligning_layer", None, "Decoder layer, from 1; the last but one by default."

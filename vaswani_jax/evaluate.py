@@ -12,7 +12,7 @@ from vaswani_jax.data import corpus, manifest
 from vaswani_jax.training import selection
 
 flags.adopt_module_key_flags(program)
-CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
+CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
 )

@@ -17,7 +17,7 @@ from vaswani_jax.exchange import agreement, ctranslate, engines, marian, stableh
 from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
 
-CONFIG = config_flags.DEFINE_config_file("config", None, "What was trained.")
+CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
 )
@@ -35,7 +35,10 @@ QUANTIZATION = flags.DEFINE_enum(
     "quantization", None, ["int8", "int8_float32"], "Of CTranslate2's file."
 )
 LINES = flags.DEFINE_integer(
-    "lines", None, "Validation lines to translate again; all by default.", lower_bound=0
+    "lines",
+    None,
+    "How many validation lines to translate with the exported model; all by default.",
+    lower_bound=0,
 )
 
 

@@ -17,7 +17,9 @@ from vaswani_jax.training import checkpoints, history, selection
 
 WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
 CONFIG = config_flags.DEFINE_config_file(
-    "config", "configs/own_text.py", "What MarianMT does not say: training, batches."
+    "config",
+    "configs/own_text.py",
+    program.what("MarianMT does not say (training, batches)"),
 )
 SOURCE_LOCALE = flags.DEFINE_string(
     "source_locale", "", "Language of the source; that of the files by default."

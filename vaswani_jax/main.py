@@ -1,5 +1,5 @@
-"""Section 5: train, and evaluate as it goes; prepares the data first if needed, and
-scores the mean of the last checkpoints on the test split at the end.
+"""Section 5: train, and evaluate as it goes; prepares the data first if needed, and at
+the end scores the mean of the last checkpoints on the validation and the test set.
 
 python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
@@ -17,7 +17,7 @@ from vaswani_jax.data import corpus, directories
 from vaswani_jax.training import divergence, loop, selection, step, stopping
 
 flags.adopt_module_key_flags(program)
-CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
+CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
 )

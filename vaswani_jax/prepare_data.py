@@ -10,7 +10,7 @@ from vaswani_jax.core import parsing, program, remote
 from vaswani_jax.data import corpus
 from vaswani_jax.training import selection
 
-CONFIG = config_flags.DEFINE_config_file("config", None, "What to prepare.")
+CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to prepare"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
 )

@@ -21,8 +21,10 @@ LENGTHS = flags.DEFINE_list(
     ["64", "128", "256", "512", "1024", "2048"],
     "Lengths n of table 1.",
 )
-KERNEL = flags.DEFINE_integer("kernel", 3, "k of table 1.", lower_bound=2)
-WINDOW = flags.DEFINE_integer("window", 64, "r of table 1.", lower_bound=2)
+KERNEL = flags.DEFINE_integer("kernel", 3, "Kernel width k in table 1.", lower_bound=2)
+WINDOW = flags.DEFINE_integer(
+    "window", 64, "Neighbourhood r in table 1.", lower_bound=2
+)
 SENTENCES = flags.DEFINE_integer(
     "sentences", 16, "Sentences that a layer is timed with.", lower_bound=1
 )

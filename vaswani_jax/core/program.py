@@ -20,11 +20,19 @@ COORDINATOR = flags.DEFINE_string(
     "MPI, Kubernetes, Cloud TPU).",
 )
 NUM_PROCESSES = flags.DEFINE_integer(
-    "num_processes", None, "How many they are.", lower_bound=1
+    "num_processes", None, "How many processes compute together.", lower_bound=1
 )
 PROCESS_ID = flags.DEFINE_integer(
-    "process_id", None, "Which this is, from 0.", lower_bound=0
+    "process_id", None, "The number of this process, from 0.", lower_bound=0
 )
+
+
+def what(purpose: str) -> str:
+    """The help of --config: what the program takes it for, and how it is written."""
+    return (
+        f"What {purpose}: FILE.py or FILE.py:VARIANT; change a key by "
+        "--config.KEY=VALUE (keys: vaswani_jax/core/config.py)."
+    )
 
 
 def run(
