@@ -12,9 +12,9 @@ import pytest
 from tests import settings
 from tests.training import damages
 from tests.training.test_loop import OVERRIDES, run
-from vaswani_jax.core import environment
+from vaswani_jax.core import environment, processes
 from vaswani_jax.data import corpus
-from vaswani_jax.training import checkpoints
+from vaswani_jax.training import checkpoints, resuming
 
 DAMAGES = [damages.truncate, damages.flip, damages.lose_a_part, damages.empty]
 CHANGES = OVERRIDES | {"training.checkpoint_every_steps": 2}
@@ -132,3 +132,34 @@ def test_another_version_of_a_package_is_told(
     lines = (tmp_path / "starts.jsonl").read_text().splitlines()
     starts = [json.loads(line) for line in lines]
     assert [one["environment"]["jax"] for one in starts] == ["0.0.1", now["jax"]]
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ([[3, 0]], r"steps \[2, 3\]"),
+        ([[-1, 0]], r"\[2, -1\]"),
+        ([[2, 1]], "other parameters"),
+    ],
+)
+def test_processes_that_see_other_checkpoints_are_refused(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    others: list[list[int]],
+    told: str,
+) -> None:
+    found = checkpoints.Checkpoints(tmp_path, keep=3)
+    params = {"a": np.ones(2, np.float32)}
+    found.save(2, {"params": params, "optimizer": params}, {"vocabulary": "abc"})
+    monkeypatch.setattr(processes, "num_processes", lambda: 2)
+
+    def gathered(same: np.ndarray) -> np.ndarray:
+        # Those of this process, then what the others would send.
+        return np.stack([same, *(np.array(o, np.int32) for o in others)])
+
+    monkeypatch.setattr(processes, "gather_from_all", gathered)
+    with pytest.raises(checkpoints.CheckpointError, match=told):
+        resuming.newest_good(found, log=[].append)
+    others[:] = [list(np.int32([2, int(checkpoints.digest(params)[:7], 16)]))]
+    good = resuming.newest_good(found, log=[].append)
+    assert good is not None and good.step == 2
