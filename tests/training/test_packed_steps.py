@@ -1,5 +1,7 @@
 """A packed row computes what its pairs compute alone."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -49,7 +51,9 @@ def packed_batch():
 @pytest.fixture(params=["sinusoidal", "learned"])
 def model(request):
     changes = {"model.num_layers": 2, "model.positional_encoding": request.param}
-    return settings.small_settings(**changes).model
+    found = settings.small_settings(**changes).model
+    # As many as the separate rows need; a packed row is longer.
+    return dataclasses.replace(found, max_positions=7)
 
 
 def logits_of(model, params, batch):
@@ -87,12 +91,7 @@ def test_each_pair_of_a_packed_row_has_the_logits_and_the_loss_it_has_alone(mode
 
 
 def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
-    settings_ = settings.small_settings(
-        **{
-            "model.num_layers": 2,
-            "model.positional_encoding": model.positional_encoding,
-        }
-    )
+    settings_ = dataclasses.replace(settings.small_settings(), model=model)
     run = parallel.over_devices(
         step.train_step(settings_, vocab_size=V, parts=1), donate_state=False
     )
