@@ -8,8 +8,8 @@ from typing import Any
 from vaswani_jax.core import config, parallel, processes
 from vaswani_jax.training import checkpoints, history, log, stopping, validation
 
-# What, beside the text and the metric, scores of a run depend on and may change in it.
-SCORED_BY = ("search", "data.text_form", "data.lowercase_scores")
+# What BLEU depends on beside the text, and may change in a run.
+BLEU_BY = ("search", "data.text_form", "data.lowercase_scores")
 
 
 class Validation:
@@ -82,12 +82,15 @@ class Validation:
 
     def _is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Whether a score was made as those of this run are."""
+        metric = self._training.best_metric
         changed = history.changes(record.get("config", {}), self._settings)
         return (
             record.get("valid_text") == self._valid_text
             # There was no other metric before it was recorded.
-            and record.get("score_of", "bleu") == self._training.best_metric
-            and not any(change.key.startswith(SCORED_BY) for change in changed)
+            and record.get("score_of", "bleu") == metric
+            and not (
+                metric == "bleu" and any(c.key.startswith(BLEU_BY) for c in changed)
+            )
         )
 
     def seen(self) -> dict[str, Any] | None:
