@@ -114,6 +114,42 @@ def test_what_cannot_be_written_is_refused_before_work(tmp_path: pathlib.Path) -
         streams.check_outputs([], {"--output": "-", "--alignments": "-"})
 
 
+def test_a_file_is_known_by_any_of_its_names(tmp_path: pathlib.Path) -> None:
+    source, link, soft = (tmp_path / name for name in ("in", "link", "soft"))
+    source.write_text("a\n")
+    link.hardlink_to(source)
+    soft.symlink_to(link)
+    said = "is an input or another output"
+    for name in (source, link, soft):
+        with pytest.raises(ValueError, match=said):
+            streams.check_outputs([str(source)], {"--output": str(name)})
+    with pytest.raises(ValueError, match=said):
+        outputs = {"--output": str(source), "--alignments": str(link)}
+        streams.check_outputs([], outputs)
+    kept = os.dup(0)
+    with open(source) as stream:
+        os.dup2(stream.fileno(), 0)
+    try:
+        with pytest.raises(ValueError, match=said):
+            streams.check_outputs(["-"], {"--output": str(link)})
+        streams.check_outputs(["-"], {"--output": str(tmp_path / "out")})
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("later", [["a", "b"], ["a", "b", "c", "d"]])
+def test_an_input_that_changes_while_it_is_read_is_told(
+    tmp_path: pathlib.Path, later: list[str]
+) -> None:
+    source = tmp_path / "in"
+    source.write_text("a\nb\nc\n")
+    total = streams.same_count(str(source), {})
+    source.write_text("".join(f"{line}\n" for line in later))
+    with pytest.raises(ValueError, match=rf"had 3 lines .* and {len(later)} when"):
+        streams.write(streams.blocks(str(source)), str(tmp_path / "out"), total=total)
+
+
 def test_files_are_counted_before_work_and_pipes_are_not(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -173,7 +209,7 @@ def test_who_waits_at_a_terminal_sees_how_far_it_is(
 ) -> None:
     with terminal(monkeypatch) as person:
         found = (["x"] * 10 for _ in range(3))
-        assert streams.write(found, str(tmp_path / "out"), total=40) == 30
-        shown = seen(person, "30/40")
+        assert streams.write(found, str(tmp_path / "out"), total=30) == 30
+        shown = seen(person, "30/30")
     assert "lines" in shown
     assert (tmp_path / "out").read_text() == "x\n" * 30

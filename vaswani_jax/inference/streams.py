@@ -164,6 +164,9 @@ def write(found: Iterable[list[str]], name: str, *, total: int | None) -> int:
 
     Returns:
         How many were written, those of one input line together counting as one.
+
+    Raises:
+        ValueError: They are not as many as the input had, of which there was a count.
     """
     # None shows it on a terminal alone; but not beside what a person types or reads.
     ends = (sys.stdin, sys.stdout)
@@ -176,6 +179,11 @@ def write(found: Iterable[list[str]], name: str, *, total: int | None) -> int:
             stream.flush()
             written += len(lines)
             bar.update(len(lines))
+    if total not in (None, written):
+        raise ValueError(
+            f"the input had {total:,} lines when they were counted and {written:,} "
+            "when they were read: it has changed meanwhile"
+        )
     return written
 
 
@@ -194,7 +202,7 @@ def check_outputs(
     """
     if "-" in writing.values() and sys.stdout is None:
         raise OSError("standard output is closed: name files")
-    seen = {pathlib.Path(name).resolve() for name in reading if name not in (None, "-")}
+    seen = {_identity(name) for name in reading if name}
     if list(writing.values()).count("-") > 1:
         raise ValueError(f"only one of {', '.join(writing)} can be standard output")
     for flag, name in writing.items():
@@ -203,18 +211,28 @@ def check_outputs(
         path = pathlib.Path(name).resolve()
         if path.exists() and not (path.is_file() or path.is_dir()):
             continue  # /dev/null, a pipe
-        if path in seen:
+        if _identity(name) in seen:
             raise ValueError(
                 f"{flag}: {name} is an input or another output, too: it would be "
                 "overwritten"
             )
-        seen.add(path)
+        seen.add(_identity(name))
         if path.is_dir():
             raise IsADirectoryError(f"{flag}: {name} is a directory")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"{flag}: there is no directory {path.parent}")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise PermissionError(f"{flag}: {name} may not be written")
+
+
+def _identity(name: str) -> tuple[int, int] | pathlib.Path:
+    """What all names of a file share, standard input being "-"."""
+    path = pathlib.Path(name).resolve()
+    try:
+        found = os.fstat(0) if name == "-" else path.stat()
+    except OSError:
+        return path
+    return found.st_dev, found.st_ino
 
 
 def open_output(name: str) -> IO[bytes]:
