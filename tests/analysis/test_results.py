@@ -1,5 +1,6 @@
 """What a report finds in workdirs, and what it calls it."""
 
+import dataclasses
 import json
 import math
 import os
@@ -50,6 +51,17 @@ def test_a_run_of_other_settings_is_not_taken_for_a_row(tmp_path, changes):
 
 def test_a_search_of_other_settings_is_not_taken_for_a_row(tmp_path):
     leave(tmp_path / "a", ROWS["base"], search={"beam_size": 1})
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"lowercase_scores": True}, {"text_form": "tokenized"}], ids=str
+)
+def test_scores_of_another_kind_are_not_taken_for_a_rows(tmp_path, changes):
+    data = dataclasses.asdict(ROWS["base"].data) | changes
+    names = ("paper_bleu_split_lc", "tokenized_bleu")
+    scores = [{"name": name, "value": 25.8} for name in names]
+    leave(tmp_path / "a", ROWS["base"], perplexity=4.92, data=data, scores=scores)
     assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
 
 

@@ -28,6 +28,7 @@ COMPUTATION = {
     "search.max_source_tokens",
     "search.source_tokens_per_batch",
 }
+SCORING = ("search.", "data.text_form", "data.lowercase_scores")  # of an evaluation
 BLEU_TOLERANCE = 0.3
 PERPLEXITY_TOLERANCE = 0.02  # of the printed one
 ROUNDING = 1e-9  # 27.3 - 27.0 is a little more than 0.3
@@ -50,9 +51,9 @@ class Found:
         return float(self.record[f"{self.record['split']}/perplexity"])
 
     @property
-    def search(self) -> dict[str, Any]:
-        """The settings of the search, by the key as on the command line."""
-        return config.recorded({"search": self.record["search"]})
+    def scoring(self) -> dict[str, Any]:
+        """What it was searched and scored with, by the key as on the command line."""
+        return config.recorded({key: self.record[key] for key in ("search", "data")})
 
     @property
     def metric(self) -> str:
@@ -124,7 +125,7 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
                 starts=_starts(workdir / "starts.jsonl"),
                 written=path.stat().st_mtime,
             )
-            _ = one.perplexity, one.bleu, one.record["checkpoint"], one.search
+            _ = one.perplexity, one.bleu, one.record["checkpoint"], one.scoring
             _ = one.flaw, one.record["references"], one.record["vocabulary"]
         except (
             *(OSError, ValueError, KeyError, TypeError),
@@ -179,8 +180,8 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
 
     Args:
         runs: What has been read.
-        wanted: Its settings must be those of the training and of the evaluation's
-            search, but for `COMPUTATION`.
+        wanted: Its settings must be those of the training and, for `SCORING`, of the
+            evaluation, but for `COMPUTATION`.
         split: "valid" or "test".
     """
     return max(
@@ -209,15 +210,13 @@ def _with_settings(
 ) -> list[Found]:
     every = config.flatten(config.to_dict(wanted))
     settings = {key: every[key] for key in every.keys() - COMPUTATION}
-    search = {
-        key: settings.pop(key) for key in sorted(settings) if key.startswith("search.")
-    }
+    scoring = {k: settings.pop(k) for k in list(settings) if k.startswith(SCORING)}
     return [
         run
         for run in runs
         if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
         and settings.items() <= run.settings.items()
-        and search.items() <= run.search.items()
+        and scoring.items() <= run.scoring.items()
     ]
 
 
