@@ -9,7 +9,14 @@ from typing import Any
 from vaswani_jax.core import config, parallel, processes, remote
 from vaswani_jax.data import corpus, token_files
 from vaswani_jax.inference import bleu, evaluators, translate
-from vaswani_jax.training import checkpoints, resuming, selection, validation
+from vaswani_jax.training import checkpoints, history, resuming, selection, validation
+
+# What an evaluation's file has in its name where the training had it otherwise.
+NAMED = (
+    *("search.length_penalty_form", "search.min_tokens", "search.max_tokens"),
+    *("search.no_repeat_ngram", "search.sampling", "search.temperature"),
+    *("search.top_k", "search.top_p", "data.text_form", "data.lowercase_scores"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,13 +146,17 @@ def write(
 ) -> pathlib.Path:
     """Put translations and figures into WORKDIR/evaluations.
 
-    Another split, checkpoint, beam or length penalty writes another file.
+    Another split, checkpoint, beam, length penalty or value of `NAMED` writes another
+    file.
     """
     search = settings.search
     name = (
         f"{result.split}-{checkpoint.replace(':', '')}"
         f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
     )
+    for change in history.changes(found.record.get("config", {}), settings):
+        if change.key in NAMED:
+            name += f"-{change.key.partition('.')[2]}={change.now}"
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
     token_files.write_text(folder / f"{name}.txt", result.outputs)
