@@ -53,10 +53,8 @@ def load(
         ImportError: What reads the weights is not installed.
     """
     theirs = marian_files.read_json(directory / "config.json")
-    generation = {
-        **theirs,
-        **marian_files.read_json(directory / "generation_config.json", missing={}),
-    }
+    searching = directory / "generation_config.json"
+    generation = marian_files.read_json(searching, missing={})
     tokenizer = marian_files.read_json(directory / "tokenizer_config.json", missing={})
     for key in given:
         if {key, key.partition(".")[0]} & set(DECIDED):
@@ -86,7 +84,7 @@ def load(
     longest = tokenizer.get("model_max_length", marian_settings.MAX_LENGTH)
     if type(longest) is int and 2 <= longest <= values.data.source_tokens_per_batch:
         values.data.max_length = longest
-    found, notes = marian_settings.search(generation, pad=theirs.get("pad_token_id"))
+    found, notes = marian_settings.search(generation, theirs, searching)
     values.search.update(
         {key: value for key, value in found.items() if f"search.{key}" not in given}
     )

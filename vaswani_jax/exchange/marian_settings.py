@@ -32,15 +32,40 @@ SEARCH = {
     "no_repeat_ngram": ("no_repeat_ngram_size", 0),
     "sampling": ("do_sample", False),
 }
-# Others that would change what is found, and the values with which they do not.
-OTHERS = {
-    "repetition_penalty": (None, 1.0),
-    "num_beam_groups": (None, 1),
-    "diversity_penalty": (None, 0.0),
-    "suppress_tokens": (None, []),
-    "begin_suppress_tokens": (None, []),
-    "forced_bos_token_id": (None,),
-    "early_stopping": (None, False, "never"),
+SAMPLING = {
+    "temperature": ("temperature", 1.0),
+    "top_k": ("top_k", 50),
+    "top_p": ("top_p", 1.0),
+}
+LENGTHS = ("max_length", "max_new_tokens", "min_new_tokens")
+# Must be as in config.json.
+MARKS = ("eos_token_id", "decoder_start_token_id")
+READ = {*(theirs for theirs, _ in (SEARCH | SAMPLING).values()), *LENGTHS, *MARKS}
+# What changes nothing that is found: how it is computed and what comes with it.
+HARMLESS = {
+    *("bos_token_id", "pad_token_id", "transformers_version", "_from_model_config"),
+    *("use_cache", "cache_implementation", "cache_config", "max_cache_len"),
+    *("low_memory", "disable_compile", "compile_config", "remove_invalid_values"),
+    *("output_scores", "output_logits", "output_attentions", "output_hidden_states"),
+    *("return_dict_in_generate", "num_return_sequences"),
+}
+# Others, and the values with which they change nothing either.
+OTHERS: dict[str, list[Any]] = {
+    "repetition_penalty": [1.0],
+    "encoder_repetition_penalty": [1.0],
+    "encoder_no_repeat_ngram_size": [0],
+    "num_beam_groups": [1],
+    "diversity_penalty": [0.0],
+    "suppress_tokens": [[]],
+    "begin_suppress_tokens": [[]],
+    "forced_bos_token_id": [],
+    "forced_eos_token_id": [],
+    "bad_words_ids": [],
+    "early_stopping": [False, "never"],
+    "renormalize_logits": [False],
+    "typical_p": [1.0],
+    "epsilon_cutoff": [0.0],
+    "eta_cutoff": [0.0],
 }
 
 
@@ -112,25 +137,62 @@ def model(theirs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def search(generation: dict[str, Any], *, pad: Any) -> tuple[dict[str, Any], list[str]]:
-    """Our settings of the search, and what of theirs we have not."""
+def search(
+    generation: dict[str, Any], theirs: dict[str, Any], path: pathlib.Path
+) -> tuple[dict[str, Any], list[str]]:
+    """Our settings of the search, and what of theirs we have not.
+
+    Args:
+        generation: The values of generation_config.json.
+        theirs: Those of config.json, which count where the others are silent.
+        path: Of generation_config.json.
+
+    Raises:
+        ValueError: The two have other marks.
+    """
+    for key in MARKS:
+        own = theirs.get(key)
+        if generation.get(key) not in (None, own, [own]):
+            raise ValueError(
+                f"{path}: {key} must be {own!r} as in config.json, got "
+                f"{generation[key]!r}"
+            )
+    both = {**theirs, **generation}
     found: dict[str, Any] = {"length_penalty_form": "power"}
-    for key, (theirs, absent) in SEARCH.items():
-        value = generation.get(theirs)
-        found[key] = type(absent)(absent if value is None else value)
+    for key, (name, absent) in SEARCH.items():
+        found[key] = _value(both, name, absent)
+    if found["sampling"]:
+        for key, (name, absent) in SAMPLING.items():
+            found[key] = _value(both, name, absent)
     found["min_tokens"] = max(1, found["min_tokens"])
-    most = generation.get("max_length")
-    if type(most) is int and most > 1:
+    if fewest := both.get("min_new_tokens"):
+        found["min_tokens"] = fewest + 1  # It does not count the end mark.
+    if most := both.get("max_new_tokens"):
+        found["max_tokens"] = most
+    elif (most := both.get("max_length") or 0) > 1:
         found["max_tokens"] = most - 1  # It counts the begin mark.
-    others = {
-        key: generation[key]
-        for key, harmless in OTHERS.items()
-        if key in generation and generation[key] not in harmless
-    }
-    if generation.get("bad_words_ids") not in (None, [[pad]]):
-        others["bad_words_ids"] = generation["bad_words_ids"]
+    given = {key: value for key, value in theirs.items() if key in OTHERS} | generation
     notes = [
         f"note: {key}={value!r} of its generation settings is none of our search"
-        for key, value in others.items()
+        for key, value in given.items()
+        if key not in READ | HARMLESS and not _changes_nothing(key, value, theirs)
     ]
+    if found["sampling"] and found["beam_size"] > 1:
+        beams = found["beam_size"]
+        notes.append(f"note: our sampling has no beams, its num_beams={beams}")
     return found, notes
+
+
+def _value(given: dict[str, Any], key: str, absent: Any) -> Any:
+    value = given.get(key)
+    return type(absent)(absent if value is None else value)
+
+
+def _changes_nothing(key: str, value: Any, theirs: dict[str, Any]) -> bool:
+    """Whether a setting that our search lacks would find the same."""
+    if key == "bad_words_ids":  # We never choose these.
+        never = [[theirs.get(name)] for name in ("pad_token_id", MARKS[1])]
+        return value is None or all(word in never for word in value)
+    if key == "forced_eos_token_id":  # What is longest ends anyway.
+        return value in (None, theirs.get("eos_token_id"))
+    return value is None or value in OTHERS.get(key, [])

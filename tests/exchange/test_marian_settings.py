@@ -1,0 +1,104 @@
+"""Generation settings of transformers, as it takes them and as we do."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from vaswani_jax.exchange import marian_settings
+
+PATH = pathlib.Path("generation_config.json")
+THEIRS = {"pad_token_id": 9, "decoder_start_token_id": 9, "eos_token_id": 0}
+
+
+def taken(**generation: Any) -> tuple[dict[str, Any], list[str]]:
+    return marian_settings.search(generation, THEIRS, PATH)
+
+
+def lengths(**generation: Any) -> set[int]:
+    """Tokens, the end mark among them, of many outputs that transformers draws."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: .[oracles]")
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed: .[oracles]"
+    )
+    torch.manual_seed(1)
+    sides = {
+        f"{side}_{key}": 1
+        for side in ("encoder", "decoder")
+        for key in ("layers", "attention_heads", "ffn_dim")
+    }
+    values = {"vocab_size": 10, "d_model": 2, "forced_eos_token_id": None}
+    own = transformers.MarianConfig(**THEIRS, **values, **sides)
+    network = transformers.MarianMTModel(own).eval()
+    settings = transformers.GenerationConfig(**THEIRS, **generation, do_sample=True)
+    source = torch.zeros((200, 1), dtype=torch.long)
+    outputs = network.generate(source, generation_config=settings)[:, 1:].tolist()
+    return {row.index(0) + 1 if 0 in row else len(row) for row in outputs}
+
+
+@pytest.mark.parametrize(
+    "generation",
+    [
+        {"min_length": 4, "max_length": 8},
+        {"min_new_tokens": 4, "max_new_tokens": 8},
+        {"min_new_tokens": 2, "max_new_tokens": 5, "min_length": 4, "max_length": 8},
+        {"min_length": 0, "max_new_tokens": 3},
+    ],
+)
+def test_limits_of_the_length_are_theirs(generation: dict[str, int]) -> None:
+    search, notes = taken(**generation)
+    found = lengths(**generation)
+    assert (search["min_tokens"], search["max_tokens"]) == (min(found), max(found))
+    assert not notes
+
+
+def test_what_is_drawn_is_theirs() -> None:
+    drawn = {"temperature": 0.7, "top_k": 8, "top_p": 0.9}
+    found, notes = taken(do_sample=True, **drawn)
+    assert found.items() >= {"sampling": True, **drawn}.items() and not notes
+    # What transformers takes where nothing is said.
+    found, _ = taken(do_sample=True)
+    assert found.items() >= {"temperature": 1.0, "top_k": 50, "top_p": 1.0}.items()
+    found, notes = taken(**drawn)
+    assert not set(drawn) & set(found) and not notes
+    _, [note] = taken(do_sample=True, num_beams=4)
+    assert "num_beams=4" in note
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("encoder_no_repeat_ngram_size", 3),
+        ("exponential_decay_length_penalty", [5, 1.5]),
+        ("sequence_bias", [[[3], -10.0]]),
+        ("repetition_penalty", 1.2),
+        ("renormalize_logits", True),
+        ("bad_words_ids", [[9], [3]]),
+        ("forced_eos_token_id", 3),
+        ("of_some_later_version", 1),
+    ],
+)
+def test_what_changes_the_output_or_is_unknown_is_told(key: str, value: Any) -> None:
+    _, [note] = taken(**{key: value})
+    assert f"{key}={value!r}" in note
+
+
+def test_what_changes_nothing_is_not_told() -> None:
+    _, notes = taken(
+        **THEIRS,
+        bad_words_ids=[[9]],
+        forced_eos_token_id=0,
+        early_stopping=None,
+        repetition_penalty=1.0,
+        suppress_tokens=[],
+        use_cache=True,
+        transformers_version="4.46.0",
+    )
+    assert not notes
+
+
+@pytest.mark.parametrize("key", ["eos_token_id", "decoder_start_token_id"])
+def test_marks_that_differ_are_refused(key: str) -> None:
+    taken(**{key: [THEIRS[key]]})
+    with pytest.raises(ValueError, match=rf"generation_config.json: {key} must be"):
+        taken(**{key: 5})
