@@ -1,11 +1,12 @@
 """Generation settings of transformers, as it takes them and as we do."""
 
 import pathlib
+import re
 from typing import Any
 
 import pytest
 
-from vaswani_jax.exchange import marian_settings
+from vaswani_jax.exchange import marian_files, marian_settings
 
 PATH = pathlib.Path("generation_config.json")
 THEIRS = {"pad_token_id": 9, "decoder_start_token_id": 9, "eos_token_id": 0}
@@ -102,3 +103,57 @@ def test_marks_that_differ_are_refused(key: str) -> None:
     taken(**{key: [THEIRS[key]]})
     with pytest.raises(ValueError, match=rf"generation_config.json: {key} must be"):
         taken(**{key: 5})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kind"),
+    [
+        ("num_beams", [4], "int"),
+        ("num_beams", "x", "int"),
+        ("num_beams", 4.7, "int"),
+        ("num_beams", True, "int"),
+        ("do_sample", "false", "bool"),
+        ("length_penalty", True, "float"),
+        ("max_length", "20", "int"),
+        ("max_new_tokens", 5.0, "int"),
+        ("top_p", "0.9", "float"),
+    ],
+)
+def test_values_of_another_type_are_refused_with_their_place(
+    key: str, value: Any, kind: str
+) -> None:
+    said = re.escape(f"{key} must be of type {kind}, got {value!r}")
+    with pytest.raises(ValueError, match=f"^generation_config.json: {said}"):
+        taken(**{key: value})
+    with pytest.raises(ValueError, match=f"^config.json: {said}"):
+        marian_settings.search({}, {**THEIRS, key: value}, PATH)
+    assert taken(length_penalty=1)[0]["length_penalty"] == 1.0
+
+
+def test_odd_forbidden_words_are_told() -> None:
+    assert "bad_words_ids=7" in taken(bad_words_ids=7)[1][0]
+
+
+@pytest.mark.parametrize("value", [["relu"], {}, None])
+def test_an_odd_activation_is_refused(value: Any) -> None:
+    sides = {
+        f"{side}_{key}": 1
+        for side in ("encoder", "decoder")
+        for key in ("layers", "attention_heads", "ffn_dim")
+    }
+    values = {"model_type": "marian", "scale_embedding": True, "d_model": 2, **sides}
+    values |= {"max_position_embeddings": 8, "activation_function": value}
+    with pytest.raises(ValueError, match=r"config.json: activation_function .* got"):
+        marian_settings.check(values, {}, PATH.with_name("config.json"))
+
+
+def test_an_id_has_one_spelling(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "vocab.json"
+    path.write_text('{"<unk>": 0, "a": 1, "b": 1}')
+    with pytest.raises(ValueError, match=r"one spelling, got 'a' and 'b' of 1"):
+        marian_files.names(tmp_path, rows=3)
+    path.write_text('{"<unk>": 0, "a": [1]}')
+    with pytest.raises(ValueError, match=r"from 0 to 2, .* got \[1\] of 'a'"):
+        marian_files.names(tmp_path, rows=3)
+    path.write_text('{"<unk>": 0, "a": 2}')
+    assert marian_files.names(tmp_path, rows=3) == ["<unk>", "<unused_1>", "a"]

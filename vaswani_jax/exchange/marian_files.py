@@ -48,12 +48,19 @@ def names(directory: pathlib.Path, rows: int) -> list[str]:
         ValueError: It does not fit an embedding of so many rows.
     """
     path = directory / "vocab.json"
-    found = {token: name for name, token in read_json(path).items()}
-    wrong = [token for token in found if type(token) is not int]
-    if wrong or not set(found) <= set(range(rows)):
-        raise ValueError(
-            f"{path}: ids must be from 0 to {rows - 1}, the rows of the embedding"
-        )
+    found: dict[int, str] = {}
+    for name, token in read_json(path).items():
+        if type(token) is not int or not 0 <= token < rows:
+            raise ValueError(
+                f"{path}: ids must be from 0 to {rows - 1}, the rows of the embedding, "
+                f"got {token!r} of {name!r}"
+            )
+        if token in found:
+            raise ValueError(
+                f"{path}: an id must have one spelling, got {found[token]!r} and "
+                f"{name!r} of {token}"
+            )
+        found[token] = name
     if "<unk>" not in found.values():
         raise ValueError(f"{path} has no <unk>")
     return [found.get(token, f"<unused_{token}>") for token in range(rows)]

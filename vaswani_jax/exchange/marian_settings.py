@@ -101,7 +101,7 @@ def check(
     for key in RATES:
         if type(theirs.get(key, 0.0)) not in (int, float):
             raise ValueError(f"{path}: {key} must be a number, got {theirs[key]!r}")
-    if theirs.get("activation_function") not in ACTIVATIONS:
+    if theirs.get("activation_function") not in list(ACTIVATIONS):
         raise ValueError(
             f"{path}: activation_function must be one of {', '.join(ACTIVATIONS)}, got "
             f"{theirs.get('activation_function')!r}"
@@ -148,7 +148,8 @@ def search(
         path: Of generation_config.json.
 
     Raises:
-        ValueError: The two have other marks.
+        ValueError: The two have other marks, or a value is of another type: the file,
+            the value and the rule are named.
     """
     for key in MARKS:
         own = theirs.get(key)
@@ -157,20 +158,21 @@ def search(
                 f"{path}: {key} must be {own!r} as in config.json, got "
                 f"{generation[key]!r}"
             )
-    both = {**theirs, **generation}
+    wanted = [*(SEARCH | SAMPLING).values(), *((name, 0) for name in LENGTHS)]
+    both = {
+        name: _value(name, absent, generation=generation, theirs=theirs, path=path)
+        for name, absent in wanted
+    }
     found: dict[str, Any] = {"length_penalty_form": "power"}
-    for key, (name, absent) in SEARCH.items():
-        found[key] = _value(both, name, absent)
-    if found["sampling"]:
-        for key, (name, absent) in SAMPLING.items():
-            found[key] = _value(both, name, absent)
+    taken = SEARCH | (SAMPLING if both["do_sample"] else {})
+    found |= {key: both[name] for key, (name, _) in taken.items()}
     found["min_tokens"] = max(1, found["min_tokens"])
-    if fewest := both.get("min_new_tokens"):
-        found["min_tokens"] = fewest + 1  # It does not count the end mark.
-    if most := both.get("max_new_tokens"):
-        found["max_tokens"] = most
-    elif (most := both.get("max_length") or 0) > 1:
-        found["max_tokens"] = most - 1  # It counts the begin mark.
+    if both["min_new_tokens"]:
+        found["min_tokens"] = both["min_new_tokens"] + 1  # without the end mark
+    if both["max_new_tokens"]:
+        found["max_tokens"] = both["max_new_tokens"]
+    elif both["max_length"] > 1:
+        found["max_tokens"] = both["max_length"] - 1  # with the begin mark
     given = {key: value for key, value in theirs.items() if key in OTHERS} | generation
     notes = [
         f"note: {key}={value!r} of its generation settings is none of our search"
@@ -183,16 +185,36 @@ def search(
     return found, notes
 
 
-def _value(given: dict[str, Any], key: str, absent: Any) -> Any:
-    value = given.get(key)
-    return type(absent)(absent if value is None else value)
+def _value(
+    name: str,
+    absent: Any,
+    *,
+    generation: dict[str, Any],
+    theirs: dict[str, Any],
+    path: pathlib.Path,
+) -> Any:
+    """A generation setting, of the type of what it is if it is absent."""
+    place = path if name in generation else path.with_name("config.json")
+    value = generation.get(name, theirs.get(name))
+    kind = type(absent)
+    if value is None:
+        return absent
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(
+            f"{place}: {name} must be of type {kind.__name__}, got {value!r}"
+        )
+    return value
 
 
 def _changes_nothing(key: str, value: Any, theirs: dict[str, Any]) -> bool:
     """Whether a setting that our search lacks would find the same."""
     if key == "bad_words_ids":  # We never choose these.
         never = [[theirs.get(name)] for name in ("pad_token_id", MARKS[1])]
-        return value is None or all(word in never for word in value)
+        return value is None or (
+            isinstance(value, list) and all(word in never for word in value)
+        )
     if key == "forced_eos_token_id":  # What is longest ends anyway.
         return value in (None, theirs.get("eos_token_id"))
     return value is None or value in OTHERS.get(key, [])
