@@ -104,6 +104,7 @@ def main() -> None:
     job = jobs.Translation(settings, ensemble, wanted)
     prefixed: Iterable[jobs.Prefixed] = ((block, None) for block in lines)
     if PREFIX.value:
+        job.check_prefixes(PREFIX.value)
         prefixed = streams.beside(lines, PREFIX.value)
     written = streams.write(job.run(prefixed), _output(OUTPUT.value), total=total)
     translate.tell(job.long, settings, warn=program.say)

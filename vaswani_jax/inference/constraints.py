@@ -4,10 +4,13 @@ A constraint is 0 where a token may follow a hypothesis and -inf where not. It t
 part in what is chosen, not in the probabilities, which stay the model's own.
 """
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
+from vaswani_jax.data import vocabulary
 from vaswani_jax.inference import beam_search
 
 
@@ -38,6 +41,29 @@ def of(
         return jnp.where(forbidden, -jnp.inf, 0.0)
 
     return constraint
+
+
+def forced(
+    prefixes: Sequence[str],
+    *,
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+    first_line: int,
+) -> list[list[int]]:
+    """The ids of what the translation of each line begins with.
+
+    Raises:
+        ValueError: A line, counted from `first_line`, has more than
+            `max_source_tokens`.
+    """
+    found = subwords.encode(prefixes, target=True)
+    for number, ids in enumerate(found, start=first_line):
+        if len(ids) > search.max_source_tokens:
+            raise ValueError(
+                f"--prefix, line {number}: {len(ids):,} tokens are more than "
+                f"config.search.max_source_tokens={search.max_source_tokens}"
+            )
+    return found
 
 
 def repeats(

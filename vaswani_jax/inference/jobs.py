@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import pathlib
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
@@ -12,6 +13,7 @@ import numpy as np
 from vaswani_jax.core import config, types
 from vaswani_jax.inference import (
     alignment,
+    constraints,
     ensembles,
     forced,
     formats,
@@ -104,6 +106,22 @@ class Translation:
             )
         self.lines = 0
         self.long: collections.Counter[str] = collections.Counter()
+
+    def check_prefixes(self, name: str) -> None:
+        """Refuse a file of prefixes, before work; a pipe cannot be read twice.
+
+        Raises:
+            ValueError: As `constraints.forced`.
+        """
+        first = 1
+        for lines in streams.blocks(name) if pathlib.Path(name).is_file() else ():
+            constraints.forced(
+                lines,
+                subwords=self._subwords,
+                search=self._settings.search,
+                first_line=first,
+            )
+            first += len(lines)
 
     def run(self, blocks: Iterable[Prefixed]) -> Iterator[list[str]]:
         """What the lines of each block give, in order.

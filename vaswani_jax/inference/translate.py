@@ -9,7 +9,7 @@ import numpy as np
 
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import batches, generate
+from vaswani_jax.inference import batches, constraints, generate
 
 
 class Output(NamedTuple):
@@ -85,9 +85,8 @@ class Translator:
         """The translations of each line, the best first; samples as they were drawn.
 
         A line without a subword (empty, only spaces) gives an empty line, whatever its
-        prefix. A line of
-        more than `max_source_tokens` is translated in pieces cut between words, the
-        outputs joined with spaces.
+        prefix. A line of more than `max_source_tokens` is translated in pieces cut
+        between words, the outputs joined with spaces.
 
         Args:
             params: Those of each model, replicated over the devices.
@@ -101,14 +100,12 @@ class Translator:
                 has more than `max_source_tokens`.
         """
         pieces: list[_Piece] = []
-        forced = self._subwords.encode(prefixes or [""] * len(lines), target=True)
-        longest = self._search.max_source_tokens
-        for number, ids in enumerate(forced, start=first_line):
-            if len(ids) > longest:
-                raise ValueError(
-                    f"--prefix, line {number}: {len(ids):,} tokens are more than "
-                    f"config.search.max_source_tokens={longest}"
-                )
+        forced = constraints.forced(
+            prefixes or [""] * len(lines),
+            subwords=self._subwords,
+            search=self._search,
+            first_line=first_line,
+        )
         for line, ids in enumerate(self._subwords.encode(lines)):
             for part, cut in enumerate(self._cut(ids)):
                 prefix = [] if part else forced[line]
