@@ -102,6 +102,19 @@ def test_what_cannot_be_read_is_named_and_left_out(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("seed", [None, "one", 1.5, {"a": 1}])
+def test_a_run_without_a_seed_is_named_and_left_out(tmp_path, seed):
+    for name in ("odd", "whole"):
+        leave(tmp_path / name, ROWS["base"], bleu=25.8, perplexity=4.92)
+    values = json.loads((tmp_path / "odd" / "config.json").read_text())
+    values.pop("seed")
+    given = values if seed is None else {**values, "seed": seed}
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(given))
+    found, [told] = results.read(tmp_path)
+    assert str(tmp_path / "odd") in told and "seed of its config.json is" in told
+    assert cells(report.table3(ROWS, found), "base")[10] == "reproduced"
+
+
 def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
     leave(tmp_path / "a", ROWS["base"])
     with pytest.raises(ValueError, match="is a workdir"):

@@ -125,6 +125,8 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
                 starts=_starts(workdir / "starts.jsonl"),
                 written=path.stat().st_mtime,
             )
+            if type(seed := one.settings.get("seed")) is not int:
+                raise ValueError(f"the seed of its config.json is {seed!r}")
             _ = one.perplexity, one.bleu, one.record["checkpoint"], one.scoring
             _ = one.flaw, one.record["references"], one.record["vocabulary"]
         except (
