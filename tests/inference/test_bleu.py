@@ -420,7 +420,13 @@ def test_moses_tokenize_equals_the_published_tokens_of_multi30k():
 
 
 @pytest.mark.parametrize(
-    ("language", "tokenizer"), [("de", "13a"), ("ja", "char"), ("zh", "zh")]
+    ("language", "tokenizer"),
+    [
+        ("de", "13a"),
+        ("zh", "zh"),
+        ("yue", "zh"),
+        *((code, "char") for code in "ja th km lo my bo dz".split()),
+    ],
 )
 def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
     # One of eight characters differs; 13a would see one wrong word.

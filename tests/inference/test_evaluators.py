@@ -115,14 +115,16 @@ def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
     assert scores == [pytest.approx(100), pytest.approx(0, abs=10), scores[0]]
 
 
-@pytest.mark.parametrize("locale", ["zh", "zh_CN", "zh-CN", "zh-Hans-CN"])
+@pytest.mark.parametrize(
+    "locale", ["zh", "zh_CN", "zh-CN", "zh-Hans-CN", "zho", "cmn_CN", "yue"]
+)
 def test_either_form_of_a_locale_is_scored_as_its_language(locale: str) -> None:
     data = settings.small_settings(**{"data.target_locale": locale}).data
     first = evaluators.score(data, ["我今天去北京了"], ["我今天去上海了"])[0]
     assert "|tok:zh|" in first.signature and first.value > 10
 
 
-@pytest.mark.parametrize("locale", ["de_AT", "de-AT", "DE"])
+@pytest.mark.parametrize("locale", ["de_AT", "de-AT", "DE", "deu", "ger_AT"])
 def test_score_splits_the_compounds_of_german_of_any_country(locale: str) -> None:
     data = settings.small_settings(
         **{"data.text_form": "tokenized", "data.target_locale": locale}

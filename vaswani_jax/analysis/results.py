@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, languages
 
 # How and where a result was computed, not which result it is.
 COMPUTATION = {
@@ -61,7 +61,7 @@ class Found:
         data = self.record["data"]
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
-            german = config.language(data["target_locale"]) == "de"
+            german = languages.of(data["target_locale"]) == "de"
             name = "paper_bleu_split" if german else "paper_bleu"
         return name + ("_lc" if data["lowercase_scores"] else "")
 

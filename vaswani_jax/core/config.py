@@ -178,15 +178,6 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def language(locale: str) -> str:
-    """The language of a locale.
-
-    >>> language("pt_BR"), language("zh-Hans-CN"), language("de")
-    ('pt', 'zh', 'de')
-    """
-    return locale.replace("-", "_").partition("_")[0].lower()
-
-
 def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
     """`flatten` of a configuration that some run has recorded.
 

@@ -23,7 +23,10 @@ TOKEN = re.compile(r"\S+", re.ASCII)
 COMPOUND = re.compile(rb"(\S)-(\S)")
 
 # Languages without spaces between words, and sacreBLEU's tokeniser for them.
-WITHOUT_SPACES = {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char"}
+WITHOUT_SPACES = {
+    **{"zh": "zh", "yue": "zh"},
+    **dict.fromkeys(("ja", "th", "km", "lo", "my", "bo", "dz"), "char"),
+}
 
 
 @dataclasses.dataclass(frozen=True)

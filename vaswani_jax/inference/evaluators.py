@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, languages
 from vaswani_jax.inference import bleu, translate
 
 
@@ -15,7 +15,7 @@ def score(
         outputs,
         references,
         text_form=cast(bleu.TextForm, data.text_form),
-        target_language=config.language(data.target_locale),
+        target_language=languages.of(data.target_locale),
         lowercase=data.lowercase_scores,
     )
 
