@@ -340,6 +340,7 @@ def test_no_more_checkpoints_are_averaged_than_kept():
         ({}, 18 + 12),
         ({"data.max_length": 31}, 31),
         ({"search.max_extra_tokens": 15}, 33),
+        ({"search.min_tokens": 35}, 35),
     ],
 )
 def test_learned_positions_reach_the_longest_sentence(overrides, longest):

@@ -261,12 +261,14 @@ def check_positions(settings: config.Config) -> None:
     """
     longest = max(
         settings.data.max_length,
+        settings.search.min_tokens,
         settings.search.max_source_tokens + settings.search.max_extra_tokens,
     )
     model = settings.model
     if model.positional_encoding == "learned" and model.max_positions < longest:
         raise ValueError(
             f"config.model.max_positions must be at least {longest} (the longest of "
-            "data.max_length and search.max_source_tokens + search.max_extra_tokens), "
+            "data.max_length, search.min_tokens and search.max_source_tokens + "
+            "search.max_extra_tokens), "
             f"got {model.max_positions}"
         )
