@@ -1,10 +1,23 @@
 """Subwords to words and attention to word pairs, by hand."""
 
+import collections
+
 import hypothesis
 import numpy as np
+import pytest
 from hypothesis import strategies
 
+from tests import settings
+from vaswani_jax.data import vocabulary
 from vaswani_jax.inference import alignment
+
+
+@pytest.fixture(scope="module")
+def subwords() -> vocabulary.Vocabulary:
+    data = settings.small_settings(
+        **{"data.byte_fallback": True, "data.vocab_size": 270}
+    ).data
+    return vocabulary.train(["5 % of a b", "a b of"] * 20, data)
 
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:
@@ -26,6 +39,34 @@ def test_words_are_those_of_the_text(surfaces: list[str]) -> None:
             assert found[place] == before - bool(goes_on)
         else:
             assert found[place] == -1
+
+
+@hypothesis.given(strategies.text("5a \u202f\u2003\x85%漢🙂", max_size=8))
+@hypothesis.example("5\u202f% of")
+def test_what_is_spelt_in_bytes_is_numbered_as_text(
+    subwords: vocabulary.Vocabulary, line: str
+) -> None:
+    [ids] = subwords.encode([line])
+    surfaces = alignment.surfaces(subwords, ids, written=False)
+    found: dict[int, bytes] = collections.defaultdict(bytes)
+    for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
+        name = subwords.name(token)
+        is_byte = subwords.is_byte(token)
+        found[word] += bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
+    found.pop(-1, None)
+    spelt = [found[word].decode().strip(vocabulary.WORD_START) for word in found]
+    assert spelt == line.split()
+
+
+def test_a_byte_that_is_no_character_is_a_letter(
+    subwords: vocabulary.Vocabulary,
+) -> None:
+    names = ["<0xE2>", "<0x80>", "a", "<0xC2>", "<0x85>", "a"]
+    ids = [subwords.id_of(name) for name in names]
+    surfaces = alignment.surfaces(subwords, ids, written=True)
+    # The decoded text has U+FFFD there.
+    assert len(subwords.decode(ids).split()) == 2
+    assert alignment.words(surfaces, first=0).tolist() == [0, 0, 0, -1, -1, 1]
 
 
 def test_a_word_aligns_to_the_word_with_the_most_attention() -> None:

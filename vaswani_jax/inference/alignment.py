@@ -1,9 +1,12 @@
 """Attention over the source as word alignment: where an output word looks."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
+
+from vaswani_jax.data import vocabulary
 
 
 def pharaoh(
@@ -30,6 +33,30 @@ def pharaoh(
         row = weights[target_words == word].mean(axis=0)
         totals = np.bincount(source_words[is_word], row[is_word])
         found.append((int(totals.argmax()), int(word)))
+    return found
+
+
+def surfaces(
+    subwords: vocabulary.Vocabulary, ids: Sequence[int], *, written: bool
+) -> list[str]:
+    """The text of each subword, see `Vocabulary.surface`.
+
+    A byte has the whole character that it is a part of, which may be white space.
+    """
+    found = [subwords.surface(token, written=written) for token in ids]
+    at = 0
+    for is_byte, run in itertools.groupby(ids, subwords.is_byte):
+        names = [subwords.name(token) for token in run]
+        if is_byte:
+            spelt = bytes(int(name[1:-1], 16) for name in names)
+            # What is no character stays a byte of its own.
+            escaped = spelt.decode(errors="surrogateescape")
+            found[at : at + len(names)] = [
+                character
+                for character in escaped
+                for _ in character.encode(errors="surrogateescape")
+            ]
+        at += len(names)
     return found
 
 

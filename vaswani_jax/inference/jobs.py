@@ -201,7 +201,7 @@ class Translation:
         sources = self._source_words([output.source for output, _ in best])
         first = 0
         for (output, scored), source in zip(best, sources, strict=True):
-            surfaces = [self._subwords.surface(i, written=True) for i in output.ids]
+            surfaces = alignment.surfaces(self._subwords, output.ids, written=True)
             target = alignment.words(surfaces, first=first)
             found += alignment.pharaoh(scored.attention[self._row], source, target)
             first = max([first, *(target + 1)])
@@ -211,7 +211,7 @@ class Translation:
         """The line's word that each subword of each piece belongs to."""
         surfaces = []
         for number, ids in enumerate(pieces):
-            own = [self._subwords.surface(i, written=False) for i in ids]
+            own = alignment.surfaces(self._subwords, ids, written=False)
             if number:  # What every piece begins with stands in the line once.
                 count = self._subwords.num_marks(ids)
                 own[:count] = [""] * count
