@@ -33,6 +33,8 @@ def main() -> None:
         if not named or not all(step.isdecimal() for step in named):
             raise ValueError(f"--steps must be whole numbers, got {named}")
         steps = [int(step) for step in named]
+        if len(set(steps)) < len(steps):
+            raise ValueError(f"--steps must be different numbers, got {named}")
     mean = selection.average(found, steps)
     path = selection.save_average(workdir, mean)
     remote.send(workdir, within="averaged")

@@ -144,6 +144,13 @@ def test_average_checkpoints_writes_what_decode_reads(
     assert both[0] == both[1] and both[0].count(b"\n") == 2
 
 
+def test_a_checkpoint_is_averaged_once(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    for steps in ("50,50", "50,4,050"):
+        result = vaswani("average_checkpoints", tmp_path, f"--steps={steps}")
+        assert "--steps must be different numbers, got ['50'" in error_of(result)
+
+
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
