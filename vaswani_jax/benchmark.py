@@ -10,6 +10,7 @@ python -m vaswani_jax.benchmark scale --config=configs/big_ende.py \\
 import dataclasses
 import functools
 import json
+import math
 import re
 
 from absl import flags
@@ -113,6 +114,8 @@ def decode() -> None:
     """Time beam searches with random parameters."""
     settings = parsing.parse(CONFIG.value)
     batches = _positive("--batches", BATCHES.value)
+    for flag in (SOURCE_TOKENS, OUTPUT_TOKENS):
+        _check_length(f"--{flag.name}={flag.value}", flag.value, settings.model)
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     speeds = decoding_speed.measure(
@@ -135,6 +138,9 @@ def scale() -> None:
     speed, link = TOKENS_PER_SECOND.value, LINK_GIGABYTES.value
     if speed is None or link is None:
         raise ValueError("scale needs --tokens_per_second and --link_gigabytes")
+    for flag in (TOKENS_PER_SECOND, LINK_GIGABYTES, LINK_MICROSECONDS):
+        if not math.isfinite(flag.value or 0.0):
+            raise ValueError(f"--{flag.name} must be finite, got {flag.value}")
     counts = _positive("--counts", COUNTS.value)
     paper = settings.data.target_tokens_per_batch
     for title, own in (("the configured batch", None), ("so much a device", paper)):
@@ -182,15 +188,18 @@ def _random_batch(
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
     rows, source, target = map(int, shape.split("x"))
-    learned = model.positional_encoding == "learned"
-    if learned and max(source, target) > model.max_positions:
-        raise ValueError(
-            f"--shape={shape} is longer than config.model.max_positions "
-            f"({model.max_positions}) learned positions"
-        )
+    _check_length(f"--shape={shape}", max(source, target), model)
     return training_speed.random_batch(
         rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
     )
+
+
+def _check_length(flag: str, longest: int, model: config.ModelConfig) -> None:
+    if model.positional_encoding == "learned" and longest > model.max_positions:
+        raise ValueError(
+            f"{flag} is longer than config.model.max_positions "
+            f"({model.max_positions}) learned positions"
+        )
 
 
 if __name__ == "__main__":

@@ -82,6 +82,24 @@ def test_searches_are_timed_by_batch_size() -> None:
             ["train", "--shape=2x8x1025", "--config.model.positional_encoding=learned"],
             "--shape=2x8x1025 is longer than config.model.max_positions",
         ),
+        *(
+            (
+                ["decode", flag, "--config.model.positional_encoding=learned"],
+                f"{flag} is longer than config.model.max_positions (1024)",
+            )
+            for flag in ("--source_tokens=1025", "--output_tokens=1025")
+        ),
+        *(
+            (
+                ["scale", "--tokens_per_second=9", "--link_gigabytes=9", f"{flag}={v}"],
+                f"{flag} must be finite, got {v}",
+            )
+            for flag, v in (
+                ("--tokens_per_second", "nan"),
+                ("--link_gigabytes", "inf"),
+                ("--link_microseconds", "nan"),
+            )
+        ),
         (["train", "--shape=999999999999x9x9"], "Unable to allocate"),
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
         (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),
