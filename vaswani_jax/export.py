@@ -13,7 +13,14 @@ from ml_collections import config_flags
 
 from vaswani_jax.core import config, parallel, parsing, program
 from vaswani_jax.data import corpus, manifest, marian_vocabulary, vocabulary
-from vaswani_jax.exchange import agreement, ctranslate, engines, marian, stablehlo
+from vaswani_jax.exchange import (
+    agreement,
+    ctranslate,
+    engines,
+    marian,
+    marian_settings,
+    stablehlo,
+)
 from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
 
@@ -119,6 +126,8 @@ def _write(
         )
     elif FORMAT.value == "marian":
         marian.save(directory, params, settings, subwords)
+        for note in marian_settings.unwritten(settings.search):
+            program.say(note)
     else:
         stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
     # What segments the text goes with the model.

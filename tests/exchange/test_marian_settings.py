@@ -1,12 +1,15 @@
 """Generation settings of transformers, as it takes them and as we do."""
 
+import json
 import pathlib
 import re
 from typing import Any
 
 import pytest
 
-from vaswani_jax.exchange import marian_files, marian_settings
+from tests import settings
+from vaswani_jax.data import vocabulary
+from vaswani_jax.exchange import marian, marian_files, marian_settings
 
 PATH = pathlib.Path("generation_config.json")
 THEIRS = {"pad_token_id": 9, "decoder_start_token_id": 9, "eos_token_id": 0}
@@ -31,9 +34,9 @@ def lengths(**generation: Any) -> set[int]:
     values = {"vocab_size": 10, "d_model": 2, "forced_eos_token_id": None}
     own = transformers.MarianConfig(**THEIRS, **values, **sides)
     network = transformers.MarianMTModel(own).eval()
-    settings = transformers.GenerationConfig(**THEIRS, **generation, do_sample=True)
+    wanted = transformers.GenerationConfig(**THEIRS, **generation, do_sample=True)
     source = torch.zeros((200, 1), dtype=torch.long)
-    outputs = network.generate(source, generation_config=settings)[:, 1:].tolist()
+    outputs = network.generate(source, generation_config=wanted)[:, 1:].tolist()
     return {row.index(0) + 1 if 0 in row else len(row) for row in outputs}
 
 
@@ -64,6 +67,43 @@ def test_what_is_drawn_is_theirs() -> None:
     assert not set(drawn) & set(found) and not notes
     _, [note] = taken(do_sample=True, num_beams=4)
     assert "num_beams=4" in note
+
+
+def saved(directory: pathlib.Path, **changes: Any) -> dict[str, Any]:
+    """What an export's generation_config.json says of a search."""
+    pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
+    search = {f"search.{key}": value for key, value in changes.items()}
+    small = settings.small_settings(**search, **{"model.d_v": 4, "data.vocab_size": 16})
+    subwords = vocabulary.train(["a b c d e f g h"] * 20, small.data)
+    params = settings.random_params(small.model, vocab_size=subwords.size, seed=1)
+    marian.save(directory, params, small, subwords)
+    return dict(json.loads((directory / "generation_config.json").read_text()))
+
+
+def test_an_export_keeps_the_search(tmp_path: pathlib.Path) -> None:
+    common = {"min_tokens": 4, "max_tokens": 8, "no_repeat_ngram": 3}
+    found = saved(tmp_path, **common, length_penalty_form="power", beam_size=5)
+    assert found["no_repeat_ngram_size"] == 3 and found["num_beams"] == 5
+    assert "do_sample" not in found
+    limits = {key: found[key] for key in ("min_length", "max_length")}
+    outputs = lengths(**limits)
+    assert (min(outputs), max(outputs)) == (4, 8)
+    drawn = {"temperature": 0.7, "top_k": 8, "top_p": 0.9}
+    found = saved(tmp_path, sampling=True, **drawn)
+    assert found.items() >= {"do_sample": True, "num_beams": 1, **drawn}.items()
+
+
+def test_a_penalty_that_transformers_has_not_is_told() -> None:
+    def told(**changes: Any) -> list[str]:
+        search = {f"search.{key}": value for key, value in changes.items()}
+        small = settings.small_settings(**search)
+        return marian_settings.unwritten(small.search)
+
+    [note] = told(length_penalty=0.6, length_penalty_form="paper")
+    assert "config.search.length_penalty=0.6" in note
+    assert not told(length_penalty=0.0, length_penalty_form="paper")
+    assert not told(length_penalty=0.6, length_penalty_form="power")
+    assert not told(length_penalty=0.6, sampling=True)
 
 
 @pytest.mark.parametrize(

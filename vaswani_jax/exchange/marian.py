@@ -16,6 +16,7 @@ import numpy as np
 
 from vaswani_jax.core import config, types
 from vaswani_jax.data import vocabulary
+from vaswani_jax.exchange import marian_settings
 
 # Our modules, and those of MarianMT in the encoder and the decoder.
 BLOCKS = {
@@ -115,10 +116,8 @@ def save(
         },
         "generation_config.json": {
             **marks,
-            "num_beams": search.beam_size,
-            "length_penalty": search.length_penalty,
+            **marian_settings.written(search),
             "bad_words_ids": [[types.PAD_ID], [types.BOS_ID]],
-            "max_length": search.max_source_tokens + search.max_extra_tokens,
         },
         "tokenizer_config.json": {
             "tokenizer_class": "MarianTokenizer",

@@ -3,6 +3,8 @@
 import pathlib
 from typing import Any
 
+from vaswani_jax.core import config
+
 # torch's, which MarianMT keeps.
 LAYER_NORM_EPSILON = 1e-5
 # Values of its config.json that our model has no other of; what is absent is so.
@@ -183,6 +185,33 @@ def search(
         beams = found["beam_size"]
         notes.append(f"note: our sampling has no beams, its num_beams={beams}")
     return found, notes
+
+
+def written(search: config.SearchConfig) -> dict[str, Any]:
+    """The values of generation_config.json that make our search, see `unwritten`."""
+    longest = search.max_tokens or search.max_source_tokens + search.max_extra_tokens
+    found: dict[str, Any] = {
+        "num_beams": search.beam_size,
+        "length_penalty": search.length_penalty,
+        "min_length": search.min_tokens,
+        "max_length": longest + 1,  # with the begin mark
+        "no_repeat_ngram_size": search.no_repeat_ngram,
+    }
+    if search.sampling:
+        found |= {"do_sample": True, "num_beams": 1, "top_k": search.top_k}
+        found |= {"temperature": search.temperature, "top_p": search.top_p}
+    return found
+
+
+def unwritten(search: config.SearchConfig) -> list[str]:
+    """What of our search transformers has not."""
+    value = search.length_penalty
+    if search.sampling or search.length_penalty_form == "power" or not value:
+        return []
+    return [
+        f"note: in MarianMT config.search.length_penalty={value} is of |Y|^alpha: it "
+        "has no config.search.length_penalty_form=paper"
+    ]
 
 
 def _value(
