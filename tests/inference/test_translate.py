@@ -71,6 +71,19 @@ def test_long_line_is_translated_whole_and_told(
     assert "1 lines over config.search.max_source_tokens=8" in warnings[0]
 
 
+def test_a_code_leaves_room_for_a_subword_or_is_refused(
+    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subwords, "num_marks", lambda ids: 1)
+    three = echo_translator(subwords, monkeypatch, max_source_tokens=3)
+    # The first subword, taken for a code, stands before every other.
+    assert three.translate(None, ["a b c"], warn=str) == ["a b a c"]
+    two = echo_translator(subwords, monkeypatch, max_source_tokens=2)
+    with pytest.raises(ValueError, match="max_source_tokens must be at least 3 with"):
+        two.translate(None, ["a b c"], warn=str)
+    assert two.translate(None, ["a", ""], warn=str) == ["", ""]
+
+
 def test_few_shapes_are_compiled(
     subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,11 @@ class Translator:
         mark = ids[: self._subwords.num_marks(ids)]  # goes for every part
         ids = ids[len(mark) :]
         longest = self._search.max_source_tokens - len(mark) - 1  # the end mark
+        if ids and longest < 1:
+            raise ValueError(
+                "config.search.max_source_tokens must be at least 3 with a language "
+                f"code, got {self._search.max_source_tokens}"
+            )
         parts = []
         while len(ids) > longest:
             ends = range(longest, longest // 2, -1)
