@@ -5,6 +5,10 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
+from vaswani_jax.core import program
+
 ROOT = pathlib.Path(__file__).parents[2]
 DEMO = "--config=configs/demo.py"
 TOLD = {
@@ -88,3 +92,10 @@ def test_every_mistake_is_told_in_one_line() -> None:
         else:
             assert found[given].startswith(f"error: {told}"), given
             assert found[given].count("\n") == 1
+
+
+def test_a_file_is_no_workdir(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"--workdir=.*file must be a directory"):
+        program.workdir(str(tmp_path / "file"))
+    assert program.workdir(str(tmp_path / "new")) == tmp_path / "new"

@@ -17,6 +17,7 @@ VALID = {
     "data.max_length": 20,
     "data.source_tokens_per_batch": 64,
     "data.target_tokens_per_batch": 96,
+    "data.text_directory": ".",
     "data.train_source": "train.en",
     "data.train_target": "train.de",
     "data.valid_source": "valid.en",
@@ -256,6 +257,8 @@ def test_seed_is_not_negative():
     # NumPy's generators, which shuffle the batches, take no negative seed.
     text = message({"seed": -1})
     assert "config.seed must be at least 0, got -1" in text
+    # JAX's keys would take no more than the last 32 bits.
+    assert "config.seed must be at most 4294967295" in message({"seed": 2**32})
 
 
 def test_sinusoids_need_an_even_width():
@@ -285,7 +288,8 @@ def test_text_files_need_no_number_of_pairs():
 
 
 @pytest.mark.parametrize(
-    "key", ["train_source", "train_target", "valid_source", "valid_target"]
+    "key",
+    ["text_directory", "train_source", "train_target", "valid_source", "valid_target"],
 )
 def test_text_needs_the_names_of_its_files(key):
     empty = {f"data.{key}": ""}

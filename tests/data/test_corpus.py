@@ -323,3 +323,12 @@ def test_a_given_vocabulary_without_merges_takes_no_dropout(text):
             given=given,
             log=[].append,
         )
+
+
+@pytest.mark.parametrize("name", ["/", "file"])
+def test_what_is_no_directory_for_data_is_refused(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    data = settings.small_settings(**{"data.directory": name}).data
+    with pytest.raises(ValueError, match=rf"config\.data\.directory={name} must be"):
+        corpus.data_directory(data, tmp_path)

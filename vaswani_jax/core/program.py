@@ -113,6 +113,8 @@ def workdir(
     found = remote.here(named, skip=skip) if fetch else remote.place(named)
     if remote.is_remote(named):
         say(f"--workdir={named} is mirrored in {found}")
+    if found.exists() and not found.is_dir():
+        raise ValueError(f"--workdir={named} must be a directory, and is a file")
     return found
 
 

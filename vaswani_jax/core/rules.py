@@ -126,7 +126,7 @@ def _check_data(data: config.DataConfig) -> None:
     # The marks and a subword.
     _at_least(path, data, 5, "vocab_size")
     if data.source == "text":
-        keys = "train_source train_target valid_source valid_target"
+        keys = "text_directory train_source train_target valid_source valid_target"
     else:
         keys = ""
         if not data.source.startswith("tfds:"):

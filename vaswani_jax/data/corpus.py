@@ -178,7 +178,17 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
 
 
 def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:
-    """Where the prepared data lies: `config.data.directory`, or WORKDIR/data."""
+    """Where the prepared data lies: `config.data.directory`, or WORKDIR/data.
+
+    Raises:
+        ValueError: It is a file, or the root of all.
+    """
     if not data.directory:
         return workdir / "data"
-    return remote.here(data.directory, mark=manifest.NAME)
+    found = remote.here(data.directory, mark=manifest.NAME)
+    if (found.exists() and not found.is_dir()) or not found.resolve().name:
+        raise ValueError(
+            f"config.data.directory={data.directory} must be a directory for prepared "
+            "data alone"
+        )
+    return found
