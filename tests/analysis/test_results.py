@@ -154,7 +154,10 @@ ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
     [
         ({"step": 200}, "scored at step 200 of 100,000"),
         ({"valid/perplexity": math.nan}, "its perplexity is nan"),
-        ({"averaged": [1, 2, 3]}, "the average of 3 checkpoints, not of 1"),
+        (
+            {"averaged": [97_000, 98_500, 100_000]},
+            "the average of the checkpoints [97000, 98500, 100000], not of [100000]",
+        ),
         ({"starts": [{"init_from": "runs/other"}]}, "started from runs/other"),
         (
             {"starts": [{"changes": [DROPOUT]}, {}]},

@@ -39,7 +39,11 @@ def leave(
         "search": dataclasses.asdict(settings.search) | dict(search),
         "data": dataclasses.asdict(settings.data),
         "step": settings.training.num_steps,
-        "averaged": list(range(settings.training.average_checkpoints)),
+        "averaged": [
+            settings.training.num_steps
+            - number * settings.training.checkpoint_every_steps
+            for number in reversed(range(settings.training.average_checkpoints))
+        ],
         "references": "0123",
         "vocabulary": "89ab",
     } | changes

@@ -83,10 +83,11 @@ class Found:
         step, steps = self.record["step"], self.settings["training.num_steps"]
         if step != steps:
             return f"scored at step {step:,} of {steps:,}"
-        averaged = len(self.record["averaged"] or [step])
-        wanted = self.settings["training.average_checkpoints"]
-        if averaged != wanted:
-            return f"the average of {averaged} checkpoints, not of {wanted}"
+        every = self.settings["training.checkpoint_every_steps"]
+        regular = sorted({*range(every, steps, every), steps})
+        wanted = regular[-self.settings["training.average_checkpoints"] :]
+        if (averaged := self.record["averaged"] or [step]) != wanted:
+            return f"the average of the checkpoints {averaged}, not of {wanted}"
         for start in self.starts:
             if start["init_from"]:
                 return f"started from {start['init_from']}"
