@@ -145,6 +145,7 @@ def exported(
             alpha=search.length_penalty,
             buffer_lengths=(T,),
             longest=T,
+            penalty_form=search.length_penalty_form,
         ).tokens[:, 0]
 
     def run(lines: Sequence[str]) -> list[str]:
