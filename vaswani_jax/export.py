@@ -75,6 +75,14 @@ def main() -> None:
         program.say("note: an imported model has no validation set: nothing compared")
         return
     source, references = (side[: LINES.value] for side in data.text("valid"))
+    whole = engines.whole(source, data.vocabulary, settings.search)
+    if missing := len(source) - len(whole):
+        program.say(
+            f"note: {missing:,} of {len(source):,} lines have over "
+            f"config.search.max_source_tokens={settings.search.max_source_tokens} "
+            "tokens: not compared"
+        )
+    source, references = ([side[n] for n in whole] for side in (source, references))
     if not source:
         return
     shared = parallel.replicate(params)

@@ -80,6 +80,26 @@ def test_the_programs_are_searched_with_the_penalty_that_is_configured(
     assert "; 10 of 10 lines" in result.stdout.decode()
 
 
+def test_lines_that_are_cut_are_left_out_and_told(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    if importlib.util.find_spec("flatbuffers") is None:
+        pytest.skip("flatbuffers is not installed: pip install -e '.[export]'")
+    lines = (trained / "data" / "valid.source.txt").read_text().splitlines()
+    # A subword a word, and an end mark.
+    longest = sorted(len(line.split()) for line in lines)[5] + 1
+    missing = sum(len(line.split()) + 1 > longest for line in lines)
+    result = runs.vaswani(
+        "export",
+        trained,
+        f"--config.search.max_source_tokens={longest}",
+        *("--format=stablehlo", f"--output={tmp_path / 'out'}"),
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    assert missing and f"{missing} of 10 lines have over" in result.stderr.decode()
+    assert f"of {10 - missing} lines" in result.stdout.decode()
+
+
 def test_what_is_missing_is_named_before_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

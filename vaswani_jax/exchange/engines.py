@@ -49,6 +49,17 @@ def of_format(
     }
 
 
+def whole(
+    lines: Sequence[str],
+    subwords: vocabulary.Vocabulary,
+    search: config.SearchConfig,
+) -> list[int]:
+    """Which lines our search takes in one piece; of others engines lack positions."""
+    longest = search.max_source_tokens - 1  # the end mark
+    ids = subwords.encode(lines)
+    return [number for number, own in enumerate(ids) if len(own) <= longest]
+
+
 def ctranslate2(
     directory: pathlib.Path,
     subwords: vocabulary.Vocabulary,
