@@ -64,22 +64,6 @@ def test_the_exported_model_translates_as_before(
     assert "is not empty" in runs.error_of(again)
 
 
-def test_the_programs_are_searched_with_the_penalty_that_is_configured(
-    trained: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    if importlib.util.find_spec("flatbuffers") is None:
-        pytest.skip("flatbuffers is not installed: pip install -e '.[export]'")
-    power = {"length_penalty_form": "power", "length_penalty": 3.0}
-    result = runs.vaswani(
-        "export",
-        trained,
-        *(f"--config.search.{key}={value}" for key, value in power.items()),
-        *("--format=stablehlo", f"--output={tmp_path / 'out'}"),
-    )
-    assert result.returncode == 0, result.stderr.decode()
-    assert "; 10 of 10 lines" in result.stdout.decode()
-
-
 def test_lines_that_are_cut_are_left_out_and_told(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
