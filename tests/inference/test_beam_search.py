@@ -408,7 +408,7 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
             {"params": params}, source, target_in, deterministic=True
         )
 
-    def expected(params: Any, row: int, max_length: int) -> list[int]:
+    def expected(params: Any, row: int, max_length: int) -> tuple[float, list[int]]:
         @functools.cache
         def log_probs_after(prefix: Prefix) -> np.ndarray:
             target_in = np.zeros((1, S + extra), np.int32)
@@ -418,8 +418,8 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
             found[[types.PAD_ID, types.BOS_ID]] = -np.inf
             return found
 
-        _, tokens = plain_search(log_probs_after, max_length, W=W, alpha=alpha)
-        return [*tokens, *[types.PAD_ID] * (S + extra - len(tokens))]
+        score, tokens = plain_search(log_probs_after, max_length, W=W, alpha=alpha)
+        return score, [*tokens, *[types.PAD_ID] * (S + extra - len(tokens))]
 
     lengths = set()
     for seed in range(20):
@@ -427,9 +427,12 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
         # What was said before must matter, or a wrong cache would not show.
         attention = params["decoder"]["layers_0"]["self_attention"]
         attention["output"]["kernel"] *= 4
-        found = np.asarray(run(params, source).tokens[:, 0]).tolist()
-        assert found[0] == expected(params, 0, 3 + extra)
-        assert found[1] == expected(params, 1, 2 + extra)
+        hypotheses = run(params, source)
+        found = np.asarray(hypotheses.tokens[:, 0]).tolist()
+        for row, length in enumerate((3, 2)):
+            score, tokens = expected(params, row, length + extra)
+            assert found[row] == tokens
+            np.testing.assert_allclose(hypotheses.scores[row, 0], score, rtol=1e-4)
         assert found[2] == [types.PAD_ID] * (S + extra)
         lengths |= {sum(map(bool, row)) for row in found}
     # Some end early, some late, some never.

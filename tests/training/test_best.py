@@ -167,6 +167,26 @@ def test_patience_begins_anew_with_another_metric(tmp_path: pathlib.Path) -> Non
     assert found.record["best"]["step"] == 8
 
 
+def test_how_a_search_is_computed_changes_no_score(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for steps, key, value in (
+        (2, "num_steps", 2),
+        (4, "source_tokens_per_batch", 512),
+        (6, "beam_size", 2),
+    ):
+        section = "training" if key == "num_steps" else "search"
+        changes = {"training.num_steps": steps, f"{section}.{key}": value}
+        small = settings.small_settings(**OVERRIDES, **changes)
+        score = {2: 50.0, 4: 20.0, 6: 10.0}[steps]
+        run(small, tmp_path, evaluator=lambda params, s=score: {"valid/bleu": s})
+        told = capsys.readouterr().err
+        assert ("is of another" in told) == (key == "beam_size")
+    # A wider beam counts anew; the best of the other is set aside.
+    assert checkpoints.Checkpoints(tmp_path / "best", keep=9).steps() == [6]
+    assert checkpoints.Checkpoints(tmp_path / "best.old", keep=9).steps() == [2]
+
+
 def test_what_a_kill_took_back_ends_no_run(tmp_path: pathlib.Path) -> None:
     """The best score of step 3 is of a future that another rate takes elsewhere."""
     losses = {1: 5.0, 2: 4.0, 3: 1.0}

@@ -231,14 +231,19 @@ def test_records_go_on_when_a_full_disk_has_room_again(
 def test_a_full_disk_at_the_start_is_told_and_costs_no_run(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = opened(tmp_path)
+    for step in (1, 2, 3):
+        before.metrics(step, {"train/loss": 9.0})
+    before.close()
     (tmp_path / "metrics.unfinished").mkdir()  # What cannot be written.
-    written = opened(tmp_path)
-    written.metrics(1, {"train/loss": 9.0})
-    (tmp_path / "metrics.unfinished").rmdir()
+    # It goes on from step 1; what came after it is made again.
+    written = opened(tmp_path, first_step=1)
     written.metrics(2, {"train/loss": 8.0})
+    (tmp_path / "metrics.unfinished").rmdir()
+    written.metrics(3, {"train/loss": 7.0})
     written.close()
     assert capsys.readouterr().err.count("cannot be written") == 1
-    assert flat(rows(tmp_path)) == [(2, "train/loss", 8.0)]
+    assert flat(rows(tmp_path)) == [(1, "train/loss", 9.0), (3, "train/loss", 7.0)]
 
 
 def test_records_are_in_the_file_before_the_run_ends(tmp_path: pathlib.Path) -> None:

@@ -113,6 +113,18 @@ def test_available_memory_is_that_of_one_of_the_devices():
     assert 0 < parallel.available_bytes() * jax.local_device_count() <= total
 
 
+def test_of_several_processes_the_least_counts(monkeypatch):
+    monkeypatch.setattr(parallel.processes, "num_processes", lambda: 2)
+    monkeypatch.setattr(parallel, "_available_bytes", lambda: 68 << 30)
+    # As JAX gathers: 32 bits.
+    monkeypatch.setattr(
+        parallel.processes,
+        "gather_from_all",
+        lambda own: np.stack([own, np.array(9000)]).astype(np.int32),
+    )
+    assert parallel.available_bytes() == 9000 << 20
+
+
 def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
     host = parallel.available_bytes()
     monkeypatch.setattr(parallel, "CGROUP", tmp_path)

@@ -167,6 +167,8 @@ def test_the_old_average_is_found_when_a_kill_came_before_the_new_one(
         patch.setattr(directories.os, "rename", dies_at_the_second)
         selection.save_average(tmp_path, new)
     assert constant(selection.select(tmp_path, "averaged")) == 2.5
+    (tmp_path / "config.json").write_text('{"data": {"directory": ""}}')
+    assert constant(selection.start_from(str(tmp_path))[0]) == 2.5
     selection.save_average(tmp_path, new)
     assert constant(selection.select(tmp_path, "averaged")) == 5.0
 

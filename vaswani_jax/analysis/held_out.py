@@ -14,6 +14,7 @@ from vaswani_jax.training import checkpoints, history, resuming, selection, vali
 # What an evaluation's file has in its name where the training had it otherwise.
 NAMED = (
     *("search.length_penalty_form", "search.min_tokens", "search.max_tokens"),
+    *("search.max_extra_tokens", "search.max_source_tokens"),
     *("search.no_repeat_ngram", "search.sampling", "search.temperature"),
     *("search.top_k", "search.top_p", "data.text_form", "data.lowercase_scores"),
 )

@@ -206,8 +206,10 @@ def available_bytes() -> int:
     here = _available_bytes()
     if processes.num_processes() == 1:
         return here
-    # All divide their batches alike, hence as the one with the least.
-    return int(np.min(processes.gather_from_all(np.array(here))))
+    # All divide their batches alike, hence as the one with the least; in MiB, for what
+    # JAX gathers has 32 bits.
+    everyone = processes.gather_from_all(np.array(here >> 20, np.int32))
+    return int(np.min(everyone)) << 20
 
 
 def _available_bytes() -> int:

@@ -122,6 +122,13 @@ def by_main_process(
     return result
 
 
+def as_main_process(here: bool) -> bool:
+    """What the main process found; others may see older files."""
+    if num_processes() == 1:
+        return here
+    return bool(gather_from_all(np.array(here))[0])
+
+
 def _any_process(here: bool) -> bool:
     if num_processes() == 1:
         return here

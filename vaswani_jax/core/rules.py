@@ -238,7 +238,7 @@ def _check_training(settings: config.Config) -> None:
             raise ValueError(f"config.optimizer.{key} must be positive, got {value}")
     _at_least("config", settings, 0, "seed")
     for key, value, most in (
-        ("config.seed", settings.seed, 2**32 - 1),
+        ("config.seed", settings.seed, 2**63 - 1),
         (f"{path}.num_steps", settings.training.num_steps, 2**31 - 1),
         ("config.optimizer.warmup_steps", settings.optimizer.warmup_steps, 2**31 - 1),
     ):

@@ -34,8 +34,8 @@ def start(directory: pathlib.Path) -> pathlib.Path:
 def finish(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
     """Put the finished directory in place; a crash leaves the old or the new one."""
     old = beside(directory, "old")
-    shutil.rmtree(old, ignore_errors=True)
     if directory.exists():
+        shutil.rmtree(old, ignore_errors=True)
         os.rename(directory, old)
     os.rename(unfinished, directory)
     shutil.rmtree(old, ignore_errors=True)

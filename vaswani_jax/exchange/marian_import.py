@@ -85,6 +85,8 @@ def load(
     if type(longest) is int and 2 <= longest <= values.data.source_tokens_per_batch:
         values.data.max_length = longest
     found, notes = marian_settings.search(generation, theirs, searching)
+    if "search.sampling" in given and not values.search.sampling:
+        found |= marian_settings.UNSAMPLED
     values.search.update(
         {key: value for key, value in found.items() if f"search.{key}" not in given}
     )

@@ -39,6 +39,8 @@ SAMPLING = {
     "top_k": ("top_k", 50),
     "top_p": ("top_p", 1.0),
 }
+# What `rules` wants where nothing is sampled.
+UNSAMPLED = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 LENGTHS = ("max_length", "max_new_tokens", "min_new_tokens")
 # Must be as in config.json.
 MARKS = ("eos_token_id", "decoder_start_token_id")
@@ -166,8 +168,10 @@ def search(
         for name, absent in wanted
     }
     found: dict[str, Any] = {"length_penalty_form": "power"}
-    taken = SEARCH | (SAMPLING if both["do_sample"] else {})
-    found |= {key: both[name] for key, (name, _) in taken.items()}
+    found |= {key: both[name] for key, (name, _) in SEARCH.items()}
+    found |= UNSAMPLED
+    if found["sampling"]:
+        found |= {key: both[name] for key, (name, _) in SAMPLING.items()}
     found["min_tokens"] = max(1, found["min_tokens"])
     if both["min_new_tokens"]:
         found["min_tokens"] = both["min_new_tokens"] + 1  # without the end mark
@@ -189,7 +193,9 @@ def search(
 
 def written(search: config.SearchConfig) -> dict[str, Any]:
     """The values of generation_config.json that make our search, see `unwritten`."""
-    longest = search.max_tokens or search.max_source_tokens + search.max_extra_tokens
+    longest = search.max_tokens or max(
+        search.min_tokens, search.max_source_tokens + search.max_extra_tokens
+    )
     found: dict[str, Any] = {
         "num_beams": search.beam_size,
         "length_penalty": search.length_penalty,
@@ -206,11 +212,16 @@ def written(search: config.SearchConfig) -> dict[str, Any]:
 def unwritten(search: config.SearchConfig) -> list[str]:
     """What of our search transformers has not."""
     value = search.length_penalty
+    notes = [
+        "note: MarianMT has no config.search.max_extra_tokens: its outputs end at "
+        "max_length, whatever their sources' length"
+    ]
     if search.sampling or search.length_penalty_form == "power" or not value:
-        return []
+        return notes
     return [
+        *notes,
         f"note: in MarianMT config.search.length_penalty={value} is of |Y|^alpha: it "
-        "has no config.search.length_penalty_form=paper"
+        "has no config.search.length_penalty_form=paper",
     ]
 
 

@@ -9,7 +9,7 @@ from vaswani_jax.core import config, parallel, processes
 from vaswani_jax.training import checkpoints, history, log, stopping, validation
 
 # What BLEU depends on beside the text, and may change in a run.
-BLEU_BY = ("search", "data.text_form", "data.lowercase_scores")
+BLEU_BY = ("search.", "data.text_form", "data.lowercase_scores")
 
 
 class Validation:
@@ -83,14 +83,15 @@ class Validation:
     def _is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Whether a score was made as those of this run are."""
         metric = self._training.best_metric
-        changed = history.changes(record.get("config", {}), self._settings)
+        changed = {
+            change.key
+            for change in history.changes(record.get("config", {}), self._settings)
+        } - {"search.source_tokens_per_batch"}  # how it is computed
         return (
             record.get("valid_text") == self._valid_text
             # There was no other metric before it was recorded.
             and record.get("score_of", "bleu") == metric
-            and not (
-                metric == "bleu" and any(c.key.startswith(BLEU_BY) for c in changed)
-            )
+            and not (metric == "bleu" and any(c.startswith(BLEU_BY) for c in changed))
         )
 
     def seen(self) -> dict[str, Any] | None:
@@ -134,7 +135,7 @@ class Validation:
             score = values.get("valid/bleu", score)
         if score > self._seen:
             self._seen, self._step = score, made
-        if score > self._kept:
+        if processes.as_main_process(score > self._kept):
             more = {"score": score, "metrics": values, **self._score_of()}
             items = {"params": parallel.gather(params)}
             recorded = {**record(), **more}
@@ -149,8 +150,17 @@ class Validation:
         return True
 
     def _replace(self, made: int, items: Any, record: dict[str, Any]) -> None:
-        # A run that was killed may have left one, which stays if it is not deleted.
-        self._found.delete([step for step in self._found.steps() if step >= made])
+        steps = self._found.steps()
+        try:
+            if steps and self._kept == -math.inf:
+                # They were the best by another measure.
+                self._found.set_aside(steps, word="old")
+            # A run that was killed may have left one, which stays if it is not deleted.
+            self._found.delete([step for step in self._found.steps() if step >= made])
+        except OSError as error:
+            raise checkpoints.NotWrittenError(
+                f"{self._found.directory} cannot be replaced: {error}"
+            ) from error
         self._found.save(made, items, record)
 
     def is_over(self, made: int) -> bool:

@@ -34,16 +34,18 @@ class Log:
         self._elapsed_before = 0.0
         self._workdir = workdir
         if active:
-            try:
-                kept = self._open(first_step)
-            except OSError as error:
-                kept = []
-                self._lose(error)
-            if kept:
-                self._elapsed_before = json.loads(kept[-1])[ELAPSED]
+            self._open_or_lose(first_step)
 
-    def _open(self, first_step: int) -> list[str]:
-        """Begin after a step; the records up to it, which are kept."""
+    def _open_or_lose(self, first_step: int) -> None:
+        # Where the records end that are kept, until they have been cut there.
+        self._cut_at: int | None = first_step
+        try:
+            self._open(first_step)
+        except OSError as error:
+            self._lose(error)
+
+    def _open(self, first_step: int) -> None:
+        """Begin after a step, and keep the records up to it."""
         path = self._workdir / "metrics.jsonl"
         kept = _records_up_to(path, first_step)
         token_files.write_text(path.with_suffix(".unfinished"), kept)
@@ -51,16 +53,15 @@ class Log:
         self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._events = _Events(self._workdir / "tensorboard", first_step + 1)
         self._open_files = [self._json, self._events]
-        return kept
+        if kept and not self._elapsed_before:
+            self._elapsed_before = json.loads(kept[-1])[ELAPSED]
+        self._cut_at = None
 
     def rewind(self, step: int) -> None:
         """Forget what came after a step: it will be made again."""
         if self._active:
             self._close()
-            try:
-                self._open(step)
-            except OSError as error:
-                self._lose(error)
+            self._open_or_lose(step)
 
     def message(self, text: str) -> None:
         """A line that stays."""
@@ -81,7 +82,7 @@ class Log:
         record = {"step": step, ELAPSED: round(elapsed, 3), **finite}
         try:
             if not self._open_files:
-                self._open(step)
+                self._open(step if self._cut_at is None else self._cut_at)
             self._json.write(json.dumps(record) + "\n")
             self._json.flush()
             self._events.write(step, values)

@@ -143,6 +143,10 @@ def begin(
     fresh = step_.create_state(settings, vocab_size=subwords.size)
     good = newest_good(found, log=log)
     if good is None:
+        if settings.seed >= 2**32:  # More is lost in JAX's keys.
+            raise ValueError(
+                f"config.seed must be at most {2**32 - 1}, got {settings.seed}"
+            )
         if initial is not None:
             fresh = fresh.replace(params=jax.tree.map(jnp.asarray, initial))
         return Beginning(0, fresh, [], 1, [], [], False, {})

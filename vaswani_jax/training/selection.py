@@ -73,10 +73,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
     """
-    directory = workdir / _folder(name)
-    before = directories.beside(directory, "old")
-    if before.is_dir() and not directory.exists():
-        directory = before  # A kill came while it was replaced.
+    directory = _place(workdir, _folder(name))
     if not directory.is_dir():
         others = [
             other
@@ -105,6 +102,13 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
         )
     return average(found, steps[-int(number) :])
+
+
+def _place(workdir: pathlib.Path, folder: str) -> pathlib.Path:
+    """Where checkpoints lie; a kill may have come while they were replaced."""
+    directory = workdir / folder
+    before = directories.beside(directory, "old")
+    return before if before.is_dir() and not directory.exists() else directory
 
 
 def _folder(name: str) -> str:
@@ -166,7 +170,7 @@ def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
     if not (workdir / "config.json").exists():
         raise ValueError(f"--init_from: {workdir} is no workdir of a run")
     if one is None:
-        kinds = [kind for kind in FOLDERS if (workdir / kind).is_dir()]
+        kinds = [kind for kind in FOLDERS if _place(workdir, kind).is_dir()]
         found = select(workdir, chosen or [*kinds, "newest"][0])
     elif (workdir / one).is_dir():
         of_its_kind = Checkpoints((workdir / one).parent, keep=1_000_000)
@@ -194,8 +198,8 @@ def has_begun(workdir: pathlib.Path) -> bool:
 def vocabulary_of(workdir: pathlib.Path) -> str | None:
     """The fingerprint that the checkpoints of a workdir have, if there are any."""
     for name in ("checkpoints", "averaged", "best"):
-        if (workdir / name).is_dir():
-            found = Checkpoints(workdir / name, keep=1_000_000)
+        if (directory := _place(workdir, name)).is_dir():
+            found = Checkpoints(directory, keep=1_000_000)
             for step in reversed(found.steps()):
                 with contextlib.suppress(CheckpointError):  # A damaged one tells less.
                     return str(found.restore(step, []).record["vocabulary"])
