@@ -234,7 +234,7 @@ def _left_to_container(directory: pathlib.Path) -> int:
         cached = int(stat[stat.index("inactive_file") + 1])
     except (OSError, ValueError):  # There is none, or it says "max".
         return sys.maxsize
-    return limit - used + cached
+    return max(0, limit - used + cached)
 
 
 def sum_over_devices(tree: Tree) -> Tree:

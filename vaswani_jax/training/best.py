@@ -77,7 +77,8 @@ class Validation:
         else:
             log(
                 f"note: the score of {self._found.directory / str(step)} is of another "
-                "text, metric or search; the next evaluation counts as the best so far"
+                "text, metric or search; the next evaluation counts as the best so far, "
+                f"and this goes to {self._found.directory.name}.old"
             )
 
     def _is_comparable(self, record: Mapping[str, Any]) -> bool:
@@ -153,7 +154,7 @@ class Validation:
         steps = self._found.steps()
         try:
             if steps and self._kept == -math.inf:
-                # They were the best by another measure.
+                # They were the best by another measure, or are damaged.
                 self._found.set_aside(steps, word="old")
             # A run that was killed may have left one, which stays if it is not deleted.
             self._found.delete([step for step in self._found.steps() if step >= made])
