@@ -77,8 +77,8 @@ class Validation:
         else:
             log(
                 f"note: the score of {self._found.directory / str(step)} is of another "
-                "text, metric or search; the next evaluation counts as the best so far, "
-                f"and this goes to {self._found.directory.name}.old"
+                "text, metric or search; the next evaluation counts as the best so "
+                f"far, and this goes to {self._found.directory.name}.old"
             )
 
     def _is_comparable(self, record: Mapping[str, Any]) -> bool:
