@@ -1,6 +1,6 @@
 """Whether the proofs can fail: mistakes planted one at a time, each in a copy.
 
-    python -m tests.benchmarks.planted_mistakes            # all: 2 hours beside other work
+    python -m tests.benchmarks.planted_mistakes            # all: about 2 hours
     python -m tests.benchmarks.planted_mistakes epsilon    # whose name has this word
 
 First every proof must be green as things are; then each mistake must make its own red.
