@@ -18,7 +18,6 @@ from vaswani_jax.training import (
     divergence,
     history,
     log,
-    loss,
     memory,
     optimizer,
     resuming,
@@ -162,7 +161,10 @@ class Run:
                 state, made = self._go_back(bad)
                 over, begun = False, time.monotonic()
                 continue
-            self._report(made, gathered, time.monotonic() - begun)
+            values = step.means(gathered, seconds=time.monotonic() - begun)
+            values["train/learning_rate"] = float(self._rate(made - 1))
+            self._log.metrics(made, values)
+            self._log.progress(made, values)
             # Before the checkpoint: an evaluation that a kill cut is made again.
             complete = not evaluate or self._evaluate(made, state.params)
             over = over or self._validation.is_over(made)
@@ -238,25 +240,6 @@ class Run:
         self._log.message(f"{told}; training goes on from step {begun.step:,}")
         self._log.rewind(begun.step)
         return parallel.replicate(begun.state), begun.step
-
-    def _report(
-        self, made: int, gathered: list[step.StepMetrics], seconds: float
-    ) -> None:
-        total = loss.LossSums.zero()
-        for metrics in gathered:
-            total = total + metrics.sums
-        means = loss.per_token(total)
-        values = {
-            "train/loss": means["loss"],
-            "train/perplexity": means["perplexity"],
-            "train/accuracy": means["accuracy"],
-            "train/gradient_norm": float(gathered[-1].gradient_norm),
-            "train/learning_rate": float(self._rate(made - 1)),
-            "time/tokens_per_second": means["tokens"] / seconds,
-            "time/seconds_per_step": seconds / len(gathered),
-        }
-        self._log.metrics(made, values)
-        self._log.progress(made, values)
 
     def _record(self, **more: Any) -> dict[str, Any]:
         return {

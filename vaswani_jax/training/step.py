@@ -1,6 +1,6 @@
 """Sections 5.2 to 5.4: one update of the parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import flax.struct
@@ -31,6 +31,25 @@ class StepMetrics(flax.struct.PyTreeNode):
 
     sums: loss.LossSums
     gradient_norm: Float[Array | np.ndarray, ""]
+
+
+def means(updates: Sequence[StepMetrics], *, seconds: float) -> dict[str, float]:
+    """What is told of updates that took so long: means over all their tokens.
+
+    The gradient's norm is that of the last one.
+    """
+    total = loss.LossSums.zero()
+    for metrics in updates:
+        total = total + metrics.sums
+    tokens = loss.per_token(total)
+    return {
+        "train/loss": tokens["loss"],
+        "train/perplexity": tokens["perplexity"],
+        "train/accuracy": tokens["accuracy"],
+        "train/gradient_norm": float(updates[-1].gradient_norm),
+        "time/tokens_per_second": tokens["tokens"] / seconds,
+        "time/seconds_per_step": seconds / len(updates),
+    }
 
 
 def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
