@@ -17,7 +17,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import decoding_speed, scaling, training_speed
-from vaswani_jax.core import config, parallel, parsing, program, types
+from vaswani_jax.core import parallel, parsing, program, types
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import selection
 
@@ -84,10 +84,9 @@ def train() -> None:
         parallel.use_devices(DEVICES.value)
     if shape is not None:
         vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
-        batch = _random_batch(shape, settings.model, vocab_size=vocab_size)
-
-        def batch_at(step: int) -> types.Batch:
-            return batch
+        batch_at = training_speed.same_batch(
+            shape, settings.model, vocab_size=vocab_size
+        )
     else:
         place = program.workdir(workdir)
         data = corpus.open_or_prepare(
@@ -115,7 +114,9 @@ def decode() -> None:
     settings = parsing.parse(CONFIG.value)
     batches = _positive("--batches", BATCHES.value)
     for flag in (SOURCE_TOKENS, OUTPUT_TOKENS):
-        _check_length(f"--{flag.name}={flag.value}", flag.value, settings.model)
+        training_speed.check_length(
+            f"--{flag.name}={flag.value}", flag.value, settings.model
+        )
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     speeds = decoding_speed.measure(
@@ -180,26 +181,6 @@ def _positive(flag: str, values: list[str]) -> list[int]:
         if not re.fullmatch(r"[1-9]\d*", value):
             raise ValueError(f"{flag} must be positive numbers, got {value!r}")
     return [int(value) for value in values]
-
-
-def _random_batch(
-    shape: str, model: config.ModelConfig, *, vocab_size: int
-) -> types.Batch:
-    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
-        raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
-    rows, source, target = map(int, shape.split("x"))
-    _check_length(f"--shape={shape}", max(source, target), model)
-    return training_speed.random_batch(
-        rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
-    )
-
-
-def _check_length(flag: str, longest: int, model: config.ModelConfig) -> None:
-    if model.positional_encoding == "learned" and longest > model.max_positions:
-        raise ValueError(
-            f"{flag} is longer than config.model.max_positions "
-            f"({model.max_positions}) learned positions"
-        )
 
 
 if __name__ == "__main__":

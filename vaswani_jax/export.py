@@ -16,12 +16,10 @@ from vaswani_jax.data import corpus, manifest, marian_vocabulary, vocabulary
 from vaswani_jax.exchange import (
     agreement,
     ctranslate,
-    engines,
     marian,
     marian_settings,
     stablehlo,
 )
-from vaswani_jax.inference import translate
 from vaswani_jax.training import selection
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
@@ -71,43 +69,18 @@ def main() -> None:
     settings = _with_positions(settings)
     _write(directory, params, settings, data.vocabulary)
     program.say(f"written: {directory}")
-    if "valid" not in data.counts:
-        program.say("note: an imported model has no validation set: nothing compared")
-        return
-    source, references = (side[: LINES.value] for side in data.text("valid"))
-    whole = engines.whole(source, data.vocabulary, settings.search)
-    if missing := len(source) - len(whole):
-        program.say(
-            f"note: {missing:,} of {len(source):,} lines have over "
-            f"config.search.max_source_tokens={settings.search.max_source_tokens} "
-            "tokens: not compared"
-        )
-    source, references = ([side[n] for n in whole] for side in (source, references))
-    if not source:
-        return
-    shared = parallel.replicate(params)
-    # What other engines have otherwise or not at all is left out; they have another
-    # length penalty, too, but without one all are the same.
-    same = dataclasses.replace(
-        settings.search, min_tokens=1, max_tokens=0, no_repeat_ngram=0, sampling=False
-    )
-    if same != settings.search:
-        program.say("note: compared without lengths, repetition and sampling of yours")
-    plain = dataclasses.replace(same, length_penalty=0.0)
-    ours: dict[str, list[str]] = {}
-    for name, search in (("as configured", same), ("alpha 0", plain)):
-        own = dataclasses.replace(settings, search=search)
-        translator = translate.Translator(own, data.vocabulary)
-        ours[name] = translator.translate(shared, source, warn=program.say)
-    theirs = engines.of_format(
-        str(FORMAT.value),
+    compared = agreement.compare(
+        settings,
+        params,
+        data,
         directory,
-        data.vocabulary,
-        same,
+        form=str(FORMAT.value),
         quantization=QUANTIZATION.value,
+        lines=LINES.value,
+        log=program.say,
     )
-    outputs = {name: engine(source) for name, engine in theirs.items()}
-    print(agreement.table(settings.data, references, ours, outputs))
+    if compared:
+        print(compared)
 
 
 def _with_positions(settings: config.Config) -> config.Config:

@@ -1,6 +1,7 @@
 """Section 5.2's step time, measured: seconds, tokens, operations, memory, padding."""
 
 import dataclasses
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -77,6 +78,37 @@ def random_batch(
     target_in = np.roll(target_out, 1, axis=1)
     target_in[:, 0] = types.BOS_ID
     return types.Batch(ids(source), target_in, target_out)
+
+
+def same_batch(
+    shape: str, model: config.ModelConfig, *, vocab_size: int
+) -> Callable[[int], types.Batch]:
+    """One random batch for every step.
+
+    Raises:
+        ValueError: The shape is not ROWSxSOURCExTARGET, or longer than the positions.
+    """
+    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
+        raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
+    rows, source, target = map(int, shape.split("x"))
+    check_length(f"--shape={shape}", max(source, target), model)
+    batch = random_batch(
+        rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
+    )
+    return lambda step: batch
+
+
+def check_length(flag: str, longest: int, model: config.ModelConfig) -> None:
+    """Refuse more tokens than there are learned positions.
+
+    Raises:
+        ValueError: Names the flag.
+    """
+    if model.positional_encoding == "learned" and longest > model.max_positions:
+        raise ValueError(
+            f"{flag} is longer than config.model.max_positions "
+            f"({model.max_positions}) learned positions"
+        )
 
 
 def measure(

@@ -1,10 +1,15 @@
 """Section 6.1: what other engines need, and how near their translations are to ours."""
 
+import dataclasses
 import importlib.util
-from collections.abc import Mapping, Sequence
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from vaswani_jax.core import config, environment
-from vaswani_jax.inference import evaluators
+from vaswani_jax.core import config, environment, parallel
+from vaswani_jax.data import corpus
+from vaswani_jax.exchange import engines
+from vaswani_jax.inference import evaluators, translate
 
 # What each format needs that the package does not.
 NEEDS = {
@@ -26,6 +31,64 @@ def require(form: str) -> None:
             f"--format={form} needs {', '.join(missing)}: "
             f"{environment.how_to_install('export')}"
         )
+
+
+def compare(
+    settings: config.Config,
+    params: Any,
+    data: corpus.PreparedData,
+    directory: pathlib.Path,
+    *,
+    form: str,
+    quantization: str | None,
+    lines: int | None,
+    log: Callable[[str], None],
+) -> str:
+    """Translate validation lines with an export and with its origin: the `table`.
+
+    Args:
+        settings: Of the model.
+        params: Its parameters, on the host.
+        data: Where the lines are from; without any, "" is all.
+        directory: The export.
+        form: Its format.
+        quantization: Of CTranslate2's file; None tries float32 and int8.
+        lines: How many; None takes all.
+        log: Takes what is not compared.
+    """
+    if "valid" not in data.counts:
+        log("note: an imported model has no validation set: nothing compared")
+        return ""
+    source, references = (side[:lines] for side in data.text("valid"))
+    whole = engines.whole(source, data.vocabulary, settings.search)
+    if missing := len(source) - len(whole):
+        log(
+            f"note: {missing:,} of {len(source):,} lines have over "
+            f"config.search.max_source_tokens={settings.search.max_source_tokens} "
+            "tokens: not compared"
+        )
+    source, references = ([side[n] for n in whole] for side in (source, references))
+    if not source:
+        return ""
+    shared = parallel.replicate(params)
+    # What other engines have otherwise or not at all is left out; they have another
+    # length penalty, too, but without one all are the same.
+    same = dataclasses.replace(
+        settings.search, min_tokens=1, max_tokens=0, no_repeat_ngram=0, sampling=False
+    )
+    if same != settings.search:
+        log("note: compared without lengths, repetition and sampling of yours")
+    plain = dataclasses.replace(same, length_penalty=0.0)
+    ours: dict[str, list[str]] = {}
+    for name, search in (("as configured", same), ("alpha 0", plain)):
+        own = dataclasses.replace(settings, search=search)
+        translator = translate.Translator(own, data.vocabulary)
+        ours[name] = translator.translate(shared, source, warn=log)
+    found = engines.of_format(
+        form, directory, data.vocabulary, same, quantization=quantization
+    )
+    theirs = {name: engine(source) for name, engine in found.items()}
+    return table(settings.data, references, ours, theirs)
 
 
 def table(
