@@ -1,71 +1,27 @@
-"""The whole model against NumPy, and the laws of its masks, cache and parameters."""
+"""The whole model: its formulas, its masks, decoding step by step."""
 
 import functools
-import itertools
-import math
 from typing import Any
 
-import flax.errors
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests import reference, settings
-from vaswani_jax.core import config, types
-from vaswani_jax.model import dropout, transformer
-
-B, S, T, V = 3, 7, 5, 11
-VARIANTS = [
-    {"model.layer_norm_position": norm, "model.positional_encoding": positions}
-    for norm in ("post", "pre")
-    for positions in ("sinusoidal", "learned")
-]
-PRE_LEARNED = VARIANTS[3]
-# What the models of others have and the paper has not.
-OTHERS = {
-    "model.activation": "swish",
-    "model.attention_bias": True,
-    "model.logits_bias": True,
-    "model.layer_norm_epsilon": 0.1,
-}
+from tests.model import small
+from vaswani_jax.core import types
+from vaswani_jax.model import transformer
 
 
-def small_model(**overrides: Any) -> config.ModelConfig:
-    return settings.small_settings(**{"model.num_layers": 2, **overrides}).model
-
-
-def random_batch(seed: int, *, rows: int = B) -> types.Batch:
-    return settings.random_batch(
-        rows=rows, source_length=S, target_length=T, vocab_size=V, seed=seed
-    )
-
-
-@functools.lru_cache
-def compiled(model: config.ModelConfig) -> Any:
-    def run(params: Any, source: Any, target_in: Any) -> jax.Array:
-        return transformer.Transformer(model, V).apply(
-            {"params": params}, source, target_in, deterministic=True
-        )
-
-    return jax.jit(run)
-
-
-def initial_params(model: config.ModelConfig, *, vocab_size: int) -> Any:
-    tokens = jnp.ones((1, 2), jnp.int32)
-    network = transformer.Transformer(model, vocab_size)
-    return network.init(jax.random.key(0), tokens, tokens, deterministic=True)["params"]
-
-
-@pytest.mark.parametrize("variant", [*VARIANTS, OTHERS])
+@pytest.mark.parametrize("variant", [*small.VARIANTS, small.OTHERS])
 def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
-    model = small_model(**variant)
-    params = settings.random_params(model, vocab_size=V, seed=0)
-    batch = random_batch(1)
-    logits = compiled(model)(params, batch.source, batch.target_in)
-    assert logits.shape == (B, T, V)
-    for row in range(B):
+    model = small.small_model(**variant)
+    params = settings.random_params(model, vocab_size=small.V, seed=0)
+    batch = small.random_batch(1)
+    logits = small.compiled(model)(params, batch.source, batch.target_in)
+    assert logits.shape == (small.B, small.T, small.V)
+    for row in range(small.B):
         source, target_in = (side[row][side[row] != 0] for side in batch[:2])
         expected = reference.logits(
             reference.to_float64(params), source, target_in, model=model
@@ -74,75 +30,82 @@ def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("variant", [VARIANTS[0], PRE_LEARNED])
+@pytest.mark.parametrize("variant", [small.VARIANTS[0], small.PRE_LEARNED])
 def test_logits_do_not_depend_on_later_targets(variant: dict[str, str]) -> None:
-    model = small_model(**variant)
-    params = settings.random_params(model, vocab_size=V, seed=2)
-    batch = random_batch(3)
-    before = np.asarray(compiled(model)(params, batch.source, batch.target_in))
-    for position in range(1, T):
+    model = small.small_model(**variant)
+    params = settings.random_params(model, vocab_size=small.V, seed=2)
+    batch = small.random_batch(3)
+    before = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
+    for position in range(1, small.T):
         changed = batch.target_in.copy()
-        changed[:, position:] = 3 + (changed[:, position:] + 1) % (V - 3)
-        after = np.asarray(compiled(model)(params, batch.source, changed))
+        changed[:, position:] = 3 + (changed[:, position:] + 1) % (small.V - 3)
+        after = np.asarray(small.compiled(model)(params, batch.source, changed))
         np.testing.assert_array_equal(after[:, :position], before[:, :position])
         assert (after[:, position] != before[:, position]).all()
 
 
 def test_logits_do_not_depend_on_padding_columns() -> None:
-    model = small_model()
-    params = settings.random_params(model, vocab_size=V, seed=4)
-    batch = random_batch(5)
-    before = compiled(model)(params, batch.source, batch.target_in)
+    model = small.small_model()
+    params = settings.random_params(model, vocab_size=small.V, seed=4)
+    batch = small.random_batch(5)
+    before = small.compiled(model)(params, batch.source, batch.target_in)
     wider = (
         np.pad(batch.source, [(0, 0), (0, 6)]),
         np.pad(batch.target_in, [(0, 0), (0, 4)]),
     )
-    after = compiled(model)(params, *wider)
+    after = small.compiled(model)(params, *wider)
     real = batch.target_in != types.PAD_ID
-    np.testing.assert_allclose(after[:, :T][real], before[real], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        after[:, : small.T][real], before[real], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_logits_do_not_depend_on_other_rows() -> None:
-    model = small_model()
-    params = settings.random_params(model, vocab_size=V, seed=6)
-    batch = random_batch(7)
-    together = compiled(model)(params, batch.source, batch.target_in)
-    changed = random_batch(8)
-    for row in range(B):
+    model = small.small_model()
+    params = settings.random_params(model, vocab_size=small.V, seed=6)
+    batch = small.random_batch(7)
+    together = small.compiled(model)(params, batch.source, batch.target_in)
+    changed = small.random_batch(8)
+    for row in range(small.B):
         source, target_in = changed.source.copy(), changed.target_in.copy()
         source[row], target_in[row] = batch.source[row], batch.target_in[row]
-        beside_others = compiled(model)(params, source, target_in)
+        beside_others = small.compiled(model)(params, source, target_in)
         np.testing.assert_array_equal(beside_others[row], together[row])
 
 
 def test_what_the_padding_embedding_holds_reaches_no_other_logit() -> None:
-    model = small_model()
-    params = settings.random_params(model, vocab_size=V, seed=9)
-    batch = random_batch(10)
-    before = np.asarray(compiled(model)(params, batch.source, batch.target_in))
+    model = small.small_model()
+    params = settings.random_params(model, vocab_size=small.V, seed=9)
+    batch = small.random_batch(10)
+    before = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
     params["embedding"]["embedding"][types.PAD_ID] += 3
-    after = np.asarray(compiled(model)(params, batch.source, batch.target_in))
+    after = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
     real = batch.target_in != types.PAD_ID
-    others = np.arange(V) != types.PAD_ID
+    others = np.arange(small.V) != types.PAD_ID
     np.testing.assert_array_equal(after[real][:, others], before[real][:, others])
     assert (~real).any()
     assert (after[~real][:, others] != before[~real][:, others]).all()
 
 
 def test_a_row_of_padding_gives_finite_logits() -> None:
-    model = small_model()
-    params = settings.random_params(model, vocab_size=V, seed=11)
-    nothing = np.zeros((B, S), np.int32), np.zeros((B, T), np.int32)
-    assert np.isfinite(compiled(model)(params, *nothing)).all()
+    model = small.small_model()
+    params = settings.random_params(model, vocab_size=small.V, seed=11)
+    nothing = (
+        np.zeros((small.B, small.S), np.int32),
+        np.zeros((small.B, small.T), np.int32),
+    )
+    assert np.isfinite(small.compiled(model)(params, *nothing)).all()
 
 
-@pytest.mark.parametrize("variant", [VARIANTS[0], PRE_LEARNED, OTHERS])
+@pytest.mark.parametrize(
+    "variant", [small.VARIANTS[0], small.PRE_LEARNED, small.OTHERS]
+)
 def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> None:
     W, room = 4, (2, 6)
-    model = small_model(**variant)
-    params = settings.random_params(model, vocab_size=V, seed=12)
-    network = transformer.Transformer(model, V)
-    source = jnp.asarray(random_batch(13).source)
+    model = small.small_model(**variant)
+    params = settings.random_params(model, vocab_size=small.V, seed=12)
+    network = transformer.Transformer(model, small.V)
+    source = jnp.asarray(small.random_batch(13).source)
     generator = np.random.default_rng(14)
     cache = network.apply(
         {"params": params},
@@ -153,20 +116,20 @@ def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> 
     )
     step = jax.jit(functools.partial(network.apply, method="decode_step"))
     # The cache is at last longer than what is written: the rest must not be seen.
-    prefixes = np.zeros((B, W, 0), np.int32)
-    for position in range(T):
-        tokens = generator.integers(3, V, (B, W, 1), np.int32)
+    prefixes = np.zeros((small.B, W, 0), np.int32)
+    for position in range(small.T):
+        tokens = generator.integers(3, small.V, (small.B, W, 1), np.int32)
         prefixes = np.concatenate([prefixes, tokens], axis=2)
         logits, cache = step(
             {"params": params}, tokens[..., 0], cache, jnp.int32(position)
         )
-        padded = np.zeros((B * W, T), np.int32)
-        padded[:, : position + 1] = prefixes.reshape(B * W, -1)
-        full = compiled(model)(params, np.repeat(source, W, axis=0), padded)
-        expected = np.asarray(full)[:, position].reshape(B, W, V)
+        padded = np.zeros((small.B * W, small.T), np.int32)
+        padded[:, : position + 1] = prefixes.reshape(small.B * W, -1)
+        full = small.compiled(model)(params, np.repeat(source, W, axis=0), padded)
+        expected = np.asarray(full)[:, position].reshape(small.B, W, small.V)
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
         # As a search would: some beams go on twice, others not at all.
-        origin = generator.integers(0, W, (B, W))
+        origin = generator.integers(0, W, (small.B, W))
         prefixes = np.take_along_axis(prefixes, origin[..., None], axis=1)
         cache = cache.replace(beams=cache.beams.reorder(jnp.asarray(origin)))
         if position + 1 == room[0]:
@@ -175,11 +138,11 @@ def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> 
 
 def test_the_cache_holds_the_memory_once_for_all_beams() -> None:
     W, longest = 4, 9
-    model = small_model()
-    params = settings.random_params(model, vocab_size=V, seed=15)
-    cache = transformer.Transformer(model, V).apply(
+    model = small.small_model()
+    params = settings.random_params(model, vocab_size=small.V, seed=15)
+    cache = transformer.Transformer(model, small.V).apply(
         {"params": params},
-        jnp.asarray(random_batch(16).source),
+        jnp.asarray(small.random_batch(16).source),
         beam_size=W,
         max_length=longest,
         method="start_cache",
@@ -188,26 +151,29 @@ def test_the_cache_holds_the_memory_once_for_all_beams() -> None:
     layers = cache.beams.layers
     assert len(cache.memory) == len(layers) == model.num_layers
     for own, memory in zip(layers, cache.memory, strict=True):
-        assert memory.key.shape == (B, H, D_K, S)
-        assert memory.value.shape == (B, H, S, D_V)
-        assert own.key.shape == (B, H, D_K, longest * W)
-        assert own.value.shape == (B, H, longest * W, D_V)
+        assert memory.key.shape == (small.B, H, D_K, small.S)
+        assert memory.value.shape == (small.B, H, small.S, D_V)
+        assert own.key.shape == (small.B, H, D_K, longest * W)
+        assert own.value.shape == (small.B, H, longest * W, D_V)
 
 
 def test_bfloat16_keeps_parameters_and_logits_in_float32() -> None:
-    exact, coarse = small_model(), small_model(**{"model.dtype": "bfloat16"})
-    for leaf in jax.tree.leaves(initial_params(coarse, vocab_size=V)):
+    exact, coarse = (
+        small.small_model(),
+        small.small_model(**{"model.dtype": "bfloat16"}),
+    )
+    for leaf in jax.tree.leaves(small.initial_params(coarse, vocab_size=small.V)):
         assert leaf.dtype == jnp.float32
-    params = settings.random_params(exact, vocab_size=V, seed=17)
-    batch = random_batch(18)
-    expected = compiled(exact)(params, batch.source, batch.target_in)
-    found = compiled(coarse)(params, batch.source, batch.target_in)
+    params = settings.random_params(exact, vocab_size=small.V, seed=17)
+    batch = small.random_batch(18)
+    expected = small.compiled(exact)(params, batch.source, batch.target_in)
+    found = small.compiled(coarse)(params, batch.source, batch.target_in)
     assert found.dtype == jnp.float32
     # bfloat16 has 8 bits: different from float32, and not very.
     real = batch.target_in != types.PAD_ID
     error = np.abs(found - expected)[real].max() / np.abs(expected)[real].max()
     assert 2**-12 < error < 2**-4
-    memory = transformer.Transformer(coarse, V).apply(
+    memory = transformer.Transformer(coarse, small.V).apply(
         {"params": params},
         jnp.asarray(batch.source),
         deterministic=True,
@@ -217,16 +183,16 @@ def test_bfloat16_keeps_parameters_and_logits_in_float32() -> None:
 
 
 def test_bfloat16_decodes_step_by_step_with_a_bfloat16_cache() -> None:
-    model = small_model(**{"model.dtype": "bfloat16"})
-    params = {"params": settings.random_params(model, vocab_size=V, seed=19)}
-    network = transformer.Transformer(model, V)
-    batch = jax.tree.map(jnp.asarray, random_batch(20))
+    model = small.small_model(**{"model.dtype": "bfloat16"})
+    params = {"params": settings.random_params(model, vocab_size=small.V, seed=19)}
+    network = transformer.Transformer(model, small.V)
+    batch = jax.tree.map(jnp.asarray, small.random_batch(20))
     cache = network.apply(
-        params, batch.source, beam_size=1, max_length=T, method="start_cache"
+        params, batch.source, beam_size=1, max_length=small.T, method="start_cache"
     )
     step = jax.jit(functools.partial(network.apply, method="decode_step"))
-    full = compiled(model)(params["params"], batch.source, batch.target_in)
-    for position in range(T):
+    full = small.compiled(model)(params["params"], batch.source, batch.target_in)
+    for position in range(small.T):
         tokens = batch.target_in[:, position : position + 1]
         logits, cache = step(params, tokens, cache, jnp.int32(position))
         assert logits.dtype == jnp.float32
@@ -236,149 +202,3 @@ def test_bfloat16_decodes_step_by_step_with_a_bfloat16_cache() -> None:
         np.testing.assert_allclose(logits[0, 0], expected, atol=2**-4 * scale)
     for leaf in jax.tree.leaves(cache.beams.layers):
         assert leaf.dtype == jnp.bfloat16
-
-
-def initial_shapes(model: config.ModelConfig, *, vocab_size: int) -> Any:
-    return jax.eval_shape(lambda: initial_params(model, vocab_size=vocab_size))
-
-
-def count(tree: Any) -> int:
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
-
-
-# Embedding V d_model; attention 4 d_model^2; feed-forward 2 d_model d_ff and its
-# biases; 2 d_model for each of 2 + 3 normalisations.
-@pytest.mark.parametrize(
-    ("d_model", "d_ff", "num_heads", "stacks", "total"),
-    [
-        (512, 2048, 8, 44_101_632, 63_045_632),
-        (1024, 4096, 16, 176_283_648, 214_171_648),
-    ],
-    ids=["base", "big"],
-)
-def test_parameter_count_is_the_closed_form(
-    d_model: int, d_ff: int, num_heads: int, stacks: int, total: int
-) -> None:
-    sizes = {"num_layers": 6, "d_model": d_model, "d_ff": d_ff}
-    sizes |= {"num_heads": num_heads, "d_k": 64, "d_v": 64}
-    model = small_model(**{f"model.{key}": size for key, size in sizes.items()})
-    attention = 4 * d_model**2
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model
-    layers = 3 * attention + 2 * feed_forward + 5 * 2 * d_model
-    assert 6 * layers == stacks
-    assert stacks + 37_000 * d_model == total
-    params = initial_shapes(model, vocab_size=37_000)
-    assert count(params) == total
-    assert count({"encoder": params["encoder"], "decoder": params["decoder"]}) == stacks
-
-
-@pytest.mark.parametrize("variant", [VARIANTS[0], PRE_LEARNED])
-def test_parameters_are_those_of_the_paper_and_no_other(
-    variant: dict[str, str],
-) -> None:
-    model = small_model(**variant)
-    D, F, H = model.d_model, model.d_ff, model.num_heads
-    looking = {name: {"kernel": (D, H, model.d_k)} for name in ("query", "key")}
-    looking |= {"value": {"kernel": (D, H, model.d_v)}}
-    looking |= {"output": {"kernel": (H, model.d_v, D)}}
-    feeding = {
-        "inner": {"kernel": (D, F), "bias": (F,)},
-        "outer": {"kernel": (F, D), "bias": (D,)},
-    }
-    norm = {"scale": (D,), "bias": (D,)}
-    encoder_layer = {"self_attention": looking, "feed_forward": feeding}
-    decoder_layer = encoder_layer | {"memory_attention": looking}
-    expected: dict[str, Any] = {"embedding": {"embedding": (V, D)}}
-    for stack, layer in (("encoder", encoder_layer), ("decoder", decoder_layer)):
-        residuals = {f"{name}_residual": {"norm": norm} for name in layer}
-        names = [f"layers_{n}" for n in range(model.num_layers)]
-        expected[stack] = dict.fromkeys(names, layer | residuals)
-        if variant == PRE_LEARNED:
-            expected[stack] |= {"final_norm": norm}
-    if variant == PRE_LEARNED:
-        for side in ("source", "target"):
-            table = (model.max_positions, D)
-            expected[f"{side}_positions"] = {"embedding": table}
-    shapes = jax.tree.map(lambda x: x.shape, initial_shapes(model, vocab_size=V))
-    assert shapes == expected
-
-
-def dropped(
-    model: config.ModelConfig, *, deterministic: bool
-) -> tuple[jax.Array, dict[str, np.ndarray]]:
-    """The logits, and what each call of Dropout that changed something kept."""
-    params = settings.random_params(model, vocab_size=V, seed=21)
-    batch = random_batch(22)
-    kept = {}
-
-    def watch(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
-        result = call(*args, **kwargs)
-        if isinstance(context.module, dropout.Dropout) and result is not args[0]:
-            kept["/".join(context.module.path)] = np.asarray(result != 0)
-        return result
-
-    with nn.intercept_methods(watch):
-        logits = transformer.Transformer(model, V).apply(
-            {"params": params},
-            jnp.asarray(batch.source),
-            jnp.asarray(batch.target_in),
-            deterministic=deterministic,
-            rngs={"dropout": jax.random.key(23)},
-        )
-    return logits, kept
-
-
-def test_dropout_is_on_embedding_sums_and_sublayer_outputs_alone() -> None:
-    model = small_model(**{"model.dropout_rate": 0.4})
-    _, kept = dropped(model, deterministic=False)
-    expected = {"source_dropout", "target_dropout"}
-    for stack, names in (
-        ("encoder", ("self_attention", "feed_forward")),
-        ("decoder", ("self_attention", "memory_attention", "feed_forward")),
-    ):
-        for n, name in itertools.product(range(model.num_layers), names):
-            expected.add(f"{stack}/layers_{n}/{name}_residual/dropout")
-    assert set(kept) == expected
-    for mask in kept.values():
-        assert 0.3 < mask.mean() < 0.9
-
-
-def test_each_dropout_draws_a_mask_of_its_own() -> None:
-    _, kept = dropped(small_model(**{"model.dropout_rate": 0.4}), deterministic=False)
-    for first, second in itertools.combinations(kept.values(), 2):
-        rows = min(first.shape[1], second.shape[1])
-        assert (first[:, :rows] != second[:, :rows]).mean() > 0.2
-
-
-def test_attention_and_relu_dropout_happen_where_their_rates_are_set() -> None:
-    layers = ["encoder/layers_0", "decoder/layers_0"]
-    attentions = [f"{layer}/self_attention/dropout" for layer in layers]
-    attentions += ["decoder/layers_0/memory_attention/dropout"]
-    feeds = [f"{layer}/feed_forward/relu_dropout" for layer in layers]
-    for key, expected in (("attention", attentions), ("relu", feeds)):
-        rate = {f"model.{key}_dropout_rate": 0.4, "model.num_layers": 1}
-        _, kept = dropped(small_model(**rate), deterministic=False)
-        assert set(kept) == set(expected)
-
-
-def test_nothing_is_dropped_where_all_rates_are_0_or_if_deterministic() -> None:
-    rates = dict.fromkeys(
-        (f"model.{key}dropout_rate" for key in ("", "attention_", "relu_")), 0.5
-    )
-    plain, nothing = dropped(small_model(), deterministic=False)
-    assert not nothing
-    quiet, nothing = dropped(small_model(**rates), deterministic=True)
-    assert not nothing
-    loud, _ = dropped(small_model(**rates), deterministic=False)
-    np.testing.assert_array_equal(quiet, plain)
-    assert (loud != plain).all()
-
-
-def test_training_without_a_dropout_key_fails_instead_of_keeping_all() -> None:
-    model = small_model(**{"model.dropout_rate": 0.4})
-    params = settings.random_params(model, vocab_size=V, seed=24)
-    source, target_in, *_ = jax.tree.map(jnp.asarray, random_batch(25))
-    with pytest.raises(flax.errors.InvalidRngError):
-        transformer.Transformer(model, V).apply(
-            {"params": params}, source, target_in, deterministic=False
-        )

@@ -1,4 +1,4 @@
-"""One update: its gradient, Adam, the division of a batch, and its randomness."""
+"""One update: its gradient, Adam, and the division of a batch."""
 
 import functools
 import re
@@ -10,72 +10,11 @@ import numpy as np
 import pytest
 
 from tests import reference, settings
+from tests.training import updates
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import transformer
-from vaswani_jax.training import loss, optimizer
+from vaswani_jax.training import loss
 from vaswani_jax.training import step as training_step
-
-# Rows of a full batch: six on each of eight devices, in two parts or in three.
-ROWS, S, T, V = 48, 7, 5, 11
-FIELDS = ("loss", "nll", "correct", "tokens")
-# Far above the gradients, so that an update is as smooth in them as they are exact.
-SMOOTH = {"optimizer.epsilon": 1.0, "optimizer.learning_rate_scale": 10.0}
-PARTS = {"training.accumulate_steps": "3"}
-DROPPING = {"model.dropout_rate": 0.5, **PARTS}
-
-
-def random_batch(seed: int, *, rows: int = ROWS) -> types.Batch:
-    return settings.random_batch(
-        rows=rows, source_length=S, target_length=T, vocab_size=V, seed=seed
-    )
-
-
-def random_state(
-    settings_: config.Config, *, seed: int, made: int = 0
-) -> training_step.TrainState:
-    """A state of random parameters and moments of 0."""
-    params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
-    params = jax.tree.map(jnp.asarray, params)
-    opt_state = optimizer.adam(settings_).init(params)
-    return training_step.TrainState(jnp.int32(made), params, opt_state)
-
-
-@functools.lru_cache
-def on_eight(settings_: config.Config) -> Any:
-    parts = int(settings_.training.accumulate_steps)
-    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
-    return parallel.over_devices(step, donate_state=False)
-
-
-@functools.lru_cache
-def on_one(settings_: config.Config) -> Any:
-    parts = int(settings_.training.accumulate_steps)
-    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
-    placement = {"in_axes": (None, 0), "out_axes": None}
-    one = jax.devices()[:1]
-    return jax.pmap(step, parallel.AXIS, devices=one, **placement)
-
-
-def shared_among(batch: types.Batch, devices: int) -> types.Batch:
-    def share(side: np.ndarray) -> np.ndarray:
-        return side.reshape(devices, -1, side.shape[1])
-
-    return jax.tree.map(share, batch)
-
-
-def pairs_of_leaves(found: Any, expected: Any) -> Any:
-    assert jax.tree.structure(found) == jax.tree.structure(expected)
-    return zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-
-
-def assert_equal(found: Any, expected: Any) -> None:
-    for one, other in pairs_of_leaves(found, expected):
-        np.testing.assert_array_equal(one, other)
-
-
-def assert_close(found: Any, expected: Any, *, rtol: float, atol: float) -> None:
-    for one, other in pairs_of_leaves(found, expected):
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
 
 
 def test_tests_have_eight_devices() -> None:
@@ -98,11 +37,11 @@ def test_gradient_is_that_of_the_formulas_by_central_differences(
     variant: dict[str, Any],
 ) -> None:
     model = settings.small_settings(**{"model.num_layers": 2, **variant}).model
-    params = settings.random_params(model, vocab_size=V, seed=0)
-    batch = random_batch(1, rows=2)
+    params = settings.random_params(model, vocab_size=updates.V, seed=0)
+    batch = updates.random_batch(1, rows=2)
 
     def total(params: Any, batch: types.Batch) -> jax.Array:
-        logits = transformer.Transformer(model, V).apply(
+        logits = transformer.Transformer(model, updates.V).apply(
             {"params": params}, batch.source, batch.target_in, deterministic=True
         )
         return loss.smoothed_cross_entropy(
@@ -141,15 +80,15 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
         **{f"model.{key}": size for key, size in sizes.items()},
         **{"optimizer.warmup_steps": 2, "optimizer.epsilon": 1e-4},
     )
-    state = random_state(settings_, seed=3)
+    state = updates.random_state(settings_, seed=3)
     exact = reference.to_float64(state.params)
     leaves = jax.tree.leaves(exact)
     adams = [reference.Adam(leaf.shape) for leaf in leaves]
     for made in range(3):
         # Fewer rows than devices: some of them have none.
-        batch = random_batch(4 + made, rows=5)
+        batch = updates.random_batch(4 + made, rows=5)
         rows = parallel.split_rows(batch, multiple=1)
-        state, metrics = on_eight(settings_)(state, rows)
+        state, metrics = updates.on_eight(settings_)(state, rows)
 
         sums = functools.partial(
             reference.loss_sums,
@@ -159,7 +98,7 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
             label_smoothing=0.1,
         )
         expected = sums()
-        for field in FIELDS:
+        for field in updates.FIELDS:
             value = getattr(metrics.sums, field)
             np.testing.assert_allclose(value, expected[field], rtol=1e-4)
         gradients = [
@@ -172,214 +111,112 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
         for leaf, gradient, adam in zip(leaves, gradients, adams, strict=True):
             leaf += adam.step(gradient, settings=settings_)
         # An update is about 0.35: this is a thousandth of it.
-        assert_close(state.params, exact, rtol=1e-4, atol=3e-4)
+        updates.assert_close(state.params, exact, rtol=1e-4, atol=3e-4)
         assert int(state.step) == made + 1
 
 
 def test_eight_devices_make_the_update_of_one() -> None:
-    settings_ = settings.small_settings(**SMOOTH)
-    state = random_state(settings_, seed=8)
-    batch = random_batch(9)
-    eight = on_eight(settings_)(state, shared_among(batch, 8))
-    one = on_one(settings_)(state, shared_among(batch, 1))
-    assert_close(eight, one, rtol=1e-5, atol=1e-6)
-    for after, before in pairs_of_leaves(one[0].params, state.params):
+    settings_ = settings.small_settings(**updates.SMOOTH)
+    state = updates.random_state(settings_, seed=8)
+    batch = updates.random_batch(9)
+    eight = updates.on_eight(settings_)(state, updates.shared_among(batch, 8))
+    one = updates.on_one(settings_)(state, updates.shared_among(batch, 1))
+    updates.assert_close(eight, one, rtol=1e-5, atol=1e-6)
+    for after, before in updates.pairs_of_leaves(one[0].params, state.params):
         assert np.abs(after - before).max() > 1e-4
 
 
 def test_a_batch_in_parts_makes_the_update_of_the_whole() -> None:
-    whole = settings.small_settings(**SMOOTH)
-    state = random_state(whole, seed=10)
-    rows = shared_among(random_batch(11), 8)
-    found = on_eight(settings.small_settings(**SMOOTH, **PARTS))(state, rows)
-    expected = on_eight(whole)(state, rows)
-    assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    whole = settings.small_settings(**updates.SMOOTH)
+    state = updates.random_state(whole, seed=10)
+    rows = updates.shared_among(updates.random_batch(11), 8)
+    found = updates.on_eight(
+        settings.small_settings(**updates.SMOOTH, **updates.PARTS)
+    )(state, rows)
+    expected = updates.on_eight(whole)(state, rows)
+    updates.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_of_padding_do_not_change_the_update() -> None:
     """Nor does it matter which device has which row."""
-    settings_ = settings.small_settings(**SMOOTH)
-    state = random_state(settings_, seed=12)
-    batch = random_batch(13, rows=19)
+    settings_ = settings.small_settings(**updates.SMOOTH)
+    state = updates.random_state(settings_, seed=12)
+    batch = updates.random_batch(13, rows=19)
     padded = jax.tree.map(lambda side: np.pad(side, [(0, 29), (0, 0)]), batch)
-    expected = on_eight(settings_)(state, shared_among(padded, 8))
-    order = np.random.default_rng(14).permutation(ROWS)
+    expected = updates.on_eight(settings_)(state, updates.shared_among(padded, 8))
+    order = np.random.default_rng(14).permutation(updates.ROWS)
     mixed = jax.tree.map(lambda side: side[order], padded)
-    found = on_eight(settings_)(state, shared_among(mixed, 8))
-    assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    found = updates.on_eight(settings_)(state, updates.shared_among(mixed, 8))
+    updates.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     assert float(found[1].sums.tokens) == (batch.target_out != types.PAD_ID).sum()
 
 
 def test_a_batch_of_padding_alone_changes_no_parameter() -> None:
-    settings_ = settings.small_settings(**SMOOTH)
-    state = random_state(settings_, seed=15)
-    nothing = jax.tree.map(np.zeros_like, random_batch(16))
-    after, metrics = on_eight(settings_)(state, shared_among(nothing, 8))
-    assert_equal(after.params, state.params)
+    settings_ = settings.small_settings(**updates.SMOOTH)
+    state = updates.random_state(settings_, seed=15)
+    nothing = jax.tree.map(np.zeros_like, updates.random_batch(16))
+    after, metrics = updates.on_eight(settings_)(
+        state, updates.shared_among(nothing, 8)
+    )
+    updates.assert_equal(after.params, state.params)
     assert float(metrics.gradient_norm) == float(metrics.sums.tokens) == 0
-
-
-def test_the_same_seed_and_step_drop_the_same() -> None:
-    settings_ = settings.small_settings(**DROPPING)
-    state = random_state(settings_, seed=17)
-    rows = shared_among(random_batch(18), 8)
-    first, again = (on_eight(settings_)(state, rows) for _ in range(2))
-    assert_equal(again, first)
-
-
-def test_another_step_or_seed_drops_differently() -> None:
-    settings_ = settings.small_settings(**DROPPING)
-    rows = shared_among(random_batch(19), 8)
-
-    def loss_of(settings_: config.Config, made: int) -> float:
-        state = random_state(settings_, seed=20, made=made)
-        _, metrics = on_eight(settings_)(state, rows)
-        return float(metrics.sums.loss)
-
-    other_seed = settings.small_settings(**DROPPING, seed=2)
-    found = [loss_of(settings_, 0), loss_of(settings_, 1), loss_of(other_seed, 0)]
-    assert len(set(found)) == 3
-
-
-# Which rows of the six on each of eight devices hold the one sentence.
-@pytest.mark.parametrize(
-    ("few", "many"),
-    [
-        (np.s_[:1, 0], np.s_[:, 0]),  # the first device, all devices
-        (np.s_[:, 0], np.s_[:, ::2]),  # the first of three parts, all of them
-        (np.s_[:, 0], np.s_[:, :2]),  # one row of a part, both of them
-    ],
-    ids=["devices", "parts", "rows"],
-)
-def test_copies_of_a_sentence_drop_differently(few: Any, many: Any) -> None:
-    """If all dropped the same, losses would be as many times larger as the tokens."""
-    sentence = random_batch(21, rows=1)
-
-    def copied(where: Any) -> types.Batch:
-        def copy(side: np.ndarray) -> np.ndarray:
-            rows = np.zeros((8, ROWS // 8, side.shape[1]), np.int32)
-            rows[where] = side[0]
-            return rows
-
-        return jax.tree.map(copy, sentence)
-
-    def per_token(overrides: dict[str, Any], where: Any) -> float:
-        settings_ = settings.small_settings(**overrides)
-        state = random_state(settings_, seed=22)
-        sums = on_eight(settings_)(state, copied(where))[1].sums
-        return float(sums.loss) / float(sums.tokens)
-
-    smooth = {**SMOOTH, **PARTS}
-    np.testing.assert_allclose(
-        per_token(smooth, many), per_token(smooth, few), rtol=1e-5
-    )
-    assert abs(per_token(DROPPING, many) / per_token(DROPPING, few) - 1) > 1e-3
-
-
-def test_r_drop_is_the_loss_of_its_paper_on_two_draws() -> None:
-    """-log P1(y) - log P2(y) + alpha (KL(P1||P2) + KL(P2||P1)) / 2, halved."""
-    alpha = 5.0
-    settings_ = settings.small_settings(
-        **{"model.dropout_rate": 0.3, "training.label_smoothing": 0.0},
-        **{"training.r_drop": alpha, "optimizer.learning_rate_scale": 10.0},
-        **{"optimizer.epsilon": 1.0},
-    )
-    state = random_state(settings_, seed=24)
-    batch = random_batch(23, rows=4)
-    model = transformer.Transformer(settings_.model, V)
-    # The keys of device 0 at step 0: stream 1 of the seed, the step, the device.
-    key = jax.random.key(settings_.seed)
-    for part in (1, 0, 0):
-        key = jax.random.fold_in(key, part)
-    source, target_in = jnp.asarray(batch.source), jnp.asarray(batch.target_in)
-    real = batch.target_out != 0
-
-    def objective(params: Any) -> Any:
-        p, q = (
-            jax.nn.softmax(
-                model.apply(
-                    {"params": params},
-                    source,
-                    target_in,
-                    deterministic=False,
-                    rngs={"dropout": one},
-                )
-            )
-            for one in (key, jax.random.fold_in(key, 1))
-        )
-        likelihood = jnp.sum(jax.nn.one_hot(batch.target_out, V) * jnp.log(p * q), -1)
-        apart = jnp.sum(p * jnp.log(p / q) + q * jnp.log(q / p), -1)
-        each = (-likelihood + alpha / 2 * apart) / 2
-        return jnp.sum(jnp.where(real, each, 0)) / jnp.sum(real)
-
-    gradients = jax.grad(objective)(state.params)
-    found, metrics = on_one(settings_)(state, shared_among(batch, 1))
-    adam = optimizer.adam(settings_)
-    updates, _ = adam.update(gradients, state.opt_state, state.params)
-    changes = jax.tree.map(lambda new, old: new - old, found.params, state.params)
-    assert_close(changes, updates, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(
-        metrics.gradient_norm,
-        np.sqrt(sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(gradients))),
-        rtol=1e-4,
-    )
 
 
 @functools.lru_cache
 def created(settings_: config.Config) -> training_step.TrainState:
-    return training_step.create_state(settings_, vocab_size=V)
+    return training_step.create_state(settings_, vocab_size=updates.V)
 
 
 def test_the_first_state_is_a_function_of_the_seed_and_the_shapes_alone() -> None:
-    first = created(settings.small_settings(**DROPPING))
+    first = created(settings.small_settings(**updates.DROPPING))
     assert int(first.step) == 0
-    again = created(settings.small_settings(**SMOOTH))
-    assert_equal(again, first)
-    changed = created(settings.small_settings(**DROPPING, seed=2))
-    for one, other in pairs_of_leaves(changed.params, first.params):
+    again = created(settings.small_settings(**updates.SMOOTH))
+    updates.assert_equal(again, first)
+    changed = created(settings.small_settings(**updates.DROPPING, seed=2))
+    for one, other in updates.pairs_of_leaves(changed.params, first.params):
         constant = len(np.unique(one)) == 1
         assert constant == np.array_equal(one, other)
 
 
 def test_an_update_keeps_the_form_of_the_created_state() -> None:
-    settings_ = settings.small_settings(**DROPPING)
+    settings_ = settings.small_settings(**updates.DROPPING)
     state = created(settings_)
-    rows = shared_among(random_batch(24), 8)
-    after, _ = on_eight(settings_)(parallel.replicate(state), rows)
-    for new, old in pairs_of_leaves(after, state):
+    rows = updates.shared_among(updates.random_batch(24), 8)
+    after, _ = updates.on_eight(settings_)(parallel.replicate(state), rows)
+    for new, old in updates.pairs_of_leaves(after, state):
         assert (new.shape, new.dtype) == (old.shape, old.dtype)
 
 
 def test_the_loss_step_sums_the_formulas_and_drops_nothing() -> None:
-    settings_ = settings.small_settings(**DROPPING)
-    params = settings.random_params(settings_.model, vocab_size=V, seed=25)
-    batch = random_batch(26, rows=11)
-    step = training_step.loss_step(settings_, vocab_size=V)
+    settings_ = settings.small_settings(**updates.DROPPING)
+    params = settings.random_params(settings_.model, vocab_size=updates.V, seed=25)
+    batch = updates.random_batch(26, rows=11)
+    step = training_step.loss_step(settings_, vocab_size=updates.V)
     rows = parallel.split_rows(batch, multiple=1)
     sums = parallel.over_devices(step, donate_state=False)(params, rows)
     expected = reference.loss_sums(
         reference.to_float64(params), batch, model=settings_.model, label_smoothing=0.1
     )
-    for field in FIELDS:
+    for field in updates.FIELDS:
         np.testing.assert_allclose(getattr(sums, field), expected[field], rtol=1e-5)
 
 
 def test_bfloat16_keeps_state_loss_and_gradient_norm_in_float32() -> None:
-    settings_ = settings.small_settings(**SMOOTH, **{"model.dtype": "bfloat16"})
-    state = random_state(settings_, seed=27)
-    rows = shared_among(random_batch(28), 8)
-    after, metrics = on_eight(settings_)(state, rows)
+    settings_ = settings.small_settings(**updates.SMOOTH, **{"model.dtype": "bfloat16"})
+    state = updates.random_state(settings_, seed=27)
+    rows = updates.shared_among(updates.random_batch(28), 8)
+    after, metrics = updates.on_eight(settings_)(state, rows)
     for leaf in jax.tree.leaves((after.params, after.opt_state, metrics)):
         assert leaf.dtype in (jnp.float32, jnp.int32)
     assert metrics.sums.loss.dtype == metrics.gradient_norm.dtype == jnp.float32
-    exact = settings.small_settings(**SMOOTH)
-    _, expected = on_eight(exact)(state, rows)
+    exact = settings.small_settings(**updates.SMOOTH)
+    _, expected = updates.on_eight(exact)(state, rows)
     np.testing.assert_allclose(metrics.sums.loss, expected.sums.loss, rtol=0.02)
 
 
 def test_gradients_cross_devices_in_one_all_reduce() -> None:
     settings_ = settings.small_settings(**{"model.num_layers": 2})
-    rows = shared_among(random_batch(14), 8)
-    state = parallel.replicate(random_state(settings_, seed=15))
-    program = on_eight(settings_).lower(state, rows).compile().as_text()
+    rows = updates.shared_among(updates.random_batch(14), 8)
+    state = parallel.replicate(updates.random_state(settings_, seed=15))
+    program = updates.on_eight(settings_).lower(state, rows).compile().as_text()
     assert len(re.findall(r" = .* all-reduce\(", program)) == 1

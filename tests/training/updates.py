@@ -1,0 +1,75 @@
+"""Updates of a small model on one device and on eight, and their comparison."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tests import settings
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.training import optimizer
+from vaswani_jax.training import step as training_step
+
+# Rows of a full batch: six on each of eight devices, in two parts or in three.
+ROWS, S, T, V = 48, 7, 5, 11
+FIELDS = ("loss", "nll", "correct", "tokens")
+# Far above the gradients, so that an update is as smooth in them as they are exact.
+SMOOTH = {"optimizer.epsilon": 1.0, "optimizer.learning_rate_scale": 10.0}
+PARTS = {"training.accumulate_steps": "3"}
+DROPPING = {"model.dropout_rate": 0.5, **PARTS}
+
+
+def random_batch(seed: int, *, rows: int = ROWS) -> types.Batch:
+    return settings.random_batch(
+        rows=rows, source_length=S, target_length=T, vocab_size=V, seed=seed
+    )
+
+
+def random_state(
+    settings_: config.Config, *, seed: int, made: int = 0
+) -> training_step.TrainState:
+    """A state of random parameters and moments of 0."""
+    params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
+    params = jax.tree.map(jnp.asarray, params)
+    opt_state = optimizer.adam(settings_).init(params)
+    return training_step.TrainState(jnp.int32(made), params, opt_state)
+
+
+@functools.lru_cache
+def on_eight(settings_: config.Config) -> Any:
+    parts = int(settings_.training.accumulate_steps)
+    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
+    return parallel.over_devices(step, donate_state=False)
+
+
+@functools.lru_cache
+def on_one(settings_: config.Config) -> Any:
+    parts = int(settings_.training.accumulate_steps)
+    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
+    placement = {"in_axes": (None, 0), "out_axes": None}
+    one = jax.devices()[:1]
+    return jax.pmap(step, parallel.AXIS, devices=one, **placement)
+
+
+def shared_among(batch: types.Batch, devices: int) -> types.Batch:
+    def share(side: np.ndarray) -> np.ndarray:
+        return side.reshape(devices, -1, side.shape[1])
+
+    return jax.tree.map(share, batch)
+
+
+def pairs_of_leaves(found: Any, expected: Any) -> Any:
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    return zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    for one, other in pairs_of_leaves(found, expected):
+        np.testing.assert_array_equal(one, other)
+
+
+def assert_close(found: Any, expected: Any, *, rtol: float, atol: float) -> None:
+    for one, other in pairs_of_leaves(found, expected):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
