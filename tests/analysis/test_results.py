@@ -20,7 +20,7 @@ def test_a_row_that_was_run_is_found_and_judged(tmp_path):
     assert cells(table, "A2")[5:] == [
         *("5.09", "5.00", "reproduced"),
         *("25.30", "25.5", "reproduced"),
-        f"{tmp_path / 'a'}: paper_bleu_split",
+        f"{tmp_path / 'a'}: paper_bleu_split_ascii",
     ]
     assert cells(table, "C1")[7] == cells(table, "C1")[10] == "differs"
     assert cells(table, "base")[7] == "not run"
@@ -59,7 +59,7 @@ def test_a_search_of_other_settings_is_not_taken_for_a_row(tmp_path):
 )
 def test_scores_of_another_kind_are_not_taken_for_a_rows(tmp_path, changes):
     data = dataclasses.asdict(ROWS["base"].data) | changes
-    names = ("paper_bleu_split_lc", "tokenized_bleu")
+    names = ("paper_bleu_split_ascii_lc", "tokenized_bleu")
     scores = [{"name": name, "value": 25.8} for name in names]
     leave(tmp_path / "a", ROWS["base"], perplexity=4.92, data=data, scores=scores)
     assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
@@ -131,7 +131,7 @@ def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
     table = report.table2(presets, read(tmp_path))
     found = cells(table, "**big, this code**")
     where = tmp_path / "big"
-    assert found[1] == f"28.30, reproduced ({where}: paper_bleu_split)"
+    assert found[1] == f"28.30, reproduced ({where}: paper_bleu_split_ascii)"
     assert found[3].endswith(", differs")
     assert cells(table, "**base, this code**")[1] == "not run"
     costs = cells(table, "**big, hours x GPUs x FLOP/s**")[3:]
@@ -180,7 +180,7 @@ def test_what_is_no_whole_run_of_its_settings_is_told_and_not_judged(
     [path] = (tmp_path / "b" / "evaluations").iterdir()
     os.utime(path, (0, 0))
     found = cells(report.table3(ROWS, read(tmp_path)), "base")
-    assert found[-1] == f"{tmp_path / 'b'}: paper_bleu_split"
+    assert found[-1] == f"{tmp_path / 'b'}: paper_bleu_split_ascii"
 
 
 def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):

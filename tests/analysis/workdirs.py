@@ -28,7 +28,8 @@ def leave(
     scores = [
         {"name": "sacrebleu", "value": 1.0},
         {"name": "paper_bleu", "value": 2.0},
-        {"name": "paper_bleu_split", "value": bleu},
+        {"name": "paper_bleu_split", "value": 3.0},
+        {"name": "paper_bleu_split_ascii", "value": bleu},
         {"name": "tokenized_bleu", "value": bleu},
     ]
     record = {

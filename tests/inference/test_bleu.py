@@ -72,6 +72,8 @@ def test_score_all_of_plain_text_names_every_score():
         f"|smooth:none|sacremoses:{sacremoses.__version__}",
         "paper_bleu_split": "multi-bleu|tok:moses-de-escaped|compound:ATsplit"
         f"|case:mixed|smooth:none|sacremoses:{sacremoses.__version__}",
+        "paper_bleu_split_ascii": "multi-bleu|tok:moses-de-escaped|compound:ATsplit"
+        f"|case:mixed|smooth:none|sacremoses:{sacremoses.__version__}|punct:ascii",
     }
 
 
@@ -128,6 +130,22 @@ def test_paper_bleu_is_the_formula_over_tokens_written_by_hand():
     expected = papineni.bleu_from_the_formula(outputs, references)
     assert 0 < expected < 100
     assert scores["paper_bleu_split"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_quotes_are_ascii_s_in_one_score_alone():
+    curly = ["„Der Nord-Süd-Weg“, sagte sie, »ist« … ‚so‘ – it’s ”zu”.", "a b c d"]
+    straight = [
+        '"Der Nord-Süd-Weg", sagte sie, "ist" ... \'so\' – it\'s "zu".',
+        "a b c d",
+    ]
+    assert bleu.ascii_punctuation(curly) == straight
+    assert bleu.ascii_punctuation(straight) == straight
+    for pair in ((curly, straight), (straight, curly)):
+        found = values(bleu.score_all(*pair, **GERMAN))
+        assert found.pop("paper_bleu_split_ascii") == 100
+        assert all(value < 80 for value in found.values()), found
+    plain = values(bleu.score_all(straight, straight[::-1], **GERMAN))
+    assert plain["paper_bleu_split_ascii"] == plain["paper_bleu_split"]
 
 
 def test_sacrebleu_and_chrf_are_those_of_the_library():

@@ -55,8 +55,10 @@ def table2(
     tokens = presets["base", "de"].data.target_tokens_per_batch
     notes = (
         "The printed BLEU of En-De is tokenised and compound-split, as its authors "
-        "say (tensor2tensor#61); ours is paper_bleu_split. The kind of En-Fr's is not "
-        "said; ours is tokenised, paper_bleu. "
+        "say (tensor2tensor#61), against a reference with straight quotes "
+        "(tensor2tensor#317); ours is paper_bleu_split_ascii, which has ASCII's "
+        "punctuation on both sides. The kind of En-Fr's is not said; ours is "
+        "tokenised, paper_bleu. "
         "The printed costs are the hardware's: hours x GPUs x the operations a GPU "
         "sustains. This code's are the operations of the model's matrix products "
         f"({base:.2e} an update of base, {big:.2e} of big), for batches of "
@@ -125,7 +127,7 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> 
         "likelihood, per subword of our vocabulary; whether the printed one is of the "
         "smoothed likelihood the paper does not say (it matters in rows D3 and D4), "
         "and its subwords are others. Nor is the kind of the printed BLEU said; ours "
-        "is tokenised and compound-split (paper_bleu_split).\n\n"
+        "is table 2's (paper_bleu_split_ascii).\n\n"
         f"{results.markdown(head, lines)}"
     )
 

@@ -19,7 +19,6 @@ COMPUTATION = {
     "data.tfds_directory",
     "data.text_directory",
     "data.directory",
-    "data.sentencepiece_sample_size",
     "training.accumulate_steps",
     "training.log_every_steps",
     "training.evaluate_every_steps",
@@ -62,7 +61,7 @@ class Found:
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
             german = languages.of(data["target_locale"]) == "de"
-            name = "paper_bleu_split" if german else "paper_bleu"
+            name = "paper_bleu_split_ascii" if german else "paper_bleu"
         return name + ("_lc" if data["lowercase_scores"] else "")
 
     @property

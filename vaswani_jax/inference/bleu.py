@@ -21,6 +21,8 @@ MAX_ORDER = 4
 # The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
 TOKEN = re.compile(r"\S+", re.ASCII)
 COMPOUND = re.compile(rb"(\S)-(\S)")
+# What replace-unicode-punctuation.perl of Moses leaves as it is.
+QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘‛‹›", "'"))
 
 # Languages without spaces between words, and sacreBLEU's tokeniser for them.
 WITHOUT_SPACES = {
@@ -35,7 +37,8 @@ class Score:
 
     Attributes:
         name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; `_split` follows
-            where compounds were split and `_lc` where both sides were lower-cased.
+            where compounds were split, `_ascii` where quotes and other punctuation
+            were made ASCII's, and `_lc` where both sides were lower-cased.
         value: From 0 to 100.
         signature: How it was computed, in the form that sacreBLEU introduced.
     """
@@ -61,13 +64,19 @@ def score_all(
         text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
             `tokenized` gives `tokenized_bleu` alone, because sacreBLEU and chrF are
             defined on plain text, not on `&quot;` and spaces before commas.
-        target_language: ISO 639-1 code. German has the paper's BLEU twice, the second
-            time with its compounds split (see `split_compounds`).
+        target_language: ISO 639-1 code. German has more of the paper's BLEU: with
+            its compounds split (see `split_compounds`) and, where they are not
+            tokenised yet, with ASCII's punctuation besides (see `ascii_punctuation`).
         lowercase: Whether all scores ignore case.
 
     Raises:
         ValueError: The numbers of lines differ or are 0.
     """
+    kinds = [(False, False)]
+    if target_language == "de":
+        kinds.append((True, False))
+        if text_form == "detokenized":
+            kinds.append((True, True))
     multi_bleu_scores = [
         multi_bleu_of_text(
             outputs,
@@ -75,9 +84,10 @@ def score_all(
             text_form=text_form,
             target_language=target_language,
             compound_split=compound_split,
+            to_ascii=to_ascii,
             lowercase=lowercase,
         )
-        for compound_split in ([False, True] if target_language == "de" else [False])
+        for compound_split, to_ascii in kinds
     ]
     if text_form == "tokenized":
         return multi_bleu_scores
@@ -134,19 +144,22 @@ def multi_bleu_of_text(
     text_form: TextForm,
     target_language: str,
     compound_split: bool,
+    to_ascii: bool,
     lowercase: bool,
 ) -> Score:
     """BLEU by the steps behind table 2: Moses tokens, split compounds, multi-bleu.
 
-    These are the steps of get_ende_bleu.sh in tensor2tensor. Text that is already
-    tokenised skips the first. The authors also turned the curly quotes of their
-    newstest2014 reference into `"` (tensor2tensor#317); lines are taken here as they
-    are given, and the references' checksum tells the two apart.
+    These are the steps that the authors name in tensor2tensor#61; get_ende_bleu.sh, of
+    later, has ASCII's punctuation, too (see `ascii_punctuation`). Text that is already
+    tokenised skips the first.
 
     Raises:
         ValueError: As `score_all`.
     """
     name, tokenizer, version = "tokenized_bleu", "as-given", ""
+    if to_ascii:
+        outputs = ascii_punctuation(outputs)
+        references = ascii_punctuation(references)
     if text_form == "detokenized":
         outputs = moses_tokenize(outputs, target_language)
         references = moses_tokenize(references, target_language)
@@ -156,6 +169,7 @@ def multi_bleu_of_text(
         outputs = [split_compounds(line) for line in outputs]
         references = [split_compounds(line) for line in references]
         name += "_split"
+    name += "_ascii" if to_ascii else ""
     if lowercase:
         # multi-bleu -lc folds ASCII alone and would keep "Über" apart from "über".
         outputs = [line.lower() for line in outputs]
@@ -165,8 +179,24 @@ def multi_bleu_of_text(
     signature = (
         f"multi-bleu|tok:{tokenizer}|compound:{compound}"
         f"|case:{'lc' if lowercase else 'mixed'}|smooth:none{version}"
+        f"{'|punct:ascii' if to_ascii else ''}"
     )
     return Score(name, multi_bleu(outputs, references), signature)
+
+
+def ascii_punctuation(lines: Sequence[str]) -> list[str]:
+    """Lines whose quotes, apostrophes and three dots are those of ASCII.
+
+    get_ende_bleu.sh replaces them in the outputs with Moses's
+    replace-unicode-punctuation.perl, and the authors' newstest2014 reference has
+    straight quotes throughout (tensor2tensor#317); that script leaves some quotes,
+    which are replaced, too.
+
+    >>> ascii_punctuation(["„Ja“, sagte er …"])
+    ['"Ja", sagte er ...']
+    """
+    normalizer = sacremoses.MosesPunctNormalizer(pre_replace_unicode_punct=True)
+    return [normalizer.replace_unicode_punct(line).translate(QUOTES) for line in lines]
 
 
 def moses_tokenize(lines: Sequence[str], language: str) -> list[str]:
