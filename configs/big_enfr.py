@@ -6,8 +6,8 @@ It downloads WMT14 through tensorflow-datasets (6.2 GiB by its checksums): all o
 some 40 million pairs, where the paper has 36 million and does not say how it chose
 them.
 
-Paper: 8 P100 GPUs, 3.5 days (1.0 s a step), 41.8 BLEU on newstest2014
-(table 2 and the abstract; section 6.1's text says 41.0).
+Paper: 8 P100 GPUs, 3.5 days (1.0 s a step), 41.8 BLEU on newstest2014 (table 2 and
+the abstract; section 6.1's text says 41.0), of which kind it does not say.
 Here: not run.
 """
 

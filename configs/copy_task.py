@@ -2,10 +2,10 @@
 
 The smallest run there is: a check that an installation learns at all.
 
-python -m vaswani_jax.main --config=configs/copy_task.py --workdir=runs/copy
+python -m vaswani_jax.main --config=configs/copy_task.py:reverse --workdir=runs/reverse
 
-Two CPU cores, about a minute beside other work: `copy_task.py:reverse`, 98.03
-tokenised BLEU on test. copy: no score is recorded.
+Two CPU cores, about a minute beside other work: 98.03 tokenised BLEU on test. Without
+`:reverse` it copies; no score of that is recorded.
 """
 
 import ml_collections

@@ -1,20 +1,21 @@
 """The paper's tables and figures, from the code and from what has been run.
 
-python -m vaswani_jax.report --runs=runs --output=runs/report
+python -m vaswani_jax.report --output=runs/report
 """
 
-import datetime
-import os
 import pathlib
-import platform
 
 import jax
 from absl import flags
 
 from vaswani_jax.analysis import ablations, figures, presets, report, results, table1
-from vaswani_jax.core import environment, parallel, program, remote
+from vaswani_jax.core import program, remote
 
-RUNS = flags.DEFINE_string("runs", "runs", "Where workdirs lie that were trained.")
+RUNS = flags.DEFINE_list(
+    "runs",
+    ["runs", "results"],
+    "Where workdirs lie that were trained; results/ has the records of ours.",
+)
 OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
 LENGTHS = flags.DEFINE_list(
     "lengths",
@@ -36,14 +37,8 @@ def main() -> None:
     systems = presets.systems()
     rows, small = presets.rows("table3"), presets.rows("table3_small")
     output = _directory("output", OUTPUT.value)
-    where = _directory("runs", RUNS.value)
-    if not where.is_dir() and not flags.FLAGS["runs"].using_default_value:
-        raise ValueError(f"--runs={where} is no directory")
-    runs, unreadable = results.read(where)
+    runs = _runs()
     output.mkdir(parents=True, exist_ok=True)
-    program.say(f"{len(runs)} evaluations of workdirs in {RUNS.value}")
-    for problem in unreadable:
-        program.say(f"left out: {problem}")
     costs = table1.measure(
         lengths,
         model=rows["base"].model,
@@ -63,6 +58,7 @@ def main() -> None:
         "Table 3: variations of the base model": report.table3(rows, runs),
         "Table 3: parameters by matrix, in millions": report.matrices(rows),
         "Table 3 at the scale of two cores": ablations.table(small, runs),
+        "All that has been scored": report.evaluations(runs),
         "Section 5.3: the learning rate": (
             f"{report.learning_rate(rows['base'])}\n\n"
             "![learning rate](learning_rate.png)"
@@ -72,19 +68,30 @@ def main() -> None:
         ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
-    text = f"# The paper, from this code\n\n{_provenance()}\n\n{body}\n"
+    text = f"# The paper, from this code\n\n{report.provenance()}\n\n{body}\n"
     (output / "report.md").write_text(text)
     print(text)
     program.say(f"written: {output}/report.md and its figures")
 
 
-def _provenance() -> str:
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
-    made = environment.describe()
-    return (
-        f"Made {now}, revision {made['revision']}, jax {made['jax']}, "
-        f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."
-    )
+def _runs() -> list[results.Found]:
+    """What lies in all of --runs; of its default, in those that there are."""
+    named = not flags.FLAGS["runs"].using_default_value
+    if not RUNS.value:
+        raise ValueError("--runs= must be a directory of this machine")
+    runs = []
+    for value in RUNS.value:
+        where = _directory("runs", value)
+        if not where.is_dir():
+            if named:
+                raise ValueError(f"--runs={where} is no directory")
+            continue
+        found, unreadable = results.read(where)
+        program.say(f"{len(found)} evaluations of workdirs in {where}")
+        for problem in unreadable:
+            program.say(f"left out: {problem}")
+        runs += found
+    return runs
 
 
 def _directory(name: str, value: str) -> pathlib.Path:

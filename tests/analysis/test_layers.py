@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.analysis import layers
+from vaswani_jax.analysis import layers, table1
+from vaswani_jax.core import parallel
 
 SELF, RECURRENT, CONVOLUTIONAL, RESTRICTED = layers.TABLE1
 D = 32
@@ -148,6 +149,26 @@ def test_restricted_attention_is_self_attention_under_a_band(n):
         # Attention to the band alone, at this place's own position in it.
         expected = whole(x[:, band])[:, place - band.start]
         np.testing.assert_allclose(run(x)[:, place], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_no_more_sentences_are_timed_than_memory_holds(monkeypatch):
+    run = layers.layer(SELF.name, model=MODEL, kernel=3, window=4)
+    short, long = (layers.memory(run, n=n, d_model=D) for n in (64, 128))
+    # At least the logits of all heads, and no ten times as much.
+    logits = 4 * MODEL.num_heads * 128**2
+    assert logits < long < 10 * logits and 2.5 < long / short < 4.1
+    said = []
+    for available, rows in ((2 * 3 * long, 3), (long // 2, 1), (2 * 8 * long, 8)):
+        monkeypatch.setattr(parallel, "available_bytes", lambda n=available: n)
+        costs = table1.measure(
+            [64, 128], model=MODEL, kernel=3, window=4, rows=8, say=said.append
+        )
+        assert costs.rows == rows
+    told = [line for line in said if line.startswith("note: ")]
+    assert [line.split(":")[1] for line in told] == [
+        " 3 sentence(s) instead of 8",
+        " 1 sentence(s) instead of 8",
+    ]
 
 
 def test_the_crossing_is_where_the_curves_cross():

@@ -213,6 +213,50 @@ def test_a_row_of_other_subwords_or_text_is_not_compared(tmp_path, table, other,
     assert "25.50" not in found
 
 
+def test_every_evaluation_is_listed_whatever_it_is_of(tmp_path):
+    leave(tmp_path / "row", ROWS["A2"], bleu=25.5)
+    values = table3.get_config("base")
+    values.update_from_flattened_dict({"data.vocab_size": 90, "search.beam_size": 2})
+    other = {"checkpoint": "best", "step": 70, "bleu": 3.25}
+    leave(tmp_path / "own", parsing.parse(values), split="test", **other)
+    listed = report.evaluations(read(tmp_path))
+    kind = "paper_bleu_split_ascii"
+    assert cells(listed, tmp_path / "row")[1:] == [
+        *("valid", "averaged at 100,000", "4, 0.6", "5.00", "25.50", kind)
+    ]
+    assert cells(listed, tmp_path / "own")[1:] == [
+        *("test", "best at 70", "2, 0.6", "5.00", "3.25", kind)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "averaged"),
+    [
+        # 100,000 is no multiple of 1,500: the last interval is a shorter one.
+        (base_ende, [94_500, 96_000, 97_500, 99_000, 100_000]),
+        (big_ende, list(range(288_600, 300_001, 600))),
+    ],
+)
+def test_a_whole_run_of_a_preset_is_found_and_judged(tmp_path, module, averaged):
+    size = "base" if module is base_ende else "big"
+    preset = parsing.parse(module.get_config())
+    assert len(averaged) == preset.training.average_checkpoints
+    presets = {(s, x): preset for s in ("base", "big") for x in ("de", "fr")}
+    record = {"split": "test", "bleu": 27.2 if size == "base" else 28.5}
+    leave(tmp_path / "a", preset, averaged=averaged, **record)
+    found = cells(report.table2(presets, read(tmp_path)), f"**{size}, this code**")[1]
+    assert found == (
+        f"{record['bleu']:.2f}, reproduced ({tmp_path / 'a'}: paper_bleu_split_ascii)"
+    )
+
+
+def test_a_vocabulary_from_fewer_lines_is_another_one(tmp_path):
+    values = table3.get_config("base")
+    values.update_from_flattened_dict({"data.sentencepiece_sample_size": 1000})
+    leave(tmp_path / "a", parsing.parse(values), bleu=25.8, perplexity=4.92)
+    assert cells(report.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
+
+
 def test_a_run_from_before_a_setting_was_one_did_what_was_done_then(tmp_path):
     def forget(values, section):
         return {

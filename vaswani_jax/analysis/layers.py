@@ -161,6 +161,14 @@ def _turns(program: Any) -> int:
     return total
 
 
+def memory(run: Layer, *, n: int, d_model: int) -> int:
+    """Bytes that a sentence takes in a layer's program, beside the weights."""
+    x = jax.ShapeDtypeStruct((1, n, d_model), jnp.float32)
+    found: Any = jax.jit(run).lower(x).compile().memory_analysis()
+    sizes = (found.temp_size_in_bytes, found.output_size_in_bytes)
+    return int(sum(sizes) + found.argument_size_in_bytes)
+
+
 def seconds(run: Layer, *, rows: int, n: int, d_model: int, repeats: int) -> float:
     """The least time of several runs on random input, after one that compiles."""
     x: Float[Array, "rows n d"] = jax.random.normal(

@@ -69,27 +69,30 @@ TABLE3 = {
 }
 
 
+QUALITY = ("bleu", "perplexity")
+
+
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
     """What the text draws from table 3."""
 
     section: str
     text: str
-    figure: str  # "bleu" or "perplexity"
+    figures: tuple[str, ...]  # both where the text speaks of quality or of results
     pairs: tuple[tuple[str, str], ...]  # the worse row and the better one
     same: bool = False  # whether neither is the better one
 
 
 CONCLUSIONS = (
-    Conclusion("6.2", "a single head is worse", "bleu", (("A1", "base"),)),
-    Conclusion("6.2", "too many heads are worse", "bleu", (("A4", "base"),)),
+    Conclusion("6.2", "a single head is worse", ("bleu",), (("A1", "base"),)),
+    Conclusion("6.2", "too many heads are worse", QUALITY, (("A4", "base"),)),
     Conclusion(
-        "6.2", "a smaller d_k is worse", "bleu", (("B1", "base"), ("B2", "base"))
+        "6.2", "a smaller d_k is worse", QUALITY, (("B1", "base"), ("B2", "base"))
     ),
     Conclusion(
         "6.2",
         "a bigger model is better",
-        "bleu",
+        QUALITY,
         (
             *(("C1", "C2"), ("C2", "base"), ("base", "C3")),  # N
             *(("C4", "base"), ("base", "C5")),  # d_model
@@ -97,17 +100,17 @@ CONCLUSIONS = (
             ("base", "big"),
         ),
     ),
-    Conclusion("6.2", "dropout helps", "bleu", (("D1", "base"),)),
+    Conclusion("6.2", "dropout helps", QUALITY, (("D1", "base"),)),
     Conclusion(
-        "6.2", "learned positions do as well", "bleu", (("E", "base"),), same=True
+        "6.2", "learned positions do as well", QUALITY, (("E", "base"),), same=True
     ),
     Conclusion(
         "5.4",
         "label smoothing hurts perplexity",
-        "perplexity",
+        ("perplexity",),
         (("base", "D3"), ("D4", "base")),
     ),
-    Conclusion("5.4", "label smoothing improves BLEU", "bleu", (("D3", "base"),)),
+    Conclusion("5.4", "label smoothing improves BLEU", ("bleu",), (("D3", "base"),)),
 )
 
 

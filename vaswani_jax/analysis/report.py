@@ -1,5 +1,8 @@
 """The paper's tables as Markdown, from the code and from what has been run."""
 
+import datetime
+import os
+import platform
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -7,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vaswani_jax.analysis import flops, paper, parameters, results
-from vaswani_jax.core import config
+from vaswani_jax.core import config, environment, parallel
 from vaswani_jax.model import positional_encoding
 from vaswani_jax.training import schedule
 
@@ -16,6 +19,16 @@ RULE = (
     f"Reproduced: within {results.BLEU_TOLERANCE} BLEU, or within "
     f"{results.PERPLEXITY_TOLERANCE:.0%} of the printed perplexity."
 )
+
+
+def provenance() -> str:
+    """When, from what and on what it was made."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
+    made = environment.describe()
+    return (
+        f"Made {now}, revision {made['revision']}, jax {made['jax']}, "
+        f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."
+    )
 
 
 def table2(
@@ -130,6 +143,28 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> 
         "is table 2's (paper_bleu_split_ascii).\n\n"
         f"{results.markdown(head, lines)}"
     )
+
+
+def evaluations(runs: Sequence[results.Found]) -> str:
+    """Every evaluation that was read, of whatever settings."""
+    if not runs:
+        return "Nothing."
+    lines = []
+    for run in runs:
+        search = run.record["search"]
+        lines.append(
+            [
+                run.workdir,
+                run.record["split"],
+                f"{run.record['checkpoint']} at {run.record['step']:,}",
+                f"{search['beam_size']}, {search['length_penalty']:g}",
+                f"{run.perplexity:.2f}",
+                f"{run.bleu:.2f}",
+                run.metric,
+            ]
+        )
+    head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", "BLEU"]
+    return results.markdown([*head, "is"], lines)
 
 
 def matrices(rows: Mapping[str, config.Config]) -> str:

@@ -129,6 +129,7 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
                 raise ValueError(f"the seed of its config.json is {seed!r}")
             _ = one.perplexity, one.bleu, one.record["checkpoint"], one.scoring
             _ = one.flaw, one.record["references"], one.record["vocabulary"]
+            _ = one.record["search"]["beam_size"], one.record["step"]
         except (
             *(OSError, ValueError, KeyError, TypeError),
             *(AssertionError, AttributeError, StopIteration),

@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from vaswani_jax.analysis import layers, results
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parallel
 
 REPEATS = 5
+MEMORY_SHARE = 0.5  # of what is available, for the layer that takes the most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,22 @@ def measure(
     rows: int,
     say: Callable[[str], None],
 ) -> Costs:
-    """Count and time every kind of layer at every length."""
+    """Count and time every kind of layer at every length.
+
+    With fewer sentences than `rows` where memory would not hold those of the longest.
+    """
     d = model.d_model
+    attention = layers.layer(
+        layers.TABLE1[0].name, model=model, kernel=kernel, window=window
+    )
+    needed = layers.memory(attention, n=max(lengths), d_model=d)
+    fitting = max(1, int(MEMORY_SHARE * parallel.available_bytes()) // needed)
+    if fitting < rows:
+        say(
+            f"note: {fitting} sentence(s) instead of {rows}: one of {max(lengths):,} "
+            f"tokens takes {needed / 2**20:,.0f} MiB"
+        )
+        rows = fitting
     operations, steps, seconds = {}, {}, {}
     for kind in layers.TABLE1:
         say(f"timing {kind.name}")
@@ -100,7 +115,9 @@ def text(costs: Costs) -> str:
         "term inside O(.) of the complexity; the steps that wait for one another, by "
         "the formula and as found in the program; the path (of the restricted layer 2 "
         "n / r: a window of r reaches r / 2 to either side); the time of a layer for "
-        f"{costs.rows} sentence(s), the least of {REPEATS}.\n\n{_crossings(costs)}\n\n"
+        f"{costs.rows} sentence(s), the least of {REPEATS}. That the programs' "
+        "operations grow as the formulas say, and that signals pass as many layers, "
+        f"tests/analysis/test_layers.py proves.\n\n{_crossings(costs)}\n\n"
         f"{measured}"
     )
 
