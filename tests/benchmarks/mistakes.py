@@ -287,11 +287,18 @@ MISTAKES = (
         f"{BLEU}::test_paper_bleu_is_the_formula_over_tokens_written_by_hand",
     ),
     Mistake(
+        "quotes are those of ASCII in the references alone",
+        "vaswani_jax/inference/bleu.py",
+        "outputs = ascii_punctuation(outputs)",
+        "outputs = list(outputs)",
+        f"{BLEU}::test_quotes_are_ascii_s_in_one_score_alone",
+    ),
+    Mistake(
         "no brevity penalty",
         "vaswani_jax/inference/bleu.py",
         "min(0.0, 1 - reference_length / output_length)",
         "0.0",
-        f"{BLEU}::test_multi_bleu_equals_the_formula",
+        "tests/inference/test_multi_bleu.py::test_multi_bleu_equals_the_formula",
     ),
     Mistake(
         "WMT14 the other way round",
