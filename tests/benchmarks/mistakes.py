@@ -274,7 +274,7 @@ MISTAKES = (
     ),
     Mistake(
         "Moses' tokens are not escaped",
-        "vaswani_jax/inference/bleu.py",
+        "vaswani_jax/inference/moses.py",
         "tokenizer.tokenize(line, escape=True)",
         "tokenizer.tokenize(line, escape=False)",
         f"{BLEU}::test_moses_tokenize_escapes_as_tokenizer_perl_does",
@@ -282,14 +282,14 @@ MISTAKES = (
     Mistake(
         "compounds are split in the outputs alone",
         "vaswani_jax/inference/bleu.py",
-        "references = [split_compounds(line) for line in references]",
+        "references = [moses.split_compounds(line) for line in references]",
         "references = list(references)",
         f"{BLEU}::test_paper_bleu_is_the_formula_over_tokens_written_by_hand",
     ),
     Mistake(
         "quotes are those of ASCII in the references alone",
         "vaswani_jax/inference/bleu.py",
-        "outputs = ascii_punctuation(outputs)",
+        "outputs = moses.ascii_punctuation(outputs)",
         "outputs = list(outputs)",
         f"{BLEU}::test_quotes_are_ascii_s_in_one_score_alone",
     ),

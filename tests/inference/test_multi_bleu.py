@@ -10,7 +10,7 @@ import sacrebleu
 from hypothesis import strategies
 
 from tests.inference import papineni
-from vaswani_jax.inference import bleu
+from vaswani_jax.inference import bleu, moses
 
 needs_perl = pytest.mark.skipif(
     shutil.which("perl") is None, reason="needs perl on the path"
@@ -99,7 +99,7 @@ def test_multi_bleu_takes_no_break_space_as_part_of_a_token():
     ],
 )
 def test_split_compounds_of_known_lines(line, expected):
-    assert bleu.split_compounds(line) == expected
+    assert moses.split_compounds(line) == expected
 
 
 @needs_perl
@@ -121,4 +121,4 @@ def test_split_compounds_equals_perl(lines):
         check=True,
     )
     expected = perl.stdout.decode()
-    assert "".join(f"{bleu.split_compounds(line)}\n" for line in lines) == expected
+    assert "".join(f"{moses.split_compounds(line)}\n" for line in lines) == expected

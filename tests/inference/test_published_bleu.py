@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from vaswani_jax.inference import bleu
+from vaswani_jax.inference import bleu, moses
 
 SHARED_DATA = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
 SCORED_OUTPUTS = SHARED_DATA / "scored_outputs"
@@ -56,4 +56,4 @@ def test_moses_tokenize_equals_the_published_tokens_of_multi30k():
     name = "test_2016_flickr.de"
     lines = [line.lower() for line in read_lines(MULTI30K / "raw" / name)]
     expected = read_lines(MULTI30K / "lc_norm_tok" / name)
-    assert bleu.moses_tokenize(lines, "de") == [line.strip() for line in expected]
+    assert moses.tokenize(lines, "de") == [line.strip() for line in expected]

@@ -15,14 +15,13 @@ from typing import Literal
 import sacrebleu
 import sacremoses
 
+from vaswani_jax.inference import moses
+
 TextForm = Literal["detokenized", "tokenized"]
 
 MAX_ORDER = 4
 # The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
 TOKEN = re.compile(r"\S+", re.ASCII)
-COMPOUND = re.compile(rb"(\S)-(\S)")
-# What replace-unicode-punctuation.perl of Moses leaves as it is.
-QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘‛‹›", "'"))
 
 # Languages without spaces between words, and sacreBLEU's tokeniser for them.
 WITHOUT_SPACES = {
@@ -64,9 +63,10 @@ def score_all(
         text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
             `tokenized` gives `tokenized_bleu` alone, because sacreBLEU and chrF are
             defined on plain text, not on `&quot;` and spaces before commas.
-        target_language: ISO 639-1 code. German has more of the paper's BLEU: with
-            its compounds split (see `split_compounds`) and, where they are not
-            tokenised yet, with ASCII's punctuation besides (see `ascii_punctuation`).
+        target_language: ISO 639-1 code. German has more of the paper's BLEU: with its
+            compounds split (see `moses.split_compounds`) and, of text that is not
+            tokenised yet, with ASCII's punctuation besides (see
+            `moses.ascii_punctuation`).
         lowercase: Whether all scores ignore case.
 
     Raises:
@@ -149,25 +149,25 @@ def multi_bleu_of_text(
 ) -> Score:
     """BLEU by the steps behind table 2: Moses tokens, split compounds, multi-bleu.
 
-    These are the steps that the authors name in tensor2tensor#61; get_ende_bleu.sh, of
-    later, has ASCII's punctuation, too (see `ascii_punctuation`). Text that is already
-    tokenised skips the first.
+    These are the steps that the authors name in tensor2tensor#61; their later script,
+    get_ende_bleu.sh, has ASCII's punctuation, too (see `moses.ascii_punctuation`). Text
+    that is already tokenised skips the first.
 
     Raises:
         ValueError: As `score_all`.
     """
     name, tokenizer, version = "tokenized_bleu", "as-given", ""
     if to_ascii:
-        outputs = ascii_punctuation(outputs)
-        references = ascii_punctuation(references)
+        outputs = moses.ascii_punctuation(outputs)
+        references = moses.ascii_punctuation(references)
     if text_form == "detokenized":
-        outputs = moses_tokenize(outputs, target_language)
-        references = moses_tokenize(references, target_language)
+        outputs = moses.tokenize(outputs, target_language)
+        references = moses.tokenize(references, target_language)
         name, tokenizer = "paper_bleu", f"moses-{target_language}-escaped"
         version = f"|sacremoses:{sacremoses.__version__}"
     if compound_split:
-        outputs = [split_compounds(line) for line in outputs]
-        references = [split_compounds(line) for line in references]
+        outputs = [moses.split_compounds(line) for line in outputs]
+        references = [moses.split_compounds(line) for line in references]
         name += "_split"
     name += "_ascii" if to_ascii else ""
     if lowercase:
@@ -182,50 +182,6 @@ def multi_bleu_of_text(
         f"{'|punct:ascii' if to_ascii else ''}"
     )
     return Score(name, multi_bleu(outputs, references), signature)
-
-
-def ascii_punctuation(lines: Sequence[str]) -> list[str]:
-    """Lines whose quotes, apostrophes and three dots are those of ASCII.
-
-    get_ende_bleu.sh replaces them in the outputs with Moses's
-    replace-unicode-punctuation.perl, and the authors' newstest2014 reference has
-    straight quotes throughout (tensor2tensor#317); that script leaves some quotes,
-    which are replaced, too.
-
-    >>> ascii_punctuation(["„Ja“, sagte er …"])
-    ['"Ja", sagte er ...']
-    """
-    normalizer = sacremoses.MosesPunctNormalizer(pre_replace_unicode_punct=True)
-    return [normalizer.replace_unicode_punct(line).translate(QUOTES) for line in lines]
-
-
-def moses_tokenize(lines: Sequence[str], language: str) -> list[str]:
-    """Lines with one space between tokens, as tokenizer.perl writes them.
-
-    Quotes and brackets are escaped (`&quot;`), because get_ende_bleu.sh calls the
-    script without -no-escape. A language that Moses lacks gets the English list of
-    abbreviations, as it does in Moses.
-
-    >>> moses_tokenize(['Er sagte: "Ja."'], "de")
-    ['Er sagte : &quot; Ja . &quot;']
-    """
-    tokenizer = sacremoses.MosesTokenizer(lang=language)
-    return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
-
-
-def split_compounds(line: str) -> str:
-    r"""A tokenised line whose hyphens inside words are tokens of their own.
-
-    Equals `perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'` byte for byte. Its matches
-    do not overlap, so of the two hyphens around a single letter only the first is
-    split. Perl sees bytes, so around a letter of two bytes (an umlaut) both are.
-
-    >>> split_compounds("ein Nord-Süd-Weg")
-    'ein Nord ##AT##-##AT## Süd ##AT##-##AT## Weg'
-    >>> split_compounds("a-b-c"), split_compounds("a-ü-c")
-    ('a ##AT##-##AT## b-c', 'a ##AT##-##AT## ü ##AT##-##AT## c')
-    """
-    return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()
 
 
 def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
