@@ -9,7 +9,7 @@ import flax.traverse_util
 import ml_collections
 import numpy as np
 
-from vaswani_jax.core import config, parsing, rules, types
+from vaswani_jax.core import config, data_rules, parsing, types
 from vaswani_jax.data import marian_vocabulary, vocabulary
 from vaswani_jax.exchange import marian, marian_files, marian_settings
 from vaswani_jax.model import transformer
@@ -67,7 +67,7 @@ def load(
                 f"{directory / 'tokenizer_config.json'} has no {key}_lang: give "
                 f"--{key}_locale"
             )
-        if not rules.LOCALE.fullmatch(str(found)):
+        if not data_rules.LOCALE.fullmatch(str(found)):
             raise ValueError(
                 f"{directory / 'tokenizer_config.json'}: {key}_lang {found!r} is no "
                 f"code of a language: give --{key}_locale"
