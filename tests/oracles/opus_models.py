@@ -1,0 +1,124 @@
+"""Models in the layout of the OPUS ones, built and taught by transformers."""
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from configs import own_text
+from vaswani_jax.exchange import marian_import
+
+torch = pytest.importorskip(
+    "torch", reason="torch is not installed: pip install -e '.[oracles]'"
+)
+transformers = pytest.importorskip(
+    "transformers", reason="transformers is not installed: .[oracles]"
+)
+
+SYLLABLES = "ba be bi bo bu da de di do du".split()
+CODE = ">>fra<<"
+
+
+def sentences(count: int, *, seed: int) -> list[str]:
+    generator = np.random.default_rng(seed)
+
+    def word() -> str:
+        return "".join(generator.choice(SYLLABLES, generator.integers(1, 3)))
+
+    return [
+        " ".join(word() for _ in range(generator.integers(1, 7))) for _ in range(count)
+    ]
+
+
+def spelt_backwards(line: str) -> str:
+    return " ".join(word[::-1].upper() for word in line.split())
+
+
+def learn_subwords(lines: list[str], path: pathlib.Path) -> list[str]:
+    import sentencepiece
+
+    with open(path, "wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=file,
+            vocab_size=40,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+    found = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    return [found.id_to_piece(i) for i in range(found.get_piece_size())][3:]
+
+
+def build(directory: pathlib.Path) -> Any:
+    """A model that was taught nothing, its files in the layout of the OPUS models."""
+    lines = sentences(400, seed=1)
+    sources = learn_subwords(lines, directory / "source.spm")
+    targets = learn_subwords(
+        [spelt_backwards(o) for o in lines], directory / "target.spm"
+    )
+    names = ["</s>", "<unk>", CODE, *sorted({*sources, *targets}), "<pad>"]
+    vocab = {name: token for token, name in enumerate(names)}
+    (directory / "vocab.json").write_text(json.dumps(vocab))
+    tokenizer_config = {"source_lang": "en", "target_lang": "de"}
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+    network = untaught(len(names))
+    network.save_pretrained(str(directory))
+    return network
+
+
+def untaught(rows: int) -> Any:
+    torch.manual_seed(3)
+    sides = {
+        f"{side}_{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 48))
+    }
+    settings = transformers.MarianConfig(
+        vocab_size=rows,
+        d_model=32,
+        activation_function="swish",
+        scale_embedding=True,
+        dropout=0.0,
+        pad_token_id=rows - 1,
+        decoder_start_token_id=rows - 1,
+        eos_token_id=0,
+        forced_eos_token_id=None,
+        max_position_embeddings=128,
+        init_std=0.1,
+        **sides,
+    )
+    network = transformers.MarianMTModel(settings)
+    generator = torch.Generator().manual_seed(4)
+    network.final_logits_bias.normal_(std=0.3, generator=generator)
+    return network
+
+
+def teach(network: Any, directory: pathlib.Path) -> None:
+    """Spell words backwards, and write what it is then."""
+    lines = sentences(400, seed=1)
+    ignored = network.config.pad_token_id
+    tokenizer = transformers.MarianTokenizer.from_pretrained(str(directory))
+    adam = torch.optim.Adam(network.parameters(), lr=3e-3)
+    for start in range(0, 300 * 32, 32):
+        chosen = [lines[i % len(lines)] for i in range(start, start + 32)]
+        batch = tokenizer(
+            chosen,
+            text_target=[spelt_backwards(line) for line in chosen],
+            padding=True,
+            return_tensors="pt",
+        )
+        labels = batch["labels"].masked_fill(batch["labels"] == ignored, -100)
+        loss = network(**{**batch, "labels": labels}).loss
+        loss.backward()
+        adam.step()
+        adam.zero_grad()
+    network.save_pretrained(str(directory))
+
+
+def load(
+    directory: pathlib.Path, languages: Sequence[str] = ("", "")
+) -> marian_import.Imported:
+    return marian_import.load(directory, own_text.get_config(), languages)

@@ -1,0 +1,147 @@
+"""What is wrong with a MarianMT model is named before it is one of ours."""
+
+import json
+import pathlib
+import shutil
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests.oracles import opus_models
+from tests.programs import runs
+
+safetensors = pytest.importorskip("safetensors.numpy")
+
+CONFIG_REFUSALS = {
+    "max_position_embeddings": ("many", "max_position_embeddings must be a positive"),
+    "dropout": (None, "dropout must be a number, got None"),
+    "scale_embedding": (False, "scale_embedding must be True, got False"),
+    "decoder_layers": (1, "must be the same number, got 2 and 1"),
+    "activation_function": ("gelu", "one of relu, swish, silu, got 'gelu'"),
+    "normalize_before": (True, "normalize_before must be False"),
+    "model_type": ("bart", "model_type must be marian, got 'bart'"),
+    "d_model": ("big", "d_model must be a positive number"),
+    "encoder_attention_heads": (5, "must be the same number, got 5 and 4"),
+    "encoder_ffn_dim": (None, "must be the same number, got None"),
+    "pad_token_id": (1000, "must be numbers below"),
+}
+
+
+@pytest.fixture(scope="module")
+def opus(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A directory in the layout of the OPUS models."""
+    directory = tmp_path_factory.mktemp("marian")
+    opus_models.build(directory)
+    return directory
+
+
+@pytest.mark.parametrize("key", CONFIG_REFUSALS)
+def test_a_model_that_is_none_of_ours_is_refused(
+    opus: pathlib.Path, tmp_path: pathlib.Path, key: str
+) -> None:
+    value, said = CONFIG_REFUSALS[key]
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    values = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**values, key: value}))
+    with pytest.raises(ValueError, match=said) as caught:
+        opus_models.load(copy)
+    assert "config.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "vocab.json", "source.spm", "target.spm"]
+)
+def test_a_missing_or_damaged_file_is_named(
+    opus: pathlib.Path, tmp_path: pathlib.Path, name: str
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    (copy / name).write_bytes((copy / name).read_bytes()[:-5])
+    with pytest.raises(ValueError, match=name):
+        opus_models.load(copy)
+    (copy / name).unlink()
+    with pytest.raises(FileNotFoundError, match=name):
+        opus_models.load(copy)
+
+
+def test_weights_must_fit_and_all_be_used(
+    opus: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    path = copy / "model.safetensors"
+    tensors = safetensors.load_file(path)
+    bias = "final_logits_bias"
+    name = "model.encoder.layers.1.fc1.weight"
+
+    def error(changed: dict[str, Any]) -> str:
+        safetensors.save_file(changed, path)
+        with pytest.raises(ValueError) as caught:
+            opus_models.load(copy)
+        return str(caught.value)
+
+    without = {key: value for key, value in tensors.items() if key != name}
+    assert f"have no {name}" in error(without)
+    assert "model has not: extra" in error({**tensors, "extra": np.ones(2)})
+    short = {bias: tensors[bias][:, :-1]}
+    assert f"{bias} has" in error({**tensors, **short})
+    broken = {name: np.full_like(tensors[name], np.nan)}
+    assert f"{name} has values that are not finite" in error({**tensors, **broken})
+    assert f"{name} does not fit" in error({**tensors, name: tensors[name][:-1]})
+    table = tensors["model.shared.weight"]
+    other = {"lm_head.weight": table + 1}
+    assert "another lm_head.weight" in error({**tensors, **other})
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+        opus_models.load(copy)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="neither"):
+        opus_models.load(copy)
+
+
+def test_pickled_weights_are_read_and_never_executed(
+    opus: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    tensors = safetensors.load_file(copy / "model.safetensors")
+    (copy / "model.safetensors").unlink()
+    path, trace = copy / "pytorch_model.bin", tmp_path / "executed"
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return pathlib.Path.touch, (trace,)
+
+    opus_models.torch.save(
+        {name: opus_models.torch.tensor(value) for name, value in tensors.items()}, path
+    )
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        opus_models.load(copy).params,
+        opus_models.load(opus).params,
+    )
+    opus_models.torch.save({"weights": Evil()}, path)
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged"):
+        opus_models.load(copy)
+    assert not trace.exists()
+
+
+def test_the_languages_must_be_known(
+    opus: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    (copy / "tokenizer_config.json").unlink()
+    with pytest.raises(ValueError, match="give --source_locale"):
+        opus_models.load(copy)
+    data = opus_models.load(copy, ["fi", "et"]).settings.data
+    assert (data.source_locale, data.target_locale) == ("fi", "et")
+    names = {"source_lang": "en", "target_lang": "ROMANCE"}
+    (copy / "tokenizer_config.json").write_text(json.dumps(names))
+    with pytest.raises(ValueError, match=r"'ROMANCE' is no code.* --target_locale"):
+        opus_models.load(copy)
+    assert opus_models.load(copy, ["", "fr"]).settings.data.target_locale == "fr"
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    program = [sys.executable, "-m", "vaswani_jax.import_marian", str(opus)]
+    result = runs.run(*program, f"--workdir={tmp_path / 'full'}")
+    assert "is not empty" in runs.error_of(result)
