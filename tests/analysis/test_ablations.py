@@ -65,6 +65,24 @@ def test_other_seeds_of_the_base_model_stand_beside_it(tmp_path):
     assert f"by its seed: {expected}." in table
 
 
+def test_a_change_that_another_seed_makes_too_is_none(tmp_path):
+    values = table3_small.get_config("base")
+    for seed, bleu, perplexity in ((1, 30.0, 8.0), (2, 31.2, 8.4), (3, 30.4, 8.2)):
+        values.seed = seed
+        found = {"bleu": bleu, "perplexity": perplexity}
+        leave(tmp_path / str(seed), parsing.parse(values), **found)
+    # Seeds 1 and 2 are 1.2 BLEU and 5 % of perplexity apart.
+    for row, bleu, perplexity in (("C1", 28.8, 8.4), ("B1", 28.7, 8.41)):
+        leave(tmp_path / row, SMALL[row], bleu=bleu, perplexity=perplexity)
+    table, conclusions = ablations.table(SMALL, read(tmp_path)).split("\n\nWhat")
+    assert "two of them, 1.20 BLEU or 5.0% of perplexity." in " ".join(table.split())
+    assert cells(table, "C1")[5] == cells(table, "C1")[9] == "ours does not"
+    assert cells(table, "B1")[5] == cells(table, "B1")[9] == "as printed"
+    rows = conclusions.splitlines()
+    [told] = [line for line in rows if "base against B1 | BLEU" in line]
+    assert told.endswith("| +0.70 | +1.30 | holds |")
+
+
 def test_perplexities_are_better_when_they_are_lower(tmp_path):
     for row, perplexity in {"base": 8.0, "D3": 7.0, "D4": 7.5}.items():
         leave(tmp_path / row, SMALL[row], perplexity=perplexity)

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from vaswani_jax.analysis import paper, parameters, results
 from vaswani_jax.core import config
 
-# A difference of up to this is none, ours or printed: chosen, not measured. Each row
-# has one seed.
-BLEU_NOISE = 0.5
-PERPLEXITY_NOISE = 0.01  # of the base model's
+# A printed difference of up to this is none, and so is ours where the base model was
+# run with one seed: chosen, not measured. Perplexity's are shares of the base model's.
+CHOSEN = {"bleu": 0.5, "perplexity": 0.01}
 
 
 def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> str:
@@ -23,13 +22,14 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
         for row, one in found.items()
         if one and not one.flaw
     }
+    noise = bounds(rows["base"], runs)
     lines = []
     for row, settings in rows.items():
         one = found[row]
         count = parameters.total(settings.model, vocab_size=settings.data.vocab_size)
         cells: list[str | None] = [row, f"{count / 1e6:.2f} M"]
         for figure in ("perplexity", "bleu"):
-            cells += _moves(ours, row, figure=figure)
+            cells += _moves(ours, row, figure=figure, noise=noise[figure])
         lines.append([*cells, one and one.where])
     head = ["row", "parameters"]
     head += ["perplexity", "change", "paper's", "moves"]
@@ -38,39 +38,69 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
     training = rows["base"].training
     return (
         f"All rows: {training.num_steps:,} updates, one seed "
-        f"({', '.join(map(str, seeds)) or 'not run'}). A change of up to {BLEU_NOISE} "
-        f"BLEU, or of {PERPLEXITY_NOISE:.0%} of the base model's perplexity, counts as "
-        "none, ours and the paper's alike; these bounds are chosen, not measured. "
-        f"{_seeds(rows['base'], runs)}\n\n"
+        f"({', '.join(map(str, seeds)) or 'not run'}). {_seeds(rows['base'], runs)} A "
+        f"change of the paper's counts as none up to {CHOSEN['bleu']} BLEU or "
+        f"{CHOSEN['perplexity']:.0%} of the base model's perplexity: chosen, for of "
+        "its seeds nothing is known.\n\n"
         f"{results.markdown(head, lines)}\n\n"
         "What the paper concludes from its table, and the differences of the rows it "
-        f"rests on (better minus worse):\n\n{_conclusions(ours)}"
+        f"rests on (better minus worse):\n\n{_conclusions(ours, noise)}"
     )
 
 
-def _seeds(base: config.Config, runs: Sequence[results.Found]) -> str:
-    """How far the base model is from itself with other seeds."""
-    found = results.by_seed(runs, base, split="valid")
+def bounds(base: config.Config, runs: Sequence[results.Found]) -> dict[str, float]:
+    """Up to which our changes count as none: the largest between two seeds of base.
+
+    By figure, perplexity's as a share of the base model's; `CHOSEN` for one seed.
+    """
+    found = list(results.by_seed(runs, base, split="valid").values())
     if len(found) < 2:
-        return "The base model was run with one seed."
+        return dict(CHOSEN)
+    bleu = [one.bleu for one in found]
+    perplexity = [one.perplexity for one in found]
+    return {
+        "bleu": max(bleu) - min(bleu),
+        "perplexity": (max(perplexity) - min(perplexity)) / min(perplexity),
+    }
+
+
+def _seeds(base: config.Config, runs: Sequence[results.Found]) -> str:
+    """How far the base model is from itself with other seeds, and what follows."""
+    found = results.by_seed(runs, base, split="valid")
+    noise = bounds(base, runs)
+    bound = f"{noise['bleu']:.2f} BLEU or {noise['perplexity']:.1%}"
+    if len(found) < 2:
+        return (
+            "The base model was run with one seed; a change of ours counts as none up "
+            f"to {bound} of its perplexity: chosen, not measured."
+        )
     told = ", ".join(
         f"{one.bleu:.2f} and {one.perplexity:.2f} (seed {seed})"
         for seed, one in found.items()
     )
-    return f"BLEU and perplexity of the base model by its seed: {told}."
+    return (
+        f"BLEU and perplexity of the base model by its seed: {told}. A change of ours "
+        f"counts as none up to the largest between two of them, {bound} of perplexity."
+    )
 
 
-def moves(own: float, printed: float, *, noise: float) -> str:
+def moves(own: float, printed: float, *, noise: float, bound: float) -> str:
     """Whether a change has the direction of the printed one.
 
-    >>> [moves(own, -0.9, noise=0.5) for own in (-0.6, -0.4, 0.6)]
+    Args:
+        own: Ours.
+        printed: The paper's.
+        noise: Up to which ours is none.
+        bound: Up to which the paper's is none.
+
+    >>> [moves(own, -0.9, noise=1.5, bound=0.5) for own in (-1.6, -1.4, 1.6)]
     ['as printed', 'ours does not', 'the other way']
-    >>> [moves(own, 0.1, noise=0.5) for own in (-0.4, -0.6)]
+    >>> [moves(own, 0.1, noise=1.5, bound=0.5) for own in (-1.4, -1.6)]
     ['neither does', 'only ours does']
     """
-    if abs(own) <= noise:
-        return "neither does" if abs(printed) <= noise else "ours does not"
-    if abs(printed) <= noise:
+    if abs(own) <= noise + results.ROUNDING:
+        return "neither does" if abs(printed) <= bound else "ours does not"
+    if abs(printed) <= bound:
         return "only ours does"
     return "as printed" if own * printed > 0 else "the other way"
 
@@ -83,13 +113,13 @@ def holds(difference: float, *, noise: float, same: bool) -> str:
     >>> [holds(better, noise=0.5, same=True) for better in (0.4, -0.6)]
     ['holds', 'does not hold']
     """
-    if abs(difference) <= noise:
+    if abs(difference) <= noise + results.ROUNDING:
         return "holds" if same else "no clear difference"
     return "holds" if difference > 0 and not same else "does not hold"
 
 
 def _moves(
-    ours: Mapping[str, paper.Variation], row: str, *, figure: str
+    ours: Mapping[str, paper.Variation], row: str, *, figure: str, noise: float
 ) -> list[str | None]:
     """A figure, its change from the base model, the paper's change, and the verdict."""
     printed = _change(paper.TABLE3, worse="base", better=row, figure=figure)
@@ -103,12 +133,15 @@ def _moves(
     told = moves(
         change / _unit(ours, figure),
         printed / _unit(paper.TABLE3, figure),
-        noise=_noise(figure),
+        noise=noise,
+        bound=CHOSEN[figure],
     )
     return [own, f"{change:+.2f}", f"{printed:+{digits}}", told]
 
 
-def _conclusions(ours: Mapping[str, paper.Variation]) -> str:
+def _conclusions(
+    ours: Mapping[str, paper.Variation], noise: Mapping[str, float]
+) -> str:
     lines = []
     for conclusion in paper.CONCLUSIONS:
         for worse, better in conclusion.pairs:
@@ -118,7 +151,9 @@ def _conclusions(ours: Mapping[str, paper.Variation]) -> str:
                         f"{conclusion.text} (section {conclusion.section})",
                         f"{better} against {worse}",
                         "BLEU" if figure == "bleu" else figure,
-                        *_held_against(ours, conclusion, worse, better, figure),
+                        *_held_against(
+                            ours, conclusion, worse, better, figure, noise[figure]
+                        ),
                     ]
                 )
     head = ["conclusion", "rows", "of", "paper's", "ours", "at this scale it"]
@@ -131,6 +166,7 @@ def _held_against(
     worse: str,
     better: str,
     figure: str,
+    noise: float,
 ) -> list[str | None]:
     """The paper's difference, ours, and whether the conclusion holds by ours."""
     printed = _change(paper.TABLE3, worse=worse, better=better, figure=figure)
@@ -141,10 +177,10 @@ def _held_against(
     sign = 1 if figure == "bleu" else -1
     told = holds(
         sign * change / _unit(ours, figure),
-        noise=_noise(figure),
+        noise=noise,
         same=conclusion.same,
     )
-    unclear = abs(printed) / _unit(paper.TABLE3, figure) <= _noise(figure)
+    unclear = abs(printed) / _unit(paper.TABLE3, figure) <= CHOSEN[figure]
     if unclear and not conclusion.same:
         told += "; the paper's is within the bound"
     return [f"{printed:+.2f}", f"{change:+.2f}", told]
@@ -159,7 +195,3 @@ def _change(
 def _unit(figures: Mapping[str, paper.Variation], figure: str) -> float:
     """What a change is measured in: perplexities of other text have another size."""
     return 1.0 if figure == "bleu" else figures["base"].perplexity
-
-
-def _noise(figure: str) -> float:
-    return BLEU_NOISE if figure == "bleu" else PERPLEXITY_NOISE
