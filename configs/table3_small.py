@@ -11,8 +11,9 @@ they learn), 0.8 of the rate, first weights of a quarter of Glorot's variance, a
 vocabulary of 10,000, one seed. Without the last flag the text is looked for in
 ../shared/data; README.md, "Multi30k", makes DIR from github.com/multi30k/dataset.
 
-Here: some 30 minutes a row on one core. Which rows were run, and their scores:
-README.md, "Table 3 at the scale of two cores"; the records: results/.
+Here: some 30 minutes a row on one core, all rows, and base with further seeds, which
+differ more than most rows do. Scores: README.md, "Table 3 at the scale of two cores";
+the records: results/.
 """
 
 import ml_collections
