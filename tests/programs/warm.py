@@ -21,6 +21,10 @@ LIBRARIES = (
 ).split()
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(LIBRARIES)
+# What differs from test to test, and is read by no import of a library.
+LATE = {"PYTEST_CURRENT_TEST", "VASWANI_JAX_MIRRORS", "XLA_FLAGS"}
+# What libraries set in the process of the tests, whenever they are first used there.
+LATE |= {"CRC32C_SW_MODE", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR"}
 # The libraries read theirs when they are imported.
 _environment = dict[str, str]()
 _started = set[str]()
@@ -34,9 +38,7 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     """
     if tuple(command[:2]) != (sys.executable, "-m"):
         return False
-    # What differs from test to test, and is read by no import of a library.
-    late = ("PYTEST_CURRENT_TEST", "VASWANI_JAX_MIRRORS", "XLA_FLAGS")
-    own = {key: value for key, value in environment.items() if key not in late}
+    own = {key: value for key, value in environment.items() if key not in LATE}
     if not _environment:
         _environment.update(own)
     known = command[2] in _started
