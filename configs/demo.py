@@ -2,7 +2,8 @@
 
 make demo
 
-Two CPU cores, 3.5 minutes with the installation: 99.46 sacreBLEU on test.
+Two CPU cores, 3.5 minutes with the installation: 99.46 sacreBLEU on test (99.44 on
+another machine).
 """
 
 import ml_collections
