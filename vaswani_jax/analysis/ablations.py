@@ -22,7 +22,8 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
         for row, one in found.items()
         if one and not one.flaw
     }
-    noise = bounds(rows["base"], runs)
+    by_seed = results.by_seed(runs, rows["base"], split="valid")
+    noise = bounds(by_seed)
     lines = []
     for row, settings in rows.items():
         one = found[row]
@@ -38,7 +39,7 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
     training = rows["base"].training
     return (
         f"All rows: {training.num_steps:,} updates, one seed "
-        f"({', '.join(map(str, seeds)) or 'not run'}). {_seeds(rows['base'], runs)} A "
+        f"({', '.join(map(str, seeds)) or 'not run'}). {_seeds(by_seed, noise)} A "
         f"change of the paper's counts as none up to {CHOSEN['bleu']} BLEU or "
         f"{CHOSEN['perplexity']:.0%} of the base model's perplexity: chosen, for of "
         "its seeds nothing is known.\n\n"
@@ -48,35 +49,32 @@ def table(rows: Mapping[str, config.Config], runs: Sequence[results.Found]) -> s
     )
 
 
-def bounds(base: config.Config, runs: Sequence[results.Found]) -> dict[str, float]:
+def bounds(by_seed: Mapping[int, results.Found]) -> dict[str, float]:
     """Up to which our changes count as none: the largest between two seeds of base.
 
     By figure, perplexity's as a share of the base model's; `CHOSEN` for one seed.
     """
-    found = list(results.by_seed(runs, base, split="valid").values())
-    if len(found) < 2:
+    if len(by_seed) < 2:
         return dict(CHOSEN)
-    bleu = [one.bleu for one in found]
-    perplexity = [one.perplexity for one in found]
+    bleu = [one.bleu for one in by_seed.values()]
+    perplexity = [one.perplexity for one in by_seed.values()]
     return {
         "bleu": max(bleu) - min(bleu),
         "perplexity": (max(perplexity) - min(perplexity)) / min(perplexity),
     }
 
 
-def _seeds(base: config.Config, runs: Sequence[results.Found]) -> str:
+def _seeds(by_seed: Mapping[int, results.Found], noise: Mapping[str, float]) -> str:
     """How far the base model is from itself with other seeds, and what follows."""
-    found = results.by_seed(runs, base, split="valid")
-    noise = bounds(base, runs)
     bound = f"{noise['bleu']:.2f} BLEU or {noise['perplexity']:.1%}"
-    if len(found) < 2:
+    if len(by_seed) < 2:
         return (
             "The base model was run with one seed; a change of ours counts as none up "
             f"to {bound} of its perplexity: chosen, not measured."
         )
     told = ", ".join(
         f"{one.bleu:.2f} and {one.perplexity:.2f} (seed {seed})"
-        for seed, one in found.items()
+        for seed, one in by_seed.items()
     )
     return (
         f"BLEU and perplexity of the base model by its seed: {told}. A change of ours "
@@ -111,10 +109,10 @@ def holds(difference: float, *, noise: float, same: bool) -> str:
     >>> [holds(better, noise=0.5, same=False) for better in (0.6, 0.4, -0.6)]
     ['holds', 'no clear difference', 'does not hold']
     >>> [holds(better, noise=0.5, same=True) for better in (0.4, -0.6)]
-    ['holds', 'does not hold']
+    ['holds: no clear difference', 'does not hold']
     """
     if abs(difference) <= noise + results.ROUNDING:
-        return "holds" if same else "no clear difference"
+        return f"{'holds: ' if same else ''}no clear difference"
     return "holds" if difference > 0 and not same else "does not hold"
 
 
