@@ -17,7 +17,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import decoding_speed, scaling, training_speed
-from vaswani_jax.core import parallel, parsing, program, types
+from vaswani_jax.core import parallel, parsing, program, rules, types
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import selection
 
@@ -114,9 +114,7 @@ def decode() -> None:
     settings = parsing.parse(CONFIG.value)
     batches = _positive("--batches", BATCHES.value)
     for flag in (SOURCE_TOKENS, OUTPUT_TOKENS):
-        training_speed.check_length(
-            f"--{flag.name}={flag.value}", flag.value, settings.model
-        )
+        rules.check_length(f"--{flag.name}={flag.value}", flag.value, settings.model)
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     speeds = decoding_speed.measure(

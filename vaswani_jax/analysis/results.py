@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.core import config, languages
+from vaswani_jax.training import best
 
 # How and where a result was computed, not which result it is.
 COMPUTATION = {
@@ -27,7 +28,6 @@ COMPUTATION = {
     "search.max_source_tokens",
     "search.source_tokens_per_batch",
 }
-SCORING = ("search.", "data.text_form", "data.lowercase_scores")  # of an evaluation
 BLEU_TOLERANCE = 0.3
 PERPLEXITY_TOLERANCE = 0.02  # of the printed one
 ROUNDING = 1e-9  # 27.3 - 27.0 is a little more than 0.3
@@ -183,8 +183,8 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
 
     Args:
         runs: What has been read.
-        wanted: Its settings must be those of the training and, for `SCORING`, of the
-            evaluation, but for `COMPUTATION`.
+        wanted: Its settings must be those of the training and, for what BLEU depends
+            on, of the evaluation, but for `COMPUTATION`.
         split: "valid" or "test".
     """
     return max(
@@ -213,7 +213,7 @@ def _with_settings(
 ) -> list[Found]:
     every = config.flatten(config.to_dict(wanted))
     settings = {key: every[key] for key in every.keys() - COMPUTATION}
-    scoring = {k: settings.pop(k) for k in list(settings) if k.startswith(SCORING)}
+    scoring = {k: settings.pop(k) for k in list(settings) if k.startswith(best.BLEU_BY)}
     return [
         run
         for run in runs

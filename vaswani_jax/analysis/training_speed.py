@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from vaswani_jax.analysis import devices, flops
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, parallel, rules, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import loss, memory, step
 
@@ -91,24 +91,11 @@ def same_batch(
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
     rows, source, target = map(int, shape.split("x"))
-    check_length(f"--shape={shape}", max(source, target), model)
+    rules.check_length(f"--shape={shape}", max(source, target), model)
     batch = random_batch(
         rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
     )
     return lambda step: batch
-
-
-def check_length(flag: str, longest: int, model: config.ModelConfig) -> None:
-    """Refuse more tokens than there are learned positions.
-
-    Raises:
-        ValueError: Names the flag.
-    """
-    if model.positional_encoding == "learned" and longest > model.max_positions:
-        raise ValueError(
-            f"{flag} is longer than config.model.max_positions "
-            f"({model.max_positions}) learned positions"
-        )
 
 
 def measure(

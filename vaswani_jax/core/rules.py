@@ -162,3 +162,16 @@ def check_positions(settings: config.Config) -> None:
             "search.max_extra_tokens), "
             f"got {model.max_positions}"
         )
+
+
+def check_length(flag: str, longest: int, model: config.ModelConfig) -> None:
+    """Refuse more tokens than there are learned positions.
+
+    Raises:
+        ValueError: Names the flag.
+    """
+    if model.positional_encoding == "learned" and longest > model.max_positions:
+        raise ValueError(
+            f"{flag} is longer than config.model.max_positions "
+            f"({model.max_positions}) learned positions"
+        )
