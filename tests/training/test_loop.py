@@ -154,3 +154,38 @@ def test_best_is_the_best_after_a_kill_between_its_writing_and_the_checkpoints(
     run(small, tmp_path, evaluator=lambda params: {"valid/bleu": 31.0})
     best = checkpoints.Checkpoints(tmp_path / "best", keep=1)
     assert best.restore(best.steps()[-1], []).record["score"] == 31.0
+
+
+def test_a_cpu_is_given_a_step_when_the_one_before_is_done(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two in flight would need the memory of two."""
+    over_devices = parallel.over_devices
+    made: list[Any] = []
+    done: list[bool] = []
+
+    def watched(step: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        update = over_devices(step, **options)
+
+        def run(*arguments: Any) -> Any:
+            done.extend(leaf.is_ready() for leaf in jax.tree.leaves(made[-1:]))
+            state, metrics = update(*arguments)
+            made.append(metrics)
+            return state, metrics
+
+        run.lower = update.lower  # type: ignore[attr-defined]
+        return run
+
+    monkeypatch.setattr(parallel, "over_devices", watched)
+    # Long steps, none of which is logged.
+    changes = {
+        "model.d_ff": 2048,
+        "data.source_tokens_per_batch": 1024,
+        "data.target_tokens_per_batch": 1024,
+        "training.log_every_steps": 9,
+        "training.evaluate_every_steps": 9,
+        "training.checkpoint_every_steps": 9,
+    }
+    run(settings.small_settings(**changes), tmp_path)
+    assert len(made) == 4
+    assert done and all(done)

@@ -130,6 +130,16 @@ def join_rows(tree: Tree) -> Tree:
     return joined
 
 
+def one_at_a_time(made: Any) -> None:
+    """On a CPU, wait for what the step before makes; accelerators need not.
+
+    A CPU allocates a step's temporaries when it is asked for the step: with one in
+    flight they would lie beside those of the one before.
+    """
+    if on_cpu():
+        jax.block_until_ready(made)
+
+
 def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:
     """`step(state, rows)` on all devices; its result is equal on every one."""
     donate = 0 if donate_state else ()

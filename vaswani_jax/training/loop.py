@@ -142,6 +142,8 @@ class Run:
         begun = time.monotonic()
         over = False
         while not over:
+            parallel.one_at_a_time(pending[-1:])
+            # An accelerator computes the steps before while this batch is made.
             batch = self._batches.batch_at(self._watch.index_of(made), own)
             rows = parallel.split_rows(batch, multiple=self._parts)
             state, metrics = run(state, rows)
