@@ -19,7 +19,7 @@ from ml_collections import config_flags
 from vaswani_jax.analysis import decoding_speed, scaling, training_speed
 from vaswani_jax.core import parallel, parsing, program, rules, types
 from vaswani_jax.data import batch_modes, corpus
-from vaswani_jax.training import selection
+from vaswani_jax.training import selection, step
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
 WORKDIR = flags.DEFINE_string(
@@ -82,6 +82,7 @@ def train() -> None:
         raise ValueError("--vocab_size is of random ids: it goes with --shape")
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
+    step.check_devices(settings)
     if shape is not None:
         vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
         batch_at = training_speed.same_batch(
@@ -115,8 +116,10 @@ def decode() -> None:
     batches = _positive("--batches", BATCHES.value)
     for flag in (SOURCE_TOKENS, OUTPUT_TOKENS):
         rules.check_length(f"--{flag.name}={flag.value}", flag.value, settings.model)
+    rules.check_fused_length("--source_tokens", SOURCE_TOKENS.value, settings.model)
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
+    step.check_devices(settings)
     speeds = decoding_speed.measure(
         settings,
         vocab_size=VOCAB_SIZE.value or settings.data.vocab_size,

@@ -74,6 +74,9 @@ def test_searches_are_timed_by_batch_size() -> None:
         assert speed["first_batch_seconds"] > speed["batch_seconds"]
 
 
+CUDNN = ["--config.model.attention=cudnn", "--config.model.dtype=bfloat16"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -100,6 +103,17 @@ def test_searches_are_timed_by_batch_size() -> None:
                 ("--link_microseconds", "nan"),
             )
         ),
+        (["train", "--steps=0"], "error: --steps must be a positive integer, got '0'"),
+        (["scale", "--link_gigabytes=0"], "error: --link_gigabytes must be: number >="),
+        (
+            ["train", "--shape=2x3x4", *CUDNN],
+            "config.model.attention=cudnn needs an even --shape=2x3x4, got 3",
+        ),
+        (
+            ["train", "--shape=2x4x4", *CUDNN],
+            "config.model.attention=cudnn needs a GPU, here is",
+        ),
+        (["decode", *CUDNN], "attention=cudnn needs an even --source_tokens, got 25"),
         (["train", "--shape=999999999999x9x9"], "Unable to allocate"),
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
         (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),

@@ -214,6 +214,17 @@ def test_bfloat16_keeps_state_loss_and_gradient_norm_in_float32() -> None:
     np.testing.assert_allclose(metrics.sums.loss, expected.sums.loss, rtol=0.02)
 
 
+def test_all_products_of_a_bfloat16_update_are_of_bfloat16() -> None:
+    """Forward and backward: accelerators compute others at half the rate or less."""
+    settings_ = settings.small_settings(**updates.SMOOTH, **{"model.dtype": "bfloat16"})
+    state = parallel.replicate(updates.random_state(settings_, seed=27))
+    rows = updates.shared_among(updates.random_batch(28), 8)
+    program = updates.on_eight(settings_).lower(state, rows).as_text()
+    operands = re.findall(r"stablehlo\.dot_general .*: \((.*)\) ->", program)
+    assert len(operands) > 3 * 8
+    assert not [types for types in operands if types.count("bf16") != 2]
+
+
 def test_gradients_cross_devices_in_one_all_reduce() -> None:
     settings_ = settings.small_settings(**{"model.num_layers": 2})
     rows = updates.shared_among(updates.random_batch(14), 8)

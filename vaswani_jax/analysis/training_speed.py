@@ -86,12 +86,14 @@ def same_batch(
     """One random batch for every step.
 
     Raises:
-        ValueError: The shape is not ROWSxSOURCExTARGET, or longer than the positions.
+        ValueError: The shape is not ROWSxSOURCExTARGET, or the model cannot have it.
     """
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
     rows, source, target = map(int, shape.split("x"))
     rules.check_length(f"--shape={shape}", max(source, target), model)
+    for length in (source, target):
+        rules.check_fused_length(f"--shape={shape}", length, model)
     batch = random_batch(
         rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
     )

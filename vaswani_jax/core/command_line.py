@@ -32,6 +32,12 @@ MEANINGS = (
         r"flag --([\w.]+)=(.*): \('Non-boolean argument to boolean flag'.*",
         r"--\1 must be true or false, got '\2'",
     ),
+    (r"flag --([\w.]+)=(.*): .* is not (an? .*)", r"--\1 must be \3, got '\2'"),
+    (r"flag --([\w.]+)=(.*): .* is not (.*)", r"--\1 must be: \3; got '\2'"),
+    (
+        r"flag --([\w.]+)=(.*): value should be one of <(.*)>",
+        r"--\1 must be one of \3, got '\2'",
+    ),
     (
         r"flag --config=None: .* must have a value other than None\.",
         "--config is missing; --config=configs/demo.py is one",

@@ -11,7 +11,13 @@ def check(settings: config.Config) -> None:
     """
     _check_model(settings.model)
     data_rules.check(settings.data)
-    _check_fused_lengths(settings)
+    check_fused_length(
+        "config.data.max_length", settings.data.max_length, settings.model
+    )
+    if settings.data.batching == "packed":
+        check_fused_length(
+            "config.data.packed_length", settings.data.packed_length, settings.model
+        )
     _check_search(settings.search)
     _check_training(settings)
 
@@ -52,18 +58,6 @@ def _check_fused(model: config.ModelConfig) -> None:
             "config.model.attention=cudnn needs config.model.d_k equal to d_v, a "
             f"multiple of 8 and at most 128, got {model.d_k} and {model.d_v}"
         )
-
-
-def _check_fused_lengths(settings: config.Config) -> None:
-    if settings.model.attention == "cudnn":
-        packed = settings.data.batching == "packed"
-        for key in ["max_length"] + ["packed_length"] * packed:
-            value = getattr(settings.data, key)
-            if value % 2:
-                raise ValueError(
-                    f"config.model.attention=cudnn needs an even config.data.{key}, "
-                    f"got {value}"
-                )
 
 
 def _check_search(search: config.SearchConfig) -> None:
@@ -164,14 +158,26 @@ def check_positions(settings: config.Config) -> None:
         )
 
 
-def check_length(flag: str, longest: int, model: config.ModelConfig) -> None:
+def check_length(flag: str, length: int, model: config.ModelConfig) -> None:
     """Refuse more tokens than there are learned positions.
 
     Raises:
         ValueError: Names the flag.
     """
-    if model.positional_encoding == "learned" and longest > model.max_positions:
+    if model.positional_encoding == "learned" and length > model.max_positions:
         raise ValueError(
             f"{flag} is longer than config.model.max_positions "
             f"({model.max_positions}) learned positions"
+        )
+
+
+def check_fused_length(key: str, length: int, model: config.ModelConfig) -> None:
+    """Refuse a length that cuDNN's attention cannot have.
+
+    Raises:
+        ValueError: Names the key or the flag.
+    """
+    if model.attention == "cudnn" and length % 2:
+        raise ValueError(
+            f"config.model.attention=cudnn needs an even {key}, got {length}"
         )

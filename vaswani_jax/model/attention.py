@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from vaswani_jax.core import config
-from vaswani_jax.model import dropout, initializers
+from vaswani_jax.model import dropout, initializers, products
 
 # Finite, so that a query that may look at nothing gets a uniform row and never NaN.
 MASKED_SCORE = -1e30
@@ -32,9 +32,7 @@ def attention_weights(
         where every key is masked.
     """
     scale = 1 / math.sqrt(query.shape[-1])
-    scores = jnp.einsum(
-        "bqhd,bkhd->bhqk", query * scale, key, preferred_element_type=jnp.float32
-    )
+    scores = products.einsum("bqhd,bkhd->bhqk", query * scale, key)
     # Deviation: softmax in float32 even when the model computes in bfloat16.
     return jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
 

@@ -6,6 +6,8 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from vaswani_jax.model import products
+
 
 class SharedEmbedding(nn.Module):
     """The table [V, d_model], N(0, 1/d_model) at first, so that lookups have unit
@@ -33,10 +35,7 @@ class SharedEmbedding(nn.Module):
 
         A bias of each row is added if there is one, which the paper has not.
         """
-        logits = jnp.einsum(
-            "...m,vm->...v",
-            x.astype(self.dtype),
-            self.embedding.astype(self.dtype),
-            preferred_element_type=jnp.float32,
+        logits = products.einsum(
+            "...m,vm->...v", x.astype(self.dtype), self.embedding.astype(self.dtype)
         )
         return logits + self.bias if self.logits_bias else logits

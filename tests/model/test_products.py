@@ -1,0 +1,59 @@
+"""Products in float32 of arrays of any dtype, and their derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vaswani_jax.model import products
+
+SCORES, LOGITS = "bqhd,bkhd->bhqk", "...m,vm->...v"
+SHAPES = {SCORES: ((2, 3, 4, 5), (2, 6, 4, 5)), LOGITS: ((2, 3, 5), (7, 5))}
+
+
+def arrays(subscripts: str, dtype: str) -> list[jax.Array]:
+    """Two arrays and the gradient of their product."""
+    generator = np.random.default_rng(1)
+    one, other = (generator.normal(size=shape) for shape in SHAPES[subscripts])
+    gradient = generator.normal(size=np.einsum(subscripts, one, other).shape)
+    return [jnp.asarray(one, dtype), jnp.asarray(other, dtype), jnp.float32(gradient)]
+
+
+@pytest.mark.parametrize("subscripts", SHAPES)
+def test_in_float32_all_bits_are_those_of_jax(subscripts: str) -> None:
+    one, other, gradient = arrays(subscripts, "float32")
+
+    def derived(product):  # type: ignore[no-untyped-def]
+        value, derivative = jax.vjp(product, one, other)
+        return value, derivative(gradient)
+
+    found = derived(lambda a, b: products.einsum(subscripts, a, b))
+    wanted = derived(lambda a, b: jnp.einsum(subscripts, a, b))
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
+@pytest.mark.parametrize("subscripts", SHAPES)
+def test_in_bfloat16_result_and_derivative_are_those_of_the_rounded_numbers(
+    subscripts: str,
+) -> None:
+    one, other, gradient = arrays(subscripts, "bfloat16")
+    value, derivative = jax.vjp(
+        lambda a, b: products.einsum(subscripts, a, b), one, other
+    )
+    exact_one, exact_other = (np.asarray(a, np.float64) for a in (one, other))
+    assert value.dtype == jnp.float32
+    # Rounded to 24 bits, where bfloat16 has 8.
+    wanted = np.einsum(subscripts, exact_one, exact_other)
+    np.testing.assert_allclose(value, wanted, atol=1e-5)
+    rounded = np.asarray(gradient.astype(jnp.bfloat16), np.float64)
+    if subscripts == LOGITS:
+        first = np.einsum("abv,vm->abm", rounded, exact_other)
+        second = np.einsum("abv,abm->vm", rounded, exact_one)
+    else:
+        first = np.einsum("bhqk,bkhd->bqhd", rounded, exact_other)
+        second = np.einsum("bhqk,bqhd->bkhd", rounded, exact_one)
+    for found, exact in zip(derivative(gradient), (first, second), strict=True):
+        assert found.dtype == jnp.bfloat16
+        np.testing.assert_allclose(
+            np.asarray(found, np.float64), exact, rtol=2**-8, atol=1e-6
+        )
