@@ -6,6 +6,7 @@ import pytest
 
 from tests import settings
 from tests.core import given
+from vaswani_jax.analysis import training_speed
 from vaswani_jax.core import config
 
 COUNTS = [
@@ -163,6 +164,14 @@ def test_learned_positions_reach_the_longest_sentence(overrides, longest):
     assert given.parse(given.values({**overrides, "model.max_positions": 1}))
 
 
+FUSED = {
+    "model.attention": "cudnn",
+    "model.dtype": "bfloat16",
+    "model.d_k": 8,
+    "model.d_v": 8,
+}
+
+
 @pytest.mark.parametrize(
     ("key", "changes"),
     [
@@ -171,13 +180,16 @@ def test_learned_positions_reach_the_longest_sentence(overrides, longest):
     ],
 )
 def test_fused_attention_needs_even_lengths(key, changes):
-    fused = {
-        "model.attention": "cudnn",
-        "model.dtype": "bfloat16",
-        "model.d_k": 8,
-        "model.d_v": 8,
-    }
-    assert f"needs an even config.data.{key}" in given.message(fused | changes)
+    assert f"needs an even config.data.{key}" in given.message(FUSED | changes)
+
+
+def test_fused_attention_refuses_odd_lengths_of_random_work():
+    model = settings.small_settings(**FUSED).model
+    training_speed.same_batch("2x4x6", model, vocab_size=9)
+    for shape, odd in (("2x3x4", 3), ("2x4x5", 5)):
+        said = f"needs an even --shape={shape}, got {odd}"
+        with pytest.raises(ValueError, match=said):
+            training_speed.same_batch(shape, model, vocab_size=9)
 
 
 @pytest.mark.parametrize(
