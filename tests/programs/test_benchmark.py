@@ -116,6 +116,7 @@ CUDNN = [
         ),
         (["decode", *CUDNN], "attention=cudnn needs an even --source_tokens, got 25"),
         (["train", "--shape=999999999999x9x9"], "Unable to allocate"),
+        (["train", "--shape=999999x99x99"], "bytes. A smaller batch needs less: "),
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
         (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),
         (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),

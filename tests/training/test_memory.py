@@ -97,6 +97,29 @@ def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
         plan([batching.Bucket(16, 4)], accumulate_steps="auto")
 
 
+def test_a_step_that_does_not_fit_is_warned_of(monkeypatch):
+    found = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+    assert not found.warning()
+    needed = found.state + found.step
+    for available, warned in ((needed, False), (needed - 1, True)):
+        monkeypatch.setattr(parallel, "available_bytes", lambda a=available: a)
+        told = plan([batching.Bucket(16, 64)], accumulate_steps="1").warning()
+        assert bool(told) == warned == ("accumulate_steps=auto" in told)
+
+
+def test_rows_that_devices_and_parts_add_are_told():
+    # Of 8 devices, 12 rows each: 6 + 6, or 8 parts of 2.
+    even, long = batching.Bucket(16, 1600), batching.Bucket(256, 96)
+    assert memory.empty_rows([even, long], parts=2) == ""
+    told = memory.empty_rows([even, long], parts=8)
+    assert "compute 128 rows of 256 tokens for 96: 33% more" in told
+    for parts in (1, 2, 3, 8, 100):
+        for rows in (1, 7, 96):
+            leaf = np.zeros((rows, 3))
+            split = parallel.split_rows(leaf, multiple=parts)
+            assert parallel.computed_rows(rows, multiple=parts) * 3 == split.size
+
+
 def test_the_largest_shape_is_that_of_the_most_logits():
     small = settings.small_settings()
     wide, long = batching.Bucket(4, 90), batching.Bucket(16, 20)

@@ -91,6 +91,11 @@ def _share(rows: int, multiple: int) -> int:
     return -(-rows // (num_devices() * multiple)) * multiple
 
 
+def computed_rows(rows: int, *, multiple: int) -> int:
+    """How many rows all devices compute for so many: `split_rows` adds empty ones."""
+    return _share(rows, multiple) * num_devices()
+
+
 def own_rows(rows: int, *, multiple: int) -> range:
     """Which of the rows of a global batch `split_rows` gives to this process."""
     mine = _share(rows, multiple) * jax.local_device_count()

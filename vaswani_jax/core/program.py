@@ -27,6 +27,13 @@ PROCESS_ID = flags.DEFINE_integer(
 )
 
 
+LESS_MEMORY = (
+    "A smaller batch needs less: config.data.*_tokens_per_batch, or for training "
+    "config.training.accumulate_steps=auto or config.model.rematerialize=True; "
+    "config.search.source_tokens_per_batch for a search."
+)
+
+
 def what(purpose: str) -> str:
     """The help of --config: what the program takes it for, and how it is written."""
     return (
@@ -92,6 +99,13 @@ def run(
             full = isinstance(error, OSError) and error.errno == errno.ENOSPC
             hint = ": free some where --workdir, data and outputs lie" if full else ""
             print(f"error: {error}{hint}", file=sys.stderr)
+            sys.exit(1)
+        except RuntimeError as error:
+            # So begins what XLA says of a device without room.
+            if not str(error).startswith("RESOURCE_EXHAUSTED"):
+                raise
+            reason = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
+            print(f"error: {reason} {LESS_MEMORY}", file=sys.stderr)
             sys.exit(1)
 
     app.run(checked, flags_parser=command_line.parse)

@@ -191,6 +191,10 @@ class Run:
             parts_before=self._parts,
         )
         self._log.message(str(plan))
+        if warning := plan.warning():
+            self._log.message(warning)
+        if told := memory.empty_rows(self._batches.buckets, parts=plan.parts):
+            self._log.message(told)
         self._parts = plan.parts
         parallel.compile_ahead(
             plan.run,

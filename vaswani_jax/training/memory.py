@@ -36,6 +36,16 @@ class Plan:
             f"part(s); {self.available / 2**20:,.0f} MiB available"
         )
 
+    def warning(self) -> str:
+        """What to do about a step that needs more than there is; empty if it fits."""
+        if self.state + self.step <= self.available:
+            return ""
+        return (
+            "warning: a step needs more memory than is available; a smaller batch, "
+            "config.training.accumulate_steps=auto or config.model.rematerialize=True "
+            "needs less"
+        )
+
 
 def largest(
     settings: config.Config, buckets: list[batching.Bucket], *, vocab_size: int
@@ -49,6 +59,24 @@ def largest(
         return bucket.rows * bucket.length * row
 
     return max(buckets, key=size)
+
+
+def empty_rows(buckets: list[batching.Bucket], *, parts: int) -> str:
+    """Which shape is computed with the most rows of padding, because devices and parts
+    get as many rows each; empty if none is."""
+
+    def computed(bucket: batching.Bucket) -> float:
+        return parallel.computed_rows(bucket.rows, multiple=parts) / bucket.rows
+
+    worst = max(buckets, key=computed)
+    if computed(worst) == 1:
+        return ""
+    rows = parallel.computed_rows(worst.rows, multiple=parts)
+    return (
+        f"{parallel.num_devices()} device(s) with {parts} part(s) of as many rows each "
+        f"compute {rows:,} rows of {worst.length} tokens for {worst.rows:,}: "
+        f"{computed(worst) - 1:.0%} more, the most of all shapes"
+    )
 
 
 def plan(
