@@ -46,3 +46,13 @@ def test_a_block_that_is_allocated_again_costs_no_page_faults():
     told, faults = run(VASWANI_JAX_ALLOCATOR="default")
     assert told == "allocator: as it is"
     assert min(faults[1:]) >= 32  # with or without huge pages
+
+
+def test_accelerators_leave_it_alone(monkeypatch, tmp_path):
+    told, _ = run(JAX_PLATFORMS="cuda,cpu")
+    assert told == "allocator: as it is, for accelerators"
+    assert "keeps memory" in run(JAX_PLATFORMS="cpu")[0]
+    # The package of JAX's CUDA is installed.
+    (tmp_path / "jax_cuda12_plugin.py").touch()
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    assert run(PYTHONPATH=path, JAX_PLATFORMS="")[0] == told

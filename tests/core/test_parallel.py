@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -26,23 +28,61 @@ def compilations():
     jax.monitoring.clear_event_listeners()
 
 
-def test_a_program_compiled_ahead_is_not_compiled_again(compilations):
+@pytest.fixture
+def ahead(monkeypatch):
+    """A program, its state and batches; as if the devices were accelerators."""
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
+
     def add(state, rows):
         return state + parallel.sum_over_devices(rows.sum())
 
     run = parallel.over_devices(add, donate_state=True)
-    state = parallel.replicate(jnp.zeros(()))
     several = [
         parallel.split_rows(np.ones((8, length), np.float32), multiple=1)
         for length in (3, 5)
     ]
-    parallel._compile(run, parallel._shapes(state), [*map(parallel._shapes, several)])
+    return run, parallel.replicate(jnp.zeros(())), several
+
+
+def test_a_program_compiled_ahead_is_not_compiled_again(compilations, ahead):
+    run, state, several = ahead
+    others = len(compilations)
+    with parallel.compiling_ahead(run, state, several, told=pytest.fail):
+        while len(compilations) < others + 2:
+            time.sleep(0.01)
     before = len(compilations)
-    assert before >= 2
     for rows in several:
         state = run(state, rows)
     assert float(state) == 24 + 40
     assert len(compilations) == before
+
+
+def test_compiling_ahead_ends_with_the_training_it_is_for(ahead):
+    run, state, several = ahead
+    threads = threading.active_count()
+    with (
+        pytest.raises(KeyError),
+        parallel.compiling_ahead(run, state, several * 9, told=pytest.fail),
+    ):
+        assert threading.active_count() > threads
+        raise KeyError
+    assert threading.active_count() == threads
+
+
+def test_what_cannot_be_compiled_ahead_is_told(ahead):
+    _, state, several = ahead
+
+    class Full:
+        def __call__(self, *arguments):
+            pass
+
+        def lower(self, *arguments):
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: no room\nmore")
+
+    told = []
+    with parallel.compiling_ahead(Full(), state, several, told=told.append):
+        pass
+    assert told == ["note: compiling ahead ends: RESOURCE_EXHAUSTED: no room"]
 
 
 def test_fused_attention_is_refused_without_a_gpu():

@@ -231,3 +231,20 @@ def test_gradients_cross_devices_in_one_all_reduce() -> None:
     state = parallel.replicate(updates.random_state(settings_, seed=15))
     program = updates.on_eight(settings_).lower(state, rows).compile().as_text()
     assert len(re.findall(r" = .* all-reduce\(", program)) == 1
+
+
+def test_accelerators_get_one_all_reduce_and_its_result_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings_ = settings.small_settings(**{"model.num_layers": 2})
+    rows = updates.shared_among(updates.random_batch(14), 8)
+    state = parallel.replicate(updates.random_state(settings_, seed=15))
+    expected = updates.on_eight(settings_)(state, rows)
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
+    step = training_step.train_step(settings_, vocab_size=updates.V, parts=1)
+    run = parallel.over_devices(step, donate_state=False)
+    # As it is handed to the compiler, which could only join more.
+    assert run.lower(state, rows).as_text().count('"stablehlo.all_reduce"(') == 1
+    both = map(jax.tree.leaves, (run(state, rows), expected))
+    for found, wanted in zip(*both, strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -6,8 +6,10 @@ step. Here it keeps them, in huge pages.
 """
 
 import ctypes
+import importlib.util
 import os
 
+PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
 SWITCH = "VASWANI_JAX_ALLOCATOR"
 # Parameters of mallopt(3) and an advice of madvise(2), from glibc's headers.
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX, ARENA_MAX = -1, -2, -4, -8
@@ -19,10 +21,13 @@ GROWTH_BYTES = 512 << 20
 def keep_memory() -> str:
     """Tell glibc to keep freed memory; what was done, in words, for the log.
 
-    `VASWANI_JAX_ALLOCATOR=default` leaves it alone, and so does another C library.
-    Call it before the first large array is made.
+    `VASWANI_JAX_ALLOCATOR=default` leaves it alone, and so does another C library, or
+    JAX for an accelerator, whose arrays lie elsewhere. Call it before the first large
+    array is made.
     """
     libc = ctypes.CDLL(None)
+    if _for_accelerators():
+        return "allocator: as it is, for accelerators"
     if os.environ.get(SWITCH) == "default" or not hasattr(libc, "gnu_get_libc_version"):
         return "allocator: as it is"
     # One arena, grown by the program break alone and never shrunk.
@@ -32,6 +37,13 @@ def keep_memory() -> str:
     libc.mallopt(TOP_PAD, GROWTH_BYTES)
     pages = "huge pages" if _reserve_huge_pages(libc) else "small pages"
     return f"allocator: glibc keeps memory, in {pages} ({SWITCH}=default: off)"
+
+
+def _for_accelerators() -> bool:
+    """Whether JAX, which is not asked yet, will choose an accelerator."""
+    if chosen := os.environ.get("JAX_PLATFORMS"):
+        return chosen.split(",")[0] != "cpu"
+    return any(importlib.util.find_spec(name) for name in PLUGINS)
 
 
 def _reserve_huge_pages(libc: ctypes.CDLL) -> bool:

@@ -10,10 +10,11 @@ import os
 import pathlib
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
+import jax.flatten_util
 import numpy as np
 
 from vaswani_jax.core import processes
@@ -176,19 +177,49 @@ def needed_bytes(run: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
     return NeededBytes(held, max(0, total - held))
 
 
-def compile_ahead(run: Callable[..., Any], state: Any, several: Sequence[Any]) -> None:
-    """Compile a program of `over_devices` for more shapes of rows, in the background.
+@contextlib.contextmanager
+def compiling_ahead(
+    run: Callable[..., Any],
+    state: Any,
+    several: Sequence[Any],
+    *,
+    told: Callable[[str], None],
+) -> Iterator[None]:
+    """Meanwhile compile a program of `over_devices` for more shapes of rows.
 
-    For accelerators alone: on a CPU it would take the cores that the steps need.
+    For accelerators alone: on a CPU it would take the cores that the steps need. What
+    cannot be compiled is told, and compiled when it is needed.
     """
-    if not on_cpu():
-        arguments = (run, _shapes(state), [_shapes(rows) for rows in several])
-        threading.Thread(target=_compile, args=arguments, daemon=True).start()
+    if on_cpu():
+        yield
+        return
+    arguments = (run, _shapes(state), [_shapes(rows) for rows in several])
+    enough = threading.Event()
+    thread = threading.Thread(target=_compile, args=(*arguments, enough, told))
+    thread.start()
+    try:
+        yield
+    finally:
+        # An interpreter must not end inside of the compiler.
+        enough.set()
+        thread.join()
 
 
-def _compile(run: Callable[..., Any], state: Any, several: Sequence[Any]) -> None:
+def _compile(
+    run: Callable[..., Any],
+    state: Any,
+    several: Sequence[Any],
+    enough: threading.Event,
+    told: Callable[[str], None],
+) -> None:
     for rows in several:
-        cast(Any, run).lower(state, rows).compile()
+        if enough.is_set():
+            return
+        try:
+            cast(Any, run).lower(state, rows).compile()
+        except RuntimeError as error:
+            told(f"note: compiling ahead ends: {str(error).splitlines()[0]}")
+            return
 
 
 def _shapes(tree: Any) -> Any:
@@ -253,8 +284,15 @@ def _left_to_container(directory: pathlib.Path) -> int:
 
 
 def sum_over_devices(tree: Tree) -> Tree:
-    """The sum over all devices of all processes, inside a step."""
-    return jax.lax.psum(tree, AXIS)
+    """The sum over all devices of all processes, inside a step: one all-reduce."""
+    if on_cpu():
+        # XLA joins the leaves' sums here, without copies of them.
+        return jax.lax.psum(tree, AXIS)
+    # On accelerators it would join them up to some size only.
+    leaves, structure = jax.tree.flatten(tree)
+    flat, restored = jax.flatten_util.ravel_pytree(leaves)
+    summed = restored(jax.lax.psum(flat, AXIS))
+    return cast(Tree, jax.tree.unflatten(structure, summed))
 
 
 def device_index() -> jax.Array:

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import flax.serialization
@@ -112,7 +112,8 @@ class Run:
             elif self._validation.is_over(begun.step):
                 self._log.message(f"nothing to train: {self._validation.why_over()}")
             else:
-                self._update(state, begun.step)
+                with self._compiled(state) as run:
+                    self._update(run, state, begun.step)
 
     def _begin(self, note: resuming.Log) -> resuming.Beginning:
         if not processes.is_main_process():
@@ -134,9 +135,8 @@ class Run:
         self.checkpoints.extra = [step for step in extra if step in there]
         return begun
 
-    def _update(self, state: step.TrainState, made: int) -> None:
+    def _update(self, run: Any, state: step.TrainState, made: int) -> None:
         settings = self._settings.training
-        run = self._compile(state)
         own = functools.partial(parallel.own_rows, multiple=self._parts)
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
@@ -181,7 +181,8 @@ class Run:
         if made < settings.num_steps:
             self._log.message(f"training ends: {self._validation.why_over()}")
 
-    def _compile(self, state: step.TrainState) -> Any:
+    @contextlib.contextmanager
+    def _compiled(self, state: step.TrainState) -> Iterator[Any]:
         plan = memory.plan(
             self._settings,
             state,
@@ -196,15 +197,12 @@ class Run:
         if told := memory.empty_rows(self._batches.buckets, parts=plan.parts):
             self._log.message(told)
         self._parts = plan.parts
-        parallel.compile_ahead(
-            plan.run,
-            state,
-            [
-                parallel.split_rows(self._batches.empty(bucket), multiple=plan.parts)
-                for bucket in self._batches.buckets
-            ],
-        )
-        return plan.run
+        shapes = [
+            parallel.split_rows(self._batches.empty(bucket), multiple=plan.parts)
+            for bucket in self._batches.buckets
+        ]
+        with parallel.compiling_ahead(plan.run, state, shapes, told=self._log.message):
+            yield plan.run
 
     def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
         if processes.is_main_process():
