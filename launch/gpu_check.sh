@@ -9,39 +9,36 @@
 #
 # OUTPUT_DIR gets figures.json and log.txt. PYTHON names an interpreter that has jax
 # with CUDA, pytest and, for the comparison, torch. What else it lacks is taken from
-# .wheels/, where there is no network (these have no compiled parts):
-#   pip download -c constraints.txt --no-deps -d .wheels ml_collections beartype
+# .wheels/ (not in git), where there is no network; these have no compiled parts:
+#   pip download -c constraints.txt --no-deps -d .wheels \
+#       ml_collections beartype sacremoses tensorboardX
+# What it lacks beside them is told by the first program that needs it.
 set -uo pipefail
 out=$(realpath -m "${1:-$(dirname "$0")/../runs/gpu_check}")
 cd "$(dirname "$0")/.." || exit 1
-python=${PYTHON:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 : >"$out/log.txt"
-export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
-if [ -d .wheels ]; then
-    # What is really missing is told by the first program that needs it.
-    "$python" -m pip install --quiet --no-deps --no-index --target "$work/site" \
-        .wheels/*.whl || echo "failed: not all of .wheels/ was installed"
-    PYTHONPATH+=:$work/site
-fi
-export JAX_PLATFORMS=cuda XLA_PYTHON_CLIENT_PREALLOCATE=false
+. launch/gpu_environment.bash
 export JAX_COMPILATION_CACHE_DIR=$work/compiled
 limit=${LIMIT:-590}
+central=tests/training/test_step.py::test_gradient_is_that_of_the_formulas_by_central_differences
 status=0
 
 step() { # step SECONDS NAME COMMAND...: run it, keep its output, go on if it fails
     local seconds=$1 name=$2 left=$((limit - SECONDS)) code=0
     shift 2
     echo "+ $*"
+    # What comes later is the less important; it gets the time that is left.
     if ((left < 5)); then
         echo "not run: $name, no time is left"
         status=1
         return
     fi
-    timeout "$((seconds < left ? seconds : left))" "$@" \
+    timeout -k 5 "$((seconds < left ? seconds : left))" "$@" \
         >"$work/$name.txt" 2>"$work/$name.err" || code=$?
+    echo "$name took $((left - limit + SECONDS)) s"
     {
         echo "+ $* ($code)"
         cat "$work/$name.txt" "$work/$name.err"
@@ -55,8 +52,8 @@ step() { # step SECONDS NAME COMMAND...: run it, keep its output, go on if it fa
 }
 
 measure() { # measure SIZE DTYPE ATTENTION: 25,000 + 25,000 tokens in rows of 32 + 32
-    step 80 "$1-$2-$3" "$python" -m vaswani_jax.benchmark train --json \
-        --config="configs/own_text.py:$1" --shape=784x32x32 --steps=20 \
+    step 90 "$1-$2-$3" "$python" -m vaswani_jax.benchmark train --json \
+        --config="configs/own_text.py:$1" --shape=784x32x32 --steps=50 \
         --config.data.source_locale=en --config.data.target_locale=de \
         --config.model.dtype="$2" --config.model.attention="$3"
 }
@@ -71,14 +68,17 @@ correct() { # correct SECONDS NAME TESTS...: with products in full float32
 }
 
 step 20 device nvidia-smi --query-gpu=name,memory.total --format=csv,noheader
-correct 90 correctness tests/model/test_fused_attention.py
+correct 120 correctness tests/model/test_fused_attention.py
 for size in big base; do
     measure "$size" bfloat16 cudnn
-    step 80 "$size-bfloat16-torch" "$python" tests/benchmarks/torch_on_gpu.py \
+    step 90 "$size-bfloat16-torch" "$python" tests/benchmarks/torch_on_gpu.py \
         --size="$size"
-    measure "$size" float32 xla
+done
+for size in big base; do
     measure "$size" bfloat16 xla
+    measure "$size" float32 xla
 done
 "$python" tests/benchmarks/gpu_verdict.py "$work" "$out/figures.json" || status=1
-correct 150 more tests/training/test_packed_steps.py tests/model/test_transformer.py
+correct 150 more tests/training/test_packed_steps.py tests/model/test_transformer.py \
+    "$central"
 exit $status

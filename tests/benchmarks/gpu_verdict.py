@@ -3,11 +3,15 @@
 python tests/benchmarks/gpu_verdict.py DIRECTORY OUTPUT.json
 """
 
+import importlib.metadata
 import json
 import pathlib
 import sys
 
 GOAL = 0.45  # of the peak, big in bfloat16
+# Of two losses after as many updates on one batch, from the same weights: bfloat16 has
+# 8 bits, and masks of dropout are the same.
+SAME_LOSS = 0.02
 WANTED = [
     f"{size}-{kind}"
     for size in ("big", "base")
@@ -30,6 +34,13 @@ def missed(found: dict[str, dict[str, float]]) -> list[str]:
     """Print the ratios to torch; return what is missed or was not measured."""
     told = [f"{name}: not measured" for name in WANTED if name not in found]
     for size in ("big", "base"):
+        names = [n for n in found if n.startswith(size) and not n.endswith("torch")]
+        losses = [found[name]["loss"] for name in names]
+        # A NaN is near nothing.
+        if not all(abs(one - losses[0]) <= SAME_LOSS * losses[0] for one in losses):
+            named = (f"{n} {loss:.4f}" for n, loss in zip(names, losses, strict=True))
+            told.append(f"{size}: losses differ, {', '.join(named)}")
+    for size in ("big", "base"):
         ours = [
             found[name]
             for name in (f"{size}-bfloat16-cudnn", f"{size}-bfloat16-xla")
@@ -51,13 +62,14 @@ def missed(found: dict[str, dict[str, float]]) -> list[str]:
 def main() -> None:
     """Print, write, and fail where a goal is missed or was not measured."""
     found = figures(pathlib.Path(sys.argv[1]))
-    pathlib.Path(sys.argv[2]).write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{'':<24} {'step':>9} {'target tokens/s':>16} {'MFU':>7}")
+    record = {"jax": importlib.metadata.version("jax"), **found}
+    pathlib.Path(sys.argv[2]).write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{'':<24} {'step':>9} {'target tokens/s':>16} {'loss':>8} {'MFU':>7}")
     for name, values in found.items():
         share = values.get("model_flops_utilization")
         print(
             f"{name:<24} {values['step_seconds']:>7.4f} s "
-            f"{values['target_tokens_per_second']:>16,.0f} "
+            f"{values['target_tokens_per_second']:>16,.0f} {values['loss']:>8.4f} "
             + (f"{share:>7.1%} of the peak {values['peak_from']}" if share else "")
         )
     print("float32 is JAX's default: products of TF32 on NVIDIA's GPUs that have it")

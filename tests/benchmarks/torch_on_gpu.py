@@ -6,8 +6,9 @@ Post-norm, one embedding for source, target and softmax, sinusoids, dropout, lab
 smoothing, fused Adam; attention by scaled_dot_product_attention, which nn.Transformer
 uses. Autocast keeps float32 parameters, as our bfloat16 does. What differs: autocast
 leaves layer normalisation, and with it what passes between sub-layers, in float32;
-ours is bfloat16. Its logits are bfloat16, ours float32; it has no padding mask, and
-its batch lies on the GPU, where ours is sent in each step.
+ours is bfloat16. Its logits are bfloat16, ours float32; it has no padding mask, biases
+in its attention, a layer normalisation more after either stack, and its batch lies on
+the GPU, where ours is sent in each step.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from configs import own_text
 from vaswani_jax.analysis import flops
 from vaswani_jax.core import parsing, types
 
-ROWS, LENGTH, VOCAB_SIZE, STEPS = 784, 32, 37_000, 20
+ROWS, LENGTH, VOCAB_SIZE, STEPS = 784, 32, 37_000, 50
 
 
 class Network(nn.Module):
@@ -117,6 +118,7 @@ def main() -> None:
         "step_seconds": median,
         "target_tokens_per_second": ROWS * LENGTH / median,
         "flops_per_second": work / median,
+        "loss": loss.item(),
         "peak_memory_bytes": torch.cuda.max_memory_allocated(),
     }
     print(json.dumps(found))

@@ -1,11 +1,13 @@
-"""cuDNN's attention kernel, on a GPU: the loss and the gradients of XLA's."""
+"""cuDNN's attention kernel, on a GPU: equation 1, and the gradients of XLA's."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests import settings
 from vaswani_jax.core import parallel, types
+from vaswani_jax.model import attention
 from vaswani_jax.training import step
 
 V = 50
@@ -82,3 +84,75 @@ def test_bfloat16_gives_the_loss_and_the_gradients_of_float32(case):
 @pytest.mark.parametrize("case", CASES)
 def test_cudnn_gives_the_loss_and_the_gradients_of_xla(case):
     check_agreement(case, attention="cudnn", dtypes=("bfloat16", "bfloat16"))
+
+
+# Queries, keys and the width of a head: those of training, of base and big, and of the
+# shortest bucket.
+SHAPES = [(4, 4, 32), (12, 32, 64), (32, 32, 64), (256, 256, 64), (24, 36, 128)]
+MASKS = ("ragged", "causal", "packed")
+
+
+def masked(kind: str, queries: int, keys: int) -> np.ndarray:
+    """[3, 1, queries, keys], true where a query may look at a key: always at one."""
+    if kind == "ragged":
+        lengths = np.array([keys, keys // 2 + 1, 1])
+        found = np.arange(keys) < lengths[:, None, None]
+    elif kind == "causal":
+        found = np.tri(queries, keys, dtype=bool)[None]
+    else:
+        second = (np.arange(n) >= n // 2 for n in (queries, keys))
+        found = np.equal.outer(*second)[None]
+    return np.broadcast_to(found[:, None], (3, 1, queries, keys))
+
+
+def check_equation_1(kind: str, queries: int, keys: int, width: int) -> None:
+    """Output and gradients are those of the formula in float64, each number."""
+    generator = np.random.default_rng(queries + width)
+    q, k, v, wanted_by = (
+        jnp.asarray(generator.normal(size=(3, n, 2, width)), jnp.bfloat16)
+        for n in (queries, keys, keys, queries)
+    )
+    mask = masked(kind, queries, keys)
+
+    def fused(q, k, v):
+        keys_values = attention.KeysValues(key=k, value=v)
+        return attention._fused_attention(q, keys_values, jnp.asarray(mask))
+
+    output, derivative = jax.vjp(fused, q, k, v)
+    q64, k64, v64, g64 = (np.asarray(x, np.float64) for x in (q, k, v, wanted_by))
+    scores = np.einsum("bqhd,bkhd->bhqk", q64, k64) / np.sqrt(width)
+    weights = np.exp(np.where(mask, scores - scores.max(), -np.inf))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    by_weight = np.einsum("bqhd,bkhd->bhqk", g64, v64)
+    mean = (weights * by_weight).sum(axis=-1, keepdims=True)
+    by_score = weights * (by_weight - mean) / np.sqrt(width)
+    expected = (
+        np.einsum("bhqk,bkhd->bqhd", weights, v64),
+        np.einsum("bhqk,bkhd->bqhd", by_score, k64),
+        np.einsum("bhqk,bqhd->bkhd", by_score, q64),
+        np.einsum("bhqk,bqhd->bkhd", weights, g64),
+    )
+    for found, exact in zip((output, *derivative(wanted_by)), expected, strict=True):
+        # Weights and results are rounded to 8 bits; their errors add like noise.
+        bound = 2**-6 * np.abs(exact).max()
+        np.testing.assert_allclose(np.asarray(found, np.float64), exact, atol=bound)
+
+
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize(("queries", "keys", "width"), SHAPES)
+def test_xla_s_kernel_is_equation_1(kind, queries, keys, width, monkeypatch):
+    """The measure by which cuDNN's is judged, where there is no GPU."""
+    kernel = jax.nn.dot_product_attention
+
+    def by_xla(*arguments, implementation, **options):
+        return kernel(*arguments, implementation="xla", **options)
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", by_xla)
+    check_equation_1(kind, queries, keys, width)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize(("queries", "keys", "width"), SHAPES)
+def test_cudnn_s_kernel_is_equation_1(kind, queries, keys, width):
+    check_equation_1(kind, queries, keys, width)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import jax
 import pytest
 import yaml
 
@@ -121,27 +122,38 @@ GPU_PYTHON = """#!/bin/sh
 case "$*" in
 "-m pytest"*) echo 1 failed >&2; exit {tests};;
 *gpu_verdict.py*) exec {python} "$@";;
-*torch_on_gpu*) echo '{{"step_seconds": 0.3, "target_tokens_per_second": 1}}';;
+*torch_on_gpu*) echo '{{"step_seconds": 0.3, "target_tokens_per_second": 1,' \\
+    '"loss": 9.0}}';;
+*float32*) echo '{{"step_seconds": 0.4, "target_tokens_per_second": 1,' \\
+    '"loss": 7.0, "model_flops_utilization": 0.2, "peak_from": "a stub"}}';;
 *benchmark*) echo '{{"step_seconds": 0.2, "target_tokens_per_second": 2,' \\
-    '"model_flops_utilization": {share}, "peak_from": "a stub"}}';;
+    '"loss": {loss}, "model_flops_utilization": {share}, "peak_from": "a stub"}}';;
 esac
 """
 
 
 @pytest.mark.parametrize(
-    ("tests", "share", "limit", "status", "said"),
+    ("tests", "share", "loss", "limit", "status", "said"),
     [
-        (0, 0.5, 590, 0, "both goals of speed are reached"),
-        (0, 0.4, 590, 1, "big: under 45% of the peak"),
-        (1, 0.5, 590, 1, "failed: correctness (1)"),
-        (0, 0.5, 0, 1, "base-float32-xla: not measured"),
+        (0, 0.5, "7.1", 590, 0, "both goals of speed are reached"),
+        (0, 0.4, "7.1", 590, 1, "big: under 45% of the peak"),
+        (0, 0.5, "7.2", 590, 1, "base: losses differ, base-bfloat16-cudnn 7.2000"),
+        (0, 0.5, "NaN", 590, 1, "big: losses differ, big-bfloat16-cudnn nan"),
+        (1, 0.5, "7.1", 590, 1, "failed: correctness (1)"),
+        (0, 0.5, "7.1", 0, 1, "base-float32-xla: not measured"),
     ],
 )
 def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
-    tmp_path: pathlib.Path, tests: int, share: float, limit: int, status: int, said: str
+    tmp_path: pathlib.Path,
+    tests: int,
+    share: float,
+    loss: str,
+    limit: int,
+    status: int,
+    said: str,
 ) -> None:
     python = tmp_path / "python"
-    made = GPU_PYTHON.format(tests=tests, share=share, python=sys.executable)
+    made = GPU_PYTHON.format(tests=tests, share=share, loss=loss, python=sys.executable)
     python.write_text(made)
     python.chmod(0o755)
     stub(tmp_path, "nvidia-smi")
@@ -155,7 +167,30 @@ def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
     assert result.returncode == status, result.stderr
     assert said in result.stdout
     found = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert found.pop("jax") == jax.__version__
     assert len(found) == (8 if limit else 0)
+
+
+def test_multi30k_is_trained_on_a_gpu_in_the_time_there_is(
+    tmp_path: pathlib.Path,
+) -> None:
+    stub(tmp_path, "python", script="sleep 9")
+    given = [tmp_path / "a text", tmp_path / "work", "--config.seed=2"]
+    names = {"PYTHON": str(tmp_path / "bin" / "python"), "LIMIT": "1"}
+    result = subprocess.run(
+        [LAUNCH / "gpu_multi30k.sh", *given],
+        env={**os.environ, **names},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 124 and "0 min 1 s (status 124)" in result.stdout
+    asked = (tmp_path / "asked").read_text()
+    assert asked.strip().endswith(
+        "-m vaswani_jax.main --config=configs/multi30k_ende.py "
+        f"--workdir={given[1]} --config.data.text_directory={given[0]} --config.seed=2"
+    )
+    missing = subprocess.run([LAUNCH / "gpu_multi30k.sh"], capture_output=True)
+    assert missing.returncode == 2 and b"TEXT_DIR WORKDIR" in missing.stderr
 
 
 def test_hosts_are_told_who_they_are(root: pathlib.Path) -> None:
@@ -304,4 +339,4 @@ def test_scripts_are_sound(path: pathlib.Path) -> None:
     checker = beside if beside.exists() else shutil.which("shellcheck")
     if checker is None:
         pytest.skip("shellcheck is not installed")
-    subprocess.run([checker, path], check=True)
+    subprocess.run([checker, "-x", path], cwd=LAUNCH.parent, check=True)

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Multi30k to its BLEU on a GPU: launch/gpu_multi30k.sh TEXT_DIR WORKDIR [FLAGS...]
+#
+# TEXT_DIR is README.md's DIR/lc_norm_tok, WORKDIR is made, or goes on. FLAGS are those
+# of vaswani_jax.main, for example --config.training.r_drop=5.0. Prints the scores and
+# the minutes that this call took; LIMIT seconds (590 by default) end it with its state
+# saved, and the same call goes on. PYTHON and .wheels/ are as in gpu_check.sh.
+set -uo pipefail
+if (($# < 2)); then
+    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+text=$(realpath -m "$1") workdir=$(realpath -m "$2")
+shift 2
+cd "$(dirname "$0")/.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+. launch/gpu_environment.bash
+code=0
+timeout -k 20 "${LIMIT:-590}" "$python" -m vaswani_jax.main \
+    --config=configs/multi30k_ende.py --workdir="$workdir" \
+    --config.data.text_directory="$text" "$@" || code=$?
+echo "$((SECONDS / 60)) min $((SECONDS % 60)) s (status $code)"
+exit $code
