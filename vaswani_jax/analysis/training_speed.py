@@ -18,7 +18,10 @@ from vaswani_jax.training import loss, memory, step
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSpeed:
-    """What a training step costs; times in seconds, rates per second."""
+    """What a training step costs; times in seconds, rates per second.
+
+    Rates are over the sum of all steps' times, whose shapes may differ.
+    """
 
     device: str
     num_devices: int
@@ -29,7 +32,7 @@ class TrainingSpeed:
     steps: int
     step_seconds: float  # median
     target_tokens_per_second: float
-    flops_per_second: float  # the model's matrix products
+    flops_per_second: float  # the model's matrix products, those of padding too
     peak_flops_per_second: float  # all devices, from a data sheet or measured
     peak_from: str
     model_flops_utilization: float
@@ -37,7 +40,7 @@ class TrainingSpeed:
     compile_seconds: float  # what first steps took longer than second ones, added
     host_share: float  # making a batch, as a share of the time of a step
     padding_share: float
-    peak_memory_bytes: int
+    peak_memory_bytes: int  # on a CPU the whole process's, its compiler's too
     loss: float  # per token, of the last step
     all_step_seconds: list[float]
 
@@ -176,7 +179,7 @@ def table(speed: TrainingSpeed) -> str:
         "parts": f"{speed.parts} of a batch",
         "step": f"{speed.step_seconds:.4f} s, the median of {speed.steps}",
         "target tokens": f"{speed.target_tokens_per_second:,.0f} per second",
-        "model FLOPs": f"{speed.flops_per_second / 1e9:,.1f} G per second",
+        "model FLOPs": f"{speed.flops_per_second / 1e9:,.1f} G per second, padding too",
         "peak": f"{speed.peak_flops_per_second / 1e9:,.1f} GFLOP/s, {speed.peak_from}",
         "MFU": f"{speed.model_flops_utilization:.1%}",
         "first steps": f"{speed.first_step_seconds:.1f} s",
