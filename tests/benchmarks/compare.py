@@ -17,7 +17,12 @@ import statistics
 import subprocess
 import sys
 
-FIGURES = ("step_seconds", "target_tokens_per_second", "peak_memory_bytes")
+FIGURES = (
+    "step_seconds",
+    "target_tokens_per_second",
+    "step_memory_bytes",
+    "peak_memory_bytes",
+)
 
 
 def measure(flags: str) -> dict[str, float]:

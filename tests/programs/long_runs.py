@@ -50,11 +50,11 @@ def has_step(workdir: pathlib.Path, step: int) -> bool:
 
 def wait_for_step(workdir: pathlib.Path, step: int) -> None:
     """Until a run has recorded a step."""
-    for _ in range(1200):
+    for _ in range(6000):
         if has_step(workdir, step):
             return
         time.sleep(0.05)
-    raise AssertionError(f"no step {step} in a minute")
+    raise AssertionError(f"no step {step} in five minutes")
 
 
 def ended(workdir: pathlib.Path) -> Ended:

@@ -45,6 +45,8 @@ def test_random_work_is_timed_on_the_devices_asked_for() -> None:
     # 6 rows of 7 target tokens each, three times.
     rate = found["target_tokens_per_second"]
     assert rate == pytest.approx(3 * 42 / sum(seconds))
+    # Four bytes each of parameters, two moments and gradients, beside activations.
+    assert 16 * found["parameters"] < found["step_memory_bytes"] < 10**9
     share = found["flops_per_second"] / found["peak_flops_per_second"]
     assert found["model_flops_utilization"] == pytest.approx(share)
 

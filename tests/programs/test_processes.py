@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -22,6 +23,17 @@ MANY = {
 }
 FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
 LOST_AFTER_SECONDS = 60
+STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def none_outlives_its_test() -> Iterator[None]:
+    """A test that fails leaves no processes to train on beside the others."""
+    yield
+    for process in STARTED:
+        process.kill()
+        process.wait()
+    STARTED.clear()
 
 
 def start(
@@ -35,7 +47,7 @@ def start(
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    return [
+    several = [
         subprocess.Popen(
             [
                 *runs.command(program, workdir),
@@ -59,6 +71,8 @@ def start(
         )
         for number in range(processes)
     ]
+    STARTED.extend(several)
+    return several
 
 
 def finish(several: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
@@ -171,7 +185,7 @@ def test_a_signal_to_one_process_saves_and_ends_all(
     several = start("main", workdir, *long, processes=2, devices=4)
     wait_for_step(workdir, 5)
     several[1].send_signal(signal.SIGTERM)
-    told = [process.communicate(timeout=60)[1].decode() for process in several]
+    told = [process.communicate(timeout=300)[1].decode() for process in several]
     assert [process.returncode for process in several] == [143, 143], told
     assert "stopped by SIGTERM at step" in told[0]
     # The run goes on with fewer of them.

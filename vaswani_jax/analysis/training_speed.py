@@ -40,6 +40,7 @@ class TrainingSpeed:
     compile_seconds: float  # what first steps took longer than second ones, added
     host_share: float  # making a batch, as a share of the time of a step
     padding_share: float
+    step_memory_bytes: int  # of a device as compiled: what is held, the largest step
     peak_memory_bytes: int  # on a CPU the whole process's, its compiler's too
     loss: float  # per token, of the last step
     all_step_seconds: list[float]
@@ -64,6 +65,11 @@ class Timer:
         jax.block_until_ready(self._state)
         sums = parallel.gather(metrics.sums)
         return time.perf_counter() - begun, sums
+
+    def memory_bytes(self, batch: types.Batch) -> int:
+        """What a device holds and what an update needs, from its compiled program."""
+        rows = parallel.split_rows(batch, multiple=self._parts)
+        return sum(parallel.needed_bytes(self._run, self._state, rows))
 
 
 def random_batch(
@@ -165,6 +171,8 @@ def measure(
         host_share=sum(host) / sum(seconds),
         padding_share=1 - real / positions,
         peak_memory_bytes=devices.peak_memory_bytes(),
+        # After the peak: it may compile.
+        step_memory_bytes=max(map(timer.memory_bytes, by_shape.values())),
         loss=loss.per_token(timed[-1][1])["loss"],
         all_step_seconds=seconds,
     )
@@ -186,6 +194,7 @@ def table(speed: TrainingSpeed) -> str:
         "compilation": f"{speed.compile_seconds:.1f} s of them",
         "host's data": f"{speed.host_share:.2%} of a step",
         "padding": f"{speed.padding_share:.1%} of the positions",
+        "step's memory": f"{speed.step_memory_bytes / 2**30:.2f} GiB, as compiled",
         "peak memory": f"{speed.peak_memory_bytes / 2**30:.2f} GiB",
         "loss": f"{speed.loss:.4f} per token",
     }

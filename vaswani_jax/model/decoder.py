@@ -1,5 +1,7 @@
 """Section 3.1: the decoder, a stack of N layers of three sub-layers."""
 
+from typing import Any
+
 import flax.linen as nn
 import flax.struct
 import jax
@@ -7,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import config
-from vaswani_jax.model import attention, feed_forward, residual
+from vaswani_jax.model import attention, feed_forward, rematerialize, residual
 
 
 class BeamCache(flax.struct.PyTreeNode):
@@ -183,13 +185,14 @@ class Decoder(nn.Module):
     ) -> Float[Array, "B T d_model"]:
         """The stack's output for every target position at once."""
 
-        def run(layer: DecoderLayer, x: Array) -> Array:
-            return layer(x, memory, masks, deterministic=deterministic)
+        def run(layer: DecoderLayer, x: Array, *memory_and_masks: Any) -> Array:
+            return layer(x, *memory_and_masks, deterministic=deterministic)
 
-        if self.model.rematerialize:
-            run = nn.remat(run)
         for layer in self.layers:
-            x = run(layer, x)
+            if self.model.rematerialize:
+                x = rematerialize.call(run, layer, x, memory, masks)
+            else:
+                x = run(layer, x, memory, masks)
         return self._top(x)
 
     def start_cache(

@@ -4,7 +4,7 @@ import flax.linen as nn
 from jaxtyping import Array, Bool, Float
 
 from vaswani_jax.core import config
-from vaswani_jax.model import attention, feed_forward, residual
+from vaswani_jax.model import attention, feed_forward, rematerialize, residual
 
 
 class EncoderLayer(nn.Module):
@@ -60,13 +60,14 @@ class Encoder(nn.Module):
     ) -> Float[Array, "B S d_model"]:
         """The memory the decoder looks at."""
 
-        def run(layer: EncoderLayer, x: Array) -> Array:
+        def run(layer: EncoderLayer, x: Array, mask: Array) -> Array:
             return layer(x, mask, deterministic=deterministic)
 
-        if self.model.rematerialize:
-            run = nn.remat(run)
         for layer in self.layers:
-            x = run(layer, x)
+            if self.model.rematerialize:
+                x = rematerialize.call(run, layer, x, mask)
+            else:
+                x = run(layer, x, mask)
         if self.model.layer_norm_position == "pre":
             x = self.final_norm(x)
         return x
