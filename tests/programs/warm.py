@@ -16,8 +16,9 @@ import tempfile
 from collections.abc import Sequence
 
 LIBRARIES = (
-    "absl.app flax.linen jax.experimental.multihost_utils ml_collections.config_flags "
-    "optax orbax.checkpoint sacrebleu sacremoses sentencepiece"
+    "absl.app flax.linen jax.experimental.multihost_utils matplotlib.pyplot "
+    "ml_collections.config_flags optax orbax.checkpoint sacrebleu sacremoses "
+    "sentencepiece"
 ).split()
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(LIBRARIES)
