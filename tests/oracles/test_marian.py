@@ -41,6 +41,7 @@ SIZES = {
     "search.beam_size": 4,
 }
 UPDATES, KEPT = 300, 0.7
+Hypotheses = tuple[list[list[int]], list[float]]
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +137,9 @@ def test_the_sentences_ask_what_a_search_must_answer(
     assert sum(a != b for a, b in zip(wide, greedy, strict=True)) > SENTENCES // 4
 
 
-def marian_network(small: config.Config, params: Any) -> Any:
+@pytest.fixture(scope="module")
+def network(small: config.Config, params: Any) -> Any:
+    """MarianMT with our weights."""
     torch = pytest.importorskip(
         "torch", reason="torch is not installed: pip install -e '.[oracles]'"
     )
@@ -160,10 +163,15 @@ def marian_network(small: config.Config, params: Any) -> Any:
     return network
 
 
+@pytest.fixture(scope="module")
+def theirs(network: Any, sources: list[list[int]]) -> list[Hypotheses]:
+    """MarianMT's beam of four for each sentence."""
+    return [generated(network, ids) for ids in sources]
+
+
 def test_marian_mt_has_our_logits(
-    small: config.Config, params: Any, sources: list[list[int]]
+    small: config.Config, params: Any, network: Any, sources: list[list[int]]
 ) -> None:
-    network = marian_network(small, params)
     torch = pytest.importorskip("torch")
     source = padded(sources[:20])
     target_in = np.roll(source, 1, axis=1)
@@ -175,57 +183,55 @@ def test_marian_mt_has_our_logits(
         deterministic=True,
     )
     with torch.no_grad():
-        theirs = network(
+        found = network(
             input_ids=torch.tensor(source, dtype=torch.long),
             attention_mask=torch.tensor(source != types.PAD_ID),
             decoder_input_ids=torch.tensor(target_in, dtype=torch.long),
         ).logits.numpy()
     real = target_in != types.PAD_ID
-    np.testing.assert_allclose(logits[real], theirs[real], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(logits[real], found[real], rtol=1e-3, atol=1e-3)
 
 
 def test_marian_mt_finds_our_translations_with_our_scores(
-    small: config.Config,
-    params: Any,
     sources: list[list[int]],
     ours: tuple[list[list[int]], np.ndarray],
+    theirs: list[Hypotheses],
 ) -> None:
-    network = marian_network(small, params)
-    outputs, scores = ours
-    for ids, output, score in zip(sources, outputs, scores, strict=True):
-        theirs, log_probs = generated(network, ids)
+    for ids, output, score, (several, log_probs) in zip(
+        sources, *ours, theirs, strict=True
+    ):
         # At the longest length they also list what has no end mark; we give that only
         # where nothing has ended.
-        ended = (n for n, words in enumerate(theirs) if len(words) < longest(ids))
+        ended = (n for n, words in enumerate(several) if len(words) < longest(ids))
         best = next(ended, 0)
-        assert theirs[best] == output
+        assert several[best] == output
         np.testing.assert_allclose(log_probs[best], score, rtol=1e-3, atol=1e-3)
 
 
 def test_marian_mt_finds_nothing_better_by_the_papers_penalty(
-    small: config.Config, params: Any, sources: list[list[int]]
+    params: Any, sources: list[list[int]], theirs: list[Hypotheses]
 ) -> None:
-    network = marian_network(small, params)
     tokens, scores = searched(params, sources, **{"search.length_penalty": 0.6})
     unpenalised, _ = searched(params, sources)
     assert sum(a != b for a, b in zip(tokens, unpenalised, strict=True)) > 5
     same = 0
-    for ids, output, score in zip(sources, tokens, scores, strict=True):
-        theirs, log_probs = generated(network, ids)
-        lengths = [min(len(words) + 1, longest(ids)) for words in theirs]
+    for ids, output, score, (several, log_probs) in zip(
+        sources, tokens, scores, theirs, strict=True
+    ):
+        lengths = [min(len(words) + 1, longest(ids)) for words in several]
         penalised = [
             log_prob / ((5 + length) / 6) ** 0.6
             for length, log_prob in zip(lengths, log_probs, strict=True)
         ]
         ended = [
             value
-            for words, value in zip(theirs, penalised, strict=True)
+            for words, value in zip(several, penalised, strict=True)
             if len(words) < longest(ids)
         ]
         assert score >= max(ended, default=-np.inf) - 1e-3
-        if without_marks(output) in theirs:
+        if without_marks(output) in several:
             same += 1
-            found = penalised[theirs.index(without_marks(output))]
+            found = penalised[several.index(without_marks(output))]
             np.testing.assert_allclose(found, score, rtol=1e-3, atol=1e-3)
     assert same > 0.9 * SENTENCES
 
@@ -235,7 +241,7 @@ def longest(ids: list[int]) -> int:
     return len(ids) + 1 + EXTRA
 
 
-def generated(network: Any, ids: list[int]) -> tuple[list[list[int]], list[float]]:
+def generated(network: Any, ids: list[int]) -> Hypotheses:
     """MarianMT's beam of four: words and log-probabilities, the best first."""
     torch = pytest.importorskip("torch")
     found = network.generate(
