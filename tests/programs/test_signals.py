@@ -18,11 +18,7 @@ from vaswani_jax.training import checkpoints
 
 # SIGHUP comes from a terminal, below.
 @pytest.mark.parametrize(
-    ("number", "status"),
-    [
-        (signal.SIGTERM, 143),
-        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),  # again as long
-    ],
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
 def test_a_signal_saves_and_the_same_command_goes_on(
     tmp_path: pathlib.Path,

@@ -54,7 +54,7 @@ def _forgetful(
 
     Args:
         function: Its result begins with what the derivative goes back from.
-        activations: How many of its last arguments differ from step to step, and wait.
+        activations: How many of its last arguments wait for the derivative.
     """
 
     @jax.custom_vjp
