@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests import settings
-from vaswani_jax.core import types
+from tests.training import test_packed_steps
+from vaswani_jax.core import parallel, types
 from vaswani_jax.model import transformer
-from vaswani_jax.training import loss
+from vaswani_jax.training import loss, step
 
 V = 23
 
@@ -66,3 +67,30 @@ def test_it_needs_less_memory_and_changes_no_loss_and_no_gradient():
         gradient,
         same,
     )
+
+
+def test_an_update_on_all_devices_is_that_without():
+    results = []
+    for rematerialize in (False, True):
+        changed = settings.small_settings(
+            **{
+                "model.num_layers": 2,
+                "model.dropout_rate": 0.3,
+                "model.rematerialize": rematerialize,
+            }
+        )
+        run = parallel.over_devices(
+            step.train_step(changed, vocab_size=V, parts=1), donate_state=False
+        )
+        state = parallel.replicate(step.create_state(changed, vocab_size=V))
+        batch = test_packed_steps.separate_batch()
+        results.append(run(state, parallel.split_rows(batch, multiple=1)))
+    (one, of_one), (other, of_other) = results
+    np.testing.assert_allclose(of_one.sums.loss, of_other.sums.loss, rtol=1e-6)
+    assert jax.tree.structure(one.params) == jax.tree.structure(other.params)
+    for moment, same in zip(
+        jax.tree.leaves(one.opt_state[0].mu),
+        jax.tree.leaves(other.opt_state[0].mu),
+        strict=True,
+    ):
+        np.testing.assert_allclose(moment, same, rtol=1e-3, atol=1e-7)
