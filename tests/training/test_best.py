@@ -19,6 +19,8 @@ from tests.training import damages
 from tests.training.test_loop import OVERRIDES, metrics, run
 from vaswani_jax.training import best, checkpoints, stopping
 
+pytestmark = pytest.mark.usefixtures("steps_once")
+
 Evaluator = Callable[[Any], Mapping[str, float]]
 
 

@@ -1,5 +1,6 @@
 """Batches that give no finite loss, or a spike: recorded, left out, gone back from."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -16,6 +17,8 @@ from tests.training.test_loop import OVERRIDES, metrics, run
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import checkpoints, divergence, step
 
+pytestmark = pytest.mark.usefixtures("steps_once")
+
 
 def poison(
     monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any, Any], Any], value: float
@@ -23,9 +26,8 @@ def poison(
     """What the loss and the parameters become after some updates, of some batches."""
     real = step.train_step
 
-    def poisoned(*args: Any, **kwargs: Any) -> Any:
-        update = real(*args, **kwargs)
-
+    @functools.cache
+    def poisoned(update: Any) -> Any:
         def wrapped(state: step.TrainState, batch: Any) -> Any:
             state, found = update(state, batch)
             factor = jnp.where(is_bad(state.step, batch), value, 1.0)
@@ -35,7 +37,10 @@ def poison(
 
         return wrapped
 
-    monkeypatch.setattr(step, "train_step", poisoned)
+    def train_step(*args: Any, **kwargs: Any) -> Any:
+        return poisoned(real(*args, **kwargs))
+
+    monkeypatch.setattr(step, "train_step", train_step)
 
 
 def test_an_update_that_diverges_is_named_among_several(

@@ -16,6 +16,8 @@ from vaswani_jax.core import environment, processes
 from vaswani_jax.data import corpus
 from vaswani_jax.training import checkpoints, resuming
 
+pytestmark = pytest.mark.usefixtures("steps_once")
+
 DAMAGES = [damages.truncate, damages.flip, damages.lose_a_part, damages.empty]
 CHANGES = OVERRIDES | {"training.checkpoint_every_steps": 2}
 

@@ -14,6 +14,8 @@ from vaswani_jax.core import config, parallel
 from vaswani_jax.data import corpus
 from vaswani_jax.training import checkpoints, loop
 
+pytestmark = pytest.mark.usefixtures("steps_once")
+
 OVERRIDES = {"model.dropout_rate": 0.2, "training.keep_checkpoints": 9}
 
 

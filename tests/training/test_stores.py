@@ -11,6 +11,8 @@ from tests.training.test_loop import OVERRIDES, run
 from vaswani_jax.core import remote
 from vaswani_jax.training import checkpoints
 
+pytestmark = pytest.mark.usefixtures("steps_once")
+
 
 @pytest.fixture
 def on_a_store(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from vaswani_jax.core import config, environment, processes, remote
 from vaswani_jax.data import vocabulary
-from vaswani_jax.training import checkpoints, history, selection
+from vaswani_jax.training import checkpoints, history, optimizer, selection
 from vaswani_jax.training import step as step_
 from vaswani_jax.training.checkpoints import Checkpoint, CheckpointError, Checkpoints
 
@@ -140,13 +140,13 @@ def begin(
             vocabulary or model.
         ValueError: The settings are those of another run, or the text is another.
     """
-    fresh = step_.create_state(settings, vocab_size=subwords.size)
     good = newest_good(found, log=log)
     if good is None:
         if settings.seed >= 2**32:  # More is lost in JAX's keys.
             raise ValueError(
                 f"config.seed must be at most {2**32 - 1}, got {settings.seed}"
             )
+        fresh = step_.create_state(settings, vocab_size=subwords.size)
         if initial is not None:
             fresh = fresh.replace(params=jax.tree.map(jnp.asarray, initial))
         return Beginning(0, fresh, [], 1, [], [], False, {})
@@ -163,11 +163,12 @@ def begin(
         )
     for text in environment.differences(record.get("environment", {})):
         log(f"warning: {text}: the digits may differ from here on")
-    optimizer = good.items["optimizer"]
+    params, moments = good.items["params"], good.items["optimizer"]
+    structure = jax.eval_shape(optimizer.adam(settings).init, params)
     state = step_.TrainState(
-        step=jnp.asarray(good.step, fresh.step.dtype),
-        params=good.items["params"],
-        opt_state=flax.serialization.from_state_dict(fresh.opt_state, optimizer),
+        step=jnp.asarray(good.step, jnp.int32),
+        params=params,
+        opt_state=flax.serialization.from_state_dict(structure, moments),
     )
     return Beginning(
         good.step,
