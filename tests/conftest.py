@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests import xla
+from tests import annotations, xla
+
+annotations.check()
 
 # Read once, when jax starts its backend.
 # `JAX_PLATFORMS=cuda pytest -m gpu` runs those that need a GPU, on it.

@@ -118,6 +118,8 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
         workdir = path.parent.parent
         try:
             settings = json.loads((workdir / "config.json").read_text())
+            if not isinstance(settings, dict):
+                raise ValueError("its config.json is no object of JSON")
             one = Found(
                 workdir=workdir,
                 settings=config.recorded(settings),

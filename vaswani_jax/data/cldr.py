@@ -15,7 +15,7 @@ from vaswani_jax.core import environment
 from vaswani_jax.data import cldr_lines
 
 if TYPE_CHECKING:
-    from babel import Locale
+    import babel
 
 # Counts the changes to what the generator writes, for the fingerprint of the data.
 RECIPE = 1
@@ -110,7 +110,7 @@ def _require_babel() -> None:
         ) from error
 
 
-def _load_locale(identifier: str, *, key: str) -> Locale:
+def _load_locale(identifier: str, *, key: str) -> babel.Locale:
     from babel import Locale, UnknownLocaleError, localedata
 
     # Babel fills in what a locale inherits inside tables that locales share: with

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from vaswani_jax.data import cldr_phrases
 
 if TYPE_CHECKING:
-    from babel import Locale
+    import babel
 
 # How often, what may stand in each place, and the punctuation between.
 NAME = "territory|language|dialect"
@@ -142,7 +142,7 @@ class Corpus:
                 )
 
 
-def corpus(source: Locale, target: Locale, rng: random.Random) -> Corpus:
+def corpus(source: babel.Locale, target: babel.Locale, rng: random.Random) -> Corpus:
     """What both locales can say, without what has two translations.
 
     Args:
@@ -180,7 +180,7 @@ def corpus(source: Locale, target: Locale, rng: random.Random) -> Corpus:
     )
 
 
-def phrase_text(phrase: cldr_phrases.Phrase, locale: Locale) -> str | None:
+def phrase_text(phrase: cldr_phrases.Phrase, locale: babel.Locale) -> str | None:
     """The phrase as a person of the locale types it, None if it lacks the words."""
     try:
         text = _typed(phrase.write(locale=locale))
@@ -194,7 +194,7 @@ def _typed(text: str) -> str:
     return text.translate(_TYPED).strip()
 
 
-def _shapes(source: Locale, target: Locale) -> Iterator[Shape]:
+def _shapes(source: babel.Locale, target: babel.Locale) -> Iterator[Shape]:
     """All kinds of lines, whether or not the locales have the pieces for them."""
     for weight, places, pattern in JOINED:
         kinds = tuple(tuple(place.split("|")) for place in places)

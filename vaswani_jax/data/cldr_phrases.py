@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from babel import Locale
+    import babel
 
 # ISO codes; the lists hold what most readers have heard of.
 TERRITORIES = """
@@ -70,7 +70,7 @@ class Phrase:
     write: Callable[..., str]
 
 
-def list_pattern(size: int, style: str, *, locale: Locale) -> str:
+def list_pattern(size: int, style: str, *, locale: babel.Locale) -> str:
     """The locale's list of `size` things, such as "{0}, {1} und {2}".
 
     Raises:
@@ -135,14 +135,14 @@ def _names() -> Iterator[Phrase]:
         yield _phrase("weekday", f"weekday {day}", _name, "days", *path)
 
 
-def _name(table: str, *path: str | int, locale: Locale) -> str:
+def _name(table: str, *path: str | int, locale: babel.Locale) -> str:
     entry = getattr(locale, table)
     for key in path:
         entry = entry[key]
     return str(entry)
 
 
-def _dialect(language: str, territory: str, *, locale: Locale) -> str:
+def _dialect(language: str, territory: str, *, locale: babel.Locale) -> str:
     return f"{locale.languages[language]} ({locale.territories[territory]})"
 
 
@@ -171,7 +171,7 @@ def _intervals(days: Sequence[datetime.date], rng: random.Random) -> Iterator[Ph
 
 
 def _interval(
-    first: datetime.date, last: datetime.date, skeleton: str, *, locale: Locale
+    first: datetime.date, last: datetime.date, skeleton: str, *, locale: babel.Locale
 ) -> str:
     from babel import dates
 
@@ -195,7 +195,7 @@ def _durations(rng: random.Random) -> Iterator[Phrase]:
 
 
 def _relative(
-    unit: str, count: int, *, add_direction: bool = True, locale: Locale
+    unit: str, count: int, *, add_direction: bool = True, locale: babel.Locale
 ) -> str:
     from babel import dates
 
@@ -208,7 +208,7 @@ def _relative(
     )
 
 
-def _duration(*counts: tuple[str, int], locale: Locale) -> str:
+def _duration(*counts: tuple[str, int], locale: babel.Locale) -> str:
     write = functools.partial(_relative, add_direction=False, locale=locale)
     texts = [write(unit, count) for unit, count in counts]
     return list_pattern(len(texts), "unit", locale=locale).format(*texts)

@@ -166,7 +166,7 @@ def exported(
             width = min(batches.padded_length(longest), search.max_source_tokens)
             marked = [[*ids, types.EOS_ID] for ids in batch]
             source = batches.padded(marked, rows=ROWS, length=max(width, longest))
-            return np.asarray(run_batch(source))[: len(batch)].tolist()
+            return np.asarray(run_batch(jnp.asarray(source)))[: len(batch)].tolist()
 
         return _by_length(lines, subwords, found)
 

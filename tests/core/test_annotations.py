@@ -1,0 +1,22 @@
+"""Annotations are checked while tests run: of axes, and all others."""
+
+import beartype.roar
+import jaxtyping
+import numpy as np
+import pytest
+
+from tests import annotations
+from vaswani_jax.core import config
+from vaswani_jax.model import masks
+
+
+def test_axes_that_do_not_fit_are_refused() -> None:
+    queries, keys = np.ones((2, 3), np.int32), np.ones((4, 3), np.int32)
+    with pytest.raises(jaxtyping.TypeCheckError, match="segment_mask"):
+        masks.segment_mask(queries, keys)
+
+
+def test_a_type_that_does_not_fit_is_refused() -> None:
+    assert config.__name__ not in annotations.with_axes()
+    with pytest.raises(beartype.roar.BeartypeCallHintViolation, match="recorded"):
+        config.recorded([])
