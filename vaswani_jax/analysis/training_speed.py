@@ -38,7 +38,7 @@ class TrainingSpeed:
     model_flops_utilization: float
     first_step_seconds: float  # of each shape, added: compilation and one step
     compile_seconds: float  # what first steps took longer than second ones, added
-    host_share: float  # making a batch, as a share of the time of a step
+    host_share: float  # making and dividing a batch, as a share of a step's time
     padding_share: float
     step_memory_bytes: int  # of a device as compiled: what is held, the largest step
     peak_memory_bytes: int  # on a CPU the whole process's, its compiler's too
@@ -145,7 +145,9 @@ def measure(
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
     # Devices and parts get as many rows each: some of padding alone.
+    begun = time.perf_counter()
     computed = [parallel.split_rows(made, multiple=parts) for made in batches]
+    host.append(time.perf_counter() - begun)
     positions = sum(rows.source.size + rows.target_out.size for rows in computed)
     real = sum(
         int((side != types.PAD_ID).sum())
