@@ -12,7 +12,7 @@ import pytest
 from tests import settings
 from vaswani_jax.core import config, parallel
 from vaswani_jax.data import corpus
-from vaswani_jax.training import checkpoints, loop
+from vaswani_jax.training import checkpoints, loop, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -93,6 +93,20 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
     monkeypatch.setattr(parallel, "available_bytes", lambda: 10_000)
     assert run(long, tmp_path).record["parts"] == 2
     assert not needs
+
+
+def test_a_resumed_run_draws_no_random_state(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It would lie in memory beside the state that is read.
+    run(settings.small_settings(**OVERRIDES), tmp_path)
+
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("a state was drawn")
+
+    monkeypatch.setattr(step, "create_state", drawn)
+    more = settings.small_settings(**OVERRIDES, **{"training.num_steps": 5})
+    assert run(more, tmp_path).step == 5
 
 
 def test_finished_run_does_nothing_when_started_again(tmp_path: pathlib.Path) -> None:
