@@ -1,13 +1,14 @@
 """Annotations hold in every call, or a test fails.
 
-jaxtyping checks the modules that name the axes of arrays, beartype alone all others: a
-call costs it a tenth.
+jaxtyping checks the modules that name the axes of arrays. All others have beartype
+alone, whose wrapper binds no arguments: tests/data/test_cldr_locales.py takes 33
+seconds of CPU instead of 62.
 """
 
 import pathlib
 import re
+import sys
 
-import beartype
 import beartype.claw
 import jaxtyping
 
@@ -24,7 +25,11 @@ def with_axes() -> list[str]:
 
 
 def check() -> None:
-    """From here on; modules of the package that are imported already are as before."""
-    ints_are_floats = beartype.BeartypeConf(is_pep484_tower=True)
-    beartype.claw.beartype_package(PACKAGE.name, conf=ints_are_floats)
+    """Check every module of the package that is imported after this.
+
+    But for one that is named on pytest's command line: pytest imports it by itself.
+    """
+    early = [name for name in sys.modules if name.split(".")[0] == PACKAGE.name]
+    assert not early, f"not checked, because imported before: {early}"
+    beartype.claw.beartype_package(PACKAGE.name)
     jaxtyping.install_import_hook(with_axes(), "beartype.beartype")

@@ -31,7 +31,8 @@ def copied(tmp_path: pathlib.Path) -> pathlib.Path:
                 n for n in names if pathlib.Path(n).suffix not in ("", ".py")
             ],
         )
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 

@@ -142,7 +142,7 @@ class Translator:
         for rank in range(max(map(len, parts), default=1)):
             outputs = tuple(several[min(rank, len(several) - 1)] for several in parts)
             texts = (self._subwords.decode(output.ids) for output in outputs)
-            score = sum(output.score for output in outputs)
+            score = sum((output.score for output in outputs), start=0.0)
             yield Hypothesis(" ".join(filter(None, texts)), score, outputs)
 
     def _cut(self, ids: list[int]) -> list[list[int]]:

@@ -8,6 +8,7 @@ import pytest
 
 from tests import annotations, xla
 
+# Before anything imports the package.
 annotations.check()
 
 # Read once, when jax starts its backend.
