@@ -1,5 +1,6 @@
 """Runs of a module that compute the same step share one, traced and compiled once."""
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ AROUND = (
 
 
 def _of_the_step(small: config.Config) -> config.Config:
+    """The same for all settings whose steps are the same."""
     default = settings.small_settings().training
     same = {name: getattr(default, name) for name in AROUND}
     return dataclasses.replace(
@@ -28,20 +30,31 @@ def _of_the_step(small: config.Config) -> config.Config:
     )
 
 
+def _without(small: config.Config) -> config.Config:
+    """Settings of which a step that reads what is of the loop fails."""
+    training = copy.copy(small.training)
+    for name in AROUND:
+        object.__delattr__(training, name)
+    return dataclasses.replace(small, training=training)
+
+
 @pytest.fixture(scope="module")
 def steps_once() -> Iterator[None]:
     """`train_step`, `create_state` and what runs them are remembered in a module."""
-    make = functools.cache(step.train_step)
+    make, create = step.train_step, step.create_state
     over_devices = functools.cache(parallel.over_devices)
-    create = step.create_state
+
+    @functools.cache
+    def made(small: config.Config, **more: Any) -> Any:
+        return make(_without(small), **more)
 
     def train_step(small: config.Config, **more: Any) -> Any:
-        return make(_of_the_step(small), **more)
+        return made(_of_the_step(small), **more)
 
     @functools.cache
     def created(small: config.Config, *, vocab_size: int) -> Any:
         # Not on a device: there a run gives its memory to the next state.
-        return jax.device_get(create(small, vocab_size=vocab_size))
+        return jax.device_get(create(_without(small), vocab_size=vocab_size))
 
     def create_state(small: config.Config, *, vocab_size: int) -> Any:
         return created(_of_the_step(small), vocab_size=vocab_size)
