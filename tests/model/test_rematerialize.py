@@ -69,7 +69,7 @@ def test_it_needs_less_memory_and_changes_no_loss_and_no_gradient():
     )
 
 
-def test_an_update_on_all_devices_is_that_without():
+def test_an_update_on_all_devices_is_the_same_when_layers_are_computed_again():
     results = []
     for rematerialize in (False, True):
         changed = settings.small_settings(

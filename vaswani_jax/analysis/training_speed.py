@@ -144,10 +144,10 @@ def measure(
     work = sum(_flops(settings, made, vocab_size) for made in batches)
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
-    # Devices and parts get as many rows each: some of padding alone.
     begun = time.perf_counter()
     computed = [parallel.split_rows(made, multiple=parts) for made in batches]
     host.append(time.perf_counter() - begun)
+    # Devices and parts get as many rows each: some of padding alone.
     positions = sum(rows.source.size + rows.target_out.size for rows in computed)
     real = sum(
         int((side != types.PAD_ID).sum())
