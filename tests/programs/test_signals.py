@@ -142,6 +142,7 @@ def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
     workdir = tmp_path / "run"
     with long_runs.start(workdir) as process:
         long_runs.wait_for_step(workdir, 1)
+        process.send_signal(signal.SIGSTOP)  # or it might end before the second begins
         error = runs.error_of(runs.vaswani("main", workdir, *long_runs.FLAGS))
         assert f"in use by process {process.pid} on " in error
         process.kill()
