@@ -22,6 +22,7 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     flags = [
         *(*long_runs.FLAGS, "--config.model.dropout_rate=0.0"),
         "--config.training.evaluate_every_steps=60",
+        "--config.training.checkpoint_every_steps=15",
     ]
     found = {}
     for name, stages in (
