@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -38,29 +38,27 @@ def _without(small: config.Config) -> config.Config:
     return dataclasses.replace(small, training=training)
 
 
+def _remembered(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the step's settings that is computed once for the same."""
+
+    @functools.cache
+    def found(small: config.Config, **more: Any) -> Any:
+        return real(_without(small), **more)
+
+    return lambda small, **more: found(_of_the_step(small), **more)
+
+
 @pytest.fixture(scope="module")
 def steps_once() -> Iterator[None]:
     """`train_step`, `create_state` and what runs them are remembered in a module."""
-    make, create = step.train_step, step.create_state
-    over_devices = functools.cache(parallel.over_devices)
+    create = step.create_state
 
-    @functools.cache
-    def made(small: config.Config, **more: Any) -> Any:
-        return make(_without(small), **more)
-
-    def train_step(small: config.Config, **more: Any) -> Any:
-        return made(_of_the_step(small), **more)
-
-    @functools.cache
-    def created(small: config.Config, *, vocab_size: int) -> Any:
+    def created(small: config.Config, **more: Any) -> Any:
         # Not on a device: there a run gives its memory to the next state.
-        return jax.device_get(create(_without(small), vocab_size=vocab_size))
-
-    def create_state(small: config.Config, *, vocab_size: int) -> Any:
-        return created(_of_the_step(small), vocab_size=vocab_size)
+        return jax.device_get(create(small, **more))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "train_step", train_step)
-        patch.setattr(step, "create_state", create_state)
-        patch.setattr(parallel, "over_devices", over_devices)
+        patch.setattr(step, "train_step", _remembered(step.train_step))
+        patch.setattr(step, "create_state", _remembered(created))
+        patch.setattr(parallel, "over_devices", functools.cache(parallel.over_devices))
         yield
