@@ -6,6 +6,7 @@ TORCH = "tests/oracles/test_torch.py"
 MARIAN = "tests/oracles/test_marian.py"
 IMPORT = "tests/oracles/test_marian_import.py"
 PAPER = "tests/analysis/test_paper.py"
+PARAMETERS = "tests/analysis/test_parameters.py"
 FLOPS = "tests/analysis/test_flops.py"
 LAYERS = "tests/analysis/test_layers.py"
 LOSS = "tests/training/test_loss.py"
@@ -207,7 +208,7 @@ MISTAKES = (
         "vaswani_jax/analysis/parameters.py",
         '"layer normalisation": 5 * N * 2 * d_model',
         '"layer normalisation": 4 * N * 2 * d_model',
-        f"{PAPER}::test_the_count_of_every_row_is_that_of_the_model_it_builds",
+        f"{PARAMETERS}::test_the_count_of_every_row_is_that_of_the_model_it_builds",
     ),
     Mistake(
         "a misprinted perplexity (C5)",

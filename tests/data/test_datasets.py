@@ -7,74 +7,25 @@ its reading of text and SGML, its records.
 
 import errno
 import gzip
-import io
 import pathlib
 import resource
 import subprocess
 import sys
-import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tensorflow_datasets.core import shuffle
 
-from tests import settings
 from tests import wmt14 as archives
-from vaswani_jax.core import config
+from tests.data import small_wmt14
 from vaswani_jax.data import corpus, dataset_files, datasets
-
-LINES = 40
-EXTRA = {"de": "ß", "fr": "é", "en": ""}
-TRAINING = {"de": 3, "fr": 5}  # archives that train a pair
-
-
-def line(name: str, language: str, number: int) -> str:
-    return f"{name.partition('.')[0]} line {number} {EXTRA[language]}{language}"
-
-
-def content(name: str, language: str) -> bytes:
-    lines = [line(name, language, number) for number in range(LINES)]
-    if name.endswith("sgm"):
-        lines = [f'<seg id="{n + 1}">{text}</seg>' for n, text in enumerate(lines)]
-        lines = ["<srcset>", "<doc>", *lines, "</doc>", "</srcset>"]
-    text = ("\n".join(lines) + "\n").encode()
-    return gzip.compress(text) if name.endswith("gz") else text
-
-
-def archive(
-    name: str, content: Callable[[str, str], bytes] = content
-) -> io.BytesIO | None:
-    if name not in archives.ARCHIVES:
-        return None
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz" if name[-1] == "z" else "w") as tar:
-        # What an archive must not have: ways out of where it is unpacked.
-        for path in (
-            "../../../escaped",
-            "/tmp/escaped_from_an_archive",
-            "a/../../../e",
-        ):
-            info = tarfile.TarInfo(path)
-            info.size = 4
-            tar.addfile(info, io.BytesIO(b"evil"))
-        info = tarfile.TarInfo("training/link")
-        info.type, info.linkname = tarfile.SYMTYPE, "../../../.."
-        tar.addfile(info)
-        for other in ("de", "fr"):
-            for path, side in archives.files(name, other):
-                data = content(pathlib.Path(path).name, side)
-                info = tarfile.TarInfo(path)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-    packed.seek(0)
-    return packed
 
 
 @pytest.fixture
 def server() -> Iterator[archives.Server]:
     datasets._builder_of.cache_clear()
-    with archives.serving(archive) as found:
+    with archives.serving(small_wmt14.archive) as found:
         yield found
     datasets._builder_of.cache_clear()
 
@@ -83,23 +34,6 @@ def server() -> Iterator[archives.Server]:
 def no_checksums() -> Iterator[None]:
     with archives.without_checksums():
         yield
-
-
-def wmt14(directory: pathlib.Path, other: str = "de", **more: Any) -> config.Config:
-    return settings.small_settings(
-        **{
-            "data.source": f"tfds:wmt14_translate/{other}-en",
-            "data.source_locale": "en",
-            "data.target_locale": other,
-            "data.tfds_directory": str(directory),
-            "data.vocab_size": 90,
-            "data.max_length": 60,
-            "data.source_tokens_per_batch": 256,
-            "data.target_tokens_per_batch": 256,
-            "model.max_positions": 64,
-            **more,
-        }
-    )
 
 
 def quiet(text: str) -> None:
@@ -114,10 +48,12 @@ pytestmark = pytest.mark.filterwarnings("default")
 def test_the_builders_pairs_are_those_of_the_archives(
     server: archives.Server, tmp_path: pathlib.Path, other: str
 ) -> None:
-    data = wmt14(tmp_path, other).data
+    data = small_wmt14.settings_of(tmp_path, other).data
     datasets.prepare(data, log=quiet)
     train = list(datasets.pairs(data, "train", chosen=None))
-    assert datasets.count(data, "train") == len(train) == TRAINING[other] * LINES
+    assert (
+        datasets.count(data, "train") == len(train) == small_wmt14.training_pairs(other)
+    )
     assert len(set(train)) == len(train)
     assert not pathlib.Path("/tmp/escaped_from_an_archive").exists()
     unpacked = list((tmp_path / "downloads" / "extracted").rglob("*"))
@@ -127,15 +63,15 @@ def test_the_builders_pairs_are_those_of_the_archives(
         assert not path.is_symlink() or tmp_path not in path.parents
     for source, target in train:
         name, _, number = source.split(" ")[0], *source.split(" ")[1:3]
-        assert source == line(name, "en", int(number))
-        assert target == line(name, other, int(number))
+        assert source == small_wmt14.line(name, "en", int(number))
+        assert target == small_wmt14.line(name, other, int(number))
     for split in ("valid", "test"):
         name = {"valid": "newstest2013", "test": f"newstest2014-{other}en-"}[split]
         found = set(datasets.pairs(data, split, chosen=None))
-        assert len(found) == LINES
+        assert len(found) == small_wmt14.LINES
         assert all(source.startswith(name) for source, _ in found)
     # The other direction is the same text, told the other way round.
-    back = wmt14(
+    back = small_wmt14.settings_of(
         tmp_path, other, **{"data.source_locale": other, "data.target_locale": "en"}
     ).data
     turned = [pair[::-1] for pair in datasets.pairs(back, "train", chosen=None)]
@@ -157,24 +93,24 @@ def test_reading_line_by_line_changes_no_record(
 ) -> None:
     def odd(name: str, language: str) -> bytes:
         if name.endswith("sgm"):
-            return content(name, language)
+            return small_wmt14.content(name, language)
         lines = (f"{name} {n} {odd}" if odd else "" for n, odd in enumerate(ODD))
         # Some files end without a line's end.
         text = "\n".join(lines) + "\n" * name.startswith("europarl")
         return gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
 
-    server.find = lambda name: archive(name, odd)
+    server.find = lambda name: small_wmt14.archive(name, odd)
     found = []
     for name in ("ours", "theirs"):
         datasets._builder_of.cache_clear()
-        data = wmt14(tmp_path / name, "fr").data
+        data = small_wmt14.settings_of(tmp_path / name, "fr").data
         datasets.prepare(data, log=quiet)
         found.append(list(datasets.pairs(data, "train", chosen=None)))
         # The builder's own reader, which holds all lines.
         monkeypatch.setattr(dataset_files, "_is_plain", lambda path: False)
     assert found[0] == found[1]
     # The builder leaves out a pair with an empty side.
-    assert len(found[0]) == TRAINING["fr"] * (len(ODD) - 1)
+    assert len(found[0]) == small_wmt14.TRAINING["fr"] * (len(ODD) - 1)
 
 
 @pytest.mark.usefixtures("no_checksums")
@@ -187,7 +123,7 @@ def test_records_that_do_not_fit_into_memory_are_the_same(
     for most in (shuffle.MAX_MEM_BUFFER_SIZE, 1000):
         monkeypatch.setattr(shuffle, "MAX_MEM_BUFFER_SIZE", most)
         datasets._builder_of.cache_clear()
-        data = wmt14(tmp_path / str(most)).data
+        data = small_wmt14.settings_of(tmp_path / str(most)).data
         resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
         try:
             datasets.prepare(data, log=quiet)
@@ -202,7 +138,7 @@ def test_records_that_do_not_fit_into_memory_are_the_same(
 def test_a_download_that_failed_goes_on_with_what_is_there(
     server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
-    data = wmt14(tmp_path).data
+    data = small_wmt14.settings_of(tmp_path).data
     server.broken = "dev.tgz"
     with pytest.raises(ValueError, match=r"could not be prepared: .*\n?.*downloads"):
         datasets.prepare(data, log=quiet)
@@ -222,19 +158,19 @@ def test_a_preparation_that_was_killed_leaves_nothing_behind(
     program = (
         "import os, pathlib\n"
         "from tests import wmt14\n"
-        "from tests.data import test_datasets as test\n"
+        "from tests.data import small_wmt14\n"
         "from vaswani_jax.data import dataset_files, datasets\n"
         f"dataset_files.{where} = lambda *_: os._exit(9)\n"
-        f"data = test.wmt14(pathlib.Path({str(tmp_path)!r})).data\n"
+        f"data = small_wmt14.settings_of(pathlib.Path({str(tmp_path)!r})).data\n"
         "with wmt14.without_checksums():\n"
         "    datasets.prepare(data, log=print)\n"
     )
     killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
     assert killed.returncode == 9, killed.stderr
     assert list(tmp_path.rglob("incomplete.*"))
-    data = wmt14(tmp_path).data
+    data = small_wmt14.settings_of(tmp_path).data
     datasets.prepare(data, log=quiet)
-    assert datasets.count(data, "train") == TRAINING["de"] * LINES
+    assert datasets.count(data, "train") == small_wmt14.training_pairs("de")
     assert not list(tmp_path.rglob("incomplete.*"))
 
 
@@ -242,7 +178,7 @@ def test_an_archive_that_is_not_wmt14s_is_refused(
     server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(ValueError, match=r"(?s)NonMatchingChecksumError.*may be put"):
-        datasets.prepare(wmt14(tmp_path).data, log=quiet)
+        datasets.prepare(small_wmt14.settings_of(tmp_path).data, log=quiet)
 
 
 @pytest.mark.usefixtures("no_checksums")
@@ -268,7 +204,7 @@ def test_what_is_no_matter_of_the_network_does_not_speak_of_it(
 
     monkeypatch.setattr(dataset_files, "_lines", fail)
     with pytest.raises(raised, match=told):
-        datasets.prepare(wmt14(tmp_path).data, log=quiet)
+        datasets.prepare(small_wmt14.settings_of(tmp_path).data, log=quiet)
 
 
 @pytest.mark.parametrize("other", ["de", "fr"])
@@ -279,15 +215,15 @@ def test_archives_put_there_by_hand_are_not_asked_for_but_compared(
     by_hand.mkdir(parents=True)
     # What one direction does not need, it does not ask for.
     for name in archives.ARCHIVES:
-        if (found := archive(name)) is not None:
+        if (found := small_wmt14.archive(name)) is not None:
             (by_hand / name).write_bytes(found.read())
     with pytest.raises(ValueError, match=f"NonMatchingChecksumError.*\n?.*{by_hand}"):
-        datasets.prepare(wmt14(tmp_path, other).data, log=quiet)
+        datasets.prepare(small_wmt14.settings_of(tmp_path, other).data, log=quiet)
     assert server.asked == []
 
 
 def test_an_unknown_corpus_is_refused(tmp_path: pathlib.Path) -> None:
-    data = wmt14(
+    data = small_wmt14.settings_of(
         tmp_path,
         **{"data.source": "tfds:wmt14_translate/xx-en"} | {"data.target_locale": "xx"},
     ).data
@@ -300,7 +236,7 @@ def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
     server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
     told: list[str] = []
-    small = wmt14(tmp_path / "tfds")
+    small = small_wmt14.settings_of(tmp_path / "tfds")
     for _ in range(2):
         prepared = corpus.open_or_prepare(
             small,
@@ -309,9 +245,9 @@ def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
             trained_with=None,
             log=told.append,
         )
-    assert prepared.counts["train"]["kept"] == TRAINING["de"] * LINES
+    assert prepared.counts["train"]["kept"] == small_wmt14.training_pairs("de")
     assert sum("downloading" in text for text in told) == 1
-    assert len(prepared.text("test")[0]) == LINES
+    assert len(prepared.text("test")[0]) == small_wmt14.LINES
     program = (
         "import sys, tensorflow_datasets.translate.wmt14; "
         "import tensorflow_datasets as tfds; "
