@@ -83,6 +83,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
     parallel.keep_programs(workdir / "compiled")
+    program.say(held_out.shapes(settings, data))
     run = loop.Run(
         settings,
         data,

@@ -105,6 +105,9 @@ def test_few_shapes_are_compiled(
     # Lengths 8, 16, 24, 32, 48, 64; rows full, or the end of a group.
     assert len(shapes) <= 12
     assert all(shape[1] * shape[2] <= 256 or shape[1] == 1 for shape in shapes)
+    # They are told beforehand, for all devices together.
+    told = {(-(-rows // 8), length) for rows, length in translator.shapes(lines)}
+    assert told == {shape[1:] for shape in shapes}
 
 
 def test_real_model_translates_odd_lines(subwords: vocabulary.Vocabulary) -> None:

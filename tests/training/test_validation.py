@@ -89,5 +89,7 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
         assert found.keys() == expected.keys()
         for name, value in expected.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
+    told = validation.batches(SMALL, corpus).buckets
+    assert set(shapes) <= {(bucket.rows, bucket.length) for bucket in told}
     assert len(set(shapes)) > 1, "one bucket: nothing is tested"
     assert len(shapes) // 2 > len(set(shapes)), "one batch a bucket is too few"

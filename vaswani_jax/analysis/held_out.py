@@ -73,6 +73,19 @@ def while_training(
     return [loss, searched]
 
 
+def shapes(settings: config.Config, data: corpus.PreparedData) -> str:
+    """What the first evaluation of a training compiles beside the training's shapes."""
+    lines, _ = data.text("valid")
+    searched = translate.Translator(settings, data.vocabulary).shapes(lines)
+    buckets = validation.batches(settings, data.corpus("valid")).buckets
+    scored = [(bucket.rows, bucket.length) for bucket in buckets]
+    of_loss, of_search = (
+        f"{len(several)} shapes ({', '.join(f'{n}x{length}' for n, length in several)})"
+        for several in (scored, searched)
+    )
+    return f"validation: loss in {of_loss}, search in {of_search}, rows x tokens"
+
+
 def score(
     settings: config.Config,
     data: corpus.PreparedData,

@@ -99,17 +99,7 @@ class Translator:
             ValueError: The model gives no output of a line a probability, or a prefix
                 has more than `max_source_tokens`.
         """
-        pieces: list[_Piece] = []
-        forced = constraints.forced(
-            prefixes or [""] * len(lines),
-            subwords=self._subwords,
-            search=self._search,
-            first_line=first_line,
-        )
-        for line, ids in enumerate(self._subwords.encode(lines)):
-            for part, cut in enumerate(self._cut(ids)):
-                prefix = [] if part else forced[line]
-                pieces.append(_Piece(line, part, cut, prefix))
+        pieces = self._pieces(lines, prefixes, first_line)
         found: list[list[list[Output]]] = [[] for _ in lines]
         # Pieces of a line must come back in their order, hence the place of each.
         outputs: list[list[Output]] = [[] for _ in pieces]
@@ -121,6 +111,29 @@ class Translator:
         for piece, several in zip(pieces, outputs, strict=True):
             found[piece.line].append(several)
         return [list(self._joined(parts)) for parts in found]
+
+    def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
+        """Rows and padded source tokens of the batches that lines are searched in.
+
+        A program is compiled for each.
+        """
+        batched = self._batches(self._pieces(lines, None, 1), 1)
+        return sorted({rows.source.shape for _, rows in batched})
+
+    def _pieces(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int
+    ) -> list[_Piece]:
+        forced = constraints.forced(
+            prefixes or [""] * len(lines),
+            subwords=self._subwords,
+            search=self._search,
+            first_line=first_line,
+        )
+        return [
+            _Piece(line, part, cut, [] if part else forced[line])
+            for line, ids in enumerate(self._subwords.encode(lines))
+            for part, cut in enumerate(self._cut(ids))
+        ]
 
     def _read(
         self, piece: _Piece, tokens: np.ndarray, scores: np.ndarray

@@ -13,6 +13,21 @@ Evaluator = Callable[[Any], Mapping[str, float]]
 TOKENS_OF_A_DEVICE = 4096
 
 
+def batches(settings: config.Config, corpus: token_files.Corpus) -> batching.Batches:
+    """Those whose loss is computed: every pair once, in the corpus's order."""
+    data = settings.data
+    tokens = max(data.max_length, TOKENS_OF_A_DEVICE * parallel.num_devices())
+    return batching.Batches(
+        corpus,
+        source_tokens=min(data.source_tokens_per_batch, tokens),
+        target_tokens=min(data.target_tokens_per_batch, tokens),
+        num_buckets=max(1, data.num_buckets // 2),
+        max_length=data.max_length,
+        seed=settings.seed,
+        shuffle=False,
+    )
+
+
 def loss_evaluator(
     settings: config.Config,
     corpus: token_files.Corpus,
@@ -24,24 +39,14 @@ def loss_evaluator(
 
     Every pair counts once; the perplexity is that of the plain likelihood.
     """
-    data = settings.data
-    tokens = max(data.max_length, TOKENS_OF_A_DEVICE * parallel.num_devices())
-    batches = batching.Batches(
-        corpus,
-        source_tokens=min(data.source_tokens_per_batch, tokens),
-        target_tokens=min(data.target_tokens_per_batch, tokens),
-        num_buckets=max(1, data.num_buckets // 2),
-        max_length=data.max_length,
-        seed=settings.seed,
-        shuffle=False,
-    )
+    planned = batches(settings, corpus)
     run = _on_devices(settings, vocab_size)
     own = functools.partial(parallel.own_rows, multiple=1)
 
     def evaluate(params: Any) -> Mapping[str, float]:
         total = loss.LossSums.zero()
-        for index in range(batches.batches_per_epoch):
-            rows = parallel.split_rows(batches.batch_at(index, own), multiple=1)
+        for index in range(planned.batches_per_epoch):
+            rows = parallel.split_rows(planned.batch_at(index, own), multiple=1)
             total = total + parallel.gather(run(params, rows))
         means = loss.per_token(total)
         return {
