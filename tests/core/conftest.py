@@ -1,0 +1,39 @@
+"""A store, two machines, and a run that the first one has sent."""
+
+import pathlib
+from collections.abc import Iterator
+
+import fsspec
+import pytest
+
+from tests.core import machines
+
+
+@pytest.fixture(params=["memory", "file"])
+def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[str]:
+    """A directory on a store that is there for one test alone."""
+    if request.param == "file":
+        yield f"file://{tmp_path}/bucket/run"
+        return
+    yield "memory://bucket/run"
+    fsspec.filesystem("memory").store.clear()
+    fsspec.filesystem("memory").pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def one(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Machine:
+    return machines.Machine("one", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def two(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Machine:
+    return machines.Machine("two", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def sent(url: str, one: machines.Machine) -> pathlib.Path:
+    """The mirror of the first machine, when the store has all of it."""
+    path = one.here(url)
+    machines.write(path, machines.RUN)
+    one.send(path)
+    return path

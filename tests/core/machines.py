@@ -1,0 +1,58 @@
+"""Machines that share a store, each with its own mirrors."""
+
+import pathlib
+
+import fsspec
+import pytest
+
+from vaswani_jax.core import remote
+
+
+class Machine:
+    """A machine has its own mirrors."""
+
+    def __init__(
+        self, name: str, base: pathlib.Path, patch: pytest.MonkeyPatch
+    ) -> None:
+        self._mirrors, self._patch = base / name, patch
+
+    def _arrive(self) -> None:
+        self._patch.setenv("VASWANI_JAX_MIRRORS", str(self._mirrors))
+
+    def here(self, url: str, **how: list[str]) -> pathlib.Path:
+        self._arrive()
+        return remote.here(url, **how)
+
+    def send(self, path: pathlib.Path, *, within: str = "") -> None:
+        self._arrive()
+        remote.send(path, within=within)
+
+
+def write(directory: pathlib.Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+
+
+def content(directory: pathlib.Path) -> dict[str, str]:
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path.relative_to(directory)): path.read_text() for path in files}
+
+
+def stored(url: str) -> dict[str, str]:
+    store, root = fsspec.core.url_to_fs(url)
+    return {
+        path[len(root) + 1 :]: store.cat_file(path).decode()
+        for path in store.find(root)
+    }
+
+
+RUN = {
+    "starts.jsonl": "first\n",
+    "config.json": "{}",
+    "metrics.jsonl": "1\n2\n",
+    "checkpoints/2/params/a": "two",
+    "checkpoints/2/files.json": "two's seal",
+    "data/manifest.json": "m",
+    "data/train.source": "tokens",
+}
