@@ -1,8 +1,13 @@
-"""Runs of a module that compute the same step share one, traced and compiled once."""
+"""Steps and a clock for the tests of training.
+
+Runs of a module that compute the same step share one, traced and compiled once.
+"""
 
 import copy
 import dataclasses
 import functools
+import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +15,9 @@ import jax
 import pytest
 
 from tests import settings
+from tests.training import logs
 from vaswani_jax.core import config, parallel
-from vaswani_jax.training import step
+from vaswani_jax.training import log, step
 
 # What the loop does around a step; no step is computed otherwise for it.
 AROUND = (
@@ -62,3 +68,12 @@ def steps_once() -> Iterator[None]:
         patch.setattr(step, "create_state", _remembered(created))
         patch.setattr(parallel, "over_devices", functools.cache(parallel.over_devices))
         yield
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> logs.Clock:
+    """What a log takes for the time."""
+    made = logs.Clock()
+    stopped = types.SimpleNamespace(**vars(time) | {"monotonic": made.monotonic})
+    monkeypatch.setattr(log, "time", stopped)
+    return made
