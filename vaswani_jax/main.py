@@ -83,12 +83,11 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
     parallel.keep_programs(workdir / "compiled")
-    program.say(held_out.shapes(settings, data))
     run = loop.Run(
         settings,
         data,
         workdir,
-        held_out.while_training(settings, data, warn=program.say),
+        held_out.while_training(settings, data, say=program.say),
         initial=initial,
         init_from=init_from,
     )

@@ -2,14 +2,18 @@
 
 import json
 import pathlib
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests import settings
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import config
-from vaswani_jax.training import checkpoints
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.data import corpus
+from vaswani_jax.inference import generate, translate
+from vaswani_jax.training import checkpoints, loss, validation
 
 NAME = "test-averaged-beam3-alpha0.6"
 
@@ -56,3 +60,46 @@ def test_an_evaluation_of_other_settings_replaces_none(
     search = json.loads(usual.read_text())["search"]
     assert search == config.to_dict(settings.small_settings())["search"]
     assert written(tmp_path, "again") == usual
+
+
+def test_the_shapes_that_are_told_are_those_that_are_computed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By models that compute nothing."""
+
+    def echo(params: object, rows: generate.Rows) -> types.Hypotheses:
+        scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
+        return types.Hypotheses(rows.source[:, :, None], scores)
+
+    def one_token(params: object, rows: types.Batch) -> loss.LossSums:
+        return loss.LossSums(*(np.ones((), np.float32) for _ in range(4)))
+
+    monkeypatch.setattr(translate, "_on_devices", lambda *_: echo)
+    monkeypatch.setattr(validation, "_on_devices", lambda *_: one_token)
+    computed: list[tuple[int, int]] = []
+    split_rows = parallel.split_rows
+
+    def recorded(tree: Any, *, multiple: int) -> Any:
+        computed.append(tree.source.shape)
+        return split_rows(tree, multiple=multiple)
+
+    monkeypatch.setattr(parallel, "split_rows", recorded)
+    small = settings.small_settings(
+        **{
+            "data.num_valid": 61,  # one is left when they are searched by fours
+            "data.num_buckets": 6,
+            "search.source_tokens_per_batch": 64,
+        }
+    )
+    told: list[str] = []
+    data = corpus.open_or_prepare(
+        small, tmp_path, rebuild=False, trained_with=None, log=lambda text: None
+    )
+    evaluators = held_out.while_training(small, data, say=told.append)
+    [line] = told
+    assert line.startswith("shapes of the validation (rows x tokens): loss in ")
+    for part, evaluate in zip(line.split("; "), evaluators, strict=True):
+        computed.clear()
+        evaluate(np.zeros(1))
+        shapes = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)x(\d+)", part)]
+        assert shapes == sorted(set(computed)) and len(shapes) > 1

@@ -26,11 +26,17 @@ PEERS = {
     "torch eager": ("hf", "bench_torch.py", ["--variant", "eager"]),
     "torch eager, fused Adam": ("hf", "bench_torch.py", ["--variant", "eager-fused"]),
     "torch compile": ("hf", "bench_torch.py", ["--variant", "compile"]),
+    "torch compile, fused Adam": (
+        "hf",
+        "bench_torch.py",
+        ["--variant", "compile-fused"],
+    ),
     "torch compile, loss too": ("hf", "bench_torch.py", ["--variant", "compile-step"]),
     "transformers MarianMT": ("hf", "bench_hf.py", []),
     "JoeyNMT": ("joey", "bench_joeynmt.py", []),
     "EOLE": ("eole", "bench_eole.py", []),
     "Marian": ("marian", "bench_marian.py", []),
+    "Marian, one replica": ("marian", "bench_marian.py", ["--mode", "blas"]),
 }
 OURS = {
     "vaswani_jax": ["--dropout=everywhere"],

@@ -1,4 +1,4 @@
-"""The programs as a user runs them: what they give, and what wrong input says."""
+"""The programs as a user runs them: what they give, and how they go on."""
 
 import json
 import os

@@ -57,33 +57,29 @@ class Result:
 
 
 def while_training(
-    settings: config.Config, data: corpus.PreparedData, *, warn: Callable[[str], None]
+    settings: config.Config, data: corpus.PreparedData, *, say: Callable[[str], None]
 ) -> list[validation.Evaluator]:
-    """What is computed of the validation set now and then while a run trains."""
-    loss = validation.loss_evaluator(
-        settings, data.corpus("valid"), vocab_size=data.vocabulary.size, name="valid"
-    )
-    searched = evaluators.bleu_evaluator(
-        settings.data,
-        translate.Translator(settings, data.vocabulary),
-        data.text("valid"),
-        name="valid",
-        warn=warn,
-    )
-    return [loss, searched]
+    """What is computed of the validation set now and then while a run trains.
 
-
-def shapes(settings: config.Config, data: corpus.PreparedData) -> str:
-    """What the first evaluation of a training compiles beside the training's shapes."""
-    lines, _ = data.text("valid")
-    searched = translate.Translator(settings, data.vocabulary).shapes(lines)
-    buckets = validation.batches(settings, data.corpus("valid")).buckets
-    scored = [(bucket.rows, bucket.length) for bucket in buckets]
-    of_loss, of_search = (
-        f"{len(several)} shapes ({', '.join(f'{n}x{length}' for n, length in several)})"
-        for several in (scored, searched)
-    )
-    return f"validation: loss in {of_loss}, search in {of_search}, rows x tokens"
+    Says what the first time compiles beside the shapes of the training.
+    """
+    text = data.text("valid")
+    batches = validation.batches(settings, data.corpus("valid"))
+    translator = translate.Translator(settings, data.vocabulary)
+    shapes = {"loss": batches.shapes, "search": translator.shapes(text[0])}
+    told = [
+        f"{name} in {', '.join(f'{rows}x{length}' for rows, length in several)}"
+        for name, several in shapes.items()
+    ]
+    say(f"shapes of the validation (rows x tokens): {'; '.join(told)}")
+    return [
+        validation.loss_evaluator(
+            settings, batches, vocab_size=data.vocabulary.size, name="valid"
+        ),
+        evaluators.bleu_evaluator(
+            settings.data, translator, text, name="valid", warn=say
+        ),
+    ]
 
 
 def score(
@@ -101,8 +97,9 @@ def score(
     """
     selection.check_fits(found, settings, data.vocabulary)
     params = parallel.replicate(found.items["params"])
+    batches = validation.batches(settings, data.corpus(split))
     loss = validation.loss_evaluator(
-        settings, data.corpus(split), vocab_size=data.vocabulary.size, name=split
+        settings, batches, vocab_size=data.vocabulary.size, name=split
     )
     source, references = data.text(split)
     translator = translate.Translator(settings, data.vocabulary)

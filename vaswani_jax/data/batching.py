@@ -99,6 +99,12 @@ class Batches:
         return len(self._slices)
 
     @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Rows and length of the batches that there are."""
+        used = sorted({bucket for bucket, _, _ in self._slices})
+        return [(self.buckets[n].rows, self.buckets[n].length) for n in used]
+
+    @property
     def padding_share(self) -> float:
         """Share of the positions of an epoch's batches that hold no token."""
         shapes = [self.buckets[bucket] for bucket, _, _ in self._slices]

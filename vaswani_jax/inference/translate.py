@@ -115,7 +115,7 @@ class Translator:
     def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
         """Rows and padded source tokens of the batches that lines are searched in.
 
-        A program is compiled for each.
+        What is compiled is each of them, divided over the devices.
         """
         batched = self._batches(self._pieces(lines, None, 1), 1)
         return sorted({rows.source.shape for _, rows in batched})

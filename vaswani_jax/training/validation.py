@@ -30,7 +30,7 @@ def batches(settings: config.Config, corpus: token_files.Corpus) -> batching.Bat
 
 def loss_evaluator(
     settings: config.Config,
-    corpus: token_files.Corpus,
+    held_out: batching.Batches,
     *,
     vocab_size: int,
     name: str,
@@ -39,14 +39,13 @@ def loss_evaluator(
 
     Every pair counts once; the perplexity is that of the plain likelihood.
     """
-    planned = batches(settings, corpus)
     run = _on_devices(settings, vocab_size)
     own = functools.partial(parallel.own_rows, multiple=1)
 
     def evaluate(params: Any) -> Mapping[str, float]:
         total = loss.LossSums.zero()
-        for index in range(planned.batches_per_epoch):
-            rows = parallel.split_rows(planned.batch_at(index, own), multiple=1)
+        for index in range(held_out.batches_per_epoch):
+            rows = parallel.split_rows(held_out.batch_at(index, own), multiple=1)
             total = total + parallel.gather(run(params, rows))
         means = loss.per_token(total)
         return {
