@@ -99,6 +99,7 @@ class MultiHeadAttention(nn.Module):
             use_bias=model.attention_bias,
             dtype=jnp.dtype(model.dtype),
             kernel_init=initializers.kernel(model.init_scale),
+            dot_general=products.of_rows,
         )
         self.dropout = dropout.Dropout(model.attention_dropout_rate)
 
@@ -126,6 +127,7 @@ class MultiHeadAttention(nn.Module):
             use_bias=self.model.attention_bias,
             dtype=jnp.dtype(self.model.dtype),
             kernel_init=initializers.kernel(self.model.init_scale),
+            dot_general=products.of_rows,
         )
 
     def keys_values(self, x: Float[Array, "B K d_model"]) -> KeysValues:

@@ -35,7 +35,9 @@ class SharedEmbedding(nn.Module):
 
         A bias of each row is added if there is one, which the paper has not.
         """
-        logits = products.einsum(
-            "...m,vm->...v", x.astype(self.dtype), self.embedding.astype(self.dtype)
-        )
+        # Of rows: behind several axes XLA for CPUs copies the logits' derivative, as
+        # large as they are, before it multiplies it with x.
+        rows = x.reshape(-1, self.d_model).astype(self.dtype)
+        logits = products.einsum("rm,vm->rv", rows, self.embedding.astype(self.dtype))
+        logits = logits.reshape(*x.shape[:-1], self.vocab_size)
         return logits + self.bias if self.logits_bias else logits

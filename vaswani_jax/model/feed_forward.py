@@ -1,11 +1,13 @@
 """Section 3.3: position-wise feed-forward networks."""
 
+import functools
+
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from vaswani_jax.core import config
-from vaswani_jax.model import dropout, initializers
+from vaswani_jax.model import dropout, initializers, products
 
 
 class FeedForward(nn.Module):
@@ -20,9 +22,13 @@ class FeedForward(nn.Module):
 
     def setup(self) -> None:
         model = self.model
-        dtype, kernel = jnp.dtype(model.dtype), initializers.kernel(model.init_scale)
-        self.inner = nn.Dense(model.d_ff, dtype=dtype, kernel_init=kernel)
-        self.outer = nn.Dense(model.d_model, dtype=dtype, kernel_init=kernel)
+        dense = functools.partial(
+            nn.Dense,
+            dtype=jnp.dtype(model.dtype),
+            kernel_init=initializers.kernel(model.init_scale),
+            dot_general=products.of_rows,
+        )
+        self.inner, self.outer = dense(model.d_ff), dense(model.d_model)
         self.relu_dropout = dropout.Dropout(model.relu_dropout_rate)
 
     def __call__(

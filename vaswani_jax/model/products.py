@@ -1,6 +1,8 @@
-"""Products whose result must be float32: scores (3.2.1) and logits (section 3.4)."""
+"""Products of sections 3.2 to 3.4: of rows, and with a result in float32."""
 
 import functools
+import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,3 +43,33 @@ def _backward(
 
 
 einsum.defvjp(_forward, _backward)
+
+
+def of_rows(
+    x: Float[Array, "..."],
+    kernel: Float[Array, "..."],
+    dimension_numbers: Any,
+    precision: Any = None,
+    **more: Any,
+) -> Float[Array, "..."]:
+    """`jax.lax.dot_general` of the last axes of x with the first of a kernel.
+
+    By one product of two matrices: where there are several axes of rows, XLA for CPUs
+    copies x and the derivative of the result, transposed, to get the kernel's.
+    """
+    ((axes, kernel_axes), batch) = dimension_numbers
+    count = len(axes)
+    last = tuple(range(x.ndim - count, x.ndim))
+    assert (tuple(axes), tuple(kernel_axes), batch) == (
+        *(last, tuple(range(count))),
+        ((), ()),
+    )
+    size = math.prod(kernel.shape[:count])
+    product = jax.lax.dot_general(
+        x.reshape(-1, size),
+        kernel.reshape(size, -1),
+        (((1,), (0,)), ((), ())),
+        precision=precision,
+        **more,
+    )
+    return product.reshape(*x.shape[:-count], *kernel.shape[count:])
