@@ -73,8 +73,8 @@ MISTAKES = (
     Mistake(
         "no gradient through the softmax's side of the embedding",
         "vaswani_jax/model/embeddings.py",
-        "x.astype(self.dtype), self.embedding.astype(self.dtype)",
-        "x, __import__('jax').lax.stop_gradient(self.embedding)",
+        "self.embedding.astype(self.dtype)",
+        "__import__('jax').lax.stop_gradient(self.embedding)",
         f"{TORCH}::test_loss_and_every_gradient_are_torchs",
     ),
     Mistake(
