@@ -146,10 +146,12 @@ def train_step(
         found = accumulated(state.params, batch, key)
         gradients, sums = parallel.sum_over_devices(found)
         tokens = jnp.maximum(sums.tokens, 1)
+        # Of the sum as it came: a division within would add in an order of its own.
+        norm = optax.tree.norm(gradients) / tokens
         gradients = jax.tree.map(lambda g: g / tokens, gradients)
         updates, opt_state = adam.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
-        metrics = StepMetrics(sums, optax.tree.norm(gradients))
+        metrics = StepMetrics(sums, norm)
         return TrainState(state.step + 1, params, opt_state), metrics
 
     return step
