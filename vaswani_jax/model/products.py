@@ -57,13 +57,10 @@ def of_rows(
     By one product of two matrices: where there are several axes of rows, XLA for CPUs
     copies x and the derivative of the result, transposed, to get the kernel's.
     """
-    ((axes, kernel_axes), batch) = dimension_numbers
+    ((axes, _), _) = dimension_numbers
     count = len(axes)
-    last = tuple(range(x.ndim - count, x.ndim))
-    assert (tuple(axes), tuple(kernel_axes), batch) == (
-        *(last, tuple(range(count))),
-        ((), ()),
-    )
+    last, first = tuple(range(x.ndim))[-count:], tuple(range(count))
+    assert dimension_numbers == ((last, first), ((), ())), dimension_numbers
     size = math.prod(kernel.shape[:count])
     product = jax.lax.dot_general(
         x.reshape(-1, size),
