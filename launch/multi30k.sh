@@ -18,6 +18,10 @@ flags=("$@")
 cd "$(dirname "$0")/.."
 python=.venv/bin/python
 [ -x "$python" ] || python=python3
+# The test set is read last, hours from now.
+for name in {train,val,test_2016_flickr}.{en,de}; do
+    [ -r "$text/$name" ] || { echo "error: there is no $text/$name" >&2; exit 1; }
+done
 mkdir -p "$runs"
 
 # run STAGE DIRECTORY [FLAGS...]: train in RUNS/STAGE on the files of a directory.

@@ -102,6 +102,18 @@ def test_it_goes_on_where_it_was_stopped(text: pathlib.Path) -> None:
     assert asked(text) == last
 
 
+def test_a_missing_file_is_told_before_hours_of_work(text: pathlib.Path) -> None:
+    (text / "test_2016_flickr.de").unlink()
+    result = subprocess.run(
+        [text.parent / "launch" / "multi30k.sh", text, text.parent / "runs"],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert result.stderr == f"error: there is no {text}/test_2016_flickr.de\n"
+    assert not (text.parent / "runs").exists()
+
+
 def test_only_the_last_stage_sees_the_test_set() -> None:
     configs = {stage: multi30k_ende.get_config(stage) for stage in multi30k_ende.STAGES}
     assert [stage for stage, config in configs.items() if config.data.test_source] == [
