@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Multi30k with machine translations of it: launch/multi30k.sh TEXT RUNS [FLAGS...]
 #
-# Data diversification (Nguyen et al., 2020, their k = 1, one round): a model of each
-# direction is trained on TEXT, README.md's DIR/lc_norm_tok, and translates its own
-# source; the next one is trained on TEXT, its sources with their translations and its
-# targets with theirs; the last one goes on from it, on TEXT alone, and is scored. All
-# lies in RUNS: forward, backward, text, diversified, tuned. Run again, it goes on.
-# FLAGS are those of vaswani_jax.main, for every training.
+# Data diversification (Nguyen et al., 2020, their k = 2, one round): two models of each
+# direction, with subwords of their own, are trained on TEXT, README.md's
+# DIR/lc_norm_tok, and translate their own source; the next one is trained on TEXT, its
+# sources with their translations and its targets with theirs; the last one goes on from
+# it, on TEXT alone, and is scored. All lies in RUNS, each stage in a directory of its
+# name. Run again, it goes on. FLAGS are those of vaswani_jax.main, for every training.
 set -euo pipefail
 if (($# < 2)); then
     sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
@@ -30,9 +30,9 @@ run() {
         --config.data.text_directory="$2" "${@:3}" "${flags[@]}"
 }
 
-# teach STAGE SOURCE TARGET: a model of one direction, and RUNS/train.TARGET by it.
+# teach STAGE SOURCE TARGET: a model of one direction, and RUNS/STAGE.TARGET by it.
 teach() {
-    local output=$runs/train.$3
+    local output=$runs/$1.$3
     [ -e "$output" ] && return
     run "$1" "$text"
     "$python" -m vaswani_jax.decode --config=configs/of_run.py:"$runs/$1" \
@@ -40,14 +40,16 @@ teach() {
     mv "$output.part" "$output"
 }
 
-teach forward en de
-teach backward de en
+for which in "" _2; do
+    teach "forward$which" en de
+    teach "backward$which" de en
+done
 if [ ! -d "$runs/text" ]; then
     part=$(mktemp -d "$runs/text.XXXXXX")
     cp "$text"/val.?? "$part"
     # awk, unlike cat, ends the last line of each file.
-    awk 1 "$text/train.en" "$text/train.en" "$runs/train.en" > "$part/train.en"
-    awk 1 "$text/train.de" "$runs/train.de" "$text/train.de" > "$part/train.de"
+    awk 1 "$text"/train.en{,,} "$runs"/backward{,_2}.en > "$part/train.en"
+    awk 1 "$text/train.de" "$runs"/forward{,_2}.de "$text"/train.de{,} > "$part/train.de"
     mv "$part" "$runs/text"
 fi
 run diversified "$runs/text"

@@ -64,28 +64,32 @@ def of(line: str, flag: str) -> str:
     return found[1]
 
 
-def test_the_text_and_both_translations_are_learned_from(text: pathlib.Path) -> None:
-    forward, forth, backward, back, diversified, tuned = asked(text)
+def test_the_text_and_all_translations_are_learned_from(text: pathlib.Path) -> None:
+    *teachers, diversified, tuned = asked(text)
     runs = text.parent / "runs"
     english, german = ["a train", "a second"], ["ein train", "ein zweites"]
     one, other = (
         (runs / "text" / f"train.{side}").read_text().splitlines()
         for side in ("en", "de")
     )
-    assert one == [*english, *english, "EIN TRAIN", "EIN ZWEITES"]
-    assert other == [*german, "A TRAIN", "A SECOND", *german]
+    assert one == english * 3 + ["EIN TRAIN", "EIN ZWEITES"] * 2
+    assert other == [*german, *["A TRAIN", "A SECOND"] * 2, *german * 2]
     for name in ("val.en", "val.de"):
         assert (runs / "text" / name).read_bytes() == (text / name).read_bytes()
-    assert [of(line, "input") for line in (forth, back)] == [
+    decoded = teachers[1::2]
+    assert [of(line, "workdir").rpartition("/")[2] for line in decoded] == list(
+        multi30k_ende.STAGES
+    )[:4]
+    assert [of(line, "input") for line in decoded] == [
         str(text / "train.en"),
         str(text / "train.de"),
-    ]
-    trained = forward, backward, diversified, tuned
+    ] * 2
+    trained = *teachers[::2], diversified, tuned
     assert [of(line, "config").rpartition(":")[2] for line in trained] == list(
         multi30k_ende.STAGES
     )
     assert [of(line, "config.data.text_directory") for line in trained] == [
-        *([str(text)] * 2),
+        *([str(text)] * 4),
         str(runs / "text"),
         str(text),
     ]
@@ -94,12 +98,22 @@ def test_the_text_and_both_translations_are_learned_from(text: pathlib.Path) -> 
 
 
 def test_it_goes_on_where_it_was_stopped(text: pathlib.Path) -> None:
-    assert len(asked(text, status=1, FAILS="runs/train.en")) == 4
+    assert len(asked(text, status=1, FAILS="runs/backward.en")) == 4
     runs = text.parent / "runs"
-    assert (runs / "train.de").exists() and not (runs / "train.en").exists()
-    backward, _, *last = asked(text)
+    assert (runs / "forward.de").exists() and not (runs / "backward.en").exists()
+    backward, _, *rest = asked(text)
     assert of(backward, "workdir").endswith("runs/backward")
-    assert asked(text) == last
+    assert asked(text) == rest[-2:]
+
+
+def test_the_second_teachers_have_subwords_of_their_own() -> None:
+    sizes = {
+        stage: multi30k_ende.get_config(stage).data.vocab_size
+        for stage in multi30k_ende.STAGES
+    }
+    assert sizes["forward"] == sizes["backward"] == sizes["tuned"] == 10_000
+    assert len({sizes["forward"], sizes["forward_2"]}) == 2
+    assert len({sizes["backward"], sizes["backward_2"]}) == 2
 
 
 def test_a_missing_file_is_told_before_hours_of_work(text: pathlib.Path) -> None:
