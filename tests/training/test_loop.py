@@ -87,10 +87,10 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
         "needed_bytes",
         lambda *arguments: parallel.NeededBytes(1, needs.pop(0)),
     )
-    monkeypatch.setattr(parallel, "available_bytes", lambda: 100)
+    monkeypatch.setattr(parallel, "available_bytes", lambda held: 100)
     assert run(short, tmp_path).record["parts"] == 2
     # With more memory it could go on in one, but not to the same digits.
-    monkeypatch.setattr(parallel, "available_bytes", lambda: 10_000)
+    monkeypatch.setattr(parallel, "available_bytes", lambda held: 10_000)
     assert run(long, tmp_path).record["parts"] == 2
     assert not needs
 

@@ -39,7 +39,7 @@ def test_auto_divides_the_batch_until_it_fits(monkeypatch):
     bucket = batching.Bucket(16, 64 * jax.device_count())
     whole = plan([bucket], accumulate_steps="1")
     monkeypatch.setattr(
-        parallel, "available_bytes", lambda: whole.state + whole.step // 3
+        parallel, "available_bytes", lambda held: whole.state + whole.step // 3
     )
     found = plan([bucket], accumulate_steps="auto")
     assert found.parts in (4, 8)
@@ -92,7 +92,7 @@ def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
 
 
 def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
-    monkeypatch.setattr(parallel, "available_bytes", lambda: 3 * MIB // 2**10)
+    monkeypatch.setattr(parallel, "available_bytes", lambda held: 3 * MIB // 2**10)
     with pytest.raises(ValueError, match="single rows of 16 tokens"):
         plan([batching.Bucket(16, 4)], accumulate_steps="auto")
 
@@ -102,7 +102,7 @@ def test_a_step_that_does_not_fit_is_warned_of(monkeypatch):
     assert not found.warning()
     needed = found.state + found.step
     for available, warned in ((needed, False), (needed - 1, True)):
-        monkeypatch.setattr(parallel, "available_bytes", lambda a=available: a)
+        monkeypatch.setattr(parallel, "available_bytes", lambda held, a=available: a)
         told = plan([batching.Bucket(16, 64)], accumulate_steps="1").warning()
         assert bool(told) == warned == ("accumulate_steps=auto" in told)
 
@@ -122,12 +122,35 @@ def test_rows_that_devices_and_parts_add_are_told():
 
 def test_the_largest_shape_is_that_of_the_most_logits():
     small = settings.small_settings()
-    wide, long = batching.Bucket(4, 90), batching.Bucket(16, 20)
-    assert memory.largest(small, [long, wide], vocab_size=9000) == wide
+    wide, long = batching.Bucket(4, 96), batching.Bucket(16, 16)
+    assert memory.largest(small, [long, wide], vocab_size=9000, parts=1) == wide
     # Attention weights grow with the square of the length.
-    long = batching.Bucket(2000, 1)
-    wide = batching.Bucket(4, 500)
-    assert memory.largest(small, [wide, long], vocab_size=9) == long
+    long = batching.Bucket(2000, 8)
+    wide = batching.Bucket(4, 4000)
+    assert memory.largest(small, [wide, long], vocab_size=9, parts=1) == long
+
+
+def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
+    # 8 parts on 8 devices: 96 rows take as many as 128.
+    monkeypatch.setattr(parallel, "num_devices", lambda: 8)
+    small = settings.small_settings()
+    even, uneven = batching.Bucket(32, 128), batching.Bucket(40, 96)
+    assert even.rows * even.length > uneven.rows * uneven.length
+    found = [
+        memory.largest(small, [even, uneven], vocab_size=9000, parts=parts)
+        for parts in (1, 8)
+    ]
+    assert found == [even, uneven]
+
+
+def test_the_shape_planned_is_the_largest_in_its_parts():
+    devices = jax.device_count()
+    even, uneven = batching.Bucket(16, 64 * devices), batching.Bucket(20, 33 * devices)
+    needed = {
+        bucket: plan([bucket], accumulate_steps="32").step for bucket in (even, uneven)
+    }
+    assert needed[uneven] > needed[even]
+    assert plan([even, uneven], accumulate_steps="32").step == needed[uneven]
 
 
 def test_available_memory_is_that_of_one_of_the_devices():
@@ -136,9 +159,18 @@ def test_available_memory_is_that_of_one_of_the_devices():
     assert 0 < parallel.available_bytes() * jax.local_device_count() <= total
 
 
+def test_what_a_run_holds_already_is_available_to_it(monkeypatch):
+    monkeypatch.setattr(parallel, "_left_to_container", lambda _: 64 * MIB)
+    free = parallel.available_bytes()
+    state = parallel.replicate(
+        {"m": np.zeros(MIB, np.int8), "v": np.zeros(9, np.float32)}
+    )
+    assert parallel.available_bytes(state) == free + MIB + 36
+
+
 def test_of_several_processes_the_least_counts(monkeypatch):
     monkeypatch.setattr(parallel.processes, "num_processes", lambda: 2)
-    monkeypatch.setattr(parallel, "_available_bytes", lambda: 68 << 30)
+    monkeypatch.setattr(parallel, "_available_bytes", lambda held: 68 << 30)
     # As JAX gathers: 32 bits.
     monkeypatch.setattr(
         parallel.processes,

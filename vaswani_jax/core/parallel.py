@@ -247,9 +247,13 @@ def device_kind() -> str:
     return str(jax.devices()[0].device_kind)
 
 
-def available_bytes() -> int:
-    """Memory of one device that a run may use; virtual devices share the host's."""
-    here = _available_bytes()
+def available_bytes(held: Any = ()) -> int:
+    """Memory of one device that a run may use; virtual devices share the host's.
+
+    Args:
+        held: What the run has on every device already, of `replicate`: it counts.
+    """
+    here = _available_bytes(held)
     if processes.num_processes() == 1:
         return here
     # All divide their batches alike, hence as the one with the least; in MiB, for what
@@ -258,7 +262,7 @@ def available_bytes() -> int:
     return int(np.min(everyone)) << 20
 
 
-def _available_bytes() -> int:
+def _available_bytes(held: Any) -> int:
     stats = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
         return int(stats["bytes_limit"])
@@ -268,7 +272,9 @@ def _available_bytes() -> int:
         found = [line.split() for line in file if line.startswith("MemAvailable")]
         pages = int(found[0][1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
     here = pages * os.sysconf("SC_PAGE_SIZE")
-    return min(here, _left_to_container(CGROUP)) // jax.local_device_count()
+    free = min(here, _left_to_container(CGROUP)) // jax.local_device_count()
+    # An accelerator, above, says what it has in all, a host what it has beside them.
+    return free + sum(leaf.nbytes for leaf in jax.tree.leaves(held))
 
 
 def _left_to_container(directory: pathlib.Path) -> int:

@@ -1,6 +1,7 @@
 """Section 5: the training loop. It knows steps, checkpoints and evaluators."""
 
 import contextlib
+import dataclasses
 import functools
 import pathlib
 import time
@@ -101,7 +102,9 @@ class Run:
         )
         with contextlib.closing(self._log), stopping.Signals() as self._signals:
             self._introduce(begun, notes)
-            state = parallel.replicate(begun.state)
+            # What was read does not stay in memory beside its copy on the devices.
+            begun = dataclasses.replace(begun, state=parallel.replicate(begun.state))
+            state = begun.state
             if begun.unevaluated and not self._evaluate(begun.step, state.params):
                 raise stopping.Stopped(self._signals.number, begun.step)
             if begun.step >= num_steps:

@@ -48,15 +48,23 @@ class Plan:
 
 
 def largest(
-    settings: config.Config, buckets: list[batching.Bucket], *, vocab_size: int
+    settings: config.Config,
+    buckets: list[batching.Bucket],
+    *,
+    vocab_size: int,
+    parts: int,
 ) -> batching.Bucket:
-    """The batch shape that needs the most memory: logits and attention weights."""
+    """The batch shape that needs the most memory: logits and attention weights.
+
+    Which one depends on the rows of padding that devices and parts add.
+    """
     model = settings.model
 
     def size(bucket: batching.Bucket) -> int:
         widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
         row = vocab_size + 2 * model.num_layers * widths
-        return bucket.rows * bucket.length * row
+        rows = parallel.computed_rows(bucket.rows, multiple=parts)
+        return rows * bucket.length * row
 
     return max(buckets, key=size)
 
@@ -98,11 +106,11 @@ def plan(
     Raises:
         ValueError: Not even single rows fit.
     """
-    bucket = largest(settings, buckets, vocab_size=vocab_size)
-    available = parallel.available_bytes()
+    available = parallel.available_bytes(state)
     wanted = settings.training.accumulate_steps
     parts = parts_before if wanted == AUTO else int(wanted)
     while True:
+        bucket = largest(settings, buckets, vocab_size=vocab_size, parts=parts)
         run = parallel.over_devices(
             step.train_step(settings, vocab_size=vocab_size, parts=parts),
             donate_state=True,
