@@ -21,6 +21,9 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 : >"$out/log.txt"
 . launch/gpu_environment.bash
+# torch_on_gpu.py has one, so jax has no more.
+CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
+export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*}
 export JAX_COMPILATION_CACHE_DIR=$work/compiled
 limit=${LIMIT:-590}
 central=tests/training/test_step.py::test_gradient_is_that_of_the_formulas_by_central_differences

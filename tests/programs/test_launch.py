@@ -117,6 +117,7 @@ TRAIN = ["--config=configs/big_enfr.py", "--workdir=/shared/a b"]
 
 
 GPU_PYTHON = """#!/bin/sh
+[ "$CUDA_VISIBLE_DEVICES" = 3 ] || exit 9
 case "$*" in
 "-m pytest"*) echo 1 failed >&2; exit {tests};;
 *gpu_verdict.py*) exec {python} "$@";;
@@ -158,7 +159,7 @@ def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
     names = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTHON": str(python)}
     result = subprocess.run(
         [LAUNCH / "gpu_check.sh", tmp_path / "out"],
-        env={**os.environ, **names, "LIMIT": str(limit)},
+        env={**os.environ, **names, "LIMIT": str(limit), "CUDA_VISIBLE_DEVICES": "3,1"},
         capture_output=True,
         text=True,
     )
