@@ -30,5 +30,14 @@ def test_all_others_are_measured(kind, dtype, monkeypatch):
     assert devices.peak(dtype) == (2048.0, "measured on a 2048 x 2048 product")
 
 
+def test_accelerators_are_measured_on_a_larger_product_each(monkeypatch):
+    monkeypatch.setattr(parallel, "device_kind", lambda: "NVIDIA H200")
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
+    monkeypatch.setattr(parallel, "num_devices", lambda: 3)
+    monkeypatch.setattr(devices, "measured_peak", lambda dtype, size: float(size))
+    found = devices.peak("float32")
+    assert found == (3 * 8192.0, "measured on a 8192 x 8192 product")
+
+
 def test_a_measured_peak_is_positive():
     assert devices.measured_peak("float32", size=64) > 0

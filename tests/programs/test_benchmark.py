@@ -51,15 +51,25 @@ def test_random_work_is_timed_on_the_devices_asked_for() -> None:
     assert found["model_flops_utilization"] == pytest.approx(share)
 
 
-def test_prepared_data_is_timed_in_the_shapes_of_training(
+def test_the_training_batches_of_prepared_data_are_timed(
     tmp_path: pathlib.Path,
 ) -> None:
-    small = ["--config.data.num_train=200", "--config.data.num_buckets=2"]
-    result = benchmark("train", f"--workdir={tmp_path}", "--steps=2", *small)
+    # Of 128 rows each, so 200 pairs are two batches, and four are two epochs.
+    small = [
+        "--config.data.num_train=200",
+        "--config.data.num_buckets=2",
+        "--config.data.source_tokens_per_batch=2048",
+        "--config.data.target_tokens_per_batch=2048",
+    ]
+    result = benchmark("train", f"--workdir={tmp_path}", "--steps=4", "--json", *small)
     assert result.returncode == 0, result.stderr
-    told = dict(line.split(maxsplit=1) for line in result.stdout.decode().splitlines())
-    assert float(told["padding"].partition("%")[0]) > 0
-    assert "the median of 2" in told["step"]
+    found = json.loads(result.stdout)
+    assert found["shapes"] == ["128x16x16"]
+    tokens = (tmp_path / "data" / "train.target.uint16").stat().st_size // 2
+    rate = found["target_tokens_per_second"]
+    assert rate * sum(found["all_step_seconds"]) == pytest.approx(2 * (tokens + 200))
+    shares = 2 * (tokens + 200) / (4 * 128 * 16)
+    assert found["padding_share"] == pytest.approx(1 - shares)
 
 
 def test_searches_are_timed_by_batch_size() -> None:
