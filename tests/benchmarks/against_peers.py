@@ -21,7 +21,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).parents[2]
+FUSED_ADAM = pathlib.Path(__file__).with_name("fused_adam.py")
 LOGS = pathlib.Path(tempfile.gettempdir())
+FUSED = "fused Adam"
 PEERS = {
     "torch eager": ("hf", "bench_torch.py", ["--variant", "eager"]),
     "torch eager, fused Adam": ("hf", "bench_torch.py", ["--variant", "eager-fused"]),
@@ -33,6 +35,7 @@ PEERS = {
     ),
     "torch compile, loss too": ("hf", "bench_torch.py", ["--variant", "compile-step"]),
     "transformers MarianMT": ("hf", "bench_hf.py", []),
+    "transformers MarianMT, fused Adam": ("hf", "bench_hf.py", [FUSED]),
     "JoeyNMT": ("joey", "bench_joeynmt.py", []),
     "EOLE": ("eole", "bench_eole.py", []),
     "Marian": ("marian", "bench_marian.py", []),
@@ -168,8 +171,11 @@ def _commands(
     commands = {name: ([*ours, *more], environment) for name, more in OURS.items()}
     venvs, scripts = arguments.venvs.expanduser(), arguments.peers.resolve()
     for name, (venv, script, more) in PEERS.items():
-        command = [str(venvs / venv / "bin/python"), str(scripts / script)]
-        commands[name] = ([*command, *more, *size], environment)
+        # Where a script has no flag for it.
+        way = [str(FUSED_ADAM)] if FUSED in more else []
+        flags = [flag for flag in more if flag != FUSED]
+        command = [str(venvs / venv / "bin/python"), *way, str(scripts / script)]
+        commands[name] = ([*command, *flags, *size], environment)
     return commands
 
 
