@@ -11,74 +11,35 @@ Two CPU cores, 83 minutes, the last 2,000 of 10,000 updates beside other work: 4
 tokenised BLEU on test_2016_flickr. Raw as it stands: not run; by the command in
 README.md, 4,000 updates with some other settings, 45 minutes beside other work: 36.17
 sacreBLEU.
-
-`launch/multi30k.sh` trains :forward, :backward, :forward_2, :backward_2, :diversified
-and :tuned in turn, on the text and its machine translations. Not run as a whole; what
-was tried: README.md.
 """
 
 import ml_collections
 
 from configs import own_text
 
-NO_TEST = {"data.test_source": "", "data.test_target": ""}
-TEACHER = {
-    **NO_TEST,
-    "training.num_steps": 4000,
-    "training.average_checkpoints": 16,
-    "search.beam_size": 4,
-    "search.length_penalty": 0.6,
-}
-BACKWARDS = {
-    "data.source_locale": "de",
-    "data.target_locale": "en",
-    "data.train_source": "train.de",
-    "data.train_target": "train.en",
-    "data.valid_source": "val.de",
-    "data.valid_target": "val.en",
-}
-# The published form in stages: two teachers of each direction, a model of the text with
-# their translations (Nguyen et al., 2020, "Data Diversification"), more training on the
-# text. The second teachers see other subwords, so they err elsewhere.
-STAGES = {
-    "forward": TEACHER,
-    "backward": {**TEACHER, **BACKWARDS},
-    "forward_2": {**TEACHER, "data.vocab_size": 16_000},
-    "backward_2": {**TEACHER, **BACKWARDS, "data.vocab_size": 5_000},
-    "diversified": {**NO_TEST, "training.num_steps": 8000},
-    "tuned": {
-        "optimizer.learning_rate_scale": 0.2,
-        "training.num_steps": 1500,
-        "training.evaluate_every_steps": 250,
-        "training.average_checkpoints": 8,
-    },
-}
-
 
 def get_config(text: str = "lc_norm_tok") -> ml_collections.ConfigDict:
     """The small model on Multi30k.
 
     Args:
-        text: "lc_norm_tok", the published form (lower-cased, normalised, tokenised);
-            "raw" (cased, untokenised); or a stage of launch/multi30k.sh.
+        text: "lc_norm_tok", the published form (lower-cased, normalised, tokenised),
+            or "raw" (cased, untokenised).
     """
-    variants = ("lc_norm_tok", "raw", *STAGES)
-    if text not in variants:
-        raise ValueError(f"multi30k_ende.py has {', '.join(variants)}, got {text!r}")
-    form = "raw" if text == "raw" else "lc_norm_tok"
+    if text not in ("lc_norm_tok", "raw"):
+        raise ValueError(f"multi30k_ende.py has lc_norm_tok and raw, got {text!r}")
     config = own_text.get_config("small")
     config.update_from_flattened_dict(
         {
             "data.source_locale": "en",
             "data.target_locale": "de",
-            "data.text_directory": f"../shared/data/multi30k_ende/{form}",
+            "data.text_directory": f"../shared/data/multi30k_ende/{text}",
             "data.train_source": "train.en",
             "data.train_target": "train.de",
             "data.valid_source": "val.en",
             "data.valid_target": "val.de",
             "data.test_source": "test_2016_flickr.en",
             "data.test_target": "test_2016_flickr.de",
-            "data.text_form": "detokenized" if form == "raw" else "tokenized",
+            "data.text_form": "tokenized" if text == "lc_norm_tok" else "detokenized",
             "data.sentencepiece_sample_size": 1_000_000,
             "training.num_steps": 10_000,
             "training.evaluate_every_steps": 1000,
@@ -89,5 +50,4 @@ def get_config(text: str = "lc_norm_tok") -> ml_collections.ConfigDict:
             "search.length_penalty": 1.5,
         }
     )
-    config.update_from_flattened_dict(STAGES.get(text, {}))
     return config
