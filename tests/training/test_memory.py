@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import parallel, types
+from vaswani_jax.core import host_memory, parallel, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import memory, step
 
@@ -160,7 +160,7 @@ def test_available_memory_is_that_of_one_of_the_devices():
 
 
 def test_what_a_run_holds_already_is_available_to_it(monkeypatch):
-    monkeypatch.setattr(parallel, "_left_to_container", lambda _: 64 * MIB)
+    monkeypatch.setattr(host_memory, "free_bytes", lambda: 64 * MIB)
     free = parallel.available_bytes()
     state = parallel.replicate(
         {"m": np.zeros(MIB, np.int8), "v": np.zeros(9, np.float32)}
@@ -182,7 +182,7 @@ def test_of_several_processes_the_least_counts(monkeypatch):
 
 def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
     host = parallel.available_bytes()
-    monkeypatch.setattr(parallel, "CGROUP", tmp_path)
+    monkeypatch.setattr(host_memory, "CGROUP", tmp_path)
     (tmp_path / "memory.current").write_text(f"{5 * MIB}\n")
     (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {2 * MIB}\n")
     (tmp_path / "memory.max").write_text("max\n")

@@ -8,7 +8,6 @@ is summed with `sum_over_devices` first.
 import contextlib
 import os
 import pathlib
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
@@ -17,10 +16,9 @@ import jax
 import jax.flatten_util
 import numpy as np
 
-from vaswani_jax.core import processes
+from vaswani_jax.core import host_memory, processes
 
 AXIS = "devices"
-CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as a container sees its own
 Tree = TypeVar("Tree")
 
 
@@ -266,27 +264,9 @@ def _available_bytes(held: Any) -> int:
     stats = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
         return int(stats["bytes_limit"])
-    pages = os.sysconf("SC_AVPHYS_PAGES")
-    with contextlib.suppress(OSError), open("/proc/meminfo") as file:
-        # The cache of files can be had, too.
-        found = [line.split() for line in file if line.startswith("MemAvailable")]
-        pages = int(found[0][1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
-    here = pages * os.sysconf("SC_PAGE_SIZE")
-    free = min(here, _left_to_container(CGROUP)) // jax.local_device_count()
+    free = host_memory.free_bytes() // jax.local_device_count()
     # An accelerator, above, says what it has in all, a host what it has beside them.
     return free + sum(leaf.nbytes for leaf in jax.tree.leaves(held))
-
-
-def _left_to_container(directory: pathlib.Path) -> int:
-    """Bytes that the limit of a container leaves, without its cache of files."""
-    try:
-        limit = int((directory / "memory.max").read_text())
-        used = int((directory / "memory.current").read_text())
-        stat = (directory / "memory.stat").read_text().split()
-        cached = int(stat[stat.index("inactive_file") + 1])
-    except (OSError, ValueError):  # There is none, or it says "max".
-        return sys.maxsize
-    return max(0, limit - used + cached)
 
 
 def sum_over_devices(tree: Tree) -> Tree:
