@@ -25,10 +25,32 @@ for _ in range(3):
 print(*faults)
 """
 
+# A block between others, which no trimming of the heap's end reaches.
+GIVING_BACK = """
+import ctypes, pathlib
+from vaswani_jax.core import allocator
+print(allocator.keep_memory())
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+def held():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) >> 10
+before = held()
+block, last = libc.malloc(96 << 20), libc.malloc(64 << 20)
+for each, size in ((block, 96), (last, 64)):
+    ctypes.memset(each, 1, size << 20)
+libc.free(block)
+kept = held() - before
+given = allocator.give_back()
+print(kept, held() - before, int(given))
+"""
 
-def run(**environment):
+
+def run(program=PROGRAM, **environment):
     found = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -56,3 +78,11 @@ def test_accelerators_leave_it_alone(monkeypatch, tmp_path):
     (tmp_path / "jax_cuda12_plugin.py").touch()
     path = os.pathsep.join([str(tmp_path), *sys.path])
     assert run(PYTHONPATH=path, JAX_PLATFORMS="")[0] == told
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="for glibc")
+def test_what_was_freed_is_given_back_when_told():
+    _, (kept, left, given) = run(GIVING_BACK, VASWANI_JAX_ALLOCATOR="")
+    assert given and kept >= 150 and 60 <= left < 80
+    _, (kept, left, given) = run(GIVING_BACK, VASWANI_JAX_ALLOCATOR="default")
+    assert not given and kept < 80

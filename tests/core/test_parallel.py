@@ -1,5 +1,6 @@
 """Programs compiled ahead, kept, and the devices they run on."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -142,6 +143,38 @@ def test_a_place_for_all_runs_comes_first(tmp_path, monkeypatch):
         assert parallel.programs_directory() == tmp_path / "all"
     finally:
         jax.config.update("jax_compilation_cache_dir", everywhere)
+
+
+IN_TURN = """
+import sys
+import jax
+import jax.numpy as jnp
+import numpy as np
+from vaswani_jax.core import parallel
+if sys.argv[1] == "in turn":
+    parallel.compute_in_turn()
+run = parallel.over_devices(
+    lambda state, rows: jax.lax.fori_loop(
+        0, 200, lambda i, x: jnp.tanh(x @ x), state + rows.sum()
+    ),
+    donate_state=False,
+)
+state, rows = parallel.replicate(jnp.ones((256, 256))), np.ones((1, 1))
+run(state, rows).block_until_ready()
+print(run(state, rows).is_ready())
+"""
+
+
+@pytest.mark.parametrize(("how", "done"), [("in turn", "True"), ("ahead", "False")])
+def test_in_turn_a_step_is_done_when_it_has_been_asked_for(how, done):
+    found = subprocess.run(
+        [sys.executable, "-c", IN_TURN, how],
+        env={**os.environ, "JAX_NUM_CPU_DEVICES": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == [done]
 
 
 @pytest.mark.parametrize(("rows", "multiple"), [(1, 1), (8, 1), (13, 2), (40, 3)])

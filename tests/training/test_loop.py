@@ -95,6 +95,29 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
     assert not needs
 
 
+def test_a_run_that_gives_memory_back_says_so_once(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = settings.small_settings(**OVERRIDES)
+    monkeypatch.setattr(
+        parallel,
+        "needed_bytes",
+        lambda *arguments: parallel.NeededBytes(1, 1000),
+    )
+    asked = []
+
+    def make_room(needed: int) -> bool:
+        asked.append(needed)
+        return len(asked) > 1
+
+    monkeypatch.setattr(parallel, "make_room", make_room)
+    run(small, tmp_path)
+    assert asked == [1000] * small.training.num_steps
+    assert capsys.readouterr().err.count("memory is short") == 1
+
+
 def test_a_resumed_run_draws_no_random_state(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import host_memory, parallel, types
+from vaswani_jax.core import allocator, host_memory, parallel, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import memory, step
 
@@ -157,6 +157,17 @@ def test_available_memory_is_that_of_one_of_the_devices():
     with open("/proc/meminfo") as file:
         total = int(file.readline().split()[1]) * 1024
     assert 0 < parallel.available_bytes() * jax.local_device_count() <= total
+
+
+def test_memory_is_given_back_when_a_step_has_too_little(monkeypatch):
+    given = []
+    monkeypatch.setattr(allocator, "give_back", lambda: given.append(1) or True)
+    free = 64 * MIB // jax.local_device_count()
+    monkeypatch.setattr(host_memory, "free_bytes", lambda: 64 * MIB)
+    assert not parallel.make_room(free) and not given
+    assert parallel.make_room(free + 1) and given
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
+    assert not parallel.make_room(free + 1)
 
 
 def test_what_a_run_holds_already_is_available_to_it(monkeypatch):

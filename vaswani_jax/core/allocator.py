@@ -2,7 +2,9 @@
 
 XLA asks it for the temporaries of every step. By default glibc gives large blocks back
 to the kernel at once, and the page faults of getting them anew cost up to a third of a
-step. Here it keeps them, in huge pages.
+step. Here it keeps them, in huge pages; what steps of several shapes leave does not fit
+the next of another shape, so several times a step's memory is kept where there is room
+(`parallel.make_room`).
 """
 
 import ctypes
@@ -17,6 +19,8 @@ HUGE_PAGES = 14
 HUGE_PAGE_BYTES = 2 << 20
 GROWTH_BYTES = 512 << 20
 
+_keeps = False
+
 
 def keep_memory() -> str:
     """Tell glibc to keep freed memory; what was done, in words, for the log.
@@ -25,6 +29,7 @@ def keep_memory() -> str:
     JAX for an accelerator, whose arrays lie elsewhere. Call it before the first large
     array is made.
     """
+    global _keeps
     libc = ctypes.CDLL(None)
     if _for_accelerators():
         return "allocator: as it is, for accelerators"
@@ -35,8 +40,24 @@ def keep_memory() -> str:
     libc.mallopt(MMAP_MAX, 0)
     libc.mallopt(TRIM_THRESHOLD, -1)
     libc.mallopt(TOP_PAD, GROWTH_BYTES)
+    _keeps = True
     pages = "huge pages" if _reserve_huge_pages(libc) else "small pages"
     return f"allocator: glibc keeps memory, in {pages} ({SWITCH}=default: off)"
+
+
+def give_back() -> bool:
+    """Give all freed memory back to the system; whether any was kept.
+
+    What is allocated next costs its page faults once more.
+    """
+    if not _keeps:
+        return False
+    libc = ctypes.CDLL(None)
+    libc.malloc_trim.argtypes = [ctypes.c_size_t]
+    libc.malloc_trim(0)
+    # It has shrunk the heap, too, and with it the part in huge pages.
+    _reserve_huge_pages(libc)
+    return True
 
 
 def _for_accelerators() -> bool:

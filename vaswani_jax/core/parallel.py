@@ -16,7 +16,7 @@ import jax
 import jax.flatten_util
 import numpy as np
 
-from vaswani_jax.core import host_memory, processes
+from vaswani_jax.core import allocator, host_memory, processes
 
 AXIS = "devices"
 Tree = TypeVar("Tree")
@@ -33,6 +33,15 @@ def use_devices(count: int) -> None:
     jax.config.update("jax_cuda_visible_devices", visible)
     if jax.device_count() != count:
         raise ValueError(f"{count} devices were asked for: this is {describe()}")
+
+
+def compute_in_turn() -> None:
+    """Let a CPU's only device begin nothing before what it does is done and freed.
+
+    Otherwise what a step had is sometimes there when the next one asks for memory,
+    which then takes more. Before any work is done on a device.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def keep_programs(directory: pathlib.Path) -> None:
@@ -137,11 +146,26 @@ def join_rows(tree: Tree) -> Tree:
 def one_at_a_time(made: Any) -> None:
     """On a CPU, wait for what the step before makes; accelerators need not.
 
-    A CPU allocates a step's temporaries when it is asked for the step: with one in
-    flight they would lie beside those of the one before.
+    A CPU's devices allocate a step's temporaries when they are asked for the step: with
+    one in flight they would lie beside those of the one before. For a single device
+    `compute_in_turn` is enough.
     """
     if on_cpu():
         jax.block_until_ready(made)
+
+
+def make_room(step: int) -> bool:
+    """Give freed memory back if the host has less for a step than it needs.
+
+    Args:
+        step: Bytes that it needs on one device.
+
+    Returns:
+        Whether any was given back.
+    """
+    if not on_cpu() or _available_bytes(()) >= step:
+        return False
+    return allocator.give_back()
 
 
 def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:

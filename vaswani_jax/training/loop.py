@@ -115,8 +115,8 @@ class Run:
             elif self._validation.is_over(begun.step):
                 self._log.message(f"nothing to train: {self._validation.why_over()}")
             else:
-                with self._compiled(state) as run:
-                    self._update(run, state, begun.step)
+                with self._compiled(state) as plan:
+                    self._update(plan, state, begun.step)
 
     def _begin(self, note: resuming.Log) -> resuming.Beginning:
         if not processes.is_main_process():
@@ -138,18 +138,23 @@ class Run:
         self.checkpoints.extra = [step for step in extra if step in there]
         return begun
 
-    def _update(self, run: Any, state: step.TrainState, made: int) -> None:
+    def _update(self, plan: memory.Plan, state: step.TrainState, made: int) -> None:
         settings = self._settings.training
         own = functools.partial(parallel.own_rows, multiple=self._parts)
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
-        over = False
+        over = short = False
         while not over:
             parallel.one_at_a_time(pending[-1:])
+            if parallel.make_room(plan.step) and not short:
+                short = True
+                self._log.message(
+                    "memory is short: what is freed goes back to the system (slower)"
+                )
             # An accelerator computes the steps before while this batch is made.
             batch = self._batches.batch_at(self._watch.index_of(made), own)
             rows = parallel.split_rows(batch, multiple=self._parts)
-            state, metrics = run(state, rows)
+            state, metrics = plan.run(state, rows)
             pending.append(metrics)
             made += 1
             over = made == settings.num_steps
@@ -185,7 +190,7 @@ class Run:
             self._log.message(f"training ends: {self._validation.why_over()}")
 
     @contextlib.contextmanager
-    def _compiled(self, state: step.TrainState) -> Iterator[Any]:
+    def _compiled(self, state: step.TrainState) -> Iterator[memory.Plan]:
         plan = memory.plan(
             self._settings,
             state,
@@ -205,7 +210,7 @@ class Run:
             for bucket in self._batches.buckets
         ]
         with parallel.compiling_ahead(plan.run, state, shapes, told=self._log.message):
-            yield plan.run
+            yield plan
 
     def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
         if processes.is_main_process():
