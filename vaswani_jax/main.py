@@ -35,7 +35,6 @@ REBUILD = flags.DEFINE_bool(
 def main() -> None:
     """Prepare, train, average, score."""
     settings = parsing.parse(CONFIG.value)
-    parallel.compute_in_turn()
     step.check_devices(settings)
     workdir = program.workdir(WORKDIR.value, fetch=False)
     with contextlib.ExitStack() as stack:

@@ -9,7 +9,7 @@ import sys
 
 from configs import own_text
 from vaswani_jax.analysis import decoding_speed
-from vaswani_jax.core import allocator, parsing
+from vaswani_jax.core import allocator, parallel, parsing
 
 VOCAB_SIZE, SOURCE, OUTPUT = 32_000, 25, 30
 
@@ -29,7 +29,9 @@ def main() -> None:
             "search.length_penalty": 0.6,
         }
     )
-    allocator.keep_memory()  # as every program does
+    # As every program does.
+    allocator.keep_memory()
+    parallel.compute_in_turn()
     timer = decoding_speed.Timer(
         parsing.parse(values),
         vocab_size=VOCAB_SIZE,

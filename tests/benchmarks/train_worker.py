@@ -11,7 +11,7 @@ import time
 
 from configs import own_text
 from vaswani_jax.analysis import flops, training_speed
-from vaswani_jax.core import allocator, parsing
+from vaswani_jax.core import allocator, parallel, parsing
 
 # name: layers, d_model, d_ff, heads, vocabulary, rows, tokens of a row and side.
 SIZES = {
@@ -48,7 +48,9 @@ def main() -> None:
         }
     )
     settings = parsing.parse(values)
-    allocator.keep_memory()  # as every program does
+    # As every program does.
+    allocator.keep_memory()
+    parallel.compute_in_turn()
     batch = training_speed.random_batch(
         rows=rows, source=length, target=length, vocab_size=vocab_size, seed=0
     )

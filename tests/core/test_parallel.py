@@ -155,7 +155,7 @@ if sys.argv[1] == "in turn":
     parallel.compute_in_turn()
 run = parallel.over_devices(
     lambda state, rows: jax.lax.fori_loop(
-        0, 200, lambda i, x: jnp.tanh(x @ x), state + rows.sum()
+        0, int(sys.argv[2]), lambda i, x: jnp.tanh(x @ x), state + rows.sum()
     ),
     donate_state=False,
 )
@@ -165,10 +165,14 @@ print(run(state, rows).is_ready())
 """
 
 
-@pytest.mark.parametrize(("how", "done"), [("in turn", "True"), ("ahead", "False")])
-def test_in_turn_a_step_is_done_when_it_has_been_asked_for(how, done):
+@pytest.mark.parametrize(
+    # So long ahead that nobody misses it.
+    ("how", "products", "done"),
+    [("in turn", 200, "True"), ("ahead", 4000, "False")],
+)
+def test_in_turn_a_step_is_done_when_it_has_been_asked_for(how, products, done):
     found = subprocess.run(
-        [sys.executable, "-c", IN_TURN, how],
+        [sys.executable, "-c", IN_TURN, how, str(products)],
         env={**os.environ, "JAX_NUM_CPU_DEVICES": "1"},
         capture_output=True,
         text=True,

@@ -81,6 +81,7 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
         settings.small_settings(**changes, **{"training.num_steps": steps})
         for steps in (2, 4)
     )
+    monkeypatch.setattr(parallel, "programs_directory", lambda: None)
     needs = [1000, 10, 10]  # bytes of a step: whole, in halves; in halves, later
     monkeypatch.setattr(
         parallel,
@@ -101,10 +102,9 @@ def test_a_run_that_gives_memory_back_says_so_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     small = settings.small_settings(**OVERRIDES)
+    monkeypatch.setattr(parallel, "programs_directory", lambda: None)
     monkeypatch.setattr(
-        parallel,
-        "needed_bytes",
-        lambda *arguments: parallel.NeededBytes(1, 1000),
+        parallel, "needed_bytes", lambda *arguments: parallel.NeededBytes(1, 900)
     )
     asked = []
 
@@ -114,7 +114,8 @@ def test_a_run_that_gives_memory_back_says_so_once(
 
     monkeypatch.setattr(parallel, "make_room", make_room)
     run(small, tmp_path)
-    assert asked == [1000] * small.training.num_steps
+    # Before each step and what may follow it, and in the end.
+    assert asked == [1000] * (2 * small.training.num_steps + 1)
     assert capsys.readouterr().err.count("memory is short") == 1
 
 

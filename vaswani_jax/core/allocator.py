@@ -46,7 +46,8 @@ def keep_memory() -> str:
 
 
 def give_back() -> bool:
-    """Give all freed memory back to the system; whether any was kept.
+    """Give all freed memory back to the system, unless it is given back at once anyway
+    (see `keep_memory`); which of the two.
 
     What is allocated next costs its page faults once more.
     """

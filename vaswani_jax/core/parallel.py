@@ -154,16 +154,18 @@ def one_at_a_time(made: Any) -> None:
         jax.block_until_ready(made)
 
 
-def make_room(step: int) -> bool:
-    """Give freed memory back if the host has less for a step than it needs.
+def make_room(needed: int) -> bool:
+    """Give freed memory back if the host has less of its own than is needed.
+
+    What is kept might do, but as well be in pieces that are all too small.
 
     Args:
-        step: Bytes that it needs on one device.
+        needed: Bytes on each device.
 
     Returns:
-        Whether any was given back.
+        Whether it was given back.
     """
-    if not on_cpu() or _available_bytes(()) >= step:
+    if not on_cpu() or _available_bytes(()) >= needed:
         return False
     return allocator.give_back()
 

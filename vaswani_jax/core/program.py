@@ -11,7 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import allocator, command_line, messages, processes, remote
+from vaswani_jax.core import (
+    allocator,
+    command_line,
+    messages,
+    parallel,
+    processes,
+    remote,
+)
 
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -80,6 +87,7 @@ def run(
         for name in ("jax", "orbax", "absl"):
             logging.getLogger(name).setLevel(logging.ERROR)
         told = allocator.keep_memory()
+        parallel.compute_in_turn()
         try:
             where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
             if where != (None, None, None):

@@ -75,6 +75,7 @@ class Run:
             valid_text=data.text_fingerprint("valid"),
         )
         self._rate = optimizer.learning_rate(settings)
+        self._short = False
 
     def train(self) -> None:
         """Update until `num_steps`, from the newest good checkpoint if there is one.
@@ -117,6 +118,8 @@ class Run:
             else:
                 with self._compiled(state) as plan:
                     self._update(plan, state, begun.step)
+                # For what comes after training.
+                self._make_room(plan)
 
     def _begin(self, note: resuming.Log) -> resuming.Beginning:
         if not processes.is_main_process():
@@ -143,14 +146,10 @@ class Run:
         own = functools.partial(parallel.own_rows, multiple=self._parts)
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
-        over = short = False
+        over = False
         while not over:
             parallel.one_at_a_time(pending[-1:])
-            if parallel.make_room(plan.step) and not short:
-                short = True
-                self._log.message(
-                    "memory is short: what is freed goes back to the system (slower)"
-                )
+            self._make_room(plan)
             # An accelerator computes the steps before while this batch is made.
             batch = self._batches.batch_at(self._watch.index_of(made), own)
             rows = parallel.split_rows(batch, multiple=self._parts)
@@ -175,6 +174,7 @@ class Run:
             values["train/learning_rate"] = float(self._rate(made - 1))
             self._log.metrics(made, values)
             self._log.progress(made, values)
+            self._make_room(plan)
             # Before the checkpoint: an evaluation that a kill cut is made again.
             complete = not evaluate or self._evaluate(made, state.params)
             over = over or self._validation.is_over(made)
@@ -188,6 +188,15 @@ class Run:
             begun = time.monotonic()
         if made < settings.num_steps:
             self._log.message(f"training ends: {self._validation.why_over()}")
+
+    def _make_room(self, plan: memory.Plan) -> None:
+        # The compiler, an evaluation and a checkpoint need some, too.
+        if parallel.make_room(int(plan.step / memory.USABLE)) and not self._short:
+            self._short = True
+            self._log.message(
+                "memory is short: what is freed goes back to the system, which costs "
+                "some time in each step"
+            )
 
     @contextlib.contextmanager
     def _compiled(self, state: step.TrainState) -> Iterator[memory.Plan]:
