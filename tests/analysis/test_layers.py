@@ -7,7 +7,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.analysis import layers, table1
-from vaswani_jax.core import parallel
+from vaswani_jax.core import device_memory
 
 SELF, RECURRENT, CONVOLUTIONAL, RESTRICTED = layers.TABLE1
 D = 32
@@ -159,7 +159,7 @@ def test_no_more_sentences_are_timed_than_memory_holds(monkeypatch):
     assert logits < long < 10 * logits and 2.5 < long / short < 4.1
     said = []
     for available, rows in ((2 * 3 * long, 3), (long // 2, 1), (2 * 8 * long, 8)):
-        monkeypatch.setattr(parallel, "available_bytes", lambda n=available: n)
+        monkeypatch.setattr(device_memory, "available_bytes", lambda n=available: n)
         costs = table1.measure(
             [64, 128], model=MODEL, kernel=3, window=4, rows=8, say=said.append
         )

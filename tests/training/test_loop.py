@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, device_memory, parallel
 from vaswani_jax.data import corpus
 from vaswani_jax.training import checkpoints, loop, step
 
@@ -84,14 +84,14 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
     monkeypatch.setattr(parallel, "programs_directory", lambda: None)
     needs = [1000, 10, 10]  # bytes of a step: whole, in halves; in halves, later
     monkeypatch.setattr(
-        parallel,
+        device_memory,
         "needed_bytes",
-        lambda *arguments: parallel.NeededBytes(1, needs.pop(0)),
+        lambda *arguments: device_memory.NeededBytes(1, needs.pop(0)),
     )
-    monkeypatch.setattr(parallel, "available_bytes", lambda held: 100)
+    monkeypatch.setattr(device_memory, "available_bytes", lambda held: 100)
     assert run(short, tmp_path).record["parts"] == 2
     # With more memory it could go on in one, but not to the same digits.
-    monkeypatch.setattr(parallel, "available_bytes", lambda held: 10_000)
+    monkeypatch.setattr(device_memory, "available_bytes", lambda held: 10_000)
     assert run(long, tmp_path).record["parts"] == 2
     assert not needs
 
@@ -104,7 +104,9 @@ def test_a_run_that_gives_memory_back_says_so_once(
     small = settings.small_settings(**OVERRIDES)
     monkeypatch.setattr(parallel, "programs_directory", lambda: None)
     monkeypatch.setattr(
-        parallel, "needed_bytes", lambda *arguments: parallel.NeededBytes(1, 900)
+        device_memory,
+        "needed_bytes",
+        lambda *arguments: device_memory.NeededBytes(1, 900),
     )
     asked = []
 
@@ -112,7 +114,7 @@ def test_a_run_that_gives_memory_back_says_so_once(
         asked.append(needed)
         return len(asked) > 1
 
-    monkeypatch.setattr(parallel, "make_room", make_room)
+    monkeypatch.setattr(device_memory, "make_room", make_room)
     run(small, tmp_path)
     # Before each step and what may follow it, and in the end.
     assert asked == [1000] * (2 * small.training.num_steps + 1)

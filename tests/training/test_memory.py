@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import allocator, host_memory, parallel, types
+from vaswani_jax.core import allocator, device_memory, host_memory, parallel, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import memory, step
 
@@ -39,7 +39,7 @@ def test_auto_divides_the_batch_until_it_fits(monkeypatch):
     bucket = batching.Bucket(16, 64 * jax.device_count())
     whole = plan([bucket], accumulate_steps="1")
     monkeypatch.setattr(
-        parallel, "available_bytes", lambda held: whole.state + whole.step // 3
+        device_memory, "available_bytes", lambda held: whole.state + whole.step // 3
     )
     found = plan([bucket], accumulate_steps="auto")
     assert found.parts in (4, 8)
@@ -56,13 +56,13 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     directory = tmp_path / "compiled"
     monkeypatch.setattr(parallel, "programs_directory", lambda: directory)
     measured = []
-    measure = parallel.needed_bytes
+    measure = device_memory.needed_bytes
 
     def counted(*arguments):
         measured.append(arguments)
         return measure(*arguments)
 
-    monkeypatch.setattr(parallel, "needed_bytes", counted)
+    monkeypatch.setattr(device_memory, "needed_bytes", counted)
     for _ in range(2):
         found = plan([bucket], accumulate_steps="1")
         assert (found.state, found.step) == (plain.state, plain.step)
@@ -92,7 +92,7 @@ def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
 
 
 def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
-    monkeypatch.setattr(parallel, "available_bytes", lambda held: 3 * MIB // 2**10)
+    monkeypatch.setattr(device_memory, "available_bytes", lambda held: 3 * MIB // 2**10)
     with pytest.raises(ValueError, match="single rows of 16 tokens"):
         plan([batching.Bucket(16, 4)], accumulate_steps="auto")
 
@@ -102,7 +102,9 @@ def test_a_step_that_does_not_fit_is_warned_of(monkeypatch):
     assert not found.warning()
     needed = found.state + found.step
     for available, warned in ((needed, False), (needed - 1, True)):
-        monkeypatch.setattr(parallel, "available_bytes", lambda held, a=available: a)
+        monkeypatch.setattr(
+            device_memory, "available_bytes", lambda held, a=available: a
+        )
         told = plan([batching.Bucket(16, 64)], accumulate_steps="1").warning()
         assert bool(told) == warned == ("accumulate_steps=auto" in told)
 
@@ -156,7 +158,7 @@ def test_the_shape_planned_is_the_largest_in_its_parts():
 def test_available_memory_is_that_of_one_of_the_devices():
     with open("/proc/meminfo") as file:
         total = int(file.readline().split()[1]) * 1024
-    assert 0 < parallel.available_bytes() * jax.local_device_count() <= total
+    assert 0 < device_memory.available_bytes() * jax.local_device_count() <= total
 
 
 def test_memory_is_given_back_when_a_step_has_too_little(monkeypatch):
@@ -164,39 +166,39 @@ def test_memory_is_given_back_when_a_step_has_too_little(monkeypatch):
     monkeypatch.setattr(allocator, "give_back", lambda: given.append(1) or True)
     free = 64 * MIB // jax.local_device_count()
     monkeypatch.setattr(host_memory, "free_bytes", lambda: 64 * MIB)
-    assert not parallel.make_room(free) and not given
-    assert parallel.make_room(free + 1) and given
+    assert not device_memory.make_room(free) and not given
+    assert device_memory.make_room(free + 1) and given
     monkeypatch.setattr(parallel, "on_cpu", lambda: False)
-    assert not parallel.make_room(free + 1)
+    assert not device_memory.make_room(free + 1)
 
 
 def test_what_a_run_holds_already_is_available_to_it(monkeypatch):
     monkeypatch.setattr(host_memory, "free_bytes", lambda: 64 * MIB)
-    free = parallel.available_bytes()
+    free = device_memory.available_bytes()
     state = parallel.replicate(
         {"m": np.zeros(MIB, np.int8), "v": np.zeros(9, np.float32)}
     )
-    assert parallel.available_bytes(state) == free + MIB + 36
+    assert device_memory.available_bytes(state) == free + MIB + 36
 
 
 def test_of_several_processes_the_least_counts(monkeypatch):
-    monkeypatch.setattr(parallel.processes, "num_processes", lambda: 2)
-    monkeypatch.setattr(parallel, "_available_bytes", lambda held: 68 << 30)
+    monkeypatch.setattr(device_memory.processes, "num_processes", lambda: 2)
+    monkeypatch.setattr(device_memory, "_available_bytes", lambda held: 68 << 30)
     # As JAX gathers: 32 bits.
     monkeypatch.setattr(
-        parallel.processes,
+        device_memory.processes,
         "gather_from_all",
         lambda own: np.stack([own, np.array(9000)]).astype(np.int32),
     )
-    assert parallel.available_bytes() == 9000 << 20
+    assert device_memory.available_bytes() == 9000 << 20
 
 
 def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
-    host = parallel.available_bytes()
+    host = device_memory.available_bytes()
     monkeypatch.setattr(host_memory, "CGROUP", tmp_path)
     (tmp_path / "memory.current").write_text(f"{5 * MIB}\n")
     (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {2 * MIB}\n")
     (tmp_path / "memory.max").write_text("max\n")
-    assert parallel.available_bytes() > 0.5 * host
+    assert device_memory.available_bytes() > 0.5 * host
     (tmp_path / "memory.max").write_text(f"{9 * MIB}\n")
-    assert parallel.available_bytes() == 6 * MIB // jax.local_device_count()
+    assert device_memory.available_bytes() == 6 * MIB // jax.local_device_count()

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from vaswani_jax.analysis import layers, results
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, device_memory
 
 REPEATS = 5
 MEMORY_SHARE = 0.5  # of what is available, for the layer that takes the most
@@ -58,7 +58,7 @@ def measure(
         layers.TABLE1[0].name, model=model, kernel=kernel, window=window
     )
     needed = layers.memory(attention, n=max(lengths), d_model=d)
-    fitting = max(1, int(MEMORY_SHARE * parallel.available_bytes()) // needed)
+    fitting = max(1, int(MEMORY_SHARE * device_memory.available_bytes()) // needed)
     if fitting < rows:
         say(
             f"note: {fitting} sentence(s) instead of {rows}: one of {max(lengths):,} "

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from vaswani_jax.analysis import devices, flops
-from vaswani_jax.core import config, parallel, rules, types
+from vaswani_jax.core import config, device_memory, parallel, rules, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import loss, memory, step
 
@@ -69,7 +69,7 @@ class Timer:
     def memory_bytes(self, batch: types.Batch) -> int:
         """What a device holds and what an update needs, from its compiled program."""
         rows = parallel.split_rows(batch, multiple=self._parts)
-        return sum(parallel.needed_bytes(self._run, self._state, rows))
+        return sum(device_memory.needed_bytes(self._run, self._state, rows))
 
 
 def random_batch(

@@ -4,7 +4,7 @@ XLA asks it for the temporaries of every step. By default glibc gives large bloc
 to the kernel at once, and the page faults of getting them anew cost up to a third of a
 step. Here it keeps them, in huge pages; what steps of several shapes leave does not fit
 the next of another shape, so several times a step's memory is kept where there is room
-(`parallel.make_room`).
+(`device_memory.make_room`).
 """
 
 import ctypes

@@ -10,13 +10,13 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.flatten_util
 import numpy as np
 
-from vaswani_jax.core import allocator, host_memory, processes
+from vaswani_jax.core import processes
 
 AXIS = "devices"
 Tree = TypeVar("Tree")
@@ -154,22 +154,6 @@ def one_at_a_time(made: Any) -> None:
         jax.block_until_ready(made)
 
 
-def make_room(needed: int) -> bool:
-    """Give freed memory back if the host has less of its own than is needed.
-
-    What is kept might do, but as well be in pieces that are all too small.
-
-    Args:
-        needed: Bytes on each device.
-
-    Returns:
-        Whether it was given back.
-    """
-    if not on_cpu() or _available_bytes(()) >= needed:
-        return False
-    return allocator.give_back()
-
-
 def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:
     """`step(state, rows)` on all devices; its result is equal on every one."""
     donate = 0 if donate_state else ()
@@ -179,26 +163,6 @@ def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function(state, rows)` on all devices; each gives the result of its rows."""
     return jax.pmap(function, AXIS, in_axes=(None, 0), out_axes=0)
-
-
-class NeededBytes(NamedTuple):
-    """Memory of one device: what lives between steps, and what a step adds."""
-
-    state: int
-    step: int
-
-
-def needed_bytes(run: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
-    """What a program of `over_devices` needs, by compiling it for these shapes."""
-    found = cast(Any, run).lower(state, rows).compile().memory_analysis()
-    held = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-    total = (
-        found.argument_size_in_bytes
-        + found.output_size_in_bytes
-        - found.alias_size_in_bytes
-        + found.temp_size_in_bytes
-    )
-    return NeededBytes(held, max(0, total - held))
 
 
 @contextlib.contextmanager
@@ -269,30 +233,6 @@ def on_cpu() -> bool:
 def device_kind() -> str:
     """What the devices are, as their maker names them."""
     return str(jax.devices()[0].device_kind)
-
-
-def available_bytes(held: Any = ()) -> int:
-    """Memory of one device that a run may use; virtual devices share the host's.
-
-    Args:
-        held: What the run has on every device already, of `replicate`: it counts.
-    """
-    here = _available_bytes(held)
-    if processes.num_processes() == 1:
-        return here
-    # All divide their batches alike, hence as the one with the least; in MiB, for what
-    # JAX gathers has 32 bits.
-    everyone = processes.gather_from_all(np.array(here >> 20, np.int32))
-    return int(np.min(everyone)) << 20
-
-
-def _available_bytes(held: Any) -> int:
-    stats = jax.local_devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return int(stats["bytes_limit"])
-    free = host_memory.free_bytes() // jax.local_device_count()
-    # An accelerator, above, says what it has in all, a host what it has beside them.
-    return free + sum(leaf.nbytes for leaf in jax.tree.leaves(held))
 
 
 def sum_over_devices(tree: Tree) -> Tree:

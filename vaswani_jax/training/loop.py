@@ -11,7 +11,14 @@ from typing import Any
 import flax.serialization
 import jax
 
-from vaswani_jax.core import config, environment, parallel, processes, remote
+from vaswani_jax.core import (
+    config,
+    device_memory,
+    environment,
+    parallel,
+    processes,
+    remote,
+)
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
     best,
@@ -191,7 +198,7 @@ class Run:
 
     def _make_room(self, plan: memory.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need some, too.
-        if parallel.make_room(int(plan.step / memory.USABLE)) and not self._short:
+        if device_memory.make_room(int(plan.step / memory.USABLE)) and not self._short:
             self._short = True
             self._log.message(
                 "memory is short: what is freed goes back to the system, which costs "

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from vaswani_jax.core import config, parallel, processes, types
+from vaswani_jax.core import config, device_memory, parallel, processes, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import step
 
@@ -106,7 +106,7 @@ def plan(
     Raises:
         ValueError: Not even single rows fit.
     """
-    available = parallel.available_bytes(state)
+    available = device_memory.available_bytes(state)
     wanted = settings.training.accumulate_steps
     parts = parts_before if wanted == AUTO else int(wanted)
     while True:
@@ -131,22 +131,22 @@ def plan(
 
 def _needed(
     work: tuple[Any, ...], run: Callable[..., Any], state: Any, rows: Any
-) -> parallel.NeededBytes:
-    """`parallel.needed_bytes`, remembered beside the compiled programs.
+) -> device_memory.NeededBytes:
+    """`device_memory.needed_bytes`, remembered beside the compiled programs.
 
     An entry belongs to this source, this compiler, these devices and this work.
     """
     directory = parallel.programs_directory()
     if directory is None:
-        return parallel.needed_bytes(run, state, rows)
+        return device_memory.needed_bytes(run, state, rows)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
     key = repr((work, shapes, parallel.describe(), parallel.compiler(), _sources()))
     file = directory / f"memory-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
-        return parallel.NeededBytes(**json.loads(file.read_text()))
+        return device_memory.NeededBytes(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
         pass  # Not there, or cut off: it may be deleted at any time.
-    found = parallel.needed_bytes(run, state, rows)
+    found = device_memory.needed_bytes(run, state, rows)
     if processes.is_main_process():
         # As the compiled programs beside it: what cannot be kept is found again.
         with contextlib.suppress(OSError):
