@@ -7,14 +7,17 @@ import sys
 
 import pytest
 
-PROGRAM = """
-import ctypes, resource
+PREAMBLE = """
+import ctypes, pathlib, re, resource
 from vaswani_jax.core import allocator
 print(allocator.keep_memory())
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
+"""
+
+PROGRAM = """
 faults = []
 for _ in range(3):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -27,13 +30,6 @@ print(*faults)
 
 # A block between others, which no trimming of the heap's end reaches.
 GIVING_BACK = """
-import ctypes, pathlib, re
-from vaswani_jax.core import allocator
-print(allocator.keep_memory())
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.malloc.argtypes = [ctypes.c_size_t]
-libc.free.argtypes = [ctypes.c_void_p]
 def held():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) >> 10
@@ -57,7 +53,7 @@ print(kept, held() - before, int(given), huge, in_huge_pages())
 
 def run(program=PROGRAM, **environment):
     found = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PREAMBLE + program],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -57,7 +57,7 @@ def _available_bytes(held: Any) -> int:
 def make_room(needed: int) -> bool:
     """Give freed memory back if the host has less of its own than is needed.
 
-    What is kept might do, but as well be in pieces that are all too small.
+    What is kept would often do, but it may lie in pieces that are all too small.
 
     Args:
         needed: Bytes on each device.
