@@ -12,7 +12,7 @@ import pytest
 from tests import settings
 from vaswani_jax.core import config, device_memory, parallel
 from vaswani_jax.data import corpus
-from vaswani_jax.training import checkpoints, loop, step
+from vaswani_jax.training import checkpoints, loop, persistence, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -181,15 +181,17 @@ def test_best_is_the_best_after_a_kill_between_its_writing_and_the_checkpoints(
         "training.checkpoint_every_steps": 3,
     }
     small = settings.small_settings(**(OVERRIDES | changes))
-    save = loop.Run._save
+    save = persistence.Persistence.save
 
-    def killed_at_4(self: loop.Run, made: int, *rest: Any, **more: Any) -> None:
+    def killed_at_4(
+        self: persistence.Persistence, made: int, *rest: Any, **more: Any
+    ) -> None:
         if made == 4:
             raise KeyboardInterrupt
         save(self, made, *rest, **more)
 
     scores = iter([10.0, 30.0])
-    monkeypatch.setattr(loop.Run, "_save", killed_at_4)
+    monkeypatch.setattr(persistence.Persistence, "save", killed_at_4)
     with pytest.raises(KeyboardInterrupt):
         run(small, tmp_path, evaluator=lambda params: {"valid/bleu": next(scores)})
     monkeypatch.undo()

@@ -8,26 +8,18 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import flax.serialization
 import jax
 
-from vaswani_jax.core import (
-    config,
-    device_memory,
-    environment,
-    parallel,
-    processes,
-    remote,
-)
+from vaswani_jax.core import config, device_memory, parallel, processes, remote
 from vaswani_jax.data import batch_modes, corpus
 from vaswani_jax.training import (
-    best,
     checkpoints,
     divergence,
     history,
     log,
     memory,
     optimizer,
+    persistence,
     resuming,
     step,
     stopping,
@@ -59,30 +51,27 @@ class Run:
             init_from: Where these come from, for the record.
         """
         self._settings = settings
-        self._vocabulary = data.vocabulary
-        self._training_text = data.training_text()
+        self._vocab_size = data.vocabulary.size
         self._workdir = workdir
-        self._initial, self._init_from = initial, init_from
+        self._init_from = init_from
         self._batches = batch_modes.training_batches(
             settings.data, data.corpus("train"), seed=settings.seed
         )
-        keep = settings.training.keep_checkpoints
-
-        def warn(text: str) -> None:
-            self._log.message(text)
-
-        self.checkpoints = checkpoints.Checkpoints(
-            workdir / "checkpoints", keep=keep, warn=warn
-        )
-        self._best = checkpoints.Checkpoints(workdir / "best", keep=1, warn=warn)
-        self._validation = best.Validation(
+        self._kept = persistence.Persistence(
             settings,
+            data,
+            workdir,
             evaluators,
-            self._best,
-            valid_text=data.text_fingerprint("valid"),
+            initial=initial,
+            warn=lambda text: self._log.message(text),
         )
         self._rate = optimizer.learning_rate(settings)
         self._short = False
+
+    @property
+    def checkpoints(self) -> checkpoints.Checkpoints:
+        """The newest ones of the run."""
+        return self._kept.checkpoints
 
     def train(self) -> None:
         """Update until `num_steps`, from the newest good checkpoint if there is one.
@@ -97,10 +86,9 @@ class Run:
         """
         notes: list[str] = []
         if processes.is_main_process():
-            self.checkpoints.clear_unfinished()
-            self._best.clear_unfinished()
-        begun = self._begin(notes.append)
-        self._parts = begun.parts
+            self._kept.clear_unfinished()
+        begun = self._kept.begin(notes.append)
+        self._kept.parts = begun.parts
         num_steps = self._settings.training.num_steps
         self._log = log.Log(
             self._workdir,
@@ -120,37 +108,19 @@ class Run:
                     f"nothing to train: the run is at step {begun.step:,} and "
                     f"config.training.num_steps is {num_steps:,}"
                 )
-            elif self._validation.is_over(begun.step):
-                self._log.message(f"nothing to train: {self._validation.why_over()}")
+            elif self._kept.validation.is_over(begun.step):
+                self._log.message(
+                    f"nothing to train: {self._kept.validation.why_over()}"
+                )
             else:
                 with self._compiled(state) as plan:
                     self._update(plan, state, begun.step)
                 # For what comes after training.
                 self._make_room(plan)
 
-    def _begin(self, note: resuming.Log) -> resuming.Beginning:
-        if not processes.is_main_process():
-            remote.refresh(self._workdir)
-        begun = resuming.begin(
-            self._settings,
-            self._vocabulary,
-            self.checkpoints,
-            training_text=self._training_text,
-            initial=self._initial,
-            log=note,
-        )
-        self._watch = divergence.Watch(
-            self._settings.training, recent=begun.recent, skipped=begun.skipped
-        )
-        self._validation.go_on(begun.step, begun.record, log=note)
-        there = self.checkpoints.steps()
-        extra = begun.record.get("extra", [])
-        self.checkpoints.extra = [step for step in extra if step in there]
-        return begun
-
     def _update(self, plan: memory.Plan, state: step.TrainState, made: int) -> None:
         settings = self._settings.training
-        own = functools.partial(parallel.own_rows, multiple=self._parts)
+        own = functools.partial(parallel.own_rows, multiple=self._kept.parts)
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
         over = False
@@ -158,8 +128,8 @@ class Run:
             parallel.one_at_a_time(pending[-1:])
             self._make_room(plan)
             # An accelerator computes the steps before while this batch is made.
-            batch = self._batches.batch_at(self._watch.index_of(made), own)
-            rows = parallel.split_rows(batch, multiple=self._parts)
+            batch = self._batches.batch_at(self._kept.watch.index_of(made), own)
+            rows = parallel.split_rows(batch, multiple=self._kept.parts)
             state, metrics = plan.run(state, rows)
             pending.append(metrics)
             made += 1
@@ -173,7 +143,7 @@ class Run:
             # Waits for the devices, so that the time is that of the work.
             gathered = parallel.gather(pending)
             pending = []
-            if bad := self._watch.look(made, gathered):
+            if bad := self._kept.watch.look(made, gathered):
                 state, made = self._go_back(bad)
                 over, begun = False, time.monotonic()
                 continue
@@ -184,17 +154,19 @@ class Run:
             self._make_room(plan)
             # Before the checkpoint: an evaluation that a kill cut is made again.
             complete = not evaluate or self._evaluate(made, state.params)
-            over = over or self._validation.is_over(made)
+            over = over or self._kept.validation.is_over(made)
             stop = stop or not complete
             if stop and not (regular or over):
-                self.checkpoints.extra.append(made)
+                self._kept.checkpoints.extra.append(made)
             if regular or over or stop:
-                self._save(made, state, last=over or stop, unevaluated=not complete)
+                self._kept.save(
+                    made, state, last=over or stop, unevaluated=not complete
+                )
             if stop:
                 raise stopping.Stopped(self._signals.number, made)
             begun = time.monotonic()
         if made < settings.num_steps:
-            self._log.message(f"training ends: {self._validation.why_over()}")
+            self._log.message(f"training ends: {self._kept.validation.why_over()}")
 
     def _make_room(self, plan: memory.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need some, too.
@@ -212,15 +184,13 @@ class Run:
             state,
             self._batches.empty,
             self._batches.buckets,
-            vocab_size=self._vocabulary.size,
-            parts_before=self._parts,
+            vocab_size=self._vocab_size,
+            parts_before=self._kept.parts,
         )
-        self._log.message(str(plan))
-        if warning := plan.warning():
-            self._log.message(warning)
-        if told := memory.empty_rows(self._batches.buckets, parts=plan.parts):
+        empty = memory.empty_rows(self._batches.buckets, parts=plan.parts)
+        for told in filter(None, (str(plan), plan.warning(), empty)):
             self._log.message(told)
-        self._parts = plan.parts
+        self._kept.parts = plan.parts
         shapes = [
             parallel.split_rows(self._batches.empty(bucket), multiple=plan.parts)
             for bucket in self._batches.buckets
@@ -231,7 +201,7 @@ class Run:
     def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
         if processes.is_main_process():
             # A smaller `keep_checkpoints` is how a full disk gets room.
-            self.checkpoints.make_room()
+            self._kept.checkpoints.make_room()
             history.record_start(
                 self._workdir,
                 self._settings,
@@ -244,7 +214,7 @@ class Run:
         shapes = ", ".join(f"{b.rows}x{b.length}" for b in self._batches.buckets)
         self._log.message(
             f"{parallel.describe()}; {count:,} parameters; vocabulary of "
-            f"{self._vocabulary.size:,}\n"
+            f"{self._vocab_size:,}\n"
             f"{self._batches.batches_per_epoch:,} batches an epoch in "
             f"{len(self._batches.buckets)} training shapes (rows x tokens): {shapes}; "
             f"{self._batches.padding_share:.1%} padding"
@@ -260,57 +230,20 @@ class Run:
 
     def _go_back(self, bad: divergence.BadUpdate) -> tuple[step.TrainState, int]:
         """Leave out a batch, and go on from the last good checkpoint."""
-        skipped, told = self._watch.leave_out(
-            bad, self._workdir, self._batches.pairs_at, self.checkpoints.steps()
+        skipped, told = self._kept.watch.leave_out(
+            bad, self._workdir, self._batches.pairs_at, self._kept.checkpoints.steps()
         )
-        begun = self._begin(self._log.message)
-        self._watch.skipped = skipped
+        begun = self._kept.begin(self._log.message)
+        self._kept.watch.skipped = skipped
         self._log.message(f"{told}; training goes on from step {begun.step:,}")
         self._log.rewind(begun.step)
         return parallel.replicate(begun.state), begun.step
 
-    def _record(self, **more: Any) -> dict[str, Any]:
-        return {
-            "vocabulary": self._vocabulary.fingerprint,
-            "training_text": self._training_text,
-            "config": config.to_dict(self._settings),
-            "environment": environment.describe(),
-            "parts": self._parts,
-            "recent": self._watch.recent,
-            "skipped": self._watch.skipped,
-            "extra": self.checkpoints.extra,
-            "best": self._validation.seen(),
-            **more,
-        }
-
-    def _save(
-        self, made: int, state: step.TrainState, *, last: bool, unevaluated: bool
-    ) -> None:
-        items = {
-            "params": parallel.gather(state.params),
-            "optimizer": flax.serialization.to_state_dict(
-                parallel.gather(state.opt_state)
-            ),
-        }
-        record = self._record(unevaluated=unevaluated)
-
-        def save() -> None:
-            self.checkpoints.save(made, items, record)
-            try:
-                remote.send(self._workdir)
-            except remote.SupersededError:
-                raise
-            except remote.RemoteError as error:
-                raise checkpoints.NotWrittenError(str(error)) from error
-
-        try:
-            processes.by_main_process(save, checkpoints.NotWrittenError)
-        except checkpoints.NotWrittenError as error:
-            if last:
-                raise
-            self._log.message(f"warning: {error}; training goes on without it")
-
     def _evaluate(self, made: int, params: Any) -> bool:
-        return self._validation.evaluate(
-            made, params, signals=self._signals, told=self._log, record=self._record
+        return self._kept.validation.evaluate(
+            made,
+            params,
+            signals=self._signals,
+            told=self._log,
+            record=self._kept.record,
         )
