@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, parsing, processes, program
+from vaswani_jax.core import compiled, config, parallel, parsing, processes, program
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
 from vaswani_jax.training import members, selection
@@ -83,7 +83,7 @@ def main() -> None:
     total = streams.same_count(INPUT.value, beside)
     needless = selection.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    parallel.keep_programs(workdir / "compiled")
+    compiled.keep(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=False, log=program.say)
     subwords = corpus.open_prepared(directory).vocabulary

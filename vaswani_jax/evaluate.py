@@ -7,7 +7,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import parallel, parsing, processes, program, remote
+from vaswani_jax.core import compiled, parsing, processes, program, remote
 from vaswani_jax.data import corpus, manifest
 from vaswani_jax.training import selection
 
@@ -28,7 +28,7 @@ def main() -> None:
     settings = parsing.parse(CONFIG.value)
     needless = selection.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    parallel.keep_programs(workdir / "compiled")
+    compiled.keep(workdir / "compiled")
     directory = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
     data = corpus.open_prepared(directory)

@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, parallel, parsing, program
+from vaswani_jax.core import compiled, config, parsing, program
 from vaswani_jax.data import corpus, manifest, marian_vocabulary, vocabulary
 from vaswani_jax.exchange import (
     agreement,
@@ -58,7 +58,7 @@ def main() -> None:
         raise ValueError("--quantization is of --format=ctranslate2")
     needless = selection.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    parallel.keep_programs(workdir / "compiled")
+    compiled.keep(workdir / "compiled")
     prepared = corpus.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, prepared, text=False, log=program.say)
     data = corpus.open_prepared(prepared)

@@ -12,7 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from vaswani_jax.analysis import held_out
-from vaswani_jax.core import config, parallel, parsing, processes, program, remote
+from vaswani_jax.core import compiled, config, parsing, processes, program, remote
 from vaswani_jax.data import corpus, directories
 from vaswani_jax.training import divergence, loop, selection, step, stopping
 
@@ -82,7 +82,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     if data is None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
-    parallel.keep_programs(workdir / "compiled")
+    compiled.keep(workdir / "compiled")
     run = loop.Run(
         settings,
         data,

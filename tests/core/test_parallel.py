@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import parallel
+from vaswani_jax.core import compiled, parallel
 from vaswani_jax.training import step
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -102,10 +102,10 @@ def test_fused_attention_is_refused_without_a_gpu():
 PROGRAM = """
 import pathlib, sys
 import jax, jax.numpy as jnp
-from vaswani_jax.core import parallel
-assert parallel.programs_directory() is None
-parallel.keep_programs(pathlib.Path(sys.argv[1]))
-assert parallel.programs_directory() == pathlib.Path(sys.argv[1])
+from vaswani_jax.core import compiled, parallel
+assert compiled.directory() is None
+compiled.keep(pathlib.Path(sys.argv[1]))
+assert compiled.directory() == pathlib.Path(sys.argv[1])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 hits = []
 jax.monitoring.register_event_listener(
@@ -139,8 +139,8 @@ def test_a_place_for_all_runs_comes_first(tmp_path, monkeypatch):
     everywhere = jax.config.jax_compilation_cache_dir
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "all"))
     try:
-        parallel.keep_programs(tmp_path / "one")
-        assert parallel.programs_directory() == tmp_path / "all"
+        compiled.keep(tmp_path / "one")
+        assert compiled.directory() == tmp_path / "all"
     finally:
         jax.config.update("jax_compilation_cache_dir", everywhere)
 

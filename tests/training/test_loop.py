@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import config, device_memory, parallel
+from vaswani_jax.core import compiled, config, device_memory, parallel
 from vaswani_jax.data import corpus
 from vaswani_jax.training import checkpoints, loop, persistence, step
 
@@ -81,7 +81,7 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
         settings.small_settings(**changes, **{"training.num_steps": steps})
         for steps in (2, 4)
     )
-    monkeypatch.setattr(parallel, "programs_directory", lambda: None)
+    monkeypatch.setattr(compiled, "directory", lambda: None)
     needs = [1000, 10, 10]  # bytes of a step: whole, in halves; in halves, later
     monkeypatch.setattr(
         device_memory,
@@ -102,7 +102,7 @@ def test_a_run_that_gives_memory_back_says_so_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     small = settings.small_settings(**OVERRIDES)
-    monkeypatch.setattr(parallel, "programs_directory", lambda: None)
+    monkeypatch.setattr(compiled, "directory", lambda: None)
     monkeypatch.setattr(
         device_memory,
         "needed_bytes",

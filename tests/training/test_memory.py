@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import allocator, device_memory, host_memory, parallel, types
+from vaswani_jax.core import (
+    allocator,
+    compiled,
+    device_memory,
+    host_memory,
+    parallel,
+    types,
+)
 from vaswani_jax.data import batching
 from vaswani_jax.training import memory, step
 
@@ -54,7 +61,7 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     bucket = batching.Bucket(16, 64)
     plain = plan([bucket], accumulate_steps="1")
     directory = tmp_path / "compiled"
-    monkeypatch.setattr(parallel, "programs_directory", lambda: directory)
+    monkeypatch.setattr(compiled, "directory", lambda: directory)
     measured = []
     measure = device_memory.needed_bytes
 
@@ -79,9 +86,7 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
 
 def test_what_cannot_be_remembered_is_found_again(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(
-        parallel, "programs_directory", lambda: tmp_path / "file" / "compiled"
-    )
+    monkeypatch.setattr(compiled, "directory", lambda: tmp_path / "file" / "compiled")
     assert plan([batching.Bucket(16, 64)], accumulate_steps="1").step > 0
 
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import jax
 
-from vaswani_jax.core import config, device_memory, parallel, processes, types
+from vaswani_jax.core import (
+    compiled,
+    config,
+    device_memory,
+    parallel,
+    processes,
+    types,
+)
 from vaswani_jax.data import batching
 from vaswani_jax.training import step
 
@@ -136,11 +143,11 @@ def _needed(
 
     An entry belongs to this source, this compiler, these devices and this work.
     """
-    directory = parallel.programs_directory()
+    directory = compiled.directory()
     if directory is None:
         return device_memory.needed_bytes(run, state, rows)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
-    key = repr((work, shapes, parallel.describe(), parallel.compiler(), _sources()))
+    key = repr((work, shapes, parallel.describe(), compiled.compiler(), _sources()))
     file = directory / f"memory-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
         return device_memory.NeededBytes(**json.loads(file.read_text()))
