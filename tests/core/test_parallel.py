@@ -1,4 +1,4 @@
-"""Programs compiled ahead, kept, and the devices they run on."""
+"""Programs compiled ahead, and the devices they run on."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import compiled, parallel
+from vaswani_jax.core import parallel
 from vaswani_jax.training import step
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -97,52 +97,6 @@ def test_fused_attention_is_refused_without_a_gpu():
     )
     with pytest.raises(ValueError, match="attention=cudnn needs a GPU, here is 8 cpu"):
         step.train_step(fused, vocab_size=9, parts=1)
-
-
-PROGRAM = """
-import pathlib, sys
-import jax, jax.numpy as jnp
-from vaswani_jax.core import compiled, parallel
-assert compiled.directory() is None
-compiled.keep(pathlib.Path(sys.argv[1]))
-assert compiled.directory() == pathlib.Path(sys.argv[1])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-hits = []
-jax.monitoring.register_event_listener(
-    lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None
-)
-run = parallel.over_devices(
-    lambda state, rows: state + parallel.sum_over_devices(rows.sum()),
-    donate_state=True,
-)
-rows = parallel.split_rows(jnp.ones((8, 3)), multiple=1)
-print(float(run(parallel.replicate(jnp.zeros(())), rows)), bool(hits))
-"""
-
-
-def test_a_kept_program_is_found_and_may_be_deleted(tmp_path, monkeypatch):
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-
-    def result():
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "compiled")]
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-        return found.stdout.split()
-
-    assert result() == ["24.0", "False"]
-    assert result() == ["24.0", "True"]
-    for path in (tmp_path / "compiled").iterdir():
-        path.write_bytes(b"damaged")
-    assert result()[0] == "24.0"
-
-
-def test_a_place_for_all_runs_comes_first(tmp_path, monkeypatch):
-    everywhere = jax.config.jax_compilation_cache_dir
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "all"))
-    try:
-        compiled.keep(tmp_path / "one")
-        assert compiled.directory() == tmp_path / "all"
-    finally:
-        jax.config.update("jax_compilation_cache_dir", everywhere)
 
 
 IN_TURN = """

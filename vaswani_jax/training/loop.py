@@ -60,8 +60,8 @@ class Run:
         self._kept = persistence.Persistence(
             settings,
             data,
-            workdir,
-            evaluators,
+            workdir=workdir,
+            evaluators=evaluators,
             initial=initial,
             warn=lambda text: self._log.message(text),
         )

@@ -34,9 +34,9 @@ class Persistence:
         self,
         settings: config.Config,
         data: corpus.PreparedData,
+        *,
         workdir: pathlib.Path,
         evaluators: Sequence[validation.Evaluator],
-        *,
         initial: Any,
         warn: Callable[[str], None],
     ) -> None:
@@ -77,6 +77,9 @@ class Persistence:
 
     def begin(self, note: resuming.Log) -> resuming.Beginning:
         """The state of the newest good checkpoint, or a new one; the rest is as then.
+
+        All but `parts`: a run that goes back keeps its own, and one that starts takes
+        those of what is returned.
 
         Raises:
             checkpoints.CheckpointError: No checkpoint can be used.
