@@ -9,9 +9,10 @@
 #
 # OUTPUT_DIR gets figures.json and log.txt. PYTHON names an interpreter that has jax
 # with CUDA, pytest and, for the comparison, torch. What else it lacks is taken from
-# .wheels/ (not in git), where there is no network; these have no compiled parts:
+# .wheels/ (not in git), where there is no network; these have no compiled parts, but
+# hypothesis, which the Python that downloads it must fit:
 #   pip download -c constraints.txt --no-deps -d .wheels \
-#       ml_collections beartype sacremoses tensorboardX
+#       ml_collections beartype sacremoses tensorboardX hypothesis sortedcontainers
 # What it lacks beside them is told by the first program that needs it.
 set -uo pipefail
 out=$(realpath -m "${1:-$(dirname "$0")/../runs/gpu_check}")
@@ -71,7 +72,7 @@ correct() { # correct SECONDS NAME TESTS...: with products in full float32
 }
 
 step 20 device nvidia-smi --query-gpu=name,memory.total --format=csv,noheader
-correct 120 correctness tests/model/test_fused_attention.py
+correct 180 correctness tests/model/test_fused_attention.py
 for size in big base; do
     measure "$size" bfloat16 cudnn
     step 90 "$size-bfloat16-torch" "$python" tests/benchmarks/torch_on_gpu.py \
