@@ -2,12 +2,13 @@
 # Multi30k to its BLEU on a GPU: launch/gpu_multi30k.sh TEXT_DIR WORKDIR [FLAGS...]
 #
 # TEXT_DIR is README.md's DIR/lc_norm_tok, WORKDIR is made, or goes on. FLAGS are those
-# of vaswani_jax.main, for example --config.training.r_drop=5.0. Prints the scores and
-# the minutes that this call took; LIMIT seconds (590 by default) end it with its state
-# saved, and the same call goes on. PYTHON and .wheels/ are as in gpu_check.sh.
+# of vaswani_jax.main, for example --config.training.r_drop=5.0. Prints the scores, the
+# minutes that this call took and those of all the calls with this WORKDIR (kept in its
+# gpu_seconds); LIMIT seconds (590 by default) end it with its state saved, and the same
+# call goes on. PYTHON and .wheels/ are as in gpu_check.sh.
 set -uo pipefail
 if (($# < 2)); then
-    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") workdir=$(realpath -m "$2")
@@ -20,5 +21,9 @@ code=0
 timeout -k 20 "${LIMIT:-590}" "$python" -m vaswani_jax.main \
     --config=configs/multi30k_ende.py --workdir="$workdir" \
     --config.data.text_directory="$text" "$@" || code=$?
-echo "$((SECONDS / 60)) min $((SECONDS % 60)) s (status $code)"
+taken=$SECONDS
+mkdir -p "$workdir" && echo "$taken" >>"$workdir/gpu_seconds"
+total=$(awk '{ total += $1 } END { print total + 0 }' "$workdir/gpu_seconds")
+echo "$((taken / 60)) min $((taken % 60)) s (status $code)," \
+    "with earlier calls $((total / 60)) min $((total % 60)) s"
 exit $code
