@@ -7,7 +7,7 @@
 # 3. The figures in one table, and whether they reach the goals; so says the status.
 # 4. More tests, in what time is left; too little of it counts as a failure.
 #
-# OUTPUT_DIR gets figures.json and log.txt. PYTHON names an interpreter that has jax
+# OUTPUT_DIR gets figures.json, log.txt and compiled programs. PYTHON names an interpreter that has jax
 # with CUDA, pytest and, for the comparison, torch. What else it lacks is taken from
 # .wheels/ (not in git), where there is no network; these have no compiled parts, but
 # hypothesis, which the Python that downloads it must fit:
@@ -25,7 +25,8 @@ mkdir -p "$out"
 # torch_on_gpu.py has one, so jax has no more.
 CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
 export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*}
-export JAX_COMPILATION_CACHE_DIR=$work/compiled
+# A second call with the same OUTPUT_DIR compiles nothing again.
+export JAX_COMPILATION_CACHE_DIR=$out/compiled
 limit=${LIMIT:-590}
 central=tests/training/test_step.py::test_gradient_is_that_of_the_formulas_by_central_differences
 status=0

@@ -4,8 +4,11 @@
 python=${PYTHON:-python3}
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 if [ -d .wheels ]; then
-    "$python" -m pip install --quiet --no-deps --no-index --target "$work/site" \
-        .wheels/*.whl || echo "failed: not all of .wheels/ was installed"
+    # One by one: pip installs none of several if one does not fit this Python.
+    for wheel in .wheels/*.whl; do
+        "$python" -m pip install --quiet --no-deps --no-index --target "$work/site" \
+            "$wheel" || echo "failed: $wheel was not installed"
+    done
     PYTHONPATH+=:$work/site
 fi
 export JAX_PLATFORMS=cuda

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import parallel
+from vaswani_jax.core import parallel, processes
 from vaswani_jax.training import step
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -68,6 +68,15 @@ def test_compiling_ahead_ends_with_the_training_it_is_for(ahead):
         assert threading.active_count() > threads
         raise KeyError
     assert threading.active_count() == threads
+
+
+def test_one_of_several_processes_compiles_nothing_ahead(ahead, monkeypatch):
+    run, state, several = ahead
+    # pmap then asks for the values that a lowering for shapes alone has not.
+    monkeypatch.setattr(processes, "num_processes", lambda: 2)
+    threads = threading.active_count()
+    with parallel.compiling_ahead(run, state, several, told=pytest.fail):
+        assert threading.active_count() == threads
 
 
 def test_what_cannot_be_compiled_ahead_is_told(ahead):

@@ -32,7 +32,7 @@ def keep_memory() -> str:
     global _keeps
     libc = ctypes.CDLL(None)
     if _for_accelerators():
-        return "allocator: as it is, for accelerators"
+        return "allocator: as it is, for accelerators (JAX_PLATFORMS=cpu: for a CPU)"
     if os.environ.get(SWITCH) == "default" or not hasattr(libc, "gnu_get_libc_version"):
         return "allocator: as it is"
     # One arena, grown by the program break alone and never shrunk.

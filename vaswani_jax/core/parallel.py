@@ -147,10 +147,11 @@ def compiling_ahead(
 ) -> Iterator[None]:
     """Meanwhile compile a program of `over_devices` for more shapes of rows.
 
-    For accelerators alone: on a CPU it would take the cores that the steps need. What
+    For accelerators alone: on a CPU it would take the cores that the steps need. And
+    for one process: with several, pmap lowers nothing from shapes without values. What
     cannot be compiled is told, and compiled when it is needed.
     """
-    if on_cpu():
+    if on_cpu() or processes.num_processes() > 1:
         yield
         return
     arguments = (run, _shapes(state), [_shapes(rows) for rows in several])
