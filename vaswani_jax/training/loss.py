@@ -54,7 +54,11 @@ def smoothed_cross_entropy(
             JoeyNMT and the Annotated Transformer. They differ by terms of eps_ls / V.
     """
     log_partition = jax.nn.logsumexp(logits, axis=-1)
-    chosen = jnp.take_along_axis(logits, target_out[..., None], axis=-1)[..., 0]
+    # Not gathered: the derivative of that is scattered into zeros of the logits' size,
+    # which XLA for GPUs does not fuse with that of the partition.
+    subwords = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+    is_correct = subwords == target_out[..., None]
+    chosen = jnp.sum(jnp.where(is_correct, logits, 0), axis=-1)
     nll = log_partition - chosen
     loss = nll
     if label_smoothing:
@@ -100,9 +104,12 @@ def disagreement(
 def per_token(sums: LossSums) -> dict[str, float]:
     """Means over tokens: loss, perplexity, accuracy; and how many tokens."""
     tokens = max(float(sums.tokens), 1.0)
+    # By NumPy: a device would be asked, and waited for, for every update's.
+    with np.errstate(over="ignore"):
+        perplexity = np.exp(np.asarray(sums.nll) / tokens)
     return {
         "loss": float(sums.loss) / tokens,
-        "perplexity": float(jnp.exp(sums.nll / tokens)),
+        "perplexity": float(perplexity),
         "accuracy": float(sums.correct) / tokens,
         "tokens": float(sums.tokens),
     }

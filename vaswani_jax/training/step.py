@@ -38,9 +38,8 @@ def means(updates: Sequence[StepMetrics], *, seconds: float) -> dict[str, float]
 
     The gradient's norm is that of the last one.
     """
-    total = loss.LossSums.zero()
-    for metrics in updates:
-        total = total + metrics.sums
+    every = [metrics.sums for metrics in updates]
+    total = jax.tree.map(lambda *one: np.asarray(np.sum(one)), *every)
     tokens = loss.per_token(total)
     return {
         "train/loss": tokens["loss"],
