@@ -3,9 +3,9 @@
     python -m tests.benchmarks.first_step --starts=5 -- \\
         --config=configs/base_ende.py --workdir=DIR
 
-What follows -- are flags of `vaswani_jax.main`. The data is prepared beforehand. The
-first start has no compiled programs, those after it have what it left. Every start is a
-program that is killed when its log has the first update, so DIR must have no
+What follows -- are flags of `vaswani_jax.main`. A start that is not counted prepares
+the data. The next one has no compiled programs, those after it have what it left. Every
+start is a program that is killed when its log has the first update, so DIR must have no
 checkpoints, and gets none.
 """
 
@@ -59,10 +59,11 @@ def main() -> None:
     )
     if any((workdir / "checkpoints").glob("*")):
         parser.error(f"{workdir} has checkpoints; take another --workdir")
-    subprocess.run(
-        [sys.executable, "-m", "vaswani_jax.prepare_data", *arguments.flags], check=True
-    )
-    shutil.rmtree(workdir / "compiled", ignore_errors=True)
+    try:
+        seconds_to_first_update(arguments.flags)
+    except RuntimeError as error:
+        parser.exit(1, f"{error}")
+    shutil.rmtree(workdir / "compiled")
     cold = seconds_to_first_update(arguments.flags)
     print(f"no compiled programs: {cold:.1f} s", flush=True)
     warm = []
