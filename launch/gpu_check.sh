@@ -7,10 +7,10 @@
 # 3. The figures in one table, and whether they reach the goals; so says the status.
 # 4. More tests, in what time is left; too little of it counts as a failure.
 #
-# OUTPUT_DIR gets figures.json, log.txt and compiled programs. PYTHON names an interpreter that has jax
-# with CUDA, pytest and, for the comparison, torch. What else it lacks is taken from
-# .wheels/ (not in git), where there is no network; these have no compiled parts, but
-# hypothesis, which the Python that downloads it must fit:
+# OUTPUT_DIR gets figures.json, log.txt and compiled programs. PYTHON names an
+# interpreter that has jax with CUDA, pytest and, for the comparison, torch. What else
+# it lacks is taken from .wheels/ (not in git), where there is no network; these have no
+# compiled parts, but hypothesis, which the Python that downloads it must fit:
 #   pip download -c constraints.txt --no-deps -d .wheels \
 #       ml_collections beartype sacremoses tensorboardX hypothesis sortedcontainers
 # What it lacks beside them is told by the first program that needs it.
@@ -25,7 +25,7 @@ mkdir -p "$out"
 # torch_on_gpu.py has one, so jax has no more.
 CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
 export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*}
-# A second call with the same OUTPUT_DIR compiles nothing again.
+# A second call with the same OUTPUT_DIR finds the large programs it measures.
 export JAX_COMPILATION_CACHE_DIR=$out/compiled
 limit=${LIMIT:-590}
 central=tests/training/test_step.py::test_gradient_is_that_of_the_formulas_by_central_differences

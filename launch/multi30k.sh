@@ -5,11 +5,12 @@
 # direction is trained on TEXT, README.md's DIR/lc_norm_tok, and translates its own
 # source; the next model is trained on TEXT, its sources with their translations and its
 # targets with theirs; the last one goes on from it, on TEXT alone, and is scored. All
-# lies in RUNS, each stage in a directory of its name. Run again, it goes on. FLAGS are
-# those of vaswani_jax.main, for every training.
+# lies in RUNS, each stage in a directory of its name. Run again with the same TEXT and
+# FLAGS, it goes on; for others name another RUNS. FLAGS are those of vaswani_jax.main,
+# for every training.
 set -euo pipefail
 if (($# < 2)); then
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") runs=$(realpath -m "$2")

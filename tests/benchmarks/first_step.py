@@ -1,7 +1,7 @@
 """How long a training takes to its first update, without and with compiled programs.
 
     python -m tests.benchmarks.first_step --starts=5 -- \\
-        --config=configs/base_ende.py --workdir=DIR
+        --config=configs/own_text.py --workdir=DIR ...
 
 What follows -- are flags of `vaswani_jax.main`. A start that is not counted prepares
 the data. The next one has no compiled programs, those after it have what it left. Every
@@ -10,6 +10,7 @@ checkpoints, and gets none.
 """
 
 import argparse
+import os
 import pathlib
 import shutil
 import statistics
@@ -30,6 +31,8 @@ def seconds_to_first_update(flags: list[str]) -> float:
     begun = time.perf_counter()
     program = subprocess.Popen(
         [*command, "--config.training.log_every_steps=1"],
+        # Compiled programs lie in the workdir.
+        env={k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -52,11 +55,10 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=5, help="with compiled programs")
     parser.add_argument("flags", nargs="+", help="of vaswani_jax.main")
     arguments = parser.parse_args()
-    [workdir] = (
-        pathlib.Path(flag.removeprefix("--workdir="))
-        for flag in arguments.flags
-        if flag.startswith("--workdir=")
-    )
+    given = [flag for flag in arguments.flags if flag.startswith("--workdir=")]
+    if len(given) != 1:
+        parser.error("among the flags, --workdir=DIR must be given once")
+    workdir = pathlib.Path(given[0].removeprefix("--workdir="))
     if any((workdir / "checkpoints").glob("*")):
         parser.error(f"{workdir} has checkpoints; take another --workdir")
     try:

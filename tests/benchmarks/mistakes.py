@@ -150,8 +150,8 @@ MISTAKES = (
     Mistake(
         "perplexity of the smoothed loss",
         "vaswani_jax/training/loss.py",
-        "jnp.exp(sums.nll / tokens)",
-        "jnp.exp(sums.loss / tokens)",
+        "np.exp(np.asarray(sums.nll) / tokens)",
+        "np.exp(np.asarray(sums.loss) / tokens)",
         f"{LOSS}::test_means_are_over_tokens_and_perplexity_is_that_of_the_plain_likelihood",
     ),
     Mistake(
