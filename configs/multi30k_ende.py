@@ -13,8 +13,8 @@ by the command in README.md, 4,000 updates with some other settings, 45 minutes 
 other work: 36.17 sacreBLEU.
 
 `launch/multi30k.sh` trains :forward, :backward, :diversified and :tuned in turn, on the
-text and machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, by nearly
-these settings, each stage by itself (results/multi30k.md). In one go,
+text and machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, by much
+the same settings, each stage by itself (results/multi30k.md). In one go,
 some three hours of two fast cores (estimated): not run.
 """
 

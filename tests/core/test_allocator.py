@@ -75,7 +75,9 @@ def test_a_block_that_is_allocated_again_costs_no_page_faults():
 
 def test_accelerators_leave_it_alone(monkeypatch, tmp_path):
     told, _ = run(JAX_PLATFORMS="cuda,cpu")
-    assert told.startswith("allocator: as it is, for accelerators")
+    assert told == (
+        "allocator: as it is, for accelerators (JAX_PLATFORMS=cpu: for a CPU)"
+    )
     assert "keeps memory" in run(JAX_PLATFORMS="cpu")[0]
     # The package of JAX's CUDA is installed.
     (tmp_path / "jax_cuda12_plugin.py").touch()
