@@ -8,7 +8,7 @@
 All start and warm up, then each round times one step of every one, in a rotated order,
 so that a drift of the machine meets all alike. A ratio is the median over rounds of
 peer / ours: above 1 we are faster. `--tuned` gives the allocator's settings to all. A
-peer that ends early is told and left out.
+peer that ends early is reported and left out.
 """
 
 import argparse
