@@ -14,10 +14,6 @@ from tests.oracles import opus_models
 from tests.programs import runs
 from vaswani_jax.exchange import marian_import
 
-# Again: a module that was skipped once may be imported half made after that.
-pytest.importorskip("torch", reason="torch is not installed: .[oracles]")
-pytest.importorskip("transformers", reason="transformers is not installed: .[oracles]")
-
 EXTRA = 50
 
 

@@ -13,10 +13,6 @@ import pytest
 from tests.oracles import opus_models
 from tests.programs import runs
 
-# Again: a module that was skipped once may be imported half made after that.
-pytest.importorskip("torch", reason="torch is not installed: .[oracles]")
-pytest.importorskip("transformers", reason="transformers is not installed: .[oracles]")
-
 safetensors = pytest.importorskip("safetensors.numpy")
 
 CONFIG_REFUSALS = {
