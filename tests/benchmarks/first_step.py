@@ -6,28 +6,47 @@
 What follows -- are flags of `vaswani_jax.main`. A start that is not counted prepares
 the data. The next one has no compiled programs, those after it have what it left. Every
 start is a program that is killed when its log has the first update, so DIR must have no
-checkpoints, and gets none.
+checkpoints, and gets none. Of every start also the core's seconds outside and in the
+kernel: there a virtual machine's memory comes, which its host may take back some
+seconds after a program has ended (`--rest` waits for that). At last, what 4 GiB of
+it cost.
 """
 
 import argparse
+import mmap
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 FIRST = "step 1 of "
+HUGE_PAGES = 14  # an advice of madvise(2), from the kernel's headers
 
 
-def seconds_to_first_update(flags: list[str]) -> float:
-    """From the start of the program to the line of its first update.
+class Start(NamedTuple):
+    """Seconds from the start of a program to the line of its first update."""
+
+    passed: float
+    outside: float  # of a core, outside the kernel
+    kernel: float  # of a core, in it
+
+    def __str__(self) -> str:
+        return f"{self.passed:.1f} s ({self.outside:.1f} + {self.kernel:.1f} of a core)"
+
+
+def first_update(flags: list[str]) -> Start:
+    """Start the program, and kill it when it has made one.
 
     Raises:
         RuntimeError: It ended without one; its last lines say why.
     """
     command = [sys.executable, "-m", "vaswani_jax.main", *flags]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.perf_counter()
     program = subprocess.Popen(
         [*command, "--config.training.log_every_steps=1"],
@@ -38,21 +57,39 @@ def seconds_to_first_update(flags: list[str]) -> float:
     )
     assert program.stderr is not None
     told = []
+    passed = 0.0
     try:
         for line in program.stderr:
             told.append(line)
             if line.startswith(FIRST):
-                return time.perf_counter() - begun
+                passed = time.perf_counter() - begun
+                break
     finally:
         program.kill()
         program.wait()
-    raise RuntimeError("no update was made:\n" + "".join(told[-5:]))
+    if not passed:
+        raise RuntimeError("no update was made:\n" + "".join(told[-5:]))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Start(
+        passed, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    )
+
+
+def seconds_to_touch(size: int) -> float:
+    """How long so many bytes take to be had, in huge pages."""
+    with mmap.mmap(-1, size) as memory:
+        memory.madvise(HUGE_PAGES)
+        begun = time.perf_counter()
+        for place in range(0, size, mmap.PAGESIZE):
+            memory[place] = 1
+        return time.perf_counter() - begun
 
 
 def main() -> None:
     """Time the starts and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--starts", type=int, default=5, help="with compiled programs")
+    parser.add_argument("--rest", type=float, default=0, help="seconds before a start")
     parser.add_argument("flags", nargs="+", help="of vaswani_jax.main")
     arguments = parser.parse_args()
     given = [flag for flag in arguments.flags if flag.startswith("--workdir=")]
@@ -62,18 +99,26 @@ def main() -> None:
     if any((workdir / "checkpoints").glob("*")):
         parser.error(f"{workdir} has checkpoints; take another --workdir")
     try:
-        seconds_to_first_update(arguments.flags)
+        first_update(arguments.flags)
     except RuntimeError as error:
         parser.exit(1, f"{error}")
     shutil.rmtree(workdir / "compiled")
-    cold = seconds_to_first_update(arguments.flags)
-    print(f"no compiled programs: {cold:.1f} s", flush=True)
+
+    def rested() -> Start:
+        time.sleep(arguments.rest)
+        return first_update(arguments.flags)
+
+    print(f"no compiled programs: {rested()}", flush=True)
     warm = []
     for _ in range(arguments.starts):
-        warm.append(seconds_to_first_update(arguments.flags))
-        print(f"compiled before: {warm[-1]:.1f} s", flush=True)
+        warm.append(rested())
+        print(f"compiled before: {warm[-1]}", flush=True)
     if warm:
-        print(f"median {statistics.median(warm):.1f} s, {len(warm)} starts")
+        median = statistics.median(start.passed for start in warm)
+        print(f"median {median:.1f} s, {len(warm)} starts")
+    time.sleep(arguments.rest)
+    first, again = seconds_to_touch(4 << 30), seconds_to_touch(4 << 30)
+    print(f"to touch 4 GiB: {first:.1f} s, again at once {again:.1f} s")
 
 
 if __name__ == "__main__":

@@ -156,26 +156,25 @@ class PackedBatches:
         pairs, row, number, first = self._pairs_of(rows)
 
         def side(file: token_files.TokenFile) -> tuple[np.ndarray, ...]:
-            """Sentences with their end marks, where their ids go, and segments."""
-            lengths = file.lengths_of(pairs)
-            ids, _ = file.rows(pairs, length=int(lengths.max()) + 1)
-            ids[np.arange(len(pairs)), lengths] = types.EOS_ID
-            before = np.cumsum(lengths + 1) - (lengths + 1)
-            offset = before - before[first][row]
-            columns = np.arange(ids.shape[1])
-            real = columns <= lengths[:, None]
-            places = ((start + row) * shape[1] + offset)[:, None] + columns
+            """Sentences with their end marks one after the other, where each begins
+            there, where their ids go, and segments."""
+            joined, lengths = file.joined(pairs)
+            sizes = lengths + 1
+            before = np.cumsum(sizes) - sizes
+            ids = np.insert(joined, np.cumsum(lengths), types.EOS_ID)
+            offset = (start + row) * shape[1] - before[first][row]
+            places = np.repeat(offset, sizes) + np.arange(len(ids))
             segments = np.zeros(shape, np.int32)
-            segments.flat[places[real]] = np.repeat(number + 1, lengths + 1)
-            return ids, places, real, segments
+            segments.flat[places] = np.repeat(number + 1, sizes)
+            return ids, before, places, segments
 
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
-        ids, places, real, of_source = side(self._corpus.source)
-        source.flat[places[real]] = ids[real]
-        ids, places, real, of_target = side(self._corpus.target)
-        target_out.flat[places[real]] = ids[real]
-        shifted = np.roll(ids, 1, axis=1)
-        shifted[:, 0] = types.BOS_ID
-        target_in.flat[places[real]] = shifted[real]
+        ids, _, places, of_source = side(self._corpus.source)
+        source.flat[places] = ids
+        ids, before, places, of_target = side(self._corpus.target)
+        target_out.flat[places] = ids
+        shifted = np.roll(ids, 1)
+        shifted[before] = types.BOS_ID
+        target_in.flat[places] = shifted
         segments = types.Segments(of_source, of_target)
         return types.Batch(source, target_in, target_out, segments)

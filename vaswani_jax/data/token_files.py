@@ -56,22 +56,24 @@ class TokenFile:
             found[start : start + CHUNK] = steps
         return found
 
-    def lengths_of(self, sentences: Int[np.ndarray, "B"]) -> Int[np.ndarray, "B"]:
-        """Tokens of some sentences."""
-        return self._offsets[sentences + 1] - self._offsets[sentences]
+    def joined(
+        self, sentences: Int[np.ndarray, "B"]
+    ) -> tuple[Int[np.ndarray, "T"], Int[np.ndarray, "B"]]:
+        """The ids of some sentences, one after the other, and their lengths."""
+        starts = self._offsets[sentences]
+        lengths = self._offsets[sentences + 1] - starts
+        before = np.cumsum(lengths) - lengths
+        places = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+        return self._ids[places].astype(np.int32), lengths.astype(np.int32)
 
     def rows(
         self, sentences: Int[np.ndarray, "B"], *, length: int
     ) -> tuple[Int[np.ndarray, "B L"], Int[np.ndarray, "B"]]:
         """The sentences side by side, zeros after each, and their lengths."""
-        starts = self._offsets[sentences]
-        lengths = self._offsets[sentences + 1] - starts
-        columns = np.arange(length)
-        real = columns < lengths[:, None]
-        positions = np.where(real, starts[:, None] + columns, 0)
-        ids = np.zeros(positions.shape, np.int32)
-        ids[real] = self._ids[positions[real]]
-        return ids, lengths.astype(np.int32)
+        joined, lengths = self.joined(sentences)
+        ids = np.zeros((len(lengths), length), np.int32)
+        ids[np.arange(length) < lengths[:, None]] = joined
+        return ids, lengths
 
 
 class Corpus(NamedTuple):
