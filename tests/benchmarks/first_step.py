@@ -13,6 +13,7 @@ it cost.
 """
 
 import argparse
+import contextlib
 import mmap
 import os
 import pathlib
@@ -25,14 +26,13 @@ import time
 from typing import NamedTuple
 
 FIRST = "step 1 of "
-HUGE_PAGES = 14  # an advice of madvise(2), from the kernel's headers
 
 
 class Start(NamedTuple):
-    """Seconds from the start of a program to the line of its first update."""
+    """Seconds of a program that is killed after its first update."""
 
-    passed: float
-    outside: float  # of a core, outside the kernel
+    passed: float  # from its start to the line of that update
+    outside: float  # of a core, outside the kernel, until it is gone
     kernel: float  # of a core, in it
 
     def __str__(self) -> str:
@@ -76,9 +76,11 @@ def first_update(flags: list[str]) -> Start:
 
 
 def seconds_to_touch(size: int) -> float:
-    """How long so many bytes take to be had, in huge pages."""
-    with mmap.mmap(-1, size) as memory:
-        memory.madvise(HUGE_PAGES)
+    """How long so many bytes take to be had, in huge pages where there are such."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with mmap.mmap(-1, size, flags=flags) as memory:
+        with contextlib.suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
         begun = time.perf_counter()
         for place in range(0, size, mmap.PAGESIZE):
             memory[place] = 1

@@ -69,11 +69,18 @@ class TokenFile:
     def rows(
         self, sentences: Int[np.ndarray, "B"], *, length: int
     ) -> tuple[Int[np.ndarray, "B L"], Int[np.ndarray, "B"]]:
-        """The sentences side by side, zeros after each, and their lengths."""
-        joined, lengths = self.joined(sentences)
-        ids = np.zeros((len(lengths), length), np.int32)
-        ids[np.arange(length) < lengths[:, None]] = joined
-        return ids, lengths
+        """The sentences side by side, zeros after each, and their lengths.
+
+        Of a sentence that is longer than `length`, as in damaged files, the first ids.
+        """
+        starts = self._offsets[sentences]
+        lengths = self._offsets[sentences + 1] - starts
+        columns = np.arange(length)
+        real = columns < lengths[:, None]
+        positions = np.where(real, starts[:, None] + columns, 0)
+        ids = np.zeros(positions.shape, np.int32)
+        ids[real] = self._ids[positions[real]]
+        return ids, lengths.astype(np.int32)
 
 
 class Corpus(NamedTuple):
