@@ -39,8 +39,8 @@ def write(directory: pathlib.Path, pairs: int) -> None:
             offsets.write(np.zeros(1, token_files.OFFSET_TYPE).tobytes())
             files.append([ids, offsets, 0])
         _write(files, generator, pairs)
-    # A corpus that was cut off is written again.
-    (directory / "written").touch()
+    # A corpus that was cut off, or of another size, is written again.
+    (directory / "written").write_text(str(pairs))
 
 
 def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None:
@@ -103,7 +103,8 @@ def main() -> None:
         found = measure(arguments.directory, arguments.mode, arguments.epochs)
         print(json.dumps(found, indent=1))
         return
-    if not (arguments.directory / "written").exists():
+    written = arguments.directory / "written"
+    if not written.exists() or written.read_text() != str(arguments.pairs):
         write(arguments.directory, arguments.pairs)
     for mode in ("buckets", "packed"):
         for epochs in (0, 3):
