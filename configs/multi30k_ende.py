@@ -14,8 +14,8 @@ other work: 36.17 sacreBLEU.
 
 `launch/multi30k.sh` trains :forward, :backward, :diversified and :tuned in turn, on the
 text and machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, by much
-the same settings, each stage by itself (results/multi30k.md). In one go,
-some three hours of two fast cores (estimated): not run.
+the same settings, each stage by itself (results/multi30k.md). In one go: not run; its
+first 1,277 updates took 0.61 to 0.67 s each (two cores, nothing beside it).
 """
 
 import ml_collections
