@@ -28,6 +28,8 @@ MAX_LENGTH = 256
 def write(directory: pathlib.Path, pairs: int) -> None:
     """Random ids; log-normal lengths, those of the two sides correlated."""
     directory.mkdir(parents=True, exist_ok=True)
+    written = directory / "written"
+    written.unlink(missing_ok=True)
     generator = np.random.default_rng(1)
     with contextlib.ExitStack() as stack:
         files = []
@@ -40,7 +42,7 @@ def write(directory: pathlib.Path, pairs: int) -> None:
             files.append([ids, offsets, 0])
         _write(files, generator, pairs)
     # A corpus that was cut off, or of another size, is written again.
-    (directory / "written").write_text(str(pairs))
+    written.write_text(str(pairs))
 
 
 def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None:
