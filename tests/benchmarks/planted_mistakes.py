@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-from tests.benchmarks.mistakes import MISTAKES, Mistake
+from tests.benchmarks import core_mistakes, outer_mistakes
+from tests.benchmarks.mistakes import Mistake
 
+MISTAKES = core_mistakes.MISTAKES + outer_mistakes.MISTAKES
 ROOT = pathlib.Path(__file__).parents[2]
 
 
