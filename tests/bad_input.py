@@ -16,8 +16,9 @@ import ml_collections
 from configs import own_text
 from tests import settings
 from vaswani_jax.core import config, parallel, parsing
-from vaswani_jax.data import corpus, manifest, treebank
-from vaswani_jax.inference import evaluators, streams, translate
+from vaswani_jax.data import manifest, prepared, treebank
+from vaswani_jax.evaluation import validation
+from vaswani_jax.inference import line_io, translator
 from vaswani_jax.training import step
 
 EXPECTED = (ValueError, OSError)
@@ -34,14 +35,14 @@ class Checks:
         self.settings = settings.small_settings(
             **{"search.max_extra_tokens": 2, "search.max_tokens": 6}
         )
-        self.data = corpus.open_or_prepare(
+        self.data = prepared.open_or_prepare(
             self.settings,
             directory / "toy",
             rebuild=False,
             trained_with=None,
             log=lambda text: None,
         )
-        self.translator = translate.Translator(self.settings, self.data.vocabulary)
+        self.translator = translator.Translator(self.settings, self.data.vocabulary)
         state = step.create_state(self.settings, vocab_size=self.data.vocabulary.size)
         self.params = parallel.replicate(state.params)
 
@@ -49,24 +50,24 @@ class Checks:
         """Lines of a file, in blocks, to as many lines."""
         path = self._file(name, data)
         try:
-            total = streams.count("--input", str(path))
+            total = line_io.count("--input", str(path))
         except EXPECTED as error:
             assert path.name in str(error), error
             return
         found = [
             line
-            for block in streams.blocks(str(path))
+            for block in line_io.blocks(str(path))
             for line in self.translator.translate(self.params, block, warn=str)
         ]
         assert len(found) == total, (data, found)
         assert not any("\n" in line for line in found)
         output = self.directory / "output"
-        written = streams.write(iter([found]), str(output), total=None)
+        written = line_io.write(iter([found]), str(output), total=None)
         assert written == total == output.read_bytes().count(b"\n")
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
         """As many outputs as references to scores."""
-        found = evaluators.score(self.settings.data, list(outputs), list(references))
+        found = validation.score(self.settings.data, list(outputs), list(references))
         for score in found:
             assert 0 <= score.value <= 100.0001, (score, outputs, references)
 
@@ -89,7 +90,7 @@ class Checks:
         )
         place = self.directory / "prepared"
         try:
-            found = corpus.open_or_prepare(
+            found = prepared.open_or_prepare(
                 wanted, place, rebuild=True, trained_with=None, log=lambda text: None
             )
         except EXPECTED as error:

@@ -5,8 +5,9 @@ python -m vaswani_jax.average_checkpoints --workdir=runs/demo --last=5
 
 from absl import flags
 
-from vaswani_jax.core import program, remote
-from vaswani_jax.training import checkpoints, selection
+from vaswani_jax.checkpoints import select, store
+from vaswani_jax.cli import program
+from vaswani_jax.core import remote
 
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie.", required=True
@@ -24,7 +25,7 @@ def main() -> None:
     directory = workdir / "checkpoints"
     if not directory.is_dir():
         raise FileNotFoundError(f"--workdir: there is no {directory}")
-    found = checkpoints.Checkpoints(directory, keep=1_000_000)
+    found = store.Checkpoints(directory, keep=1_000_000)
     if last is not None:
         steps = found.steps()[-last:]
         if len(steps) < last:
@@ -35,8 +36,8 @@ def main() -> None:
         steps = [int(step) for step in named]
         if len(set(steps)) < len(steps):
             raise ValueError(f"--steps must be different numbers, got {named}")
-    mean = selection.average(found, steps)
-    path = selection.save_average(workdir, mean)
+    mean = select.average(found, steps)
+    path = select.save_average(workdir, mean)
     remote.send(workdir, within="averaged")
     program.say(f"the mean of the checkpoints {steps} is in {path}")
 

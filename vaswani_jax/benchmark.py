@@ -16,10 +16,12 @@ import re
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.analysis import decoding_speed, scaling, training_speed
-from vaswani_jax.core import parallel, parsing, program, rules, types
-from vaswani_jax.data import batch_modes, corpus
-from vaswani_jax.training import selection, step
+from vaswani_jax.benchmarks import decoding_speed, scaling, training_speed
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import program
+from vaswani_jax.core import parallel, parsing, rules, types
+from vaswani_jax.data import packing, prepared
+from vaswani_jax.training import step
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
 WORKDIR = flags.DEFINE_string(
@@ -90,15 +92,15 @@ def train() -> None:
         )
     else:
         place = program.workdir(workdir)
-        data = corpus.open_or_prepare(
+        data = prepared.open_or_prepare(
             settings,
-            corpus.data_directory(settings.data, place),
+            prepared.data_directory(settings.data, place),
             rebuild=False,
-            trained_with=selection.vocabulary_of(place),
+            trained_with=select.vocabulary_of(place),
             log=program.say,
         )
         vocab_size = data.vocabulary.size
-        batch_at = batch_modes.training_batches(
+        batch_at = packing.training_batches(
             settings.data, data.corpus("train"), seed=settings.seed
         ).batch_at
     speed = training_speed.measure(

@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import compiled, config, parallel, parsing, processes, program
-from vaswani_jax.data import corpus, manifest
-from vaswani_jax.inference import ensembles, formats, jobs, scoring, streams, translate
-from vaswani_jax.training import members, selection
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import program
+from vaswani_jax.core import compilation_cache, config, parallel, parsing, processes
+from vaswani_jax.data import manifest, prepared
+from vaswani_jax.inference import decode_job, formats, line_io, translator
+from vaswani_jax.inference import ensemble as ensemble_
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
@@ -70,7 +72,7 @@ def main() -> None:
     wanted = _wanted(settings.search)
     wanted.check(settings.search)
     beside = {"--target": TARGET.value, "--prefix": PREFIX.value}
-    streams.check_outputs(
+    line_io.check_outputs(
         [INPUT.value, *beside.values()],
         {
             "--output": OUTPUT.value,
@@ -80,34 +82,34 @@ def main() -> None:
     )
     if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
         raise ValueError("several processes need files: --input and --output")
-    total = streams.same_count(INPUT.value, beside)
-    needless = selection.other_folders(CHECKPOINT.value)
+    total = line_io.same_count(INPUT.value, beside)
+    needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    compiled.keep(workdir / "compiled")
-    directory = corpus.data_directory(settings.data, workdir)
+    compilation_cache.keep(workdir / "compiled")
+    directory = prepared.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=False, log=program.say)
-    subwords = corpus.open_prepared(directory).vocabulary
+    subwords = prepared.open_prepared(directory).vocabulary
     given = (settings, workdir, CHECKPOINT.value, ENSEMBLE.value, subwords)
-    found = members.members(*given, log=program.say)
-    ensemble = ensembles.Ensemble(
+    found = ensemble_.members(*given, log=program.say)
+    ensemble = ensemble_.Ensemble(
         [member.model for member in found],
         [parallel.replicate(member.params) for member in found],
         subwords,
     )
-    lines = streams.blocks(INPUT.value)
+    lines = line_io.blocks(INPUT.value)
     if TARGET.value:
-        score = scoring.Scoring(settings, ensemble, form=wanted.form)
-        pairs = streams.beside(lines, TARGET.value)
-        streams.write(score.run(pairs), _output(OUTPUT.value), total=total)
+        score = decode_job.Scoring(settings, ensemble, form=wanted.form)
+        pairs = line_io.beside(lines, TARGET.value)
+        line_io.write(score.run(pairs), _output(OUTPUT.value), total=total)
         program.say(score.summary())
         return
-    job = jobs.Translation(settings, ensemble, wanted)
-    prefixed: Iterable[jobs.Prefixed] = ((block, None) for block in lines)
+    job = decode_job.Translation(settings, ensemble, wanted)
+    prefixed: Iterable[decode_job.Prefixed] = ((block, None) for block in lines)
     if PREFIX.value:
         job.check_prefixes(PREFIX.value)
-        prefixed = streams.beside(lines, PREFIX.value)
-    written = streams.write(job.run(prefixed), _output(OUTPUT.value), total=total)
-    translate.tell(job.long, settings, warn=program.say)
+        prefixed = line_io.beside(lines, PREFIX.value)
+    written = line_io.write(job.run(prefixed), _output(OUTPUT.value), total=total)
+    translator.tell(job.long, settings, warn=program.say)
     program.say(f"{job.lines:,} lines in, {written:,} lines out")
 
 
@@ -116,7 +118,7 @@ def _output(name: str) -> str:
     return name if processes.is_main_process() or not name else os.devnull
 
 
-def _wanted(search: config.SearchConfig) -> jobs.Wanted:
+def _wanted(search: config.SearchConfig) -> decode_job.Wanted:
     if SCORE.value != bool(TARGET.value):
         raise ValueError("--score and --target go together")
     beside = (
@@ -125,7 +127,7 @@ def _wanted(search: config.SearchConfig) -> jobs.Wanted:
     )
     if SCORE.value and any(beside):
         raise ValueError("--score takes --target, --format and the models alone")
-    return jobs.Wanted(
+    return decode_job.Wanted(
         form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),
         num_hypotheses=NUM_HYPOTHESES.value,
         token_scores=TOKEN_SCORES.value,

@@ -6,10 +6,11 @@ python -m vaswani_jax.evaluate --config=configs/demo.py --workdir=runs/demo --sp
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.analysis import held_out
-from vaswani_jax.core import compiled, parsing, processes, program, remote
-from vaswani_jax.data import corpus, manifest
-from vaswani_jax.training import selection
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import program
+from vaswani_jax.core import compilation_cache, parsing, processes, remote
+from vaswani_jax.data import manifest, prepared
+from vaswani_jax.evaluation import scores
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
@@ -26,23 +27,23 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
     settings = parsing.parse(CONFIG.value)
-    needless = selection.other_folders(CHECKPOINT.value)
+    needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    compiled.keep(workdir / "compiled")
-    directory = corpus.data_directory(settings.data, workdir)
+    compilation_cache.keep(workdir / "compiled")
+    directory = prepared.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
-    data = corpus.open_prepared(directory)
+    data = prepared.open_prepared(directory)
     if SPLIT.value not in data.counts:
         raise ValueError(
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
             "config.data.test_source and config.data.test_target"
         )
-    found = selection.select(workdir, CHECKPOINT.value)
-    selection.check_fits(found, settings, data.vocabulary)
-    program.say(selection.describe(workdir, CHECKPOINT.value, found))
-    result = held_out.score(settings, data, found, split=SPLIT.value, warn=program.say)
+    found = select.select(workdir, CHECKPOINT.value)
+    select.check_fits(found, settings, data.vocabulary)
+    program.say(select.describe(workdir, CHECKPOINT.value, found))
+    result = scores.score(settings, data, found, split=SPLIT.value, warn=program.say)
     if processes.is_main_process():
-        held_out.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
+        scores.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
         remote.send(workdir, within="evaluations")
         print(result.report(samples=SAMPLES.value))
 

@@ -11,16 +11,12 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import compiled, config, parsing, program
-from vaswani_jax.data import corpus, manifest, marian_vocabulary, vocabulary
-from vaswani_jax.exchange import (
-    agreement,
-    ctranslate,
-    marian,
-    marian_settings,
-    stablehlo,
-)
-from vaswani_jax.training import selection
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import program
+from vaswani_jax.core import compilation_cache, config, parsing
+from vaswani_jax.data import manifest, marian_vocabulary, vocabulary
+from vaswani_jax.data import prepared as prepared_
+from vaswani_jax.exchange import ctranslate, marian, marian_settings, stablehlo, verify
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
@@ -50,26 +46,26 @@ LINES = flags.DEFINE_integer(
 def main() -> None:
     """Write the model, then translate the validation set with it."""
     settings = parsing.parse(CONFIG.value)
-    agreement.require(str(FORMAT.value))
+    verify.require(str(FORMAT.value))
     directory = pathlib.Path(str(OUTPUT.value))
     if directory.exists() and any(directory.iterdir()):
         raise ValueError(f"--output={directory} is not empty: name another directory")
     if QUANTIZATION.value and FORMAT.value != "ctranslate2":
         raise ValueError("--quantization is of --format=ctranslate2")
-    needless = selection.other_folders(CHECKPOINT.value)
+    needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    compiled.keep(workdir / "compiled")
-    prepared = corpus.data_directory(settings.data, workdir)
+    compilation_cache.keep(workdir / "compiled")
+    prepared = prepared_.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, prepared, text=False, log=program.say)
-    data = corpus.open_prepared(prepared)
-    found = selection.select(workdir, CHECKPOINT.value)
-    selection.check_fits(found, settings, data.vocabulary)
-    program.say(selection.describe(workdir, CHECKPOINT.value, found))
+    data = prepared_.open_prepared(prepared)
+    found = select.select(workdir, CHECKPOINT.value)
+    select.check_fits(found, settings, data.vocabulary)
+    program.say(select.describe(workdir, CHECKPOINT.value, found))
     params = found.items["params"]
     settings = _with_positions(settings)
     _write(directory, params, settings, data.vocabulary)
     program.say(f"written: {directory}")
-    compared = agreement.compare(
+    compared = verify.compare(
         settings,
         params,
         data,

@@ -10,10 +10,11 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import config, program, remote
-from vaswani_jax.data import directories, manifest
+from vaswani_jax.checkpoints import run_record, select, store
+from vaswani_jax.cli import program
+from vaswani_jax.core import config, files, remote
+from vaswani_jax.data import manifest
 from vaswani_jax.exchange import marian_import
-from vaswani_jax.training import checkpoints, history, selection
 
 WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
 CONFIG = config_flags.DEFINE_config_file(
@@ -47,7 +48,7 @@ def main(given: str) -> None:
         f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
         f"subwords, fingerprint {found.subwords.fingerprint}"
     )
-    unfinished = directories.start(workdir / "data")
+    unfinished = files.start(workdir / "data")
     found.subwords.save(unfinished)
     record = {
         "settings": {key: getattr(data, key) for key in manifest.SETTINGS},
@@ -56,14 +57,14 @@ def main(given: str) -> None:
         "counts": {},
     }
     (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
-    directories.finish(workdir / "data", unfinished)
+    files.finish(workdir / "data", unfinished)
     about = {
         "vocabulary": found.subwords.fingerprint,
         "config": config.to_dict(found.settings),
     }
-    mean = checkpoints.Checkpoint(0, {"params": found.params}, about)
-    path = selection.save_average(workdir, mean)
-    history.record_start(workdir, found.settings, step=0, found=[])
+    mean = store.Checkpoint(0, {"params": found.params}, about)
+    path = select.save_average(workdir, mean)
+    run_record.record_start(workdir, found.settings, step=0, found=[])
     remote.send(workdir)
     program.say(f"written: {path}")
     program.say(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")

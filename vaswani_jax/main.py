@@ -11,10 +11,19 @@ import sys
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.analysis import held_out
-from vaswani_jax.core import compiled, config, parsing, processes, program, remote
-from vaswani_jax.data import corpus, directories
-from vaswani_jax.training import divergence, loop, selection, step, stopping
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import program
+from vaswani_jax.core import (
+    compilation_cache,
+    config,
+    files,
+    parsing,
+    processes,
+    remote,
+)
+from vaswani_jax.data import prepared
+from vaswani_jax.evaluation import scores
+from vaswani_jax.training import divergence, loop, preemption, step
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
@@ -40,7 +49,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
 
         def take() -> None:
-            stack.enter_context(directories.held(workdir))
+            stack.enter_context(files.held(workdir))
             remote.fetch(workdir)
             remote.send(workdir)
 
@@ -52,19 +61,19 @@ def main() -> None:
 
 def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     initial = given = None
-    before, init_from = selection.vocabulary_of(workdir), INIT_FROM.value
-    if init_from and selection.has_begun(workdir):
+    before, init_from = select.vocabulary_of(workdir), INIT_FROM.value
+    if init_from and select.has_begun(workdir):
         program.say("note: this run has begun; --init_from is of no effect any more")
         init_from = ""
     elif init_from:
-        found, place = selection.start_from(init_from)
-        given = corpus.open_prepared(place).vocabulary
+        found, place = select.start_from(init_from)
+        given = prepared.open_prepared(place).vocabulary
         initial = found.items["params"]
-        selection.check_fits(found, settings, given)
+        select.check_fits(found, settings, given)
 
-    def prepare(*, rebuild: bool) -> corpus.PreparedData:
-        directory = corpus.data_directory(settings.data, workdir)
-        found = corpus.open_or_prepare(
+    def prepare(*, rebuild: bool) -> prepared.PreparedData:
+        directory = prepared.data_directory(settings.data, workdir)
+        found = prepared.open_or_prepare(
             settings,
             directory,
             rebuild=rebuild,
@@ -82,18 +91,18 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     if data is None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
-    compiled.keep(workdir / "compiled")
+    compilation_cache.keep(workdir / "compiled")
     run = loop.Run(
         settings,
         data,
         workdir,
-        held_out.while_training(settings, data, say=program.say),
+        scores.while_training(settings, data, say=program.say),
         initial=initial,
         init_from=init_from,
     )
     try:
         run.train()
-    except stopping.Stopped as stopped:
+    except preemption.Stopped as stopped:
         program.say(str(stopped))
         sys.exit(stopped.status)
     except divergence.DivergedError:
@@ -103,7 +112,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         raise
     if not processes.is_main_process():
         remote.refresh(workdir)
-    for result in held_out.after_training(
+    for result in scores.after_training(
         settings, data, workdir, run.checkpoints, say=program.say
     ):
         if processes.is_main_process():

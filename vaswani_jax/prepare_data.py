@@ -6,9 +6,10 @@ python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/o
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.core import parsing, program, remote
-from vaswani_jax.data import corpus
-from vaswani_jax.training import selection
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import program
+from vaswani_jax.core import parsing, remote
+from vaswani_jax.data import prepared
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to prepare"))
 WORKDIR = flags.DEFINE_string(
@@ -23,12 +24,12 @@ def main() -> None:
     """Prepare the data, or check what is there."""
     settings = parsing.parse(CONFIG.value)
     workdir = program.workdir(WORKDIR.value)
-    directory = corpus.data_directory(settings.data, workdir)
-    data = corpus.open_or_prepare(
+    directory = prepared.data_directory(settings.data, workdir)
+    data = prepared.open_or_prepare(
         settings,
         directory,
         rebuild=REBUILD.value,
-        trained_with=selection.vocabulary_of(workdir),
+        trained_with=select.vocabulary_of(workdir),
         log=program.say,
     )
     remote.send(directory)

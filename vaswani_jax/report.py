@@ -7,8 +7,10 @@ import pathlib
 
 from absl import flags
 
-from vaswani_jax.analysis import ablations, figures, presets, report, results, table1
-from vaswani_jax.core import program, remote
+from vaswani_jax.cli import program
+from vaswani_jax.core import remote
+from vaswani_jax.paper import ablations, figures, presets, table1, tables
+from vaswani_jax.paper import runs as runs_
 
 RUNS = flags.DEFINE_list(
     "runs",
@@ -53,27 +55,27 @@ def main() -> None:
         "Table 1: what layers cost": (
             f"{table1.text(costs)}\n\n![operations and seconds](table1.png)"
         ),
-        "Table 2: translation": report.table2(systems, runs),
-        "Table 3: variations of the base model": report.table3(rows, runs),
-        "Table 3: parameters by matrix, in millions": report.matrices(rows),
+        "Table 2: translation": tables.table2(systems, runs),
+        "Table 3: variations of the base model": tables.table3(rows, runs),
+        "Table 3: parameters by matrix, in millions": tables.matrices(rows),
         "Table 3 at the scale of two cores": ablations.table(small, runs),
-        "All that has been scored": report.evaluations(runs),
+        "All that has been scored": tables.evaluations(runs),
         "Section 5.3: the learning rate": (
-            f"{report.learning_rate(rows['base'])}\n\n"
+            f"{tables.learning_rate(rows['base'])}\n\n"
             "![learning rate](learning_rate.png)"
         ),
         "Section 3.5: positional encoding": (
-            f"{report.positions(rows['base'])}\n\n![sinusoids](positions.png)"
+            f"{tables.positions(rows['base'])}\n\n![sinusoids](positions.png)"
         ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
-    text = f"# The paper, from this code\n\n{report.provenance()}\n\n{body}\n"
+    text = f"# The paper, from this code\n\n{tables.provenance()}\n\n{body}\n"
     (output / "report.md").write_text(text)
     print(text)
     program.say(f"written: {output}/report.md and its figures")
 
 
-def _runs() -> list[results.Found]:
+def _runs() -> list[runs_.Found]:
     """What lies in all of --runs; of its default, in those that there are."""
     named = not flags.FLAGS["runs"].using_default_value
     if not RUNS.value:
@@ -85,7 +87,7 @@ def _runs() -> list[results.Found]:
             if named:
                 raise ValueError(f"--runs={where} is no directory")
             continue
-        found, unreadable = results.read(where)
+        found, unreadable = runs_.read(where)
         program.say(f"{len(found)} evaluations of workdirs in {where}")
         for problem in unreadable:
             program.say(f"left out: {problem}")

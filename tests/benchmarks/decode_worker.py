@@ -8,8 +8,8 @@ import json
 import sys
 
 from configs import own_text
-from vaswani_jax.analysis import decoding_speed
-from vaswani_jax.core import allocator, parallel, parsing
+from vaswani_jax.benchmarks import decoding_speed
+from vaswani_jax.core import cpu_allocator, parallel, parsing
 
 VOCAB_SIZE, SOURCE, OUTPUT = 32_000, 25, 30
 
@@ -30,7 +30,7 @@ def main() -> None:
         }
     )
     # As every program does.
-    allocator.keep_memory()
+    cpu_allocator.keep_memory()
     parallel.compute_in_turn()
     timer = decoding_speed.Timer(
         parsing.parse(values),

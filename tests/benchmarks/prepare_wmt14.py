@@ -22,7 +22,7 @@ from configs import base_ende
 from tests import wmt14
 from tests.benchmarks import anonymous_memory
 from vaswani_jax.core import parsing
-from vaswani_jax.data import corpus, datasets
+from vaswani_jax.data import prepared, tfds
 
 # The shares of WMT14's three corpora of training text.
 SHARES = {
@@ -90,9 +90,9 @@ def measure(directory: pathlib.Path, pairs: int) -> dict[str, float]:
     begun = time.perf_counter()
     archives = wmt14.found_in(directory / f"archives_{pairs}")
     with wmt14.without_checksums(), wmt14.serving(archives):
-        datasets.prepare(settings.data, log=say)
+        tfds.prepare(settings.data, log=say)
     downloaded, records_peak = time.perf_counter() - begun, memory.peak_bytes
-    corpus.open_or_prepare(
+    prepared.open_or_prepare(
         settings, directory / "data", rebuild=False, trained_with=None, log=say
     )
     return {

@@ -20,8 +20,8 @@ import jax
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.analysis import training_speed
-from vaswani_jax.core import allocator, parallel, parsing
+from vaswani_jax.benchmarks import training_speed
+from vaswani_jax.core import cpu_allocator, parallel, parsing
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "What to train.")
 
@@ -54,7 +54,7 @@ def main() -> None:
     flags.FLAGS(["profile_step", *arguments.flags])
     settings = parsing.parse(CONFIG.value)
     # As every program does.
-    allocator.keep_memory()
+    cpu_allocator.keep_memory()
     parallel.compute_in_turn()
     vocab_size = settings.data.vocab_size
     batch = training_speed.same_batch(

@@ -21,8 +21,8 @@ import torch
 from torch import nn
 
 from configs import own_text
-from vaswani_jax.analysis import flops
 from vaswani_jax.core import parsing, types
+from vaswani_jax.model import cost
 
 ROWS, LENGTH, VOCAB_SIZE, STEPS = 784, 32, 37_000, 50
 
@@ -105,7 +105,7 @@ def main() -> None:
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - begun)
     median = statistics.median(seconds[5:])
-    work = flops.update_flops(
+    work = cost.update_flops(
         settings.model,
         vocab_size=VOCAB_SIZE,
         rows=ROWS,

@@ -10,8 +10,9 @@ import sys
 import time
 
 from configs import own_text
-from vaswani_jax.analysis import flops, training_speed
-from vaswani_jax.core import allocator, parallel, parsing
+from vaswani_jax.benchmarks import training_speed
+from vaswani_jax.core import cpu_allocator, parallel, parsing
+from vaswani_jax.model import cost
 
 # name: layers, d_model, d_ff, heads, vocabulary, rows, tokens of a row and side.
 SIZES = {
@@ -49,7 +50,7 @@ def main() -> None:
     )
     settings = parsing.parse(values)
     # As every program does.
-    allocator.keep_memory()
+    cpu_allocator.keep_memory()
     parallel.compute_in_turn()
     batch = training_speed.random_batch(
         rows=rows, source=length, target=length, vocab_size=vocab_size, seed=0
@@ -60,7 +61,7 @@ def main() -> None:
     first = time.perf_counter() - begun
     for _ in range(arguments.warmup):
         timer.seconds(batch)
-    work = flops.update_flops(
+    work = cost.update_flops(
         settings.model, vocab_size=vocab_size, rows=rows, source=length, target=length
     )
     record = {

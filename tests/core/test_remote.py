@@ -6,8 +6,7 @@ import shutil
 import pytest
 
 from tests.core.machines import RUN, Machine, content, stored, write
-from vaswani_jax.core import remote
-from vaswani_jax.data import directories
+from vaswani_jax.core import files, remote
 
 
 def test_a_path_is_itself(tmp_path: pathlib.Path) -> None:
@@ -88,7 +87,7 @@ def test_what_is_cleared_away_here_stays_there(
 def test_a_reader_does_not_touch_the_mirror_of_a_living_run(
     url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    with directories.held(sent):
+    with files.held(sent):
         second = two.here(url)
         write(second, {"starts.jsonl": "first\nsecond\n"})
         two.send(second)

@@ -6,7 +6,7 @@ import pytest
 
 from tests import settings
 from tests.core import given
-from vaswani_jax.analysis import training_speed
+from vaswani_jax.benchmarks import training_speed
 from vaswani_jax.core import config
 
 COUNTS = [

@@ -1,8 +1,8 @@
 """Pairs generated in small numbers."""
 
-from vaswani_jax.data import cldr, cldr_phrases
+from vaswani_jax.data.cldr import locale_phrases, phrase_pairs
 
-ALL_PHRASES = cldr_phrases.all_phrases
+ALL_PHRASES = locale_phrases.all_phrases
 
 
 def make_pairs(
@@ -14,7 +14,7 @@ def make_pairs(
     num_test=200,
     seed=3,
 ):
-    return cldr.cldr_pairs(
+    return phrase_pairs.cldr_pairs(
         source_locale=source_locale,
         target_locale=target_locale,
         num_train=num_train,

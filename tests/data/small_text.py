@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.data import corpus
+from vaswani_jax.data import prepared
 
 WORDS = "ba ko ri tu sen mal do fi gra lo pe zu bako rituba senmal dofi".split()
 # Lines whose text a careless reader or writer changes.
@@ -43,7 +43,7 @@ def settings_of(text, **overrides):
 
 def prepare(text, *, rebuild=False, trained_with=None, log=None, **overrides):
     """The prepared data beside the text."""
-    return corpus.open_or_prepare(
+    return prepared.open_or_prepare(
         settings_of(text, **overrides),
         text.with_name("data"),
         rebuild=rebuild,

@@ -10,7 +10,11 @@ import sys
 import pytest
 
 from tests.data import cldr_pairs
-from vaswani_jax.data import cldr, cldr_lines, cldr_phrases
+from vaswani_jax.data.cldr import (
+    locale_lines,
+    locale_phrases,
+    phrase_pairs,
+)
 
 # Right to left, without spaces, with many plurals, with few words in the CLDR.
 LOCALES = [
@@ -32,20 +36,20 @@ def test_a_source_with_two_translations_is_left_out(monkeypatch):
     def phrases(rng):
         yield from cldr_pairs.months_only(rng)
         for number, translation in enumerate(("Bank", "Ufer")):
-            yield cldr_phrases.Phrase("month", f"bank {number}", bank(translation))
+            yield locale_phrases.Phrase("month", f"bank {number}", bank(translation))
 
-    monkeypatch.setattr(cldr_phrases, "all_phrases", phrases)
+    monkeypatch.setattr(locale_phrases, "all_phrases", phrases)
     splits = cldr_pairs.make_pairs(num_train=50, num_valid=0, num_test=0)
     assert not any("bank" in source for source, _ in splits["train"])
 
 
 def test_a_line_drawn_with_another_translation_is_replaced():
-    shape = cldr_lines.Shape(1.0, (), "", "")
+    shape = locale_lines.Shape(1.0, (), "", "")
     drawn = [
-        cldr_lines.Line(source, target, (), shape)
+        locale_lines.Line(source, target, (), shape)
         for source, target in (("a; b", "A; B"), ("a; b", "?"), ("b", "B"), ("c", "C"))
     ]
-    lines = cldr._draw_into({}, iter(drawn), num_lines=2)
+    lines = phrase_pairs._draw_into({}, iter(drawn), num_lines=2)
     assert [line.source for line in lines] == ["b", "c"]
 
 
@@ -101,8 +105,8 @@ def test_arabic_lists_do_not_say_the_last_thing_twice():
     # What babel does where the CLDR inherits the pattern for two.
     assert lists.format_list(["A", "B"], "unit", arabic).count("B") == 2
     with pytest.raises(LookupError, match="ar has no unit list of 2"):
-        cldr_phrases.list_pattern(2, "unit", locale=arabic)
-    pattern = cldr_phrases.list_pattern(2, "standard", locale=arabic)
+        locale_phrases.list_pattern(2, "unit", locale=arabic)
+    pattern = locale_phrases.list_pattern(2, "standard", locale=arabic)
     assert pattern.format("A", "B") == "A وB"
 
 
@@ -116,7 +120,7 @@ def test_intervals_that_babel_cannot_write_are_left_out():
     assert july in dates.format_interval(first, last, "yMMMM", locale=persian)
     assert december not in dates.format_interval(first, last, "yMMMM", locale=persian)
     with pytest.raises(LookupError, match="yMMMM"):
-        cldr_phrases._interval(first, last, "yMMMM", locale=persian)
+        locale_phrases._interval(first, last, "yMMMM", locale=persian)
 
 
 @pytest.mark.parametrize("locale", ["klingon", "de-DE", "", "de_XX", "root"])
@@ -129,7 +133,7 @@ def test_an_unknown_locale_is_refused_by_name(key, locale):
 
 @pytest.mark.parametrize("same", ["en", "en_US"])
 def test_locales_that_write_alike_are_refused(monkeypatch, same):
-    monkeypatch.setattr(cldr_phrases, "all_phrases", cldr_pairs.months_only)
+    monkeypatch.setattr(locale_phrases, "all_phrases", cldr_pairs.months_only)
     with pytest.raises(ValueError, match=rf"source_locale .* got 'en' and '{same}'"):
         cldr_pairs.make_pairs("en", same)
 
@@ -140,8 +144,8 @@ def test_more_pairs_than_the_locales_make_are_refused_with_both_counts():
 
 
 def test_pairs_that_run_out_are_refused_with_both_counts(monkeypatch):
-    monkeypatch.setattr(cldr_phrases, "all_phrases", cldr_pairs.months_only)
-    monkeypatch.setattr(cldr_lines, "LISTED", ((1.0, "month", "standard"),))
+    monkeypatch.setattr(locale_phrases, "all_phrases", cldr_pairs.months_only)
+    monkeypatch.setattr(locale_lines, "LISTED", ((1.0, "month", "standard"),))
     # Two months in 12 x 11 ways, and three in 12 x 11 x 10.
     lines = cldr_pairs.make_pairs(num_train=1452, num_valid=0, num_test=0)["train"]
     assert len(set(lines)) == 12 * 11 + 12 * 11 * 10
@@ -164,10 +168,12 @@ def test_a_negative_size_is_refused(key):
 
 def test_without_babel_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "babel", None)
-    for call in (cldr_pairs.make_pairs, cldr.cldr_version):
+    for call in (cldr_pairs.make_pairs, phrase_pairs.cldr_version):
         with pytest.raises(ImportError, match=r"pip install .*\[demo\]"):
             call()
 
 
 def test_the_version_names_babel_and_the_cldr():
-    assert re.fullmatch(r"babel [\d.]+, CLDR \d+, recipe \d+", cldr.cldr_version())
+    assert re.fullmatch(
+        r"babel [\d.]+, CLDR \d+, recipe \d+", phrase_pairs.cldr_version()
+    )

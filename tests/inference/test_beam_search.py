@@ -13,7 +13,7 @@ import pytest
 from tests import settings
 from tests.inference import prefixes
 from vaswani_jax.core import types
-from vaswani_jax.inference import beam_search, extensions
+from vaswani_jax.inference import beam_search
 from vaswani_jax.model import transformer
 
 
@@ -180,7 +180,7 @@ def test_the_likeliest_extensions_are_those_of_a_full_sort(V: int) -> None:
     offset[0, 2] = -np.inf
     logits[:, :, : types.EOS_ID + 1] = 2 * V
     logits[1, 1, -1] = V
-    found = extensions.likeliest(jnp.asarray(logits), jnp.asarray(offset), count=2 * W)
+    found = beam_search.likeliest(jnp.asarray(logits), jnp.asarray(offset), count=2 * W)
     total = logits + offset
     total[:, :, : types.EOS_ID + 1] = -np.inf
     flat = total.reshape(B, W * V)

@@ -11,7 +11,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import config, parallel, types
-from vaswani_jax.inference import forced, generate
+from vaswani_jax.inference import generate, scoring
 from vaswani_jax.model import transformer
 
 V, S = 30, 7
@@ -75,7 +75,7 @@ def forced_scores(
 ) -> np.ndarray:
     """log P / lp of each output, by one pass over it."""
     models = [small().model] * len(seeds)
-    scorer = forced.Scorer(models, vocab_size=V, layers=())
+    scorer = scoring.Scorer(models, vocab_size=V, layers=())
     pairs = [
         (source, ids)
         for source, several in zip(SENTENCES, outputs, strict=True)
@@ -112,7 +112,7 @@ def test_scores_are_those_of_forced_decoding(
 
 
 def test_forced_log_probs_are_those_of_the_logits() -> None:
-    scorer = forced.Scorer([small().model], vocab_size=V, layers=(1,))
+    scorer = scoring.Scorer([small().model], vocab_size=V, layers=(1,))
     source, output = SENTENCES[2], [9, 3, 17, types.EOS_ID]
     [scored] = scorer.score([parallel.replicate(params(1))], [(source, output)])
     logits: Any = transformer.Transformer(small().model, V).apply(
@@ -146,7 +146,7 @@ def test_an_ensembles_probability_is_the_mean_of_its_models() -> None:
 
 def forced_tokens(*seeds: int) -> np.ndarray:
     models = [small().model] * len(seeds)
-    scorer = forced.Scorer(models, vocab_size=V, layers=())
+    scorer = scoring.Scorer(models, vocab_size=V, layers=())
     shared = [parallel.replicate(params(seed)) for seed in seeds]
     pair = (SENTENCES[0], [9, 3, 17, types.EOS_ID])
     return np.asarray(scorer.score(shared, [pair])[0].log_probs)

@@ -15,7 +15,7 @@ import pytest
 from tests import settings
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import transformer
-from vaswani_jax.training import loss, schedule, step
+from vaswani_jax.training import loss, optimizer, step
 
 torch = pytest.importorskip(
     "torch", reason="torch is not installed: pip install -e '.[oracles]'"
@@ -247,7 +247,7 @@ def test_twenty_updates_are_those_of_torchs_adam(model: config.ModelConfig) -> N
     run = parallel.over_devices(
         step.train_step(small, vocab_size=V, parts=1), donate_state=False
     )
-    ours = schedule.warmup_inverse_sqrt(
+    ours = optimizer.warmup_inverse_sqrt(
         d_model=small.model.d_model, warmup_steps=8, scale=1.0
     )
     state = parallel.replicate(state)

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from tests.programs import runs
-from vaswani_jax.training import checkpoints
+from vaswani_jax.checkpoints import store
 
 MANY = {
     "training.num_steps": 60,
@@ -59,7 +59,7 @@ def wait_for_step(workdir: pathlib.Path, step: int) -> None:
 
 def ended(workdir: pathlib.Path) -> Ended:
     """The last checkpoint, and the loss of every update."""
-    found = checkpoints.Checkpoints(workdir / "checkpoints", keep=99)
+    found = store.Checkpoints(workdir / "checkpoints", keep=99)
     last = found.restore(found.steps()[-1], ["params", "optimizer"])
     rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
     losses = {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.programs import runs
-from vaswani_jax.inference import streams
+from vaswani_jax.inference import line_io
 
 LINES = "a b c\n\nd e\nf g a b\n"
 
@@ -215,10 +215,10 @@ def test_a_prefix_that_is_too_long_is_refused_before_work(
 ) -> None:
     names = ("input", "prefix", "output")
     lines, prefixes, output = (tmp_path / name for name in names)
-    lines.write_text("a b\n" * (streams.BLOCK_LINES + 3))
-    prefixes.write_text("a\n" * (streams.BLOCK_LINES + 1) + "a b c d e f\n\n")
+    lines.write_text("a b\n" * (line_io.BLOCK_LINES + 3))
+    prefixes.write_text("a\n" * (line_io.BLOCK_LINES + 1) + "a b c d e f\n\n")
     flags = [f"--{name}={tmp_path / name}" for name in names]
     limit = "--config.search.max_source_tokens=5"
     told = runs.error_of(runs.vaswani("decode", trained, *flags, limit))
-    assert f"--prefix, line {streams.BLOCK_LINES + 2}: 6 tokens are more than" in told
+    assert f"--prefix, line {line_io.BLOCK_LINES + 2}: 6 tokens are more than" in told
     assert not output.exists()

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.programs import runs
-from vaswani_jax.exchange import agreement
+from vaswani_jax.exchange import verify
 
 LEARN = {
     "model.d_model": 32,
@@ -30,11 +30,11 @@ def copier(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return workdir
 
 
-@pytest.mark.parametrize("form", sorted(agreement.NEEDS))
+@pytest.mark.parametrize("form", sorted(verify.NEEDS))
 def test_the_exported_model_translates_as_before(
     copier: pathlib.Path, tmp_path: pathlib.Path, form: str
 ) -> None:
-    for name in agreement.NEEDS[form]:
+    for name in verify.NEEDS[form]:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed: pip install -e '.[export]'")
     result = runs.vaswani(
@@ -91,7 +91,7 @@ def test_what_is_missing_is_named_before_work(
     with pytest.raises(
         ImportError, match=r"--format=marian needs .*torch.*pip install"
     ):
-        agreement.require("marian")
+        verify.require("marian")
 
 
 def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:

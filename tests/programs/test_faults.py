@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.programs import long_runs, runs
-from vaswani_jax.training import checkpoints
+from vaswani_jax.checkpoints import store
 
 
 def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
@@ -101,7 +101,7 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     assert statuses == ["status 1", "status 0"], told
     assert "training goes on without it" in told
     assert "MiB are free on that file system: free some" in told
-    saved = checkpoints.Checkpoints(places["kept"], keep=99)
+    saved = store.Checkpoints(places["kept"], keep=99)
     last = saved.steps()[-1]
     assert 20 <= last < 60
     saved.restore(last, ["params", "optimizer"])

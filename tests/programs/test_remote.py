@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.programs import runs
-from vaswani_jax.training import checkpoints
+from vaswani_jax.checkpoints import store
 
 
 def test_a_run_on_a_store_goes_on_on_another_machine(
@@ -27,8 +27,8 @@ def test_a_run_on_a_store_goes_on_on_another_machine(
     told = on("two", "main")
     assert "resumed at step 4" in told
     assert "tokenised" not in told, "the data is prepared once"
-    stored = checkpoints.Checkpoints(tmp_path / "bucket/copy/checkpoints", keep=9)
-    expected = checkpoints.Checkpoints(trained / "checkpoints", keep=9)
+    stored = store.Checkpoints(tmp_path / "bucket/copy/checkpoints", keep=9)
+    expected = store.Checkpoints(trained / "checkpoints", keep=9)
     assert stored.steps() == expected.steps() == [4, 8]
     jax.tree.map(
         np.testing.assert_array_equal,

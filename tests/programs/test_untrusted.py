@@ -15,8 +15,9 @@ from configs import of_run
 from tests import settings
 from tests.programs import runs
 from tests.training.test_loop import run
-from vaswani_jax.data import corpus, manifest
-from vaswani_jax.training import checkpoints, log, selection
+from vaswani_jax.checkpoints import select, store
+from vaswani_jax.data import manifest, prepared
+from vaswani_jax.training import metrics_log
 
 
 class Payload:
@@ -34,23 +35,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir with every kind of file."""
     workdir = tmp_path_factory.mktemp("run") / "made"
     run(settings.small_settings(), workdir)
-    selection.save_average(workdir, selection.select(workdir, "average:2"))
+    select.save_average(workdir, select.select(workdir, "average:2"))
     return workdir
 
 
 def read_all(workdir: pathlib.Path) -> None:
     """Everything that a program reads of a workdir."""
     of_run.get_config(str(workdir))
-    data = corpus.open_prepared(workdir / "data")
+    data = prepared.open_prepared(workdir / "data")
     manifest.refuse_difference(
         settings.small_settings(), workdir / "data", text=True, log=lambda text: None
     )
     data.text("valid")
     for name in ("newest", "best", "averaged"):
-        selection.select(workdir, name)
-    found = checkpoints.Checkpoints(workdir / "checkpoints", keep=9)
+        select.select(workdir, name)
+    found = store.Checkpoints(workdir / "checkpoints", keep=9)
     found.restore(found.steps()[0], ["params", "optimizer"])
-    log.Log(workdir, first_step=2, num_steps=4, active=True).close()
+    metrics_log.Log(workdir, first_step=2, num_steps=4, active=True).close()
     data.corpus("train").source.rows(np.arange(2), length=9)
 
 

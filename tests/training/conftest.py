@@ -17,7 +17,7 @@ import pytest
 from tests import settings
 from tests.training import logs
 from vaswani_jax.core import config, parallel
-from vaswani_jax.training import log, step
+from vaswani_jax.training import metrics_log, step
 
 # What the loop does around a step; no step is computed otherwise for it.
 AROUND = (
@@ -75,5 +75,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> logs.Clock:
     """What a log takes for the time."""
     made = logs.Clock()
     stopped = types.SimpleNamespace(**vars(time) | {"monotonic": made.monotonic})
-    monkeypatch.setattr(log, "time", stopped)
+    monkeypatch.setattr(metrics_log, "time", stopped)
     return made

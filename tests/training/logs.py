@@ -2,7 +2,7 @@
 
 import pathlib
 
-from vaswani_jax.training import log
+from vaswani_jax.training import metrics_log
 
 
 class Clock:
@@ -21,5 +21,7 @@ def opened(
     first_step: int = 0,
     num_steps: int = 9,
     active: bool = True,
-) -> log.Log:
-    return log.Log(workdir, first_step=first_step, num_steps=num_steps, active=active)
+) -> metrics_log.Log:
+    return metrics_log.Log(
+        workdir, first_step=first_step, num_steps=num_steps, active=active
+    )

@@ -14,8 +14,9 @@ import pytest
 
 from tests import settings
 from tests.training.test_loop import OVERRIDES, metrics, run
-from vaswani_jax.data import batch_modes, corpus
-from vaswani_jax.training import checkpoints, divergence, step
+from vaswani_jax.checkpoints import store
+from vaswani_jax.data import packing, prepared
+from vaswani_jax.training import divergence, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -57,7 +58,7 @@ def test_an_update_that_diverges_is_named_among_several(
     )
     with pytest.raises(divergence.DivergedError, match=r"step 4 .*nan.*: step 3"):
         run(small, tmp_path)
-    assert checkpoints.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
+    assert store.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
 
 
 def total_of(batch: Any) -> Any:
@@ -68,10 +69,10 @@ def total_of(batch: Any) -> Any:
 def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     """Those of the first batches of a run; of two epochs without a count."""
     small = settings.small_settings(**OVERRIDES)
-    data = corpus.open_or_prepare(
+    data = prepared.open_or_prepare(
         small, directory, rebuild=False, trained_with=None, log=lambda text: None
     )
-    batches = batch_modes.training_batches(
+    batches = packing.training_batches(
         small.data, data.corpus("train"), seed=small.seed
     )
     wanted = range(count or 2 * batches.batches_per_epoch)

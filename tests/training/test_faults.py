@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from tests import settings
-from tests.training import damages
+from tests.checkpoints import damages
 from tests.training.test_loop import OVERRIDES, run
+from vaswani_jax.checkpoints import store
 from vaswani_jax.core import environment, processes
-from vaswani_jax.data import corpus
-from vaswani_jax.training import checkpoints, resuming
+from vaswani_jax.data import prepared
+from vaswani_jax.training import resume
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -31,7 +32,7 @@ def at_4(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> checkpoints.Checkpoint:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> store.Checkpoint:
     """The same run to step 6, never interrupted."""
     small = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
     return run(small, tmp_path_factory.mktemp("whole"))
@@ -41,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> checkpoints.Checkpoint:
 def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     tmp_path: pathlib.Path,
     at_4: pathlib.Path,
-    whole: checkpoints.Checkpoint,
+    whole: store.Checkpoint,
     capsys: pytest.CaptureFixture[str],
     damage: Callable[[pathlib.Path], None],
 ) -> None:
@@ -55,24 +56,24 @@ def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     assert "resumed at step 2" in told
     assert (tmp_path / "broken" / "checkpoints.damaged" / "4").is_dir()
     jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
-    again = checkpoints.Checkpoints(directory, keep=9)
+    again = store.Checkpoints(directory, keep=9)
     assert again.steps() == [2, 4, 6]
     again.restore(4, ["params", "optimizer"])
 
 
 def test_what_a_kill_left_is_sealed_or_removed(
-    tmp_path: pathlib.Path, at_4: pathlib.Path, whole: checkpoints.Checkpoint
+    tmp_path: pathlib.Path, at_4: pathlib.Path, whole: store.Checkpoint
 ) -> None:
     workdir = tmp_path / "run"
     shutil.copytree(at_4, workdir)
     # It came before the seal; and another one in the middle of a write.
-    (workdir / "checkpoints/4" / checkpoints.SEAL).unlink()
-    unfinished = workdir / f"checkpoints/9{checkpoints.UNFINISHED}-123"
+    (workdir / "checkpoints/4" / store.SEAL).unlink()
+    unfinished = workdir / f"checkpoints/9{store.UNFINISHED}-123"
     (unfinished / "params").mkdir(parents=True)
     long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
     found = run(long, workdir)
     jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
-    assert (workdir / "checkpoints/4" / checkpoints.SEAL).exists()
+    assert (workdir / "checkpoints/4" / store.SEAL).exists()
     assert not unfinished.exists()
 
 
@@ -84,7 +85,7 @@ def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
     for number in ("2", "4"):
         damages.truncate(tmp_path / "checkpoints" / number)
     before = sorted(tmp_path.rglob("checkpoints/**/*"))
-    with pytest.raises(checkpoints.CheckpointError, match="all 2 checkpoints"):
+    with pytest.raises(store.CheckpointError, match="all 2 checkpoints"):
         run(small, tmp_path)
     assert sorted(tmp_path.rglob("checkpoints/**/*")) == before
 
@@ -111,11 +112,11 @@ def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "text").write_text("\n".join(lines))
     run(small, tmp_path / "run")
     (tmp_path / "text").write_text("\n".join(reversed(lines)))
-    before = corpus.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
+    before = prepared.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
     shutil.rmtree(tmp_path / "run/data")
     with pytest.raises(ValueError, match=r"was trained on the text .*, but the data"):
         run(small, tmp_path / "run")
-    after = corpus.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
+    after = prepared.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
     assert before == after
 
 
@@ -150,7 +151,7 @@ def test_processes_that_see_other_checkpoints_are_refused(
     others: list[list[int]],
     told: str,
 ) -> None:
-    found = checkpoints.Checkpoints(tmp_path, keep=3)
+    found = store.Checkpoints(tmp_path, keep=3)
     params = {"a": np.ones(2, np.float32)}
     found.save(2, {"params": params, "optimizer": params}, {"vocabulary": "abc"})
     monkeypatch.setattr(processes, "num_processes", lambda: 2)
@@ -160,8 +161,8 @@ def test_processes_that_see_other_checkpoints_are_refused(
         return np.stack([same, *(np.array(o, np.int32) for o in others)])
 
     monkeypatch.setattr(processes, "gather_from_all", gathered)
-    with pytest.raises(checkpoints.CheckpointError, match=told):
-        resuming.newest_good(found, log=[].append)
-    others[:] = [list(np.int32([2, int(checkpoints.digest(params)[:7], 16)]))]
-    good = resuming.newest_good(found, log=[].append)
+    with pytest.raises(store.CheckpointError, match=told):
+        resume.newest_good(found, log=[].append)
+    others[:] = [list(np.int32([2, int(store.digest(params)[:7], 16)]))]
+    good = resume.newest_good(found, log=[].append)
     assert good is not None and good.step == 2

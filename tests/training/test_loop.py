@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import compiled, config, device_memory, parallel
-from vaswani_jax.data import corpus
-from vaswani_jax.training import checkpoints, loop, persistence, step
+from vaswani_jax.checkpoints import store
+from vaswani_jax.core import compilation_cache, config, memory, parallel
+from vaswani_jax.data import prepared
+from vaswani_jax.training import loop, persistence, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -26,8 +27,8 @@ def run(
     evaluator: Callable[[Any], Mapping[str, float]] = lambda params: {
         "valid/loss": 0.0
     },
-) -> checkpoints.Checkpoint:
-    data = corpus.open_or_prepare(
+) -> store.Checkpoint:
+    data = prepared.open_or_prepare(
         small, workdir / "data", rebuild=False, trained_with=None, log=lambda text: None
     )
     training = loop.Run(small, data, workdir, [evaluator])
@@ -81,17 +82,17 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
         settings.small_settings(**changes, **{"training.num_steps": steps})
         for steps in (2, 4)
     )
-    monkeypatch.setattr(compiled, "directory", lambda: None)
+    monkeypatch.setattr(compilation_cache, "directory", lambda: None)
     needs = [1000, 10, 10]  # bytes of a step: whole, in halves; in halves, later
     monkeypatch.setattr(
-        device_memory,
+        memory,
         "needed_bytes",
-        lambda *arguments: device_memory.NeededBytes(1, needs.pop(0)),
+        lambda *arguments: memory.NeededBytes(1, needs.pop(0)),
     )
-    monkeypatch.setattr(device_memory, "available_bytes", lambda held: 100)
+    monkeypatch.setattr(memory, "available_bytes", lambda held: 100)
     assert run(short, tmp_path).record["parts"] == 2
     # With more memory it could go on in one, but not to the same digits.
-    monkeypatch.setattr(device_memory, "available_bytes", lambda held: 10_000)
+    monkeypatch.setattr(memory, "available_bytes", lambda held: 10_000)
     assert run(long, tmp_path).record["parts"] == 2
     assert not needs
 
@@ -102,11 +103,11 @@ def test_a_run_that_gives_memory_back_says_so_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     small = settings.small_settings(**OVERRIDES)
-    monkeypatch.setattr(compiled, "directory", lambda: None)
+    monkeypatch.setattr(compilation_cache, "directory", lambda: None)
     monkeypatch.setattr(
-        device_memory,
+        memory,
         "needed_bytes",
-        lambda *arguments: device_memory.NeededBytes(1, 900),
+        lambda *arguments: memory.NeededBytes(1, 900),
     )
     asked = []
 
@@ -114,7 +115,7 @@ def test_a_run_that_gives_memory_back_says_so_once(
         asked.append(needed)
         return len(asked) > 1
 
-    monkeypatch.setattr(device_memory, "make_room", make_room)
+    monkeypatch.setattr(memory, "make_room", make_room)
     run(small, tmp_path)
     # Before each step and what may follow it, and in the end.
     assert asked == [1000] * (2 * small.training.num_steps + 1)
@@ -154,7 +155,7 @@ def test_best_checkpoint_is_that_of_the_highest_bleu(tmp_path: pathlib.Path) -> 
     scores = iter([10.0, 30.0, 20.0])
     small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 6})
     run(small, tmp_path, evaluator=lambda params: {"valid/bleu": next(scores)})
-    best = checkpoints.Checkpoints(tmp_path / "best", keep=1)
+    best = store.Checkpoints(tmp_path / "best", keep=1)
     assert best.steps() == [4]
     assert best.restore(4, ["params"]).record["score"] == 30.0
 
@@ -196,7 +197,7 @@ def test_best_is_the_best_after_a_kill_between_its_writing_and_the_checkpoints(
         run(small, tmp_path, evaluator=lambda params: {"valid/bleu": next(scores)})
     monkeypatch.undo()
     run(small, tmp_path, evaluator=lambda params: {"valid/bleu": 31.0})
-    best = checkpoints.Checkpoints(tmp_path / "best", keep=1)
+    best = store.Checkpoints(tmp_path / "best", keep=1)
     assert best.restore(best.steps()[-1], []).record["score"] == 31.0
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations  # so that data/, which needs no jax, loads none
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jaxtyping
 import numpy as np
@@ -13,6 +14,8 @@ EOS_ID = 2
 UNK_ID = 3
 # A logit that takes no probability, yet gives no NaN.
 NEVER = -1e9
+# From a model's parameters to figures by name, as valid/bleu.
+Evaluator = Callable[[Any], Mapping[str, float]]
 
 
 class Segments(NamedTuple):

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from vaswani_jax.core import config, digests
+from vaswani_jax.core import config, files
 from vaswani_jax.data import sources
 
 NAME = "manifest.json"
@@ -50,7 +50,7 @@ def read(directory: pathlib.Path) -> dict[str, Any]:
         for key in ("settings", "text", "counts"):
             if not isinstance(found[key], dict):
                 raise ValueError(f"its {key} are {found[key]!r}")
-        digests.parsed(found.get("files", {}))
+        files.parsed(found.get("files", {}))
         return found
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -64,9 +64,9 @@ def check_files(directory: pathlib.Path, split: str) -> None:
     Raises:
         ValueError: One of them is not what was written.
     """
-    written = digests.parsed(read(directory).get("files", {}))
+    written = files.parsed(read(directory).get("files", {}))
     found = {name: of for name, of in written.items() if name.startswith(f"{split}.")}
-    if reason := digests.difference(found, directory):
+    if reason := files.difference(found, directory):
         raise ValueError(
             f"the prepared data in {directory} is damaged: {reason}; restore it or "
             "pass --rebuild_data"

@@ -8,7 +8,7 @@ seconds for tens of millions of pairs.
 import numpy as np
 from jaxtyping import Int
 
-from vaswani_jax.core import types
+from vaswani_jax.core import config, types
 from vaswani_jax.data import batching, token_files
 
 
@@ -178,3 +178,26 @@ class PackedBatches:
         target_in.flat[places] = shifted
         segments = types.Segments(of_source, of_target)
         return types.Batch(source, target_in, target_out, segments)
+
+
+def training_batches(
+    data: config.DataConfig, corpus: token_files.Corpus, *, seed: int
+) -> batching.Batches | PackedBatches:
+    """Return the batches that training takes from a corpus, as `data.batching` says."""
+    if data.batching == "packed":
+        return PackedBatches(
+            corpus,
+            source_tokens=data.source_tokens_per_batch,
+            target_tokens=data.target_tokens_per_batch,
+            row_length=data.packed_length,
+            seed=seed,
+        )
+    return batching.Batches(
+        corpus,
+        source_tokens=data.source_tokens_per_batch,
+        target_tokens=data.target_tokens_per_batch,
+        num_buckets=data.num_buckets,
+        max_length=data.max_length,
+        seed=seed,
+        shuffle=True,
+    )

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.core import config, remote
-from vaswani_jax.data import cldr, datasets
+from vaswani_jax.data import tfds
+from vaswani_jax.data.cldr import phrase_pairs
 
 Pairs = Iterator[tuple[str, str]]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -36,8 +37,8 @@ def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
     Raises:
         ValueError: It cannot be had.
     """
-    if data.source.startswith(datasets.PREFIX):
-        datasets.prepare(data, log=log)
+    if data.source.startswith(tfds.PREFIX):
+        tfds.prepare(data, log=log)
 
 
 def count(data: config.DataConfig, split: str, *, seed: int) -> int:
@@ -46,8 +47,8 @@ def count(data: config.DataConfig, split: str, *, seed: int) -> int:
     Raises:
         FileNotFoundError, ValueError: See `pairs`.
     """
-    if data.source.startswith(datasets.PREFIX):
-        return datasets.count(data, split)
+    if data.source.startswith(tfds.PREFIX):
+        return tfds.count(data, split)
     return sum(1 for _ in pairs(data, split, seed=seed))
 
 
@@ -59,8 +60,8 @@ def sample(
         yield from pairs(data, split, seed=seed)
         return
     chosen = (-(-index * total // wanted) for index in range(wanted))
-    if data.source.startswith(datasets.PREFIX):
-        yield from datasets.pairs(data, split, chosen=list(chosen))
+    if data.source.startswith(tfds.PREFIX):
+        yield from tfds.pairs(data, split, chosen=list(chosen))
         return
     following = next(chosen)
     for index, pair in enumerate(pairs(data, split, seed=seed)):
@@ -79,8 +80,8 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
     """
     if data.source == "text":
         return _text_pairs(*text_paths(data, split))
-    if data.source.startswith(datasets.PREFIX):
-        return datasets.pairs(data, split, chosen=None)
+    if data.source.startswith(tfds.PREFIX):
+        return tfds.pairs(data, split, chosen=None)
     return iter(_generated(data, seed)[split])
 
 
@@ -118,10 +119,10 @@ def text_record(
         known: An earlier record; a file of the same size and modification time is
             not read again.
     """
-    if data.source.startswith(datasets.PREFIX):
-        return datasets.record(data, split)
+    if data.source.startswith(tfds.PREFIX):
+        return tfds.record(data, split)
     if data.source != "text":
-        version = cldr.cldr_version() if data.source == "cldr" else "1"
+        version = phrase_pairs.cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}
     record = {}
     names = ("source", "target")
@@ -200,7 +201,7 @@ def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
 def _generated(data: config.DataConfig, seed: int) -> dict[str, list[tuple[str, str]]]:
     sizes = {"train": data.num_train, "valid": data.num_valid, "test": data.num_test}
     if data.source == "cldr":
-        return cldr.cldr_pairs(
+        return phrase_pairs.cldr_pairs(
             source_locale=data.source_locale,
             target_locale=data.target_locale,
             num_train=data.num_train,

@@ -12,7 +12,120 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.inference import extensions, search_state
+
+
+class Search(NamedTuple):
+    """The loop's variables; live hypotheses have no end mark, finished ones have.
+
+    `row` says which sentence of the batch each is.
+    """
+
+    position: Int[Array, ""]
+    row: Int[Array, "B"]
+    live_tokens: Int[Array, "B W T"]
+    live_log_probs: Float[Array, "B W"]
+    finished_tokens: Int[Array, "B W T"]
+    finished_scores: Float[Array, "B W"]
+    done: Bool[Array, "B"]
+    state: Any
+
+
+def start(max_lengths: Int[Array, "B"], state: Any, *, W: int, T: int) -> Search:
+    """One live hypothesis a sentence, empty; the other beams are impossible."""
+    B = max_lengths.shape[0]
+    return Search(
+        position=jnp.zeros((), jnp.int32),
+        row=jnp.arange(B),
+        live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
+        live_log_probs=jnp.tile(jnp.where(jnp.arange(W) == 0, 0.0, -jnp.inf), (B, 1)),
+        finished_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
+        finished_scores=jnp.full((B, W), -jnp.inf),
+        done=max_lengths <= 0,
+        state=state,
+    )
+
+
+def freeze(search: Search, advanced: Search) -> Search:
+    """A sentence that is done stays as it is, whatever its neighbours still do."""
+
+    def keep(old: Array, new: Array) -> Array:
+        done = search.done.reshape((-1,) + (1,) * (new.ndim - 1))
+        return jnp.where(done, old, new)
+
+    return advanced._replace(
+        live_tokens=keep(search.live_tokens, advanced.live_tokens),
+        live_log_probs=keep(search.live_log_probs, advanced.live_log_probs),
+        finished_tokens=keep(search.finished_tokens, advanced.finished_tokens),
+        finished_scores=keep(search.finished_scores, advanced.finished_scores),
+    )
+
+
+def some_of(search: Search, rows: Int[Array, "N"]) -> Search:
+    """Some of the sentences."""
+    chosen: Search = jax.tree.map(
+        lambda leaf: leaf[rows], search._replace(position=search.row)
+    )
+    return chosen._replace(position=search.position)
+
+
+def put_back(search: Search, rows: Int[Array, "N"], some: Search) -> Search:
+    """What was found for some of the sentences, among all; their states are over."""
+
+    def put(all_: Array, own: Array) -> Array:
+        return all_.at[rows].set(own)
+
+    return search._replace(
+        live_tokens=put(search.live_tokens, some.live_tokens),
+        live_log_probs=put(search.live_log_probs, some.live_log_probs),
+        finished_tokens=put(search.finished_tokens, some.finished_tokens),
+        finished_scores=put(search.finished_scores, some.finished_scores),
+        done=search.done.at[rows].set(True),
+    )
+
+
+# Sizes of what is compared first when the best of many logits are wanted; the first
+# that divides their number spares a copy.
+BLOCKS = (128, 125, *range(192, 63, -1))
+
+
+class Candidates(NamedTuple):
+    """Extensions among which are the likeliest; a place is beam * V + token."""
+
+    log_probs: Float[Array, "B N"]
+    places: Int[Array, "B N"]
+
+
+def likeliest(
+    logits: Float[Array, "B W V"], offset: Float[Array, "B W 1"], *, count: int
+) -> Candidates:
+    """Few of all extensions: the `count` likeliest that may be chosen are among them.
+
+    The vocabulary is cut into blocks. Those blocks of all beams whose own likeliest are
+    the likeliest hold what is looked for: as many as are wanted, and one more for each
+    beam, as the marks that may be forbidden all lie in its first block.
+    """
+    B, W, V = logits.shape
+    size = next((size for size in BLOCKS if V % size == 0), BLOCKS[0])
+    if missing := -V % size:
+        widths = [(0, 0), (0, 0), (0, missing)]
+        logits = jnp.pad(logits, widths, constant_values=-jnp.inf)
+    num_blocks = (V + missing) // size
+    blocks = logits.reshape(B, W, num_blocks, size)
+    log_probs = (jnp.max(blocks, axis=-1) + offset).reshape(B, W * num_blocks)
+    kept = min(count + W, W * num_blocks)
+    _, chosen = jax.lax.top_k(log_probs, kept)
+    # In the order of beams and tokens, so that of equal ones the first is first.
+    chosen = jnp.sort(chosen, axis=-1)
+    inside = jnp.take_along_axis(
+        blocks.reshape(B, W * num_blocks, size), chosen[:, :, None], axis=1
+    )
+    beam, block = chosen // num_blocks, chosen % num_blocks
+    inside = inside + jnp.take_along_axis(offset[:, :, 0], beam, axis=1)[:, :, None]
+    token = block[:, :, None] * size + jnp.arange(size)
+    # Past the vocabulary's end nothing is likely, but it must have a place.
+    places = beam[:, :, None] * V + jnp.minimum(token, V - 1)
+    return Candidates(inside.reshape(B, -1), places.reshape(B, -1))
+
 
 State = Any
 Step = Callable[
@@ -93,14 +206,14 @@ def beam_search(
     W, T, B = beam_size, longest, max_lengths.shape[0]
     few = B // PARTS if longest > buffer_lengths[-1] else 0
 
-    def is_done(search: search_state.Search) -> Array:
+    def is_done(search: Search) -> Array:
         most = max_lengths[search.row]
         longest_penalty = length_penalty(most, alpha, form=penalty_form)
         reachable = search.live_log_probs[:, 0] / longest_penalty
         settled = search.finished_scores[:, num_hypotheses - 1] >= reachable
         return settled | (search.position >= most)
 
-    def body(search: search_state.Search) -> search_state.Search:
+    def body(search: Search) -> Search:
         position = search.position
         previous = jax.lax.dynamic_index_in_dim(
             search.live_tokens, jnp.maximum(position - 1, 0), axis=2, keepdims=False
@@ -123,26 +236,24 @@ def beam_search(
             finished_scores=finished_scores,
             state=reorder(state, origin),
         )
-        advanced = search_state.freeze(search, advanced)
+        advanced = freeze(search, advanced)
         return advanced._replace(done=search.done | is_done(advanced))
 
-    def run(
-        search: search_state.Search, *, length: int, few: int
-    ) -> search_state.Search:
+    def run(search: Search, *, length: int, few: int) -> Search:
         """Until a position, or until no more than so few sentences are left."""
 
-        def goes_on(search: search_state.Search) -> Array:
+        def goes_on(search: Search) -> Array:
             return (jnp.sum(~search.done) > few) & (search.position < length)
 
         return jax.lax.while_loop(goes_on, body, search)
 
-    def finish_some(search: search_state.Search) -> search_state.Search:
+    def finish_some(search: Search) -> Search:
         rows = jnp.argsort(search.done, stable=True)[: max(1, few)]
-        some = search_state.some_of(search, rows)
+        some = some_of(search, rows)
         some = some._replace(state=resize(some.state, longest))
-        return search_state.put_back(search, rows, run(some, length=longest, few=0))
+        return put_back(search, rows, run(some, length=longest, few=0))
 
-    search = search_state.start(max_lengths, state, W=W, T=T)
+    search = start(max_lengths, state, W=W, T=T)
     for index, length in enumerate(buffer_lengths):
         if index:
             search = search._replace(state=resize(search.state, length))
@@ -177,7 +288,7 @@ class _Extensions(NamedTuple):
 def _extend(
     logits: Float[Array, "B W V"],
     allowed: Float[Array, "#B #W V"] | None,
-    search: search_state.Search,
+    search: Search,
     *,
     W: int,
     min_length: int,
@@ -190,7 +301,7 @@ def _extend(
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
     if allowed is not None:
         logits = logits + allowed
-    candidates = extensions.likeliest(logits, offset, count=2 * W)
+    candidates = likeliest(logits, offset, count=2 * W)
     origin, token = candidates.places // V, candidates.places % V
     never = (token == types.PAD_ID) | (token == types.BOS_ID)
     early = (token == types.EOS_ID) & (search.position + 1 < min_length)
@@ -207,7 +318,7 @@ def _extend(
 
 
 def _finish(
-    extended: _Extensions, search: search_state.Search, penalty: Array, *, W: int
+    extended: _Extensions, search: Search, penalty: Array, *, W: int
 ) -> tuple[Array, Array]:
     """The W best finished hypotheses, with those among the W best extensions."""
     ended = extended.ends & (jnp.arange(2 * W) < W)

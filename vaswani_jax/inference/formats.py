@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import forced, translate
+from vaswani_jax.inference import scoring, translator
 
 FORMATS = ("text", "tsv", "json")
 
 
 def translation(
     number: int,
-    found: Sequence[translate.Hypothesis],
+    found: Sequence[translator.Hypothesis],
     tokens: Sequence[Sequence[tuple[str, float]]] | None,
     *,
     form: str,
@@ -49,7 +49,7 @@ def translation(
 
 
 def score(
-    number: int, scored: forced.Scored, tokens: Sequence[str], *, form: str
+    number: int, scored: scoring.Scored, tokens: Sequence[str], *, form: str
 ) -> str:
     """The line that one scored pair gives.
 
@@ -86,8 +86,8 @@ def perplexity(log_prob: float, tokens: int) -> float:
 
 def subwords_of(
     subwords: vocabulary.Vocabulary,
-    found: Sequence[translate.Hypothesis],
-    scored: Sequence[forced.Scored],
+    found: Sequence[translator.Hypothesis],
+    scored: Sequence[scoring.Scored],
 ) -> list[list[tuple[str, float]]]:
     """The subwords of each hypothesis and their log-probabilities.
 

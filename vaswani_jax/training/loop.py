@@ -10,20 +10,18 @@ from typing import Any
 
 import jax
 
-from vaswani_jax.core import config, device_memory, parallel, processes, remote
-from vaswani_jax.data import batch_modes, corpus
+from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.core import config, memory, parallel, processes, remote, types
+from vaswani_jax.data import packing, prepared
 from vaswani_jax.training import (
-    checkpoints,
     divergence,
-    history,
-    log,
-    memory,
+    metrics_log,
+    microbatching,
     optimizer,
     persistence,
-    resuming,
+    preemption,
+    resume,
     step,
-    stopping,
-    validation,
 )
 
 
@@ -33,9 +31,9 @@ class Run:
     def __init__(
         self,
         settings: config.Config,
-        data: corpus.PreparedData,
+        data: prepared.PreparedData,
         workdir: pathlib.Path,
-        evaluators: Sequence[validation.Evaluator],
+        evaluators: Sequence[types.Evaluator],
         *,
         initial: Any = None,
         init_from: str = "",
@@ -54,7 +52,7 @@ class Run:
         self._vocab_size = data.vocabulary.size
         self._workdir = workdir
         self._init_from = init_from
-        self._batches = batch_modes.training_batches(
+        self._batches = packing.training_batches(
             settings.data, data.corpus("train"), seed=settings.seed
         )
         self._kept = persistence.Persistence(
@@ -69,7 +67,7 @@ class Run:
         self._short = False
 
     @property
-    def checkpoints(self) -> checkpoints.Checkpoints:
+    def checkpoints(self) -> store.Checkpoints:
         """The newest ones of the run."""
         return self._kept.checkpoints
 
@@ -78,11 +76,11 @@ class Run:
 
         Raises:
             divergence.DivergedError: Too many batches gave no finite loss or a spike.
-            checkpoints.CheckpointError: No checkpoint can be used, or the last one
+            store.CheckpointError: No checkpoint can be used, or the last one
                 could not be written.
             remote.RemoteError: The workdir is on a store that cannot be written at
                 the start, or where another run has begun since.
-            stopping.Stopped: A signal asked for it; the state is saved.
+            preemption.Stopped: A signal asked for it; the state is saved.
         """
         notes: list[str] = []
         if processes.is_main_process():
@@ -90,19 +88,19 @@ class Run:
         begun = self._kept.begin(notes.append)
         self._kept.parts = begun.parts
         num_steps = self._settings.training.num_steps
-        self._log = log.Log(
+        self._log = metrics_log.Log(
             self._workdir,
             first_step=begun.step,
             num_steps=num_steps,
             active=processes.is_main_process(),
         )
-        with contextlib.closing(self._log), stopping.Signals() as self._signals:
+        with contextlib.closing(self._log), preemption.Signals() as self._signals:
             self._introduce(begun, notes)
             # What was read does not stay in memory beside its copy on the devices.
             begun = dataclasses.replace(begun, state=parallel.replicate(begun.state))
             state = begun.state
             if begun.unevaluated and not self._evaluate(begun.step, state.params):
-                raise stopping.Stopped(self._signals.number, begun.step)
+                raise preemption.Stopped(self._signals.number, begun.step)
             if begun.step >= num_steps:
                 self._log.message(
                     f"nothing to train: the run is at step {begun.step:,} and "
@@ -118,7 +116,9 @@ class Run:
                 # For what comes after training.
                 self._make_room(plan)
 
-    def _update(self, plan: memory.Plan, state: step.TrainState, made: int) -> None:
+    def _update(
+        self, plan: microbatching.Plan, state: step.TrainState, made: int
+    ) -> None:
         settings = self._settings.training
         own = functools.partial(parallel.own_rows, multiple=self._kept.parts)
         pending: list[step.StepMetrics] = []
@@ -163,14 +163,14 @@ class Run:
                     made, state, last=over or stop, unevaluated=not complete
                 )
             if stop:
-                raise stopping.Stopped(self._signals.number, made)
+                raise preemption.Stopped(self._signals.number, made)
             begun = time.monotonic()
         if made < settings.num_steps:
             self._log.message(f"training ends: {self._kept.validation.why_over()}")
 
-    def _make_room(self, plan: memory.Plan) -> None:
+    def _make_room(self, plan: microbatching.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need some, too.
-        if device_memory.make_room(int(plan.step / memory.USABLE)) and not self._short:
+        if memory.make_room(int(plan.step / microbatching.USABLE)) and not self._short:
             self._short = True
             self._log.message(
                 "memory is short: what is freed goes back to the system, which costs "
@@ -178,8 +178,8 @@ class Run:
             )
 
     @contextlib.contextmanager
-    def _compiled(self, state: step.TrainState) -> Iterator[memory.Plan]:
-        plan = memory.plan(
+    def _compiled(self, state: step.TrainState) -> Iterator[microbatching.Plan]:
+        plan = microbatching.plan(
             self._settings,
             state,
             self._batches.empty,
@@ -187,7 +187,7 @@ class Run:
             vocab_size=self._vocab_size,
             parts_before=self._kept.parts,
         )
-        empty = memory.empty_rows(self._batches.buckets, parts=plan.parts)
+        empty = microbatching.empty_rows(self._batches.buckets, parts=plan.parts)
         for told in filter(None, (str(plan), plan.warning(), empty)):
             self._log.message(told)
         self._kept.parts = plan.parts
@@ -198,11 +198,11 @@ class Run:
         with parallel.compiling_ahead(plan.run, state, shapes, told=self._log.message):
             yield plan
 
-    def _introduce(self, begun: resuming.Beginning, notes: list[str]) -> None:
+    def _introduce(self, begun: resume.Beginning, notes: list[str]) -> None:
         if processes.is_main_process():
             # A smaller `keep_checkpoints` is how a full disk gets room.
             self._kept.checkpoints.make_room()
-            history.record_start(
+            run_record.record_start(
                 self._workdir,
                 self._settings,
                 step=begun.step,

@@ -6,16 +6,10 @@ from typing import Any
 
 import flax.serialization
 
-from vaswani_jax.core import config, environment, parallel, processes, remote
-from vaswani_jax.data import corpus
-from vaswani_jax.training import (
-    best,
-    checkpoints,
-    divergence,
-    resuming,
-    step,
-    validation,
-)
+from vaswani_jax.checkpoints import store
+from vaswani_jax.core import config, environment, parallel, processes, remote, types
+from vaswani_jax.data import prepared
+from vaswani_jax.training import divergence, early_stopping, resume, step
 
 
 class Persistence:
@@ -33,10 +27,10 @@ class Persistence:
     def __init__(
         self,
         settings: config.Config,
-        data: corpus.PreparedData,
+        data: prepared.PreparedData,
         *,
         workdir: pathlib.Path,
-        evaluators: Sequence[validation.Evaluator],
+        evaluators: Sequence[types.Evaluator],
         initial: Any,
         warn: Callable[[str], None],
     ) -> None:
@@ -57,13 +51,13 @@ class Persistence:
         self._initial = initial
         self._warn = warn
         self.parts = 1
-        self.checkpoints = checkpoints.Checkpoints(
+        self.checkpoints = store.Checkpoints(
             workdir / "checkpoints",
             keep=settings.training.keep_checkpoints,
             warn=warn,
         )
-        self._best = checkpoints.Checkpoints(workdir / "best", keep=1, warn=warn)
-        self.validation = best.Validation(
+        self._best = store.Checkpoints(workdir / "best", keep=1, warn=warn)
+        self.validation = early_stopping.Validation(
             settings,
             evaluators,
             self._best,
@@ -75,19 +69,19 @@ class Persistence:
         self.checkpoints.clear_unfinished()
         self._best.clear_unfinished()
 
-    def begin(self, note: resuming.Log) -> resuming.Beginning:
+    def begin(self, note: resume.Log) -> resume.Beginning:
         """The state of the newest good checkpoint, or a new one; the rest is as then.
 
         All but `parts`: a run that goes back keeps its own, and one that starts takes
         those of what is returned.
 
         Raises:
-            checkpoints.CheckpointError: No checkpoint can be used.
+            store.CheckpointError: No checkpoint can be used.
             ValueError: They are of another run or text.
         """
         if not processes.is_main_process():
             remote.refresh(self._workdir)
-        begun = resuming.begin(
+        begun = resume.begin(
             self._settings,
             self._vocabulary,
             self.checkpoints,
@@ -131,7 +125,7 @@ class Persistence:
             unevaluated: Whether the evaluation of this step was cut short.
 
         Raises:
-            checkpoints.NotWrittenError: The last one cannot be written.
+            store.NotWrittenError: The last one cannot be written.
             remote.SupersededError: Another run has begun on the store since.
         """
         items = {
@@ -149,11 +143,11 @@ class Persistence:
             except remote.SupersededError:
                 raise
             except remote.RemoteError as error:
-                raise checkpoints.NotWrittenError(str(error)) from error
+                raise store.NotWrittenError(str(error)) from error
 
         try:
-            processes.by_main_process(save, checkpoints.NotWrittenError)
-        except checkpoints.NotWrittenError as error:
+            processes.by_main_process(save, store.NotWrittenError)
+        except store.NotWrittenError as error:
             if last:
                 raise
             self._warn(f"warning: {error}; training goes on without it")

@@ -1,0 +1,264 @@
+"""Scores of plain and of tokenized text, against independent computations."""
+
+import hashlib
+import math
+
+import pytest
+import sacrebleu
+import sacremoses
+
+from tests.evaluation import papineni
+from vaswani_jax.evaluation import bleu
+
+ENGLISH = {
+    "text_form": "detokenized",
+    "target_language": "en",
+    "lowercase": False,
+}
+GERMAN = ENGLISH | {"target_language": "de"}
+TOKENIZED = ENGLISH | {"text_form": "tokenized"}
+GERMAN_REFERENCES = [
+    'Der Nord-Süd-Weg, sagte sie, ist "nicht" gesperrt.',
+    "Über die A-B-Strecke weiß man z. B. nichts [noch nicht].",
+    "Es kostet 1,5 Mio. Euro & das ist viel.",
+]
+GERMAN_OUTPUTS = [
+    'Der Nord-Süd-Weg, sagte er, ist "nicht" gesperrt.',
+    "Über die A-B-Linie weiß man z. B. nichts [noch nicht].",
+    "Es kostet 1,5 Mio. Euro, und das ist sehr viel.",
+]
+
+
+def values(scores):
+    return {score.name: score.value for score in scores}
+
+
+def signatures(scores):
+    return {score.name: score.signature for score in scores}
+
+
+def test_moses_tokenize_escapes_as_tokenizer_perl_does():
+    lines = [GERMAN_REFERENCES[0], "[a|b] <c> & d's", "", " \t"]
+    assert bleu.tokenize(lines, "de") == [
+        "Der Nord-Süd-Weg , sagte sie , ist &quot; nicht &quot; gesperrt .",
+        "&#91; a &#124; b &#93; &lt; c &gt; &amp; d &apos; s",
+        "",
+        "",
+    ]
+
+
+def test_moses_tokenize_follows_the_language():
+    assert bleu.tokenize(["l'eau"], "fr") == ["l&apos; eau"]
+    assert bleu.tokenize(["it's"], "en") == ["it &apos;s"]
+
+
+@pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_equal_lines_score_100(settings, lowercase):
+    scores = bleu.score_all(
+        GERMAN_REFERENCES, GERMAN_REFERENCES, **settings | {"lowercase": lowercase}
+    )
+    assert [score.value for score in scores] == pytest.approx([100.0] * len(scores))
+
+
+def test_score_all_of_plain_text_names_every_score():
+    scores = bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN)
+    assert signatures(scores) == {
+        "sacrebleu": "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"
+        f"|version:{sacrebleu.__version__}",
+        "chrf": "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"
+        f"|version:{sacrebleu.__version__}",
+        "paper_bleu": "multi-bleu|tok:moses-de-escaped|compound:none|case:mixed"
+        f"|smooth:none|sacremoses:{sacremoses.__version__}",
+        "paper_bleu_split": "multi-bleu|tok:moses-de-escaped|compound:ATsplit"
+        f"|case:mixed|smooth:none|sacremoses:{sacremoses.__version__}",
+        "paper_bleu_split_ascii": "multi-bleu|tok:moses-de-escaped|compound:ATsplit"
+        f"|case:mixed|smooth:none|sacremoses:{sacremoses.__version__}|punct:ascii",
+    }
+
+
+def test_score_all_of_lower_cased_plain_text_says_so():
+    settings = ENGLISH | {"lowercase": True}
+    scores = bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **settings)
+    assert list(values(scores)) == ["sacrebleu_lc", "chrf_lc", "paper_bleu_lc"]
+    assert all("|case:lc|" in score.signature for score in scores)
+    assert "|compound:none|" in signatures(scores)["paper_bleu_lc"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "signature"),
+    [
+        ({}, "tokenized_bleu", "compound:none|case:mixed"),
+        ({"lowercase": True}, "tokenized_bleu_lc", "compound:none|case:lc"),
+        (
+            {"target_language": "de"},
+            "tokenized_bleu_split",
+            "compound:ATsplit|case:mixed",
+        ),
+    ],
+)
+def test_score_all_of_tokenized_text_gives_no_other_score(changes, name, signature):
+    score = bleu.score_all(["a b c d"], ["a b c d"], **TOKENIZED | changes)[-1]
+    assert score.name == name
+    assert score.signature == f"multi-bleu|tok:as-given|{signature}|smooth:none"
+
+
+def test_score_all_leaves_tokenized_text_alone():
+    outputs, references = ["a, b, c, d"], ["a , b , c , d"]
+    assert values(bleu.score_all(outputs, references, **TOKENIZED)) == {
+        "tokenized_bleu": 0.0
+    }
+    assert values(bleu.score_all(outputs, references, **ENGLISH))["paper_bleu"] == 100.0
+
+
+def test_paper_bleu_is_the_formula_over_tokens_written_by_hand():
+    outputs = [
+        "Der Nord ##AT##-##AT## Süd ##AT##-##AT## Weg , sagte er , ist &quot; nicht "
+        "&quot; gesperrt .",
+        "Über die A ##AT##-##AT## B-Linie weiß man z. B. nichts &#91; noch nicht "
+        "&#93; .",
+        "Es kostet 1,5 Mio. Euro , und das ist sehr viel .",
+    ]
+    references = [
+        "Der Nord ##AT##-##AT## Süd ##AT##-##AT## Weg , sagte sie , ist &quot; nicht "
+        "&quot; gesperrt .",
+        "Über die A ##AT##-##AT## B-Strecke weiß man z. B. nichts &#91; noch nicht "
+        "&#93; .",
+        "Es kostet 1,5 Mio. Euro &amp; das ist viel .",
+    ]
+    scores = values(bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
+    expected = papineni.bleu_from_the_formula(outputs, references)
+    assert 0 < expected < 100
+    assert scores["paper_bleu_split"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_quotes_are_ascii_s_in_one_score_alone():
+    curly = ["„Der Nord-Süd-Weg“, sagte sie, »ist« … ‚so‘ – it’s ”zu”.", "a b c d"]
+    straight = [
+        '"Der Nord-Süd-Weg", sagte sie, "ist" ... \'so\' – it\'s "zu".',
+        "a b c d",
+    ]
+    assert bleu.ascii_punctuation(curly) == straight
+    assert bleu.ascii_punctuation(straight) == straight
+    for pair in ((curly, straight), (straight, curly)):
+        found = values(bleu.score_all(*pair, **GERMAN))
+        assert found.pop("paper_bleu_split_ascii") == 100
+        assert all(value < 80 for value in found.values()), found
+    plain = values(bleu.score_all(straight, straight[::-1], **GERMAN))
+    assert plain["paper_bleu_split_ascii"] == plain["paper_bleu_split"]
+
+
+def test_sacrebleu_and_chrf_are_those_of_the_library():
+    scores = values(bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
+    expected = sacrebleu.corpus_bleu(GERMAN_OUTPUTS, [GERMAN_REFERENCES]).score
+    assert scores["sacrebleu"] == expected
+    expected = sacrebleu.corpus_chrf(GERMAN_OUTPUTS, [GERMAN_REFERENCES]).score
+    assert scores["chrf"] == expected
+
+
+def test_splitting_compounds_changes_the_papers_bleu():
+    scores = values(bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
+    assert scores["paper_bleu_split"] > scores["paper_bleu"]
+
+
+@pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
+def test_lowercase_ignores_the_case_of_umlauts_too(settings):
+    upper = [GERMAN_REFERENCES[0].upper(), *GERMAN_REFERENCES[1:]]
+    mixed = bleu.score_all(upper, GERMAN_REFERENCES, **settings)
+    folded = bleu.score_all(upper, GERMAN_REFERENCES, **settings | {"lowercase": True})
+    assert all(score.value < 100 for score in mixed)
+    assert [score.value for score in folded] == pytest.approx([100.0] * len(folded))
+
+
+@pytest.mark.parametrize("settings", [ENGLISH, TOKENIZED])
+def test_empty_output_line_counts(settings):
+    references = ["one two three four", "five six seven eight"]
+    complete = bleu.score_all(references, references, **settings)
+    for missing in (0, 1):
+        outputs = ["" if i == missing else line for i, line in enumerate(references)]
+        scores = bleu.score_all(outputs, references, **settings)
+        for score, full in zip(scores, complete, strict=True):
+            assert 0 < score.value < full.value
+            if "bleu" in score.name:
+                # All that is there is right, but half of it is missing.
+                assert score.value == pytest.approx(100 * math.exp(1 - 8 / 4))
+
+
+@pytest.mark.parametrize("space", ["\t", "\r", "\u2028", "\u00a0", "\x0b", "\x85"])
+def test_odd_whitespace_in_plain_text_is_a_space_and_not_a_line_end(space):
+    odd = [line.replace(" ", space) for line in GERMAN_OUTPUTS]
+    expected = bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN)
+    assert bleu.score_all(odd, GERMAN_REFERENCES, **GERMAN) == expected
+
+
+@pytest.mark.parametrize("space", ["\t", "\r", "\u2028", "\u00a0", "\x0b", "\x85"])
+def test_odd_whitespace_in_tokenized_text_does_not_shift_later_lines(space):
+    outputs = [f"x{space}y", "a b c d e f"]
+    references = ["z", "a b c d e f"]
+    (score,) = bleu.score_all(outputs, references, **TOKENIZED)
+    tokens = 1 if space in "\u2028\u00a0\x85" else 2
+    expected = 100 * (6 / (6 + tokens)) ** 0.25
+    expected *= (5 / (5 + tokens - 1)) ** 0.25
+    assert score.value == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
+def test_unequal_line_counts_are_refused(settings):
+    with pytest.raises(ValueError, match="got 3 outputs and 2 references"):
+        bleu.score_all(["a", "b", "c"], ["a", "b"], **settings)
+    with pytest.raises(ValueError, match="got 0 outputs and 1 references"):
+        bleu.score_all([], ["a"], **settings)
+
+
+@pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
+def test_no_lines_are_refused(settings):
+    with pytest.raises(ValueError, match="at least one line, got 0 outputs"):
+        bleu.score_all([], [], **settings)
+
+
+@pytest.mark.parametrize("scorer", [bleu.sacrebleu_of_text, bleu.chrf_of_text])
+def test_library_scorers_check_line_counts_themselves(scorer):
+    with pytest.raises(ValueError, match="got 2 outputs and 1 references"):
+        scorer(["a", "b"], ["a"], lowercase=False)
+    with pytest.raises(ValueError, match="at least one line"):
+        scorer([], [], lowercase=False)
+
+
+def test_references_checksum_is_that_of_the_file(tmp_path):
+    lines = ["Über\u2028uns", "", "tab\there\r"]
+    path = tmp_path / "references.de"
+    path.write_bytes("Über\u2028uns\n\ntab\there\r\n".encode())
+    expected = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    assert bleu.references_checksum(lines) == expected
+    assert bleu.references_checksum(lines[::-1]) != expected
+
+
+def test_format_scores_prints_value_signature_and_checksum():
+    scores = [bleu.Score("chrf", 100.0, "s:1"), bleu.Score("paper_bleu", 27.256, "t")]
+    assert bleu.format_scores(scores, ["a", "b"]).split("\n") == [
+        "references: 2 lines, sha256 911169ddaaf146af",
+        "chrf        100.00  s:1",
+        "paper_bleu   27.26  t",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [
+        ("de", "13a"),
+        ("zh", "zh"),
+        ("yue", "zh"),
+        *((code, "char") for code in "ja th km lo my bo dz".split()),
+    ],
+)
+def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
+    # One of eight characters differs; 13a would see one wrong word.
+    found = bleu.score_all(
+        ["東京都は大きいです"],
+        ["東京都は小きいです"],
+        text_form="detokenized",
+        target_language=language,
+        lowercase=False,
+    )[0]
+    assert f"tok:{tokenizer}" in found.signature
+    assert (found.value > 30) == (language != "de")

@@ -1,0 +1,87 @@
+"""What runs an export is asked for what it has positions for."""
+
+import pathlib
+import types
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import types as core_types
+from vaswani_jax.data import vocabulary
+from vaswani_jax.exchange import ctranslate, verify
+
+
+@pytest.fixture(scope="module")
+def subwords() -> vocabulary.Vocabulary:
+    data = settings.small_settings(
+        **{"data.byte_fallback": True, "data.vocab_size": 300}
+    ).data
+    return vocabulary.train(["a b c d e f g h", "hello world again"] * 20, data)
+
+
+def test_lines_that_we_cut_are_not_for_engines(
+    subwords: vocabulary.Vocabulary, tmp_path: pathlib.Path
+) -> None:
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: .[export]")
+    small = settings.small_settings(
+        **{
+            "model.positional_encoding": "learned",
+            "model.max_positions": 20,
+            "model.d_v": 4,
+            "search.max_source_tokens": 6,
+            "search.max_extra_tokens": 6,
+        }
+    )
+    params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
+    names = [subwords.name(token) for token in range(subwords.size)]
+    ctranslate.save(tmp_path, params, small.model, names, quantization=None)
+    engine = verify.ctranslate2(
+        tmp_path, subwords, small.search, compute_type="float32"
+    )
+    # A subword a word, and an end mark.
+    lines = [" ".join("abcdefgh"[:count]) for count in (5, 6, 1)] + ["a " * 30]
+    assert verify.whole(lines, subwords, small.search) == [0, 2]
+    assert len(engine([lines[0], lines[2]])) == 2
+    with pytest.raises(RuntimeError, match="position"):
+        engine(lines)
+
+
+@pytest.mark.parametrize(("form", "expected"), [("paper", ""), ("power", "a a a a")])
+def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
+    subwords: vocabulary.Vocabulary,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    expected: str,
+) -> None:
+    """ln 0.4 at once or ln 0.15 after four words: -0.92 and -1.14 by the paper's
+    penalty of alpha 1, -0.92 and -0.38 by |Y|."""
+    word = subwords.id_of("\u2581a")
+    ends = jnp.full(40, 1e-6).at[0].set(0.4).at[4].set(0.25)
+
+    def decode_step(
+        tokens: jax.Array, position: jax.Array, memory: Any, beams: Any
+    ) -> tuple[jax.Array, Any]:
+        probabilities = jnp.full((*tokens.shape, subwords.size), 1e-9)
+        end = ends[position]
+        probabilities = probabilities.at[..., core_types.EOS_ID].set(end)
+        return jnp.log(probabilities.at[..., word].set(1 - end)), beams
+
+    programs = types.SimpleNamespace(
+        encode=lambda source: source, decode_step=decode_step, record=None
+    )
+    monkeypatch.setattr(verify.stablehlo, "load", lambda directory: programs)
+    monkeypatch.setattr(
+        verify.stablehlo,
+        "empty_beams",
+        lambda record, *, B, W, T: [jnp.zeros((B, W, T), np.int32)],
+    )
+    small = settings.small_settings(
+        **{"search.length_penalty": 1.0, "search.length_penalty_form": form}
+    )
+    engine = verify.exported(tmp_path, subwords, small.search)
+    assert engine(["a b"]) == [expected]

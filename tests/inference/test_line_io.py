@@ -1,0 +1,220 @@
+"""Lines come and go in order, few at a time, whatever they come from."""
+
+import contextlib
+import gzip
+import os
+import pathlib
+import pty
+import select
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from vaswani_jax.inference import line_io
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Standard input becomes a pipe; this is its other end."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        yield writing
+
+
+def test_a_file_comes_in_blocks_of_bounded_size(tmp_path: pathlib.Path) -> None:
+    total = line_io.BLOCK_LINES * 2 + 5
+    lines = [f"line {number}" for number in range(total)]
+    path = tmp_path / "input.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    blocks = list(line_io.blocks(str(path)))
+    assert [len(block) for block in blocks] == [line_io.BLOCK_LINES] * 2 + [5]
+    assert [line for block in blocks for line in block] == lines
+    assert line_io.count("--input", str(path)) == total
+
+
+def test_lines_of_a_pipe_do_not_wait_for_later_ones(pipe: int) -> None:
+    blocks = line_io.blocks("-")
+    os.write(pipe, b"one\ntwo\n")
+    early = [*next(blocks)]
+    if len(early) == 1:  # the second may have come a moment later
+        early += next(blocks)
+    assert early == ["one", "two"]
+    os.write(pipe, b"three")
+    os.close(pipe)
+    assert list(blocks) == [["three"]]
+
+
+def test_a_fast_pipe_is_read_in_large_blocks_and_no_further_than_needed(
+    pipe: int,
+) -> None:
+    written = []
+
+    def write() -> None:
+        with os.fdopen(pipe, "w") as stream:
+            for number in range(200_000):
+                stream.write(f"{number}\n")
+                written.append(number)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    blocks = line_io.blocks("-")
+    first = next(blocks)
+    time.sleep(0.5)
+    # What waits is bounded, so that who writes must wait, too.
+    assert len(written) < 100_000
+    found = first + [line for block in blocks for line in block]
+    writer.join()
+    assert found == [str(number) for number in range(200_000)]
+
+
+def test_bytes_that_are_not_utf8_come_after_the_lines_before_them(pipe: int) -> None:
+    os.write(pipe, b"good\n\xff\n")
+    os.close(pipe)
+    found = []
+    with pytest.raises(ValueError, match="standard input, line 2: not UTF-8"):
+        for block in line_io.blocks("-"):
+            found += block
+    assert found == ["good"]
+
+
+def test_a_second_file_goes_along_and_must_be_as_long(tmp_path: pathlib.Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("a\nb\nc\n")
+    given = [["1", "2"], ["3"]]
+    assert list(line_io.beside(given, str(other))) == [
+        (["1", "2"], ["a", "b"]),
+        (["3"], ["c"]),
+    ]
+    with pytest.raises(ValueError, match="has 3 lines, the input has more"):
+        list(line_io.beside([["1", "2"], ["3", "4"]], str(other)))
+    with pytest.raises(ValueError, match="has more than the 2 lines"):
+        list(line_io.beside([["1", "2"]], str(other)))
+
+
+def test_what_cannot_be_written_is_refused_before_work(tmp_path: pathlib.Path) -> None:
+    source, output = str(tmp_path / "in"), str(tmp_path / "out")
+    line_io.check_outputs([source, None, "-"], {"--output": output, "--attention": ""})
+    for name, error, said in (
+        (source, ValueError, "--output: .* is an input or another output"),
+        (str(tmp_path), IsADirectoryError, "--output: .* is a directory"),
+        (f"{tmp_path}/no/file", FileNotFoundError, "--output: there is no directory"),
+        ("/proc/1/file", OSError, "--output: /proc/1/file may not be written"),
+    ):
+        with pytest.raises(error, match=said):
+            line_io.check_outputs([source], {"--output": name})
+    with pytest.raises(ValueError, match=r"--alignments: .* another output"):
+        line_io.check_outputs([], {"--output": output, "--alignments": output})
+    line_io.check_outputs([], {"--output": "/dev/null", "--alignments": "/dev/null"})
+    with pytest.raises(ValueError, match="only one of --output, --alignments"):
+        line_io.check_outputs([], {"--output": "-", "--alignments": "-"})
+
+
+def test_a_file_is_known_by_any_of_its_names(tmp_path: pathlib.Path) -> None:
+    source, link, soft = (tmp_path / name for name in ("in", "link", "soft"))
+    source.write_text("a\n")
+    link.hardlink_to(source)
+    soft.symlink_to(link)
+    said = "is an input or another output"
+    for name in (source, link, soft):
+        with pytest.raises(ValueError, match=said):
+            line_io.check_outputs([str(source)], {"--output": str(name)})
+    with pytest.raises(ValueError, match=said):
+        outputs = {"--output": str(source), "--alignments": str(link)}
+        line_io.check_outputs([], outputs)
+    kept = os.dup(0)
+    with open(source) as stream:
+        os.dup2(stream.fileno(), 0)
+    try:
+        with pytest.raises(ValueError, match=said):
+            line_io.check_outputs(["-"], {"--output": str(link)})
+        line_io.check_outputs(["-"], {"--output": str(tmp_path / "out")})
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("later", [["a", "b"], ["a", "b", "c", "d"]])
+def test_an_input_that_changes_while_it_is_read_is_told(
+    tmp_path: pathlib.Path, later: list[str]
+) -> None:
+    source = tmp_path / "in"
+    source.write_text("a\nb\nc\n")
+    total = line_io.same_count(str(source), {})
+    source.write_text("".join(f"{line}\n" for line in later))
+    with pytest.raises(ValueError, match=rf"had 3 lines .* and {len(later)} when"):
+        line_io.write(line_io.blocks(str(source)), str(tmp_path / "out"), total=total)
+
+
+def test_files_are_counted_before_work_and_pipes_are_not(
+    tmp_path: pathlib.Path,
+) -> None:
+    lines, fifo = tmp_path / "lines", tmp_path / "fifo"
+    lines.write_text("a\nb\n")
+    os.mkfifo(fifo)
+    assert line_io.same_count(str(lines), {"--prefix": None}) == 2
+    assert line_io.same_count(str(lines), {"--prefix": str(fifo)}) == 2
+    assert line_io.same_count(str(fifo), {"--prefix": str(lines)}) is None
+    assert line_io.same_count("-", {}) is None
+    with pytest.raises(ValueError, match="--prefix=-: standard input is for --input"):
+        line_io.same_count(str(lines), {"--prefix": "-"})
+    for missing in (tmp_path / "none", tmp_path):
+        with pytest.raises(FileNotFoundError, match="--input: no file"):
+            line_io.same_count(str(missing), {})
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The three streams are a terminal's; this is the person before it.
+
+    It shows only what is written to it: the kernel echoes what is typed at any time.
+    """
+    person, screen = pty.openpty()
+    termios.tcsetwinsize(screen, (24, 80))
+    modes = termios.tcgetattr(screen)
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(screen, termios.TCSANOW, modes)
+    with (
+        os.fdopen(screen) as reader,
+        os.fdopen(os.dup(screen), "w") as writer,
+        monkeypatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdin", reader)
+        patch.setattr(sys, "stdout", writer)
+        patch.setattr(sys, "stderr", writer)
+        yield person
+
+
+def seen(person: int, awaited: str) -> str:
+    """What the terminal shows up to the awaited, which may come in several parts."""
+    shown = ""
+    while awaited not in shown:
+        assert select.select([person], [], [], 60)[0], shown
+        shown += os.read(person, 10_000).decode()
+    return shown
+
+
+def test_a_person_is_asked_for_each_line_and_sees_no_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with terminal(monkeypatch) as person:
+        os.write(person, b"one\ntwo\n\x04")
+        found = ([line.upper() for line in lines] for lines in line_io.blocks("-"))
+        assert line_io.write(found, "-", total=None) == 2
+        shown = seen(person, "> \r\n").replace("\r", "")
+    assert shown == "> ONE\n> TWO\n> \n"
+
+
+def test_who_waits_at_a_terminal_sees_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    with terminal(monkeypatch) as person:
+        found = (["x"] * 10 for _ in range(3))
+        assert line_io.write(found, str(tmp_path / "out"), total=30) == 30
+        shown = seen(person, "30/30")
+    assert "lines" in shown
+    assert (tmp_path / "out").read_text() == "x\n" * 30

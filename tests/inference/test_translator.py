@@ -1,0 +1,167 @@
+"""Lines in, lines out: the number, the order and the content of each."""
+
+import pathlib
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import parallel, types
+from vaswani_jax.data import vocabulary
+from vaswani_jax.inference import generate
+from vaswani_jax.inference import translator as translator_
+
+
+@pytest.fixture(scope="module")
+def subwords() -> vocabulary.Vocabulary:
+    data = settings.small_settings(
+        **{"data.byte_fallback": True, "data.vocab_size": 300}
+    ).data
+    return vocabulary.train(["a b c d e f g h", "hello world again"] * 20, data)
+
+
+def upper(
+    translator: translator_.Translator, monkeypatch: pytest.MonkeyPatch
+) -> translator_.Translator:
+    """A translator whose model repeats its source: what is tested is the rest."""
+
+    def echo(params: object, rows: generate.Rows) -> types.Hypotheses:
+        scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
+        return types.Hypotheses(rows.source[:, :, None], scores)
+
+    monkeypatch.setattr(translator, "_run", echo)
+    return translator
+
+
+def echo_translator(
+    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch, **overrides: int
+) -> translator_.Translator:
+    changed = {f"search.{key}": value for key, value in overrides.items()}
+    small = settings.small_settings(**changed)
+    return upper(translator_.Translator(small, subwords), monkeypatch)
+
+
+@hypothesis.settings(
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+@hypothesis.given(lines=st.lists(st.text(max_size=30), max_size=12))
+def test_any_lines_come_back_in_number_and_order(
+    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    translator = echo_translator(subwords, monkeypatch)
+    outputs = translator.translate(None, lines, warn=lambda text: None)
+    assert len(outputs) == len(lines)
+    assert all("\n" not in text and "\r" not in text for text in outputs)
+    for line, output in zip(lines, outputs, strict=True):
+        # What repeats its source gives the line, up to spaces and cuts.
+        kept = subwords.decode(subwords.encode([line])[0])
+        assert output.replace(" ", "") == kept.replace(" ", "")
+
+
+def test_long_line_is_translated_whole_and_told(
+    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = echo_translator(subwords, monkeypatch, max_source_tokens=8)
+    warnings: list[str] = []
+    line = " ".join("abcdefgh" * 5)
+    outputs = translator.translate(None, ["a b", line], warn=warnings.append)
+    assert outputs == ["a b", line]
+    assert len(warnings) == 1
+    assert "1 lines over config.search.max_source_tokens=8" in warnings[0]
+
+
+def test_a_code_leaves_room_for_a_subword_or_is_refused(
+    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subwords, "num_marks", lambda ids: 1)
+    three = echo_translator(subwords, monkeypatch, max_source_tokens=3)
+    # The first subword, taken for a code, stands before every other.
+    assert three.translate(None, ["a b c"], warn=str) == ["a b a c"]
+    two = echo_translator(subwords, monkeypatch, max_source_tokens=2)
+    with pytest.raises(ValueError, match="max_source_tokens must be at least 3 with"):
+        two.translate(None, ["a b c"], warn=str)
+    assert two.translate(None, ["a", ""], warn=str) == ["", ""]
+
+
+def test_few_shapes_are_compiled(
+    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = echo_translator(
+        subwords, monkeypatch, max_source_tokens=64, source_tokens_per_batch=256
+    )
+    shapes = set()
+
+    echo = translator._run
+
+    def record(params: object, rows: generate.Rows) -> types.Hypotheses:
+        shapes.add(rows.source.shape)
+        return echo(params, rows)
+
+    monkeypatch.setattr(translator, "_run", record)
+    generator = np.random.default_rng(0)
+    lines = [" ".join("a" * generator.integers(1, 60)) for _ in range(500)]
+    translator.translate(None, lines, warn=lambda text: None)
+    # Lengths 8, 16, 24, 32, 48, 64; rows full, or the end of a group.
+    assert len(shapes) <= 12
+    assert all(shape[1] * shape[2] <= 256 or shape[1] == 1 for shape in shapes)
+    # They are told beforehand, for all devices together.
+    told = {(-(-rows // 8), length) for rows, length in translator.shapes(lines)}
+    assert told == {shape[1:] for shape in shapes}
+
+
+def test_real_model_translates_odd_lines(subwords: vocabulary.Vocabulary) -> None:
+    small = settings.small_settings()
+    params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
+    translator = translator_.Translator(small, subwords)
+    lines = ["", "   ", "a b c", "\u2028", "漢字 \x0b", "a b c", "x" * 40]
+    outputs = translator.translate(
+        parallel.replicate(params), lines, warn=lambda text: None
+    )
+    assert len(outputs) == len(lines)
+    assert outputs[0] == outputs[1] == ""
+    assert outputs[2] == outputs[5] != ""
+
+
+def test_result_does_not_depend_on_the_other_lines(
+    subwords: vocabulary.Vocabulary,
+) -> None:
+    small = settings.small_settings()
+    params = settings.random_params(small.model, vocab_size=subwords.size, seed=4)
+    translator = translator_.Translator(small, subwords)
+    shared = parallel.replicate(params)
+    lines = ["a b c", "hello", "world again hello", "d e f g h a b"]
+    together = translator.translate(shared, lines, warn=lambda text: None)
+    alone = [
+        translator.translate(shared, [line], warn=lambda text: None)[0]
+        for line in lines
+    ]
+    assert together == alone
+
+
+def test_output_is_at_most_input_length_plus_extra(
+    subwords: vocabulary.Vocabulary,
+) -> None:
+    small = settings.small_settings(**{"search.max_extra_tokens": 3})
+    params = settings.random_params(small.model, vocab_size=subwords.size, seed=5)
+    search = parallel.over_rows(settings.search_of(small, vocab_size=subwords.size))
+    source = np.zeros((8, 6), np.int32)
+    for row in range(8):
+        source[row, : row % 6] = 7
+        source[row, row % 6] = types.EOS_ID
+    rows = parallel.split_rows(source, multiple=1)
+    hypotheses = search(parallel.replicate(params), rows)
+    found = parallel.join_rows(hypotheses.tokens[:, :, 0])
+    lengths = (found != types.PAD_ID).sum(axis=1)
+    allowed = (source != types.PAD_ID).sum(axis=1) + 3
+    assert (lengths <= allowed).all()
+    assert (lengths == allowed).any(), "the limit is never reached: nothing is tested"
+
+
+def test_vocabulary_file_is_all_a_translator_needs(
+    subwords: vocabulary.Vocabulary, tmp_path: pathlib.Path
+) -> None:
+    subwords.save(tmp_path)
+    loaded = vocabulary.Vocabulary.load(tmp_path / "vocabulary.model")
+    assert loaded.encode(["hello world"]) == subwords.encode(["hello world"])

@@ -1,0 +1,280 @@
+"""What a report finds in workdirs, and what it calls it."""
+
+import dataclasses
+import json
+import math
+import os
+
+import pytest
+
+from configs import base_ende, big_ende, table3
+from tests.paper.workdirs import ROWS, SMALL, cells, leave, read
+from vaswani_jax.core import config, parsing
+from vaswani_jax.paper import ablations, tables
+from vaswani_jax.paper import runs as runs_
+
+
+def test_a_row_that_was_run_is_found_and_judged(tmp_path):
+    leave(tmp_path / "a", ROWS["A2"], perplexity=5.09, bleu=25.3)
+    leave(tmp_path / "b", ROWS["C1"], perplexity=9.9, bleu=20.0)
+    table = tables.table3(ROWS, read(tmp_path))
+    assert cells(table, "A2")[5:] == [
+        *("5.09", "5.00", "reproduced"),
+        *("25.30", "25.5", "reproduced"),
+        f"{tmp_path / 'a'}: paper_bleu_split_ascii",
+    ]
+    assert cells(table, "C1")[7] == cells(table, "C1")[10] == "differs"
+    assert cells(table, "base")[7] == "not run"
+    assert cells(table, "base")[1:4] == ["63.0 M", "65 M", "differs"]
+    assert cells(table, "A1")[2:4] == ["", "not printed"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"training.average_checkpoints": 2},
+        {"training.num_steps": 99_999},
+        {"training.label_smoothing_form": "others"},
+        {"optimizer.beta2": 0.997},
+        {"optimizer.warmup_steps": 16_000},
+        {"data.vocab_size": 8000},
+        {"data.target_tokens_per_batch": 2048},
+        {"model.num_heads": 4},
+    ],
+    ids=str,
+)
+def test_a_run_of_other_settings_is_not_taken_for_a_row(tmp_path, changes):
+    values = table3.get_config("base")
+    values.update_from_flattened_dict(changes)
+    leave(tmp_path / "a", parsing.parse(values), bleu=25.8, perplexity=4.92)
+    assert cells(tables.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
+
+
+def test_a_search_of_other_settings_is_not_taken_for_a_row(tmp_path):
+    leave(tmp_path / "a", ROWS["base"], search={"beam_size": 1})
+    assert cells(tables.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"lowercase_scores": True}, {"text_form": "tokenized"}], ids=str
+)
+def test_scores_of_another_kind_are_not_taken_for_a_rows(tmp_path, changes):
+    data = dataclasses.asdict(ROWS["base"].data) | changes
+    names = ("paper_bleu_split_ascii_lc", "tokenized_bleu")
+    scores = [{"name": name, "value": 25.8} for name in names]
+    leave(tmp_path / "a", ROWS["base"], perplexity=4.92, data=data, scores=scores)
+    assert cells(tables.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
+
+
+def test_where_and_how_it_was_computed_is_no_other_run(tmp_path):
+    values = table3.get_config("base")
+    values.update_from_flattened_dict(
+        {"model.dtype": "bfloat16", "training.accumulate_steps": "4", "seed": 2}
+    )
+    leave(tmp_path / "a", parsing.parse(values))
+    assert cells(tables.table3(ROWS, read(tmp_path)), "base")[7] != "not run"
+
+
+def test_an_average_is_not_table_3s_and_a_last_checkpoint_not_table_2s(tmp_path):
+    presets = {
+        (size, language): parsing.parse(module.get_config())
+        for size, module in (("base", base_ende), ("big", big_ende))
+        for language in ("de", "fr")
+    }
+    leave(tmp_path / "averaged", presets["base", "de"])
+    leave(tmp_path / "last", ROWS["base"], split="test")
+    runs = read(tmp_path)
+    assert cells(tables.table3(ROWS, runs), "base")[7] == "not run"
+    assert cells(tables.table2(presets, runs), "**base, this code**")[1] == "not run"
+
+
+def test_what_cannot_be_read_is_named_and_left_out(tmp_path):
+    for name in ("whole", "settings", "record", "keys", "list"):
+        leave(tmp_path / name, ROWS["base"])
+    (tmp_path / "settings" / "config.json").write_text("{")
+    (tmp_path / "list" / "config.json").write_text("[]")
+    for name, text in (("record", '{"split"'), ("keys", '{"split": "valid"}')):
+        [path] = (tmp_path / name / "evaluations").iterdir()
+        path.write_text(text)
+    found, unreadable = runs_.read(tmp_path)
+    assert [one.workdir.name for one in found] == ["whole"]
+    assert [line.split("/evaluations")[0] for line in unreadable] == [
+        str(tmp_path / name) for name in ("keys", "list", "record", "settings")
+    ]
+
+
+@pytest.mark.parametrize("seed", [None, "one", 1.5, {"a": 1}])
+def test_a_run_without_a_seed_is_named_and_left_out(tmp_path, seed):
+    for name in ("odd", "whole"):
+        leave(tmp_path / name, ROWS["base"], bleu=25.8, perplexity=4.92)
+    values = json.loads((tmp_path / "odd" / "config.json").read_text())
+    values.pop("seed")
+    given = values if seed is None else {**values, "seed": seed}
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(given))
+    found, [told] = runs_.read(tmp_path)
+    assert str(tmp_path / "odd") in told and "seed of its config.json is" in told
+    assert cells(tables.table3(ROWS, found), "base")[10] == "reproduced"
+
+
+def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
+    leave(tmp_path / "a", ROWS["base"])
+    with pytest.raises(ValueError, match="is a workdir"):
+        runs_.read(tmp_path / "a")
+
+
+def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
+    presets = {
+        (size, language): ROWS["big" if size == "big" else "base"]
+        for size in ("base", "big")
+        for language in ("de", "fr")
+    }
+    leave(tmp_path / "big", ROWS["big"], split="test", bleu=28.3)
+    table = tables.table2(presets, read(tmp_path))
+    found = cells(table, "**big, this code**")
+    where = tmp_path / "big"
+    assert found[1] == f"28.30, reproduced ({where}: paper_bleu_split_ascii)"
+    assert found[3].endswith(", differs")
+    assert cells(table, "**base, this code**")[1] == "not run"
+    costs = cells(table, "**big, hours x GPUs x FLOP/s**")[3:]
+    assert costs == ["2.3e+19, reproduced"] * 2
+    assert cells(table, "Transformer (big)")[1:] == [
+        "28.4",
+        "41.8",
+        "2.3e+19",
+        "2.3e+19",
+    ]
+
+
+DROPOUT = {"key": "model.dropout_rate", "was": 0.1, "now": 0.2}
+LONGER = {"key": "training.num_steps", "was": 50, "now": 100_000}
+ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("flawed", "told"),
+    [
+        ({"step": 200}, "scored at step 200 of 100,000"),
+        ({"valid/perplexity": math.nan}, "its perplexity is nan"),
+        (
+            {"averaged": [97_000, 98_500, 100_000]},
+            "the average of the checkpoints [97000, 98500, 100000], not of [100000]",
+        ),
+        ({"starts": [{"init_from": "runs/other"}]}, "started from runs/other"),
+        (
+            {"starts": [{"changes": [DROPOUT]}, {}]},
+            "config.model.dropout_rate was 0.1 before it was 0.2",
+        ),
+    ],
+)
+def test_what_is_no_whole_run_of_its_settings_is_told_and_not_judged(
+    tmp_path, flawed, told
+):
+    right = {"bleu": 25.8, "perplexity": 4.92}
+    leave(tmp_path / "a", ROWS["base"], **right, **flawed)
+    found = cells(tables.table3(ROWS, read(tmp_path)), "base")
+    assert found[5:] == [
+        *("", "4.92", "not run", "", "25.8", "not run"),
+        f"{tmp_path / 'a'}: {told}",
+    ]
+    # A whole one, however old, comes first.
+    leave(tmp_path / "b", ROWS["base"], **right)
+    [path] = (tmp_path / "b" / "evaluations").iterdir()
+    os.utime(path, (0, 0))
+    found = cells(tables.table3(ROWS, read(tmp_path)), "base")
+    assert found[-1] == f"{tmp_path / 'b'}: paper_bleu_split_ascii"
+
+
+def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):
+    starts = [{"changes": [LONGER]}, {"changes": [ELSEWHERE]}]
+    leave(tmp_path / "a", ROWS["base"], starts=starts, bleu=25.8)
+    assert cells(tables.table3(ROWS, read(tmp_path)), "base")[10] == "reproduced"
+
+
+def test_a_run_without_a_record_of_its_start_is_not_judged(tmp_path):
+    leave(tmp_path / "a", ROWS["base"], bleu=25.8, perplexity=4.92)
+    (tmp_path / "a" / "starts.jsonl").unlink()
+    found = cells(tables.table3(ROWS, read(tmp_path)), "base")
+    assert found[7] == "not run" and "no start of it is recorded" in found[-1]
+
+
+@pytest.mark.parametrize("table", [tables.table3, ablations.table])
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"references": "4567"}, "scored on another text than"),
+        ({"vocabulary": "4567"}, "of another vocabulary than"),
+    ],
+)
+def test_a_row_of_other_subwords_or_text_is_not_compared(tmp_path, table, other, told):
+    rows = ROWS if table is tables.table3 else SMALL
+    leave(tmp_path / "base", rows["base"])
+    leave(tmp_path / "A2", rows["A2"], bleu=25.5, **other)
+    found = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
+    assert found[-1] == f"{tmp_path / 'A2'}: {told} {tmp_path / 'base'}"
+    assert "25.50" not in found
+
+
+def test_every_evaluation_is_listed_whatever_it_is_of(tmp_path):
+    leave(tmp_path / "row", ROWS["A2"], bleu=25.5)
+    values = table3.get_config("base")
+    values.update_from_flattened_dict({"data.vocab_size": 90, "search.beam_size": 2})
+    other = {"checkpoint": "best", "step": 70, "bleu": 3.25}
+    leave(tmp_path / "own", parsing.parse(values), split="test", **other)
+    listed = tables.evaluations(read(tmp_path))
+    kind = "paper_bleu_split_ascii"
+    assert cells(listed, tmp_path / "row")[1:] == [
+        *("valid", "averaged at 100,000", "4, 0.6", "5.00", "25.50", kind)
+    ]
+    assert cells(listed, tmp_path / "own")[1:] == [
+        *("test", "best at 70", "2, 0.6", "5.00", "3.25", kind)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "averaged"),
+    [
+        # 100,000 is no multiple of 1,500: the last interval is a shorter one.
+        (base_ende, [94_500, 96_000, 97_500, 99_000, 100_000]),
+        (big_ende, list(range(288_600, 300_001, 600))),
+    ],
+)
+def test_a_whole_run_of_a_preset_is_found_and_judged(tmp_path, module, averaged):
+    size = "base" if module is base_ende else "big"
+    preset = parsing.parse(module.get_config())
+    assert len(averaged) == preset.training.average_checkpoints
+    presets = {(s, x): preset for s in ("base", "big") for x in ("de", "fr")}
+    record = {"split": "test", "bleu": 27.2 if size == "base" else 28.5}
+    leave(tmp_path / "a", preset, averaged=averaged, **record)
+    found = cells(tables.table2(presets, read(tmp_path)), f"**{size}, this code**")[1]
+    assert found == (
+        f"{record['bleu']:.2f}, reproduced ({tmp_path / 'a'}: paper_bleu_split_ascii)"
+    )
+
+
+def test_a_vocabulary_from_fewer_lines_is_another_one(tmp_path):
+    values = table3.get_config("base")
+    values.update_from_flattened_dict({"data.sentencepiece_sample_size": 1000})
+    leave(tmp_path / "a", parsing.parse(values), bleu=25.8, perplexity=4.92)
+    assert cells(tables.table3(ROWS, read(tmp_path)), "base")[7] == "not run"
+
+
+def test_a_run_from_before_a_setting_was_one_did_what_was_done_then(tmp_path):
+    def forget(values, section):
+        return {
+            key: value
+            for key, value in values.items()
+            if f"{section}.{key}" not in config.ADDED_LATER
+        }
+
+    for name, changes in (("then", {}), ("now", {"model.activation": "swish"})):
+        values = table3.get_config("base")
+        values.update_from_flattened_dict(changes)
+        leave(tmp_path / name, parsing.parse(values), bleu=25.8, perplexity=4.92)
+    for path in (tmp_path / "then").rglob("*.json"):
+        old = json.loads(path.read_text())
+        for section in {"model", "data", "search"} & old.keys():
+            old[section] = forget(old[section], section)
+        path.write_text(json.dumps(old))
+    assert "activation" not in (tmp_path / "then" / "config.json").read_text()
+    table = tables.table3(ROWS, read(tmp_path))
+    assert str(tmp_path / "then") in cells(table, "base")[-1]

@@ -1,0 +1,49 @@
+"""`tests.benchmarks.planted_mistakes` finds the places of its mistakes."""
+
+import pathlib
+import shutil
+
+import pytest
+
+from tests.benchmarks import planted_mistakes
+
+ROOT = planted_mistakes.ROOT
+
+
+@pytest.mark.parametrize(
+    "mistake", planted_mistakes.MISTAKES, ids=lambda mistake: mistake.name
+)
+def test_a_mistake_has_its_place_and_a_proof(mistake):
+    assert (ROOT / mistake.file).read_text().count(mistake.old) == 1
+    assert mistake.old != mistake.new
+    file, _, test = mistake.proof.partition("::")
+    assert f"def {test}(" in (ROOT / file).read_text() or not test
+
+
+@pytest.fixture
+def copied(tmp_path: pathlib.Path) -> pathlib.Path:
+    """What the doctest of the schedule needs of the repository."""
+    for name in ("vaswani_jax", "tests"):
+        shutil.copytree(
+            ROOT / name,
+            tmp_path / name,
+            ignore=lambda directory, names: [
+                n for n in names if pathlib.Path(n).suffix not in ("", ".py")
+            ],
+        )
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def test_a_planted_mistake_is_told_from_none(copied):
+    proof = "vaswani_jax/training/optimizer.py"
+    [mistake] = [m for m in planted_mistakes.MISTAKES if m.proof == proof]
+    planted_mistakes.plant(mistake, copied)
+    failed = planted_mistakes.red(proof, copied)
+    assert failed is not None and failed.startswith(proof)
+    # What cannot be planted, or cannot run, is no proof.
+    with pytest.raises(ValueError, match="0 times"):
+        planted_mistakes.plant(mistake, copied)
+    with pytest.raises(RuntimeError, match=r"nothing\.py"):
+        planted_mistakes.red("tests/nothing.py", copied)

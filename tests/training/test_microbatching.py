@@ -1,0 +1,202 @@
+"""The memory a step needs, and the parts a batch is computed in to fit."""
+
+import jax
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.core import compilation_cache, cpu_allocator, memory, parallel, types
+from vaswani_jax.data import batching
+from vaswani_jax.training import microbatching, step
+
+V = 300
+MIB = 2**20
+
+
+def empty(bucket):
+    shape = (bucket.rows, bucket.length)
+    return types.Batch(*(np.zeros(shape, np.int32) for _ in range(3)))
+
+
+def plan(buckets, *, accumulate_steps, parts_before=1):
+    wide = settings.small_settings(
+        **{"training.accumulate_steps": accumulate_steps, "model.d_ff": 64}
+    )
+    state = parallel.replicate(step.create_state(wide, vocab_size=V))
+    return microbatching.plan(
+        wide, state, empty, buckets, vocab_size=V, parts_before=parts_before
+    )
+
+
+def test_a_step_needs_at_least_its_logits_and_their_gradient():
+    bucket = batching.Bucket(16, 64 * jax.device_count())
+    found = plan([bucket], accumulate_steps="1")
+    assert found.step > 2 * 4 * 64 * 16 * V  # of one device, in float32
+    assert found.state > 3 * 4 * V * settings.small_settings().model.d_model
+
+
+def test_auto_divides_the_batch_until_it_fits(monkeypatch):
+    bucket = batching.Bucket(16, 64 * jax.device_count())
+    whole = plan([bucket], accumulate_steps="1")
+    monkeypatch.setattr(
+        memory, "available_bytes", lambda held: whole.state + whole.step // 3
+    )
+    found = plan([bucket], accumulate_steps="auto")
+    assert found.parts in (4, 8)
+    assert found.state + found.step <= microbatching.USABLE * found.available
+    # What is not auto is done as it was asked for.
+    assert plan([bucket], accumulate_steps="1").parts == 1
+
+
+def test_what_was_found_is_remembered_beside_the_compiled_programs(
+    tmp_path, monkeypatch
+):
+    bucket = batching.Bucket(16, 64)
+    plain = plan([bucket], accumulate_steps="1")
+    directory = tmp_path / "compiled"
+    monkeypatch.setattr(compilation_cache, "directory", lambda: directory)
+    measured = []
+    measure = memory.needed_bytes
+
+    def counted(*arguments):
+        measured.append(arguments)
+        return measure(*arguments)
+
+    monkeypatch.setattr(memory, "needed_bytes", counted)
+    for _ in range(2):
+        found = plan([bucket], accumulate_steps="1")
+        assert (found.state, found.step) == (plain.state, plain.step)
+    assert len(measured) == 1
+    # Another shape is another entry; a damaged or missing one is made again.
+    assert plan([batching.Bucket(16, 128)], accumulate_steps="1").step > plain.step
+    assert len(measured) == 2
+    files = sorted(directory.iterdir())
+    files[0].write_text("")
+    files[1].unlink()
+    assert plan([bucket], accumulate_steps="1").step == plain.step
+    assert len(measured) == 3
+
+
+def test_what_cannot_be_remembered_is_found_again(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(
+        compilation_cache, "directory", lambda: tmp_path / "file" / "compiled"
+    )
+    assert plan([batching.Bucket(16, 64)], accumulate_steps="1").step > 0
+
+
+def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
+    bucket = batching.Bucket(16, 64)
+    assert plan([bucket], accumulate_steps="auto").parts == 1
+    assert plan([bucket], accumulate_steps="auto", parts_before=2).parts == 2
+
+
+def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda held: 3 * MIB // 2**10)
+    with pytest.raises(ValueError, match="single rows of 16 tokens"):
+        plan([batching.Bucket(16, 4)], accumulate_steps="auto")
+
+
+def test_a_step_that_does_not_fit_is_warned_of(monkeypatch):
+    found = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+    assert not found.warning()
+    needed = found.state + found.step
+    for available, warned in ((needed, False), (needed - 1, True)):
+        monkeypatch.setattr(memory, "available_bytes", lambda held, a=available: a)
+        told = plan([batching.Bucket(16, 64)], accumulate_steps="1").warning()
+        assert bool(told) == warned == ("accumulate_steps=auto" in told)
+
+
+def test_rows_that_devices_and_parts_add_are_told():
+    # Of 8 devices, 12 rows each: 6 + 6, or 8 parts of 2.
+    even, long = batching.Bucket(16, 1600), batching.Bucket(256, 96)
+    assert microbatching.empty_rows([even, long], parts=2) == ""
+    told = microbatching.empty_rows([even, long], parts=8)
+    assert "compute 128 rows of 256 tokens for 96: 33% more" in told
+    for parts in (1, 2, 3, 8, 100):
+        for rows in (1, 7, 96):
+            leaf = np.zeros((rows, 3))
+            split = parallel.split_rows(leaf, multiple=parts)
+            assert parallel.computed_rows(rows, multiple=parts) * 3 == split.size
+
+
+def test_the_largest_shape_is_that_of_the_most_logits():
+    small = settings.small_settings()
+    wide, long = batching.Bucket(4, 96), batching.Bucket(16, 16)
+    assert microbatching.largest(small, [long, wide], vocab_size=9000, parts=1) == wide
+    # Attention weights grow with the square of the length.
+    long = batching.Bucket(2000, 8)
+    wide = batching.Bucket(4, 4000)
+    assert microbatching.largest(small, [wide, long], vocab_size=9, parts=1) == long
+
+
+def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
+    # 8 parts on 8 devices: 96 rows take as many as 128.
+    monkeypatch.setattr(parallel, "num_devices", lambda: 8)
+    small = settings.small_settings()
+    even, uneven = batching.Bucket(32, 128), batching.Bucket(40, 96)
+    assert even.rows * even.length > uneven.rows * uneven.length
+    found = [
+        microbatching.largest(small, [even, uneven], vocab_size=9000, parts=parts)
+        for parts in (1, 8)
+    ]
+    assert found == [even, uneven]
+
+
+def test_the_shape_planned_is_the_largest_in_its_parts():
+    devices = jax.device_count()
+    even, uneven = batching.Bucket(16, 64 * devices), batching.Bucket(20, 33 * devices)
+    needed = {
+        bucket: plan([bucket], accumulate_steps="32").step for bucket in (even, uneven)
+    }
+    assert needed[uneven] > needed[even]
+    assert plan([even, uneven], accumulate_steps="32").step == needed[uneven]
+
+
+def test_available_memory_is_that_of_one_of_the_devices():
+    with open("/proc/meminfo") as file:
+        total = int(file.readline().split()[1]) * 1024
+    assert 0 < memory.available_bytes() * jax.local_device_count() <= total
+
+
+def test_memory_is_given_back_when_a_step_has_too_little(monkeypatch):
+    given = []
+    monkeypatch.setattr(cpu_allocator, "give_back", lambda: given.append(1) or True)
+    free = 64 * MIB // jax.local_device_count()
+    monkeypatch.setattr(memory, "free_bytes", lambda: 64 * MIB)
+    assert not memory.make_room(free) and not given
+    assert memory.make_room(free + 1) and given
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
+    assert not memory.make_room(free + 1)
+
+
+def test_what_a_run_holds_already_is_available_to_it(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 64 * MIB)
+    free = memory.available_bytes()
+    state = parallel.replicate(
+        {"m": np.zeros(MIB, np.int8), "v": np.zeros(9, np.float32)}
+    )
+    assert memory.available_bytes(state) == free + MIB + 36
+
+
+def test_of_several_processes_the_least_counts(monkeypatch):
+    monkeypatch.setattr(memory.processes, "num_processes", lambda: 2)
+    monkeypatch.setattr(memory, "_available_bytes", lambda held: 68 << 30)
+    # As JAX gathers: 32 bits.
+    monkeypatch.setattr(
+        memory.processes,
+        "gather_from_all",
+        lambda own: np.stack([own, np.array(9000)]).astype(np.int32),
+    )
+    assert memory.available_bytes() == 9000 << 20
+
+
+def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
+    host = memory.available_bytes()
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    (tmp_path / "memory.current").write_text(f"{5 * MIB}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {2 * MIB}\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available_bytes() > 0.5 * host
+    (tmp_path / "memory.max").write_text(f"{9 * MIB}\n")
+    assert memory.available_bytes() == 6 * MIB // jax.local_device_count()

@@ -1,0 +1,150 @@
+"""Section 6.1's search, measured: sentences and tokens a second by batch size."""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from vaswani_jax.benchmarks import devices
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.inference import generate
+from vaswani_jax.training import step
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodingSpeed:
+    """What decoding a batch costs; times in seconds, rates per second."""
+
+    device: str
+    num_devices: int
+    dtype: str
+    batch: int  # sentences
+    beam_size: int
+    source_tokens: int  # of each sentence, the end mark counted
+    output_tokens: int
+    batch_seconds: float  # median
+    sentences_per_second: float
+    output_tokens_per_second: float
+    first_batch_seconds: float  # compilation and one batch
+    peak_memory_bytes: int  # of the process so far
+    all_batch_seconds: list[float]
+
+
+class Timer:
+    """Searches of one size with random parameters, one at a time, each waited for."""
+
+    def __init__(
+        self,
+        settings: config.Config,
+        *,
+        vocab_size: int,
+        batch: int,
+        source_tokens: int,
+        output_tokens: int,
+    ) -> None:
+        """Prepare; every output has exactly `output_tokens`, whatever is likely."""
+        search = dataclasses.replace(
+            settings.search,
+            min_tokens=output_tokens,
+            max_tokens=output_tokens,
+            max_extra_tokens=max(1, output_tokens - source_tokens),
+        )
+        settings = dataclasses.replace(settings, search=search)
+        state = step.create_state(settings, vocab_size=vocab_size)
+        self._params = (parallel.replicate(state.params),)
+        self._output_tokens = output_tokens
+        self._run = parallel.over_rows(
+            generate.generator(
+                settings, (settings.model,), vocab_size=vocab_size, num_hypotheses=1
+            )
+        )
+        shape = (batch, source_tokens)
+        ids = np.random.default_rng(0).integers(types.UNK_ID + 1, vocab_size, shape)
+        ids[:, -1] = types.EOS_ID
+        self._rows = generate.Rows(
+            ids.astype(np.int32),
+            np.zeros((batch, 0), np.int32),
+            np.zeros((batch, 2), np.int32),
+        )
+
+    def seconds(self) -> float:
+        """Time of one batch, from ids on the host to ids on the host."""
+        begun = time.perf_counter()
+        rows = parallel.split_rows(self._rows, multiple=1)
+        found = self._run(self._params, rows)
+        tokens = parallel.join_rows(jax.device_get(found.tokens))
+        spent = time.perf_counter() - begun
+        lengths = (tokens[: len(self._rows.source), 0] != types.PAD_ID).sum(axis=1)
+        assert (lengths == self._output_tokens).all(), lengths
+        return spent
+
+
+def measure(
+    settings: config.Config,
+    *,
+    vocab_size: int,
+    batches: Sequence[int],
+    source_tokens: int,
+    output_tokens: int,
+    repeats: int,
+) -> list[DecodingSpeed]:
+    """Time searches in batches of several sizes, in turn, after a warm-up of each."""
+    timers = [
+        Timer(
+            settings,
+            vocab_size=vocab_size,
+            batch=batch,
+            source_tokens=source_tokens,
+            output_tokens=output_tokens,
+        )
+        for batch in batches
+    ]
+    first, memory = [], []
+    for timer in timers:
+        first.append(timer.seconds())
+        memory.append(devices.peak_memory_bytes())
+    turns = [[timer.seconds() for timer in timers] for _ in range(repeats)]
+    found = []
+    for place, batch in enumerate(batches):
+        seconds = [turn[place] for turn in turns]
+        median = statistics.median(seconds)
+        found.append(
+            DecodingSpeed(
+                device=parallel.device_kind(),
+                num_devices=parallel.num_devices(),
+                dtype=settings.model.dtype,
+                batch=batch,
+                beam_size=settings.search.beam_size,
+                source_tokens=source_tokens,
+                output_tokens=output_tokens,
+                batch_seconds=median,
+                sentences_per_second=batch / median,
+                output_tokens_per_second=batch * output_tokens / median,
+                first_batch_seconds=first[place],
+                peak_memory_bytes=memory[place],
+                all_batch_seconds=seconds,
+            )
+        )
+    return found
+
+
+def table(speeds: Sequence[DecodingSpeed]) -> str:
+    """The measurements for a person, a line a batch size."""
+    one = speeds[0]
+    lines = [
+        f"{one.num_devices} x {one.device}, {one.dtype}; beam {one.beam_size}, "
+        f"{one.source_tokens} source and {one.output_tokens} output tokens",
+        "batch   seconds   sentences/s   tokens/s   first batch   memory so far",
+    ]
+    for speed in speeds:
+        lines.append(
+            f"{speed.batch:5d} {speed.batch_seconds:9.3f}"
+            f" {speed.sentences_per_second:13.1f}"
+            f" {speed.output_tokens_per_second:10.0f}"
+            f" {speed.first_batch_seconds:11.1f} s"
+            f" {speed.peak_memory_bytes / 2**30:11.2f} GiB"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""What a run leaves: saved states, their selection, averages and records."""

@@ -1,0 +1,1 @@
+"""Flags, exit codes and logging of the programs."""

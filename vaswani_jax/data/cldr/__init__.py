@@ -1,0 +1,1 @@
+"""The embedded default's text: localised phrases of the Unicode CLDR."""

@@ -1,0 +1,1 @@
+"""Scores on held-out text: validation during training, and of a checkpoint."""

@@ -1,0 +1,319 @@
+"""Languages by their shortest codes, which the scores of section 6.1 go by."""
+
+import collections
+import dataclasses
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import sacrebleu
+import sacremoses
+
+# ISO 639-3, and 639-2 where it has another code, to 639-1: the languages that Moses
+# has rules for, and those that are written without spaces.
+SHORT = {
+    **{"asm": "as", "ben": "bn", "bod": "bo", "tib": "bo", "cat": "ca", "ces": "cs"},
+    **{"cze": "cs", "deu": "de", "ger": "de", "dzo": "dz", "ell": "el", "gre": "el"},
+    **{"eng": "en", "est": "et", "ekk": "et", "fin": "fi", "fra": "fr", "fre": "fr"},
+    **{"gle": "ga", "guj": "gu", "hin": "hi", "hun": "hu", "isl": "is", "ice": "is"},
+    **{"ita": "it", "jpn": "ja", "kan": "kn", "khm": "km", "kor": "ko", "lao": "lo"},
+    **{"lav": "lv", "lvs": "lv", "lit": "lt", "mal": "ml", "mar": "mr", "mya": "my"},
+    **{"bur": "my", "nld": "nl", "dut": "nl", "ori": "or", "ory": "or", "pan": "pa"},
+    **{"pol": "pl", "por": "pt", "ron": "ro", "rum": "ro", "rus": "ru", "slk": "sk"},
+    **{"slo": "sk", "slv": "sl", "som": "so", "spa": "es", "swe": "sv", "tam": "ta"},
+    **{"tel": "te", "tha": "th", "zho": "zh", "chi": "zh", "cmn": "zh"},
+}
+
+
+def of(locale: str) -> str:
+    """The language of a locale.
+
+    >>> of("pt_BR"), of("zh-Hans-CN"), of("deu"), of("yue")
+    ('pt', 'zh', 'de', 'yue')
+    """
+    code = locale.replace("-", "_").partition("_")[0].lower()
+    return SHORT.get(code, code)
+
+
+TextForm = Literal["detokenized", "tokenized"]
+
+MAX_ORDER = 4
+# The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
+TOKEN = re.compile(r"\S+", re.ASCII)
+
+# Languages without spaces between words, and sacreBLEU's tokeniser for them.
+WITHOUT_SPACES = {
+    **{"zh": "zh", "yue": "zh"},
+    **dict.fromkeys(("ja", "th", "km", "lo", "my", "bo", "dz"), "char"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """A score that can be compared with others, because it says what it is.
+
+    Attributes:
+        name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; `_split` follows
+            where compounds were split, `_ascii` where quotes and other punctuation
+            were made ASCII's, and `_lc` where both sides were lower-cased.
+        value: From 0 to 100.
+        signature: How it was computed, in the form that sacreBLEU introduced.
+    """
+
+    name: str
+    value: float
+    signature: str
+
+
+def score_all(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    text_form: TextForm,
+    target_language: str,
+    lowercase: bool,
+) -> list[Score]:
+    """Every score that has a meaning for this form of text and this language.
+
+    Args:
+        outputs: One line for each sentence; an empty line counts as an empty output.
+        references: As many lines, in the same order and in the same form.
+        text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
+            `tokenized` gives `tokenized_bleu` alone, because sacreBLEU and chrF are
+            defined on plain text, not on `&quot;` and spaces before commas.
+        target_language: ISO 639-1 code. German has more of the paper's BLEU: with its
+            compounds split (see `split_compounds`) and, of text that is not
+            tokenised yet, with ASCII's punctuation besides (see
+            `ascii_punctuation`).
+        lowercase: Whether all scores ignore case.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    kinds = [(False, False)]
+    if target_language == "de":
+        kinds.append((True, False))
+        if text_form == "detokenized":
+            kinds.append((True, True))
+    multi_bleu_scores = [
+        multi_bleu_of_text(
+            outputs,
+            references,
+            text_form=text_form,
+            target_language=target_language,
+            compound_split=compound_split,
+            to_ascii=to_ascii,
+            lowercase=lowercase,
+        )
+        for compound_split, to_ascii in kinds
+    ]
+    if text_form == "tokenized":
+        return multi_bleu_scores
+    return [
+        sacrebleu_of_text(
+            outputs,
+            references,
+            lowercase=lowercase,
+            tokenize=WITHOUT_SPACES.get(target_language, "13a"),
+        ),
+        chrf_of_text(outputs, references, lowercase=lowercase),
+        *multi_bleu_scores,
+    ]
+
+
+def sacrebleu_of_text(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    lowercase: bool,
+    tokenize: str = "13a",
+) -> Score:
+    """BLEU as sacreBLEU computes it by default, for comparison with later work.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    _check_line_counts(outputs, references)
+    metric = sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize)
+    value = metric.corpus_score(outputs, [references]).score
+    name = "sacrebleu_lc" if lowercase else "sacrebleu"
+    return Score(name, value, f"BLEU|{metric.get_signature()}")
+
+
+def chrf_of_text(
+    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
+) -> Score:
+    """The F-score of character n-grams that sacreBLEU calls chrF2.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    _check_line_counts(outputs, references)
+    metric = sacrebleu.CHRF(lowercase=lowercase)
+    value = metric.corpus_score(outputs, [references]).score
+    name = "chrf_lc" if lowercase else "chrf"
+    return Score(name, value, f"chrF2|{metric.get_signature()}")
+
+
+def multi_bleu_of_text(
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    text_form: TextForm,
+    target_language: str,
+    compound_split: bool,
+    to_ascii: bool,
+    lowercase: bool,
+) -> Score:
+    """BLEU by the steps behind table 2: Moses tokens, split compounds, multi-bleu.
+
+    These are the steps that the authors name in tensor2tensor#61; their later script,
+    get_ende_bleu.sh, has ASCII's punctuation, too (see `ascii_punctuation`). Text
+    that is already tokenised skips the first.
+
+    Raises:
+        ValueError: As `score_all`.
+    """
+    name, tokenizer, version = "tokenized_bleu", "as-given", ""
+    if to_ascii:
+        outputs = ascii_punctuation(outputs)
+        references = ascii_punctuation(references)
+    if text_form == "detokenized":
+        outputs = tokenize(outputs, target_language)
+        references = tokenize(references, target_language)
+        name, tokenizer = "paper_bleu", f"moses-{target_language}-escaped"
+        version = f"|sacremoses:{sacremoses.__version__}"
+    if compound_split:
+        outputs = [split_compounds(line) for line in outputs]
+        references = [split_compounds(line) for line in references]
+        name += "_split"
+    name += "_ascii" if to_ascii else ""
+    if lowercase:
+        # multi-bleu -lc folds ASCII alone and would keep "Über" apart from "über".
+        outputs = [line.lower() for line in outputs]
+        references = [line.lower() for line in references]
+        name += "_lc"
+    compound = "ATsplit" if compound_split else "none"
+    signature = (
+        f"multi-bleu|tok:{tokenizer}|compound:{compound}"
+        f"|case:{'lc' if lowercase else 'mixed'}|smooth:none{version}"
+        f"{'|punct:ascii' if to_ascii else ''}"
+    )
+    return Score(name, multi_bleu(outputs, references), signature)
+
+
+def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU of tokenised lines from 0 to 100, as multi-bleu.perl computes it.
+
+    The geometric mean over the corpus of the clipped precisions of 1- to 4-grams, not
+    smoothed, times the brevity penalty. sacreBLEU with `tokenize="none"` would split
+    at no-break and other Unicode spaces too, where multi-bleu does not.
+
+    >>> round(multi_bleu(["a b c d"], ["a b c d e"]), 2)  # 100 exp(1 - 5/4)
+    77.88
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    _check_line_counts(outputs, references)
+    matches, totals = [0] * MAX_ORDER, [0] * MAX_ORDER
+    output_length = reference_length = 0
+    for output, reference in zip(outputs, references, strict=True):
+        output_tokens = TOKEN.findall(output)
+        reference_tokens = TOKEN.findall(reference)
+        output_length += len(output_tokens)
+        reference_length += len(reference_tokens)
+        for order in range(1, MAX_ORDER + 1):
+            found = _ngram_counts(output_tokens, order)
+            wanted = _ngram_counts(reference_tokens, order)
+            matches[order - 1] += (found & wanted).total()
+            totals[order - 1] += found.total()
+    if 0 in matches:
+        return 0.0
+    log_precisions = [math.log(m / t) for m, t in zip(matches, totals, strict=True)]
+    log_brevity_penalty = min(0.0, 1 - reference_length / output_length)
+    return 100 * math.exp(log_brevity_penalty + sum(log_precisions) / MAX_ORDER)
+
+
+def references_checksum(lines: Sequence[str]) -> str:
+    r"""The first 16 hex digits that sha256sum gives for a file of these lines.
+
+    >>> references_checksum(["a", "b"])  # printf 'a\nb\n' | sha256sum
+    '911169ddaaf146af'
+    """
+    text = "".join(f"{line}\n" for line in lines)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def format_scores(scores: Sequence[Score], references: Sequence[str]) -> str:
+    """What was compared with, then one line for each score."""
+    checksum = references_checksum(references)
+    width = max(len(score.name) for score in scores)
+    rows = [f"references: {len(references)} lines, sha256 {checksum}"]
+    rows += [f"{s.name:<{width}}  {s.value:6.2f}  {s.signature}" for s in scores]
+    return "\n".join(rows)
+
+
+def _ngram_counts(tokens: list[str], order: int) -> collections.Counter[str]:
+    starts = range(len(tokens) - order + 1)
+    return collections.Counter(" ".join(tokens[i : i + order]) for i in starts)
+
+
+def _check_line_counts(outputs: Sequence[str], references: Sequence[str]) -> None:
+    counts = f"{len(outputs)} outputs and {len(references)} references"
+    if len(outputs) != len(references):
+        raise ValueError(f"every output needs one reference, got {counts}")
+    if not references:
+        raise ValueError(f"a score needs at least one line, got {counts}")
+
+
+# Perl reads bytes.
+COMPOUND = re.compile(rb"(\S)-(\S)")
+# What replace-unicode-punctuation.perl of Moses leaves as it is.
+QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘‛‹›", "'"))
+
+
+def ascii_punctuation(lines: Sequence[str]) -> list[str]:
+    """Lines whose quotes, apostrophes and three dots are those of ASCII.
+
+    get_ende_bleu.sh replaces them in the outputs with Moses's
+    replace-unicode-punctuation.perl, and the authors' newstest2014 reference has
+    straight quotes throughout (tensor2tensor#317); that script leaves some quotes,
+    which are replaced, too.
+
+    >>> ascii_punctuation(["„Ja“, sagte er …"])
+    ['"Ja", sagte er ...']
+    """
+    normalizer = sacremoses.MosesPunctNormalizer(pre_replace_unicode_punct=True)
+    return [normalizer.replace_unicode_punct(line).translate(QUOTES) for line in lines]
+
+
+def tokenize(lines: Sequence[str], language: str) -> list[str]:
+    """Lines with one space between tokens, as tokenizer.perl writes them.
+
+    Quotes and brackets are escaped (`&quot;`), because get_ende_bleu.sh calls the
+    script without -no-escape. A language that Moses lacks gets the English list of
+    abbreviations, as it does in Moses.
+
+    >>> tokenize(['Er sagte: "Ja."'], "de")
+    ['Er sagte : &quot; Ja . &quot;']
+    """
+    tokenizer = sacremoses.MosesTokenizer(lang=language)
+    return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
+
+
+def split_compounds(line: str) -> str:
+    r"""A tokenised line whose hyphens inside words are tokens of their own.
+
+    Equals `perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'` byte for byte. Its matches
+    do not overlap, so of the two hyphens around a single letter only the first is
+    split. Perl sees bytes, so around a letter of two bytes (an umlaut) both are.
+
+    >>> split_compounds("ein Nord-Süd-Weg")
+    'ein Nord ##AT##-##AT## Süd ##AT##-##AT## Weg'
+    >>> split_compounds("a-b-c"), split_compounds("a-ü-c")
+    ('a ##AT##-##AT## b-c', 'a ##AT##-##AT## ü ##AT##-##AT## c')
+    """
+    return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()

@@ -1,0 +1,1 @@
+"""What `report` prints: the paper's tables and figures beside our own."""
