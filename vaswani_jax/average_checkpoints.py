@@ -3,11 +3,15 @@
 python -m vaswani_jax.average_checkpoints --workdir=runs/demo --last=5
 """
 
+import logging
+
 from absl import flags
 
 from vaswani_jax.checkpoints import select, store
 from vaswani_jax.cli import program
 from vaswani_jax.core import remote
+
+logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where the checkpoints lie.", required=True
@@ -39,7 +43,7 @@ def main() -> None:
     mean = select.average(found, steps)
     path = select.save_average(workdir, mean)
     remote.send(workdir, within="averaged")
-    program.say(f"the mean of the checkpoints {steps} is in {path}")
+    logger.info(f"the mean of the checkpoints {steps} is in {path}")
 
 
 if __name__ == "__main__":

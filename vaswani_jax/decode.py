@@ -6,6 +6,7 @@ python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
     --score --input=FILE --target=FILE
 """
 
+import logging
 import os
 from collections.abc import Iterable
 
@@ -18,6 +19,8 @@ from vaswani_jax.core import compilation_cache, config, parallel, parsing, proce
 from vaswani_jax.data import manifest, prepared
 from vaswani_jax.inference import decode_job, formats, line_io, translator
 from vaswani_jax.inference import ensemble as ensemble_
+
+logger = logging.getLogger(__name__)
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
@@ -101,7 +104,7 @@ def main() -> None:
         score = decode_job.Scoring(settings, ensemble, form=wanted.form)
         pairs = line_io.beside(lines, TARGET.value)
         line_io.write(score.run(pairs), _output(OUTPUT.value), total=total)
-        program.say(score.summary())
+        logger.info(score.summary())
         return
     job = decode_job.Translation(settings, ensemble, wanted)
     prefixed: Iterable[decode_job.Prefixed] = ((block, None) for block in lines)
@@ -110,7 +113,7 @@ def main() -> None:
         prefixed = line_io.beside(lines, PREFIX.value)
     written = line_io.write(job.run(prefixed), _output(OUTPUT.value), total=total)
     translator.tell(job.long, settings, warn=program.say)
-    program.say(f"{job.lines:,} lines in, {written:,} lines out")
+    logger.info(f"{job.lines:,} lines in, {written:,} lines out")
 
 
 def _output(name: str) -> str:

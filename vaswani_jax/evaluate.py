@@ -3,6 +3,8 @@
 python -m vaswani_jax.evaluate --config=configs/demo.py --workdir=runs/demo --split=test
 """
 
+import logging
+
 from absl import flags
 from ml_collections import config_flags
 
@@ -11,6 +13,8 @@ from vaswani_jax.cli import program
 from vaswani_jax.core import compilation_cache, parsing, processes, remote
 from vaswani_jax.data import manifest, prepared
 from vaswani_jax.evaluation import scores
+
+logger = logging.getLogger(__name__)
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
@@ -40,7 +44,7 @@ def main() -> None:
         )
     found = select.select(workdir, CHECKPOINT.value)
     select.check_fits(found, settings, data.vocabulary)
-    program.say(select.describe(workdir, CHECKPOINT.value, found))
+    logger.info(select.describe(workdir, CHECKPOINT.value, found))
     result = scores.score(settings, data, found, split=SPLIT.value, warn=program.say)
     if processes.is_main_process():
         scores.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)

@@ -5,6 +5,7 @@ python -m vaswani_jax.export --config=configs/demo.py --workdir=runs/demo \\
 """
 
 import dataclasses
+import logging
 import pathlib
 from typing import Any
 
@@ -17,6 +18,8 @@ from vaswani_jax.core import compilation_cache, config, parsing
 from vaswani_jax.data import manifest, marian_vocabulary, vocabulary
 from vaswani_jax.data import prepared as prepared_
 from vaswani_jax.exchange import ctranslate, marian, marian_settings, stablehlo, verify
+
+logger = logging.getLogger(__name__)
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
@@ -60,11 +63,11 @@ def main() -> None:
     data = prepared_.open_prepared(prepared)
     found = select.select(workdir, CHECKPOINT.value)
     select.check_fits(found, settings, data.vocabulary)
-    program.say(select.describe(workdir, CHECKPOINT.value, found))
+    logger.info(select.describe(workdir, CHECKPOINT.value, found))
     params = found.items["params"]
     settings = _with_positions(settings)
     _write(directory, params, settings, data.vocabulary)
-    program.say(f"written: {directory}")
+    logger.info(f"written: {directory}")
     compared = verify.compare(
         settings,
         params,
@@ -104,7 +107,7 @@ def _write(
     elif FORMAT.value == "marian":
         marian.save(directory, params, settings, subwords)
         for note in marian_settings.unwritten(settings.search):
-            program.say(note)
+            logger.info(note)
     else:
         stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
     # What segments the text goes with the model.

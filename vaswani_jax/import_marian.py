@@ -5,6 +5,7 @@ python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus --input=FILE
 """
 
 import json
+import logging
 import pathlib
 
 from absl import flags
@@ -15,6 +16,8 @@ from vaswani_jax.cli import program
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import manifest
 from vaswani_jax.exchange import marian_import
+
+logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
 CONFIG = config_flags.DEFINE_config_file(
@@ -43,8 +46,8 @@ def main(given: str) -> None:
     )
     data = found.settings.data
     for note in found.notes:
-        program.say(note)
-    program.say(
+        logger.info(note)
+    logger.info(
         f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
         f"subwords, fingerprint {found.subwords.fingerprint}"
     )
@@ -66,8 +69,8 @@ def main(given: str) -> None:
     path = select.save_average(workdir, mean)
     run_record.record_start(workdir, found.settings, step=0, found=[])
     remote.send(workdir)
-    program.say(f"written: {path}")
-    program.say(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")
+    logger.info(f"written: {path}")
+    logger.info(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")
 
 
 if __name__ == "__main__":

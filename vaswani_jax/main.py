@@ -5,6 +5,7 @@ python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
 import contextlib
+import logging
 import pathlib
 import sys
 
@@ -24,6 +25,8 @@ from vaswani_jax.core import (
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores
 from vaswani_jax.training import divergence, loop, preemption, step
+
+logger = logging.getLogger(__name__)
 
 flags.adopt_module_key_flags(program)
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
@@ -63,7 +66,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     initial = given = None
     before, init_from = select.vocabulary_of(workdir), INIT_FROM.value
     if init_from and select.has_begun(workdir):
-        program.say("note: this run has begun; --init_from is of no effect any more")
+        logger.info("note: this run has begun; --init_from is of no effect any more")
         init_from = ""
     elif init_from:
         found, place = select.start_from(init_from)
@@ -103,7 +106,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     try:
         run.train()
     except preemption.Stopped as stopped:
-        program.say(str(stopped))
+        logger.info(str(stopped))
         sys.exit(stopped.status)
     except divergence.DivergedError:
         if processes.is_main_process():

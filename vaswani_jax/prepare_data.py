@@ -3,6 +3,8 @@
 python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/own
 """
 
+import logging
+
 from absl import flags
 from ml_collections import config_flags
 
@@ -10,6 +12,8 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.core import parsing, remote
 from vaswani_jax.data import prepared
+
+logger = logging.getLogger(__name__)
 
 CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to prepare"))
 WORKDIR = flags.DEFINE_string(
@@ -34,7 +38,7 @@ def main() -> None:
     )
     remote.send(directory)
     remote.send(workdir, within="data")
-    program.say(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
+    logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
 
 
 if __name__ == "__main__":

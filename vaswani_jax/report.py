@@ -3,6 +3,7 @@
 python -m vaswani_jax.report --output=runs/report
 """
 
+import logging
 import pathlib
 
 from absl import flags
@@ -11,6 +12,8 @@ from vaswani_jax.cli import program
 from vaswani_jax.core import remote
 from vaswani_jax.paper import ablations, figures, presets, table1, tables
 from vaswani_jax.paper import runs as runs_
+
+logger = logging.getLogger(__name__)
 
 RUNS = flags.DEFINE_list(
     "runs",
@@ -72,7 +75,7 @@ def main() -> None:
     text = f"# The paper, from this code\n\n{tables.provenance()}\n\n{body}\n"
     (output / "report.md").write_text(text)
     print(text)
-    program.say(f"written: {output}/report.md and its figures")
+    logger.info(f"written: {output}/report.md and its figures")
 
 
 def _runs() -> list[runs_.Found]:
@@ -88,9 +91,9 @@ def _runs() -> list[runs_.Found]:
                 raise ValueError(f"--runs={where} is no directory")
             continue
         found, unreadable = runs_.read(where)
-        program.say(f"{len(found)} evaluations of workdirs in {where}")
+        logger.info(f"{len(found)} evaluations of workdirs in {where}")
         for problem in unreadable:
-            program.say(f"left out: {problem}")
+            logger.info(f"left out: {problem}")
         runs += found
     return runs
 

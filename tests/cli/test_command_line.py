@@ -60,7 +60,7 @@ PROGRAM = """
 import contextlib, io, json, sys
 from absl import flags
 from ml_collections import config_flags
-from vaswani_jax.core import command_line
+from vaswani_jax.cli import command_line
 
 told = {}
 for given in json.loads(sys.argv[1]):

@@ -11,9 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from absl import app, flags
 from ml_collections import config_flags
 
-from vaswani_jax.cli import command_line, messages
+from vaswani_jax.cli import command_line, logs
 from vaswani_jax.core import cpu_allocator, parallel, processes, remote
 
+logger = logging.getLogger(__name__)
+QUIET = flags.DEFINE_bool("quiet", False, "Log warnings and errors only.")
+VERBOSE = flags.DEFINE_bool(
+    "verbose", False, "Log details, too, and what the libraries warn of."
+)
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
     None,
@@ -62,7 +67,7 @@ def run(
         saves: Whether SIGTERM lets it save first.
     """
 
-    messages.outlast_readers()
+    logs.install()
 
     def checked(argv: Sequence[str]) -> None:
         rest = argv[1:]
@@ -77,18 +82,16 @@ def run(
             raise app.UsageError(f"the first argument is missing: {argument}")
         if rest:
             raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
-        # absl lets all through; a backend that is not there is nothing to report.
-        for name in ("jax", "orbax", "absl"):
-            logging.getLogger(name).setLevel(logging.ERROR)
         told = cpu_allocator.keep_memory()
         parallel.compute_in_turn()
         try:
+            logs.set_level(quiet=QUIET.value, verbose=VERBOSE.value)
             where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
             if where != (None, None, None):
                 if not several:
                     raise ValueError("--coordinator is of main, decode and evaluate")
                 processes.connect(*where, saves=saves)
-            say(told)
+            logger.info(told)
             chosen(*given)
         except BrokenPipeError:
             # Who reads our output has enough. What is still buffered goes nowhere.
@@ -128,7 +131,7 @@ def workdir(
     named = given if given is not None else _default_workdir()
     found = remote.here(named, skip=skip) if fetch else remote.place(named)
     if remote.is_remote(named):
-        say(f"--workdir={named} is mirrored in {found}")
+        logger.info(f"--workdir={named} is mirrored in {found}")
     if found.exists() and not found.is_dir():
         raise ValueError(f"--workdir={named} must be a directory, and is a file")
     return found
@@ -141,14 +144,10 @@ def _default_workdir() -> str:
     found = str(pathlib.Path("runs", name))
     if pathlib.Path(path).name == "of_run.py":
         found = row
-    say(f"--workdir={found}")
+    logger.info(f"--workdir={found}")
     return found
 
 
 def say(text: str) -> None:
-    """A line for the person at the terminal; standard output is for results.
-
-    Of several processes the main one alone says it.
-    """
-    if processes.is_main_process():
-        print(text, file=sys.stderr, flush=True)
+    """Log a line at level INFO, for callers that still pass a printer on."""
+    logger.info("%s", text)
