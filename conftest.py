@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests import annotations, xla
+from tests import annotations, object_store, xla
 
 # Before anything imports the package.
 annotations.check()
@@ -44,3 +44,21 @@ def forgotten() -> Iterator[None]:
 
     yield
     jax.clear_caches()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[object_store.ObjectStore]:
+    """A server that speaks S3, for all tests of a worker."""
+    with object_store.serve() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(
+    s3_server: object_store.ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> object_store.ObjectStore:
+    """The server, to which s3:// leads while a test runs."""
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server

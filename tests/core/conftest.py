@@ -9,9 +9,12 @@ import pytest
 from tests.core import machines
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "file", "s3"])
 def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[str]:
     """A directory on a store that is there for one test alone."""
+    if request.param == "s3":
+        yield f"{request.getfixturevalue('s3').make_bucket()}/run"
+        return
     if request.param == "file":
         yield f"file://{tmp_path}/bucket/run"
         return
