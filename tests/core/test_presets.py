@@ -1,0 +1,78 @@
+"""Configuration files are found by name, and loaded from anywhere."""
+
+import pathlib
+import sys
+
+import pytest
+
+from configs import base_ende, demo, table3
+from vaswani_jax.core import presets
+
+
+def test_a_preset_is_found_by_its_name_and_by_its_file(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = presets.directory() / "demo.py"
+    assert presets.find("demo") == (file, "")
+    assert presets.find(str(file)) == (file, "")
+    assert presets.find("table3:A1") == (presets.directory() / "table3.py", "A1")
+    monkeypatch.chdir(tmp_path)
+    assert presets.find("demo") == (file, "")
+
+
+def test_a_run_is_found_by_its_directory(tmp_path: pathlib.Path) -> None:
+    record = presets.directory() / "of_run.py"
+    (tmp_path / "config.json").write_text("{}")
+    assert presets.find(str(tmp_path)) == (record, str(tmp_path))
+    assert presets.find("gs://bucket/run") == (record, "gs://bucket/run")
+    assert presets.find("of_run:gs://bucket/run") == (record, "gs://bucket/run")
+
+
+def test_what_is_no_configuration_is_refused(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match=r"demp is no preset.*; did you mean demo\?"):
+        presets.find("demp")
+    with pytest.raises(ValueError, match=r"there is no file x/demos.py; did you mean"):
+        presets.find("x/demos.py")
+    with pytest.raises(ValueError, match=r"holds no run: it has no config\.json"):
+        presets.find(str(tmp_path))
+    with pytest.raises(ValueError, match=r"there is no file zzz\.py$"):
+        presets.find("zzz.py:A1")
+
+
+def test_presets_are_those_of_the_repository() -> None:
+    assert {"base_ende", "big_enfr", "demo", "own_text"} <= set(presets.names())
+    assert "of_run" not in presets.names()
+    assert presets.load(*presets.find("demo")) == demo.get_config()
+    assert presets.load(*presets.find("table3:B1")) == table3.get_config("B1")
+    assert presets.load_module("table3").ROWS == table3.ROWS
+
+
+def test_a_file_without_variants_refuses_one() -> None:
+    with pytest.raises(ValueError, match=r"demo.py has no variants: leave out :big"):
+        presets.load(*presets.find("demo:big"))
+
+
+def test_a_file_of_the_user_imports_presets_and_its_neighbours(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "parent.py").write_text("SEED = 17\n")
+    (tmp_path / "mine.py").write_text(
+        "from configs import base_ende, parent\n"
+        "def get_config():\n"
+        "    config = base_ende.get_config()\n"
+        "    config.seed = parent.SEED\n"
+        "    return config\n"
+    )
+    config = presets.load(tmp_path / "mine.py")
+    assert config.seed == 17
+    assert config.model == base_ende.get_config().model
+    # Afterwards the name means what it meant.
+    assert sys.modules["configs.base_ende"] is base_ende
+    assert "configs.parent" not in sys.modules
+
+
+def test_an_error_in_a_file_is_the_users_to_see(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "mine.py").write_text("import configs.nothing\n")
+    with pytest.raises(ModuleNotFoundError, match=r"configs.nothing"):
+        presets.load(tmp_path / "mine.py")
+    assert sys.modules["configs.base_ende"] is base_ende
