@@ -7,7 +7,7 @@ import logging
 
 from absl import flags
 
-from vaswani_jax.checkpoints import select, store
+from vaswani_jax.checkpoints import average, store
 from vaswani_jax.cli import program
 from vaswani_jax.core import remote
 
@@ -40,8 +40,8 @@ def main() -> None:
         steps = [int(step) for step in named]
         if len(set(steps)) < len(steps):
             raise ValueError(f"--steps must be different numbers, got {named}")
-    mean = select.average(found, steps)
-    path = select.save_average(workdir, mean)
+    mean = average.average_params(found, steps)
+    path = average.save_average(workdir, mean)
     remote.send(workdir, within="averaged")
     logger.info(f"the mean of the checkpoints {steps} is in {path}")
 

@@ -8,7 +8,7 @@ import logging
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.cli import program
 from vaswani_jax.core import compilation_cache, parsing, processes, remote
 from vaswani_jax.data import manifest, prepared
@@ -43,7 +43,7 @@ def main() -> None:
             "config.data.test_source and config.data.test_target"
         )
     found = select.select(workdir, CHECKPOINT.value)
-    select.check_fits(found, settings, data.vocabulary)
+    compatibility.check_fits(found, settings, data.vocabulary)
     logger.info(select.describe(workdir, CHECKPOINT.value, found))
     result = scores.score(settings, data, found, split=SPLIT.value, warn=program.say)
     if processes.is_main_process():

@@ -12,7 +12,7 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.cli import program
 from vaswani_jax.core import compilation_cache, config, parsing
 from vaswani_jax.data import manifest, marian_vocabulary, vocabulary
@@ -62,7 +62,7 @@ def main() -> None:
     manifest.refuse_difference(settings, prepared, text=False, log=program.say)
     data = prepared_.open_prepared(prepared)
     found = select.select(workdir, CHECKPOINT.value)
-    select.check_fits(found, settings, data.vocabulary)
+    compatibility.check_fits(found, settings, data.vocabulary)
     logger.info(select.describe(workdir, CHECKPOINT.value, found))
     params = found.items["params"]
     settings = _with_positions(settings)

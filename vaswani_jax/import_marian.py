@@ -11,7 +11,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import run_record, select, store
+from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.cli import program
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import manifest
@@ -66,8 +66,8 @@ def main(given: str) -> None:
         "config": config.to_dict(found.settings),
     }
     mean = store.Checkpoint(0, {"params": found.params}, about)
-    path = select.save_average(workdir, mean)
-    run_record.record_start(workdir, found.settings, step=0, found=[])
+    path = average.save_average(workdir, mean)
+    run_record.record_start(workdir, found.settings, step=0, changes=[])
     remote.send(workdir)
     logger.info(f"written: {path}")
     logger.info(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")

@@ -12,7 +12,7 @@ import sys
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.cli import program
 from vaswani_jax.core import (
     compilation_cache,
@@ -72,7 +72,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         found, place = select.start_from(init_from)
         given = prepared.open_prepared(place).vocabulary
         initial = found.items["params"]
-        select.check_fits(found, settings, given)
+        compatibility.check_fits(found, settings, given)
 
     def prepare(*, rebuild: bool) -> prepared.PreparedData:
         directory = prepared.data_directory(settings.data, workdir)

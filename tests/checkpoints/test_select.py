@@ -8,7 +8,7 @@ import pytest
 
 from tests import settings
 from tests.data import small_text
-from vaswani_jax.checkpoints import select, store
+from vaswani_jax.checkpoints import average, compatibility, select, store
 from vaswani_jax.core import config, files
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import step as training_step
@@ -63,7 +63,7 @@ def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
 ) -> None:
     found = saved(tmp_path / "checkpoints", CHECKPOINTS)
     saved(tmp_path / "best", BEST)
-    select.save_average(tmp_path, select.average(found, [8, 128]))
+    average.save_average(tmp_path, average.average_params(found, [8, 128]))
     selected = select.select(tmp_path, name)
     assert selected.step == step
     np.testing.assert_allclose(constant(selected), value, rtol=1e-7)
@@ -88,12 +88,12 @@ def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
     trained = training_step.create_state(small, vocab_size=subwords.size)
     record = {"vocabulary": subwords.fingerprint, "config": config.to_dict(small)}
     found = store.Checkpoint(8, {"params": trained.params}, record)
-    select.check_fits(found, small, subwords)
+    compatibility.check_fits(found, small, subwords)
     # How it is trained and computed may be otherwise.
     other = {f"model.{key}": was, "model.dropout_rate": 0.3, "model.dtype": "bfloat16"}
-    select.check_fits(found, settings.small_settings(**other), subwords)
+    compatibility.check_fits(found, settings.small_settings(**other), subwords)
     with pytest.raises(store.CheckpointError, match=f"{key} is {now!r}, was "):
-        select.check_fits(
+        compatibility.check_fits(
             found, settings.small_settings(**{f"model.{key}": now}), subwords
         )
 
@@ -111,7 +111,7 @@ def test_a_folder_without_a_checkpoint_is_told(
 def test_average_is_summed_in_float64(tmp_path: pathlib.Path) -> None:
     """In float32, 2^24 + 1 is 2^24."""
     found = saved(tmp_path, {1: 2.0**24, 2: 1.0, 3: 1.0, 4: 0.0})
-    assert constant(select.average(found, [1, 2, 3, 4])) == 2.0**22 + 0.5
+    assert constant(average.average_params(found, [1, 2, 3, 4])) == 2.0**22 + 0.5
 
 
 @pytest.mark.parametrize("later", [[8, 16], [16, 128], [128, 1024]])
@@ -119,10 +119,10 @@ def test_a_saved_average_replaces_that_of_an_earlier_a_later_or_the_same_step(
     tmp_path: pathlib.Path, later: list[int]
 ) -> None:
     found = saved(tmp_path / "checkpoints", CHECKPOINTS)
-    select.save_average(tmp_path, select.average(found, [8, 128]))
+    average.save_average(tmp_path, average.average_params(found, [8, 128]))
     # What a crash has left there is of no use.
     saved(files.beside(tmp_path / "averaged", "unfinished"), {later[-1]: 0.0})
-    path = select.save_average(tmp_path, select.average(found, later))
+    path = average.save_average(tmp_path, average.average_params(found, later))
     assert path == tmp_path / "averaged" / str(later[-1])
     assert [made.name for made in path.parent.iterdir()] == [path.name]
     mean = (CHECKPOINTS[later[0]] + CHECKPOINTS[later[1]]) / 2
@@ -134,8 +134,8 @@ def test_the_old_average_stays_when_the_new_one_cannot_be_written(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = saved(tmp_path / "checkpoints", CHECKPOINTS)
-    select.save_average(tmp_path, select.average(found, [8, 128]))
-    new = select.average(found, [16, 1024])
+    average.save_average(tmp_path, average.average_params(found, [8, 128]))
+    new = average.average_params(found, [16, 1024])
 
     def full_disk(*args: object) -> None:
         raise OSError(28, "No space left on device")
@@ -143,9 +143,9 @@ def test_the_old_average_stays_when_the_new_one_cannot_be_written(
     with monkeypatch.context() as patch:
         patch.setattr(store.Checkpoints, "save", full_disk)
         with pytest.raises(OSError, match="No space left"):
-            select.save_average(tmp_path, new)
+            average.save_average(tmp_path, new)
     assert constant(select.select(tmp_path, "averaged")) == 2.5
-    select.save_average(tmp_path, new)
+    average.save_average(tmp_path, new)
     assert constant(select.select(tmp_path, "averaged")) == 5.0
 
 
@@ -153,7 +153,7 @@ def test_the_old_average_is_found_when_a_kill_came_before_the_new_one(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = saved(tmp_path / "checkpoints", CHECKPOINTS)
-    select.save_average(tmp_path, select.average(found, [8, 128]))
+    average.save_average(tmp_path, average.average_params(found, [8, 128]))
     rename, calls = files.os.rename, []
 
     def dies_at_the_second(old: pathlib.Path, new: pathlib.Path) -> None:
@@ -162,14 +162,14 @@ def test_the_old_average_is_found_when_a_kill_came_before_the_new_one(
             raise KeyboardInterrupt
         rename(old, new)
 
-    new = select.average(found, [16, 1024])
+    new = average.average_params(found, [16, 1024])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(files.os, "rename", dies_at_the_second)
-        select.save_average(tmp_path, new)
+        average.save_average(tmp_path, new)
     assert constant(select.select(tmp_path, "averaged")) == 2.5
     (tmp_path / "config.json").write_text('{"data": {"directory": ""}}')
     assert constant(select.start_from(str(tmp_path))[0]) == 2.5
-    select.save_average(tmp_path, new)
+    average.save_average(tmp_path, new)
     assert constant(select.select(tmp_path, "averaged")) == 5.0
 
 

@@ -11,8 +11,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from tests.checkpoints import damages
-from vaswani_jax.checkpoints import select, store
-from vaswani_jax.training import resume
+from vaswani_jax.checkpoints import average, select, store
 
 
 def tree(value: float) -> dict[str, dict[str, np.ndarray]]:
@@ -161,13 +160,13 @@ def test_a_damaged_one_is_left_out_of_the_last_ones(tmp_path: pathlib.Path) -> N
     found = filled(tmp_path)
     damages.flip(tmp_path / "2")
     told: list[str] = []
-    assert resume.last_good(found, 2, log=told.append) == [1, 3]
+    assert average.last_good(found, 2, log=told.append) == [1, 3]
     assert f"checkpoint {tmp_path / '2'} is damaged" in told[0]
     assert "left out of the average" in told[0]
     for number in ("1", "3"):
         damages.flip(tmp_path / number)
     with pytest.raises(store.CheckpointError, match="can be averaged"):
-        resume.last_good(found, 2, log=told.append)
+        average.last_good(found, 2, log=told.append)
 
 
 def test_values_other_than_those_saved_do_not_match_the_digest(
@@ -216,7 +215,7 @@ def test_crash_while_writing_costs_nothing(
 
 
 def test_average_is_the_mean_of_the_parameters(tmp_path: pathlib.Path) -> None:
-    mean = select.average(filled(tmp_path), [1, 2, 3])
+    mean = average.average_params(filled(tmp_path), [1, 2, 3])
     jax.tree.map(
         lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-6),
         mean.items["params"],
@@ -231,12 +230,12 @@ def test_checkpoints_of_two_vocabularies_are_not_averaged(
     found = filled(tmp_path)
     found.save(4, {"params": tree(4.0)}, {"vocabulary": "xyz"})
     with pytest.raises(store.CheckpointError, match=r"xyz.*abc"):
-        select.average(found, [3, 4])
+        average.average_params(found, [3, 4])
 
 
 def test_names_select_checkpoints(tmp_path: pathlib.Path) -> None:
     found = filled(tmp_path / "checkpoints")
-    select.save_average(tmp_path, select.average(found, [1, 3]))
+    average.save_average(tmp_path, average.average_params(found, [1, 3]))
 
     def bias(name: str) -> float:
         params = select.select(tmp_path, name).items["params"]

@@ -15,7 +15,7 @@ from configs import of_run
 from tests import settings
 from tests.programs import runs
 from tests.training.test_loop import run
-from vaswani_jax.checkpoints import select, store
+from vaswani_jax.checkpoints import average, select, store
 from vaswani_jax.data import manifest, prepared
 from vaswani_jax.training import metrics_log
 
@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir with every kind of file."""
     workdir = tmp_path_factory.mktemp("run") / "made"
     run(settings.small_settings(), workdir)
-    select.save_average(workdir, select.select(workdir, "average:2"))
+    average.save_average(workdir, select.select(workdir, "average:2"))
     return workdir
 
 

@@ -7,92 +7,10 @@ import os
 import pathlib
 import socket
 import uuid
-from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO
 
+from vaswani_jax.checkpoints.compatibility import Change
 from vaswani_jax.core import config, environment, parallel
-
-# What a run that goes on may have otherwise: how long and how it is computed, kept,
-# scored and searched, where the text lies (its fingerprint must be the same), and what
-# is turned down while a run goes on. Anything else would make it another run.
-CHANGEABLE = (
-    "model.dropout_rate",
-    "model.attention_dropout_rate",
-    "model.relu_dropout_rate",
-    "model.attention",
-    "model.rematerialize",
-    "data.tfds_directory",
-    "data.text_directory",
-    "data.train_source",
-    "data.train_target",
-    "data.valid_source",
-    "data.valid_target",
-    "data.test_source",
-    "data.test_target",
-    "data.num_valid",
-    "data.num_test",
-    "data.directory",
-    "data.text_form",
-    "data.lowercase_scores",
-    "optimizer.learning_rate_scale",
-    "training.num_steps",
-    "training.accumulate_steps",
-    "training.log_every_steps",
-    "training.evaluate_every_steps",
-    "training.checkpoint_every_steps",
-    "training.keep_checkpoints",
-    "training.average_checkpoints",
-    "training.best_metric",
-    "training.patience",
-    "training.max_skipped_batches",
-    "training.max_loss_rise",
-    "search",
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """A setting that is not what it was when the checkpoint was made."""
-
-    key: str
-    was: Any
-    now: Any
-
-    def __str__(self) -> str:
-        return f"config.{self.key} is {self.now!r}, was {self.was!r}"
-
-
-def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
-    """What differs between a checkpoint's recorded configuration and the settings.
-
-    A key that the record does not have is no difference.
-    """
-    old = config.recorded(was)
-    new = config.flatten(config.to_dict(settings))
-    return [
-        Change(key, old[key], value)
-        for key, value in new.items()
-        if key in old and old[key] != value
-    ]
-
-
-def refuse_fixed(found: list[Change], *, step: int, directory: pathlib.Path) -> None:
-    """Refuse changes of what is not among `CHANGEABLE`.
-
-    Raises:
-        ValueError: Names each of them, was and is.
-    """
-    fixed = [
-        change
-        for change in found
-        if not {change.key, change.key.partition(".")[0]} & set(CHANGEABLE)
-    ]
-    if fixed:
-        raise ValueError(
-            f"{directory} has a run at step {step:,} that cannot go on with: "
-            f"{'; '.join(map(str, fixed))}. Restore them, or name another --workdir "
-            "(with --init_from it starts from this one's parameters)"
-        )
 
 
 def record_start(
@@ -100,7 +18,7 @@ def record_start(
     settings: config.Config,
     *,
     step: int,
-    found: list[Change],
+    changes: list[Change],
     init_from: str = "",
 ) -> None:
     """Write config.json, and add a line to starts.jsonl."""
@@ -116,7 +34,7 @@ def record_start(
         "init_from": init_from,
         "devices": parallel.describe(),
         "environment": environment.describe(),
-        "changes": [dataclasses.asdict(change) for change in found],
+        "changes": [dataclasses.asdict(change) for change in changes],
         "config": values,
     }
     with open(workdir / "starts.jsonl", "a+b") as file:

@@ -4,61 +4,13 @@ import contextlib
 import json
 import pathlib
 import re
-from typing import Any
 
-import flax.traverse_util
-import jax
-import numpy as np
-
-from vaswani_jax.checkpoints import run_record
+from vaswani_jax.checkpoints import average
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError, Checkpoints
-from vaswani_jax.core import config, files, remote
-from vaswani_jax.data import vocabulary
-from vaswani_jax.model import transformer
+from vaswani_jax.core import files, remote
 
 # A checkpoint of that name lies in a directory of its own.
 FOLDERS = ("averaged", "best")
-# What decides a model's outputs beside the shapes of its parameters.
-FUNCTION = (
-    "model.num_heads",
-    "model.activation",
-    "model.layer_norm_epsilon",
-    "model.layer_norm_position",
-    "model.positional_encoding",
-)
-
-
-def average(found: Checkpoints, steps: list[int]) -> Checkpoint:
-    """The mean of the parameters of some checkpoints, summed in float64.
-
-    Raises:
-        CheckpointError: One is missing or damaged, or their vocabularies differ.
-    """
-    totals: Any = None
-    record: dict[str, Any] = {}
-    for number in steps:
-        one = found.restore(number, ["params"])
-        if record and one.record["vocabulary"] != record["vocabulary"]:
-            raise CheckpointError(
-                f"checkpoint {number} has the vocabulary {one.record['vocabulary']}, "
-                f"another one {record['vocabulary']}: they cannot be averaged"
-            )
-        record = one.record
-        params = jax.tree.map(np.float64, one.items["params"])
-        totals = params if totals is None else jax.tree.map(np.add, totals, params)
-    mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
-    return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": steps})
-
-
-def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
-    """Write averaged parameters to WORKDIR/averaged, for decoding."""
-    directory = workdir / "averaged"
-    unfinished = files.start(directory)
-    target = Checkpoints(unfinished, keep=1)
-    target.save(mean.step, mean.items, mean.record)
-    target.close()
-    files.finish(directory, unfinished)
-    return directory / str(mean.step)
 
 
 def select(workdir: pathlib.Path, name: str) -> Checkpoint:
@@ -101,7 +53,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
         )
-    return average(found, steps[-int(number) :])
+    return average.average_params(found, steps[-int(number) :])
 
 
 def _place(workdir: pathlib.Path, folder: str) -> pathlib.Path:
@@ -204,36 +156,3 @@ def vocabulary_of(workdir: pathlib.Path) -> str | None:
                 with contextlib.suppress(CheckpointError):  # A damaged one tells less.
                     return str(found.restore(step, []).record["vocabulary"])
     return None
-
-
-def check_fits(
-    found: Checkpoint, settings: config.Config, subwords: vocabulary.Vocabulary
-) -> None:
-    """Refuse a checkpoint of another vocabulary or another model.
-
-    Raises:
-        CheckpointError: It has the two fingerprints, or the parameter that differs
-            and its two shapes, or what it was trained with of `FUNCTION`.
-    """
-    if found.record["vocabulary"] != subwords.fingerprint:
-        raise CheckpointError(
-            f"the checkpoint was trained with the vocabulary "
-            f"{found.record['vocabulary']}, but the data has {subwords.fingerprint}: "
-            "they belong to different runs"
-        )
-    changed = run_record.changes(found.record.get("config", {}), settings)
-    if others := [str(change) for change in changed if change.key in FUNCTION]:
-        raise CheckpointError(
-            f"the checkpoint of step {found.step} is of another model: "
-            f"{'; '.join(others)}; restore the config it was trained with"
-        )
-    want = transformer.param_shapes(settings.model, subwords.size)
-    params = flax.traverse_util.flatten_dict(found.items["params"], sep="/")
-    have = {path: leaf.shape for path, leaf in params.items()}
-    for path in sorted(want.keys() | have.keys()):
-        if want.get(path) != have.get(path):
-            raise CheckpointError(
-                f"the checkpoint of step {found.step} is of another model: {path} has "
-                f"shape {have.get(path)}, the config gives {want.get(path)}; name "
-                "another --workdir or the config it was trained with"
-            )

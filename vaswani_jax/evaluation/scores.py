@@ -6,12 +6,11 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vaswani_jax.checkpoints import run_record, select, store
+from vaswani_jax.checkpoints import average, compatibility, store
 from vaswani_jax.core import config, parallel, processes, remote, types
 from vaswani_jax.data import prepared, token_files
 from vaswani_jax.evaluation import bleu, validation
 from vaswani_jax.inference import translator as translator_
-from vaswani_jax.training import resume
 
 # What an evaluation's file has in its name where the training had it otherwise.
 NAMED = (
@@ -97,7 +96,7 @@ def score(
     Raises:
         store.CheckpointError: The checkpoint does not fit data or settings.
     """
-    select.check_fits(found, settings, data.vocabulary)
+    compatibility.check_fits(found, settings, data.vocabulary)
     params = parallel.replicate(found.items["params"])
     batches = validation.batches(settings, data.corpus(split))
     loss = validation.loss_evaluator(
@@ -134,10 +133,10 @@ def after_training(
         store.CheckpointError: No checkpoint can be averaged.
     """
     count = settings.training.average_checkpoints
-    last = resume.last_good(found, count, log=say)
-    mean = select.average(found, last)
+    last = average.last_good(found, count, log=say)
+    mean = average.average_params(found, last)
     if processes.is_main_process():
-        select.save_average(workdir, mean)
+        average.save_average(workdir, mean)
         remote.send(workdir, within="averaged")
     processes.wait_for_all("averaged")
     say(f"average of the checkpoints {last}")
@@ -167,7 +166,7 @@ def write(
         f"{result.split}-{checkpoint.replace(':', '')}"
         f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
     )
-    for change in run_record.changes(found.record.get("config", {}), settings):
+    for change in compatibility.changes(found.record.get("config", {}), settings):
         if change.key in NAMED:
             name += f"-{change.key.partition('.')[2]}={change.now}"
     folder = workdir / "evaluations"

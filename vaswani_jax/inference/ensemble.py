@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.checkpoints.store import CheckpointError
 from vaswani_jax.core import config, remote, rules
 from vaswani_jax.data import vocabulary
@@ -66,7 +66,7 @@ def members(
     for place, own, name in wanted:
         one = select.select(place, name)
         try:
-            select.check_fits(one, own, subwords)
+            compatibility.check_fits(one, own, subwords)
         except CheckpointError as error:
             raise CheckpointError(f"{place}: {error}") from None
         log(select.describe(place, name, one))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.checkpoints import compatibility, store
 from vaswani_jax.core import config, parallel, processes, types
 from vaswani_jax.training import metrics_log, preemption
 
@@ -87,7 +87,9 @@ class Validation:
         metric = self._training.best_metric
         changed = {
             change.key
-            for change in run_record.changes(record.get("config", {}), self._settings)
+            for change in compatibility.changes(
+                record.get("config", {}), self._settings
+            )
         } - {"search.source_tokens_per_batch"}  # how it is computed
         return (
             record.get("valid_text") == self._valid_text

@@ -206,7 +206,7 @@ class Run:
                 self._workdir,
                 self._settings,
                 step=begun.step,
-                found=begun.changed,
+                changes=begun.changed,
                 init_from=self._init_from,
             )
             remote.send(self._workdir)

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.checkpoints import run_record, select, store
+from vaswani_jax.checkpoints import compatibility, store
+from vaswani_jax.checkpoints.average import restored
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError, Checkpoints
-from vaswani_jax.core import config, environment, processes, remote
+from vaswani_jax.core import config, environment, processes
 from vaswani_jax.data import vocabulary
 from vaswani_jax.training import optimizer
 from vaswani_jax.training import step as step_
@@ -25,7 +26,7 @@ class Beginning:
 
     step: int
     state: step_.TrainState
-    changed: list[run_record.Change]
+    changed: list[compatibility.Change]
     parts: int
     recent: list[float]  # losses of the last updates
     skipped: list[int]  # batches that were left out
@@ -43,7 +44,7 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
     good = None
     for number in reversed(found.steps()):
         try:
-            good = _restored(found, number, ["params", "optimizer"])
+            good = restored(found, number, ["params", "optimizer"])
             break
         except CheckpointError as error:
             damaged[number] = str(error)
@@ -64,37 +65,6 @@ def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
         if not store.is_sealed(path):
             store.seal(path)
     return good
-
-
-def last_good(found: Checkpoints, count: int, *, log: Log) -> list[int]:
-    """The steps of the last checkpoints that can be averaged, damaged ones left out.
-
-    Raises:
-        CheckpointError: All are damaged.
-    """
-    good: list[int] = []
-    for number in reversed(found.steps()):
-        try:
-            _restored(found, number, ["params"])
-        except CheckpointError as error:
-            log(f"warning: {error}; it is left out of the average")
-        else:
-            good.insert(0, number)
-        if len(good) == count:
-            break
-    if not good:
-        raise CheckpointError(f"no checkpoint in {found.directory} can be averaged")
-    return good
-
-
-def _restored(found: Checkpoints, number: int, names: list[str]) -> Checkpoint:
-    try:
-        return found.restore(number, names)
-    except CheckpointError:
-        # A mirror's copy may be damaged and the store's good.
-        if not remote.fetch_again(found.directory / str(number)):
-            raise
-        return found.restore(number, names)
 
 
 def _agree(good: Checkpoint | None, damaged: dict[int, str]) -> None:
@@ -152,9 +122,9 @@ def begin(
             fresh = fresh.replace(params=jax.tree.map(jnp.asarray, initial))
         return Beginning(0, fresh, [], 1, [], [], False, {})
     record = good.record
-    changed = run_record.changes(record["config"], settings)
-    run_record.refuse_fixed(changed, step=good.step, directory=found.directory)
-    select.check_fits(good, settings, subwords)
+    changed = compatibility.changes(record["config"], settings)
+    compatibility.refuse_fixed(changed, step=good.step, directory=found.directory)
+    compatibility.check_fits(good, settings, subwords)
     if record.get("training_text", training_text) != training_text:
         raise ValueError(
             f"{found.directory} has a run at step {good.step:,} that was trained on "
