@@ -10,14 +10,27 @@ from tests.benchmarks import planted_mistakes
 ROOT = planted_mistakes.ROOT
 
 
+def test_at_least_42_mistakes_have_different_names():
+    names = {mistake.name for mistake in planted_mistakes.MISTAKES}
+    assert len(names) == len(planted_mistakes.MISTAKES) >= 42
+
+
 @pytest.mark.parametrize(
     "mistake", planted_mistakes.MISTAKES, ids=lambda mistake: mistake.name
 )
 def test_a_mistake_has_its_place_and_a_proof(mistake):
-    assert (ROOT / mistake.file).read_text().count(mistake.old) == 1
-    assert mistake.old != mistake.new
+    path, start, end = planted_mistakes.find_place(mistake.place, ROOT)
+    pattern = planted_mistakes.pattern_of(mistake.sound)
+    assert len(list(pattern.finditer(path.read_text(), start, end))) == 1
+    assert mistake.sound != mistake.mistaken
     file, _, test = mistake.proof.partition("::")
     assert f"def {test}(" in (ROOT / file).read_text() or not test
+
+
+def test_a_renamed_variable_and_another_line_break_hide_no_place():
+    pattern = planted_mistakes.pattern_of("$a = ($b + 1) / $a")
+    assert pattern.search("x = (\n    total.y[0] + 1\n) / x")
+    assert not pattern.search("x = (y + 1) / z")
 
 
 @pytest.fixture

@@ -1,14 +1,329 @@
-"""What `tests.benchmarks.planted_mistakes` plants."""
+"""The mistakes that `tests.benchmarks.planted_mistakes` plants, and what must notice.
+
+A `place` is the dotted end of the name of a function, class, constant or module. In
+`sound` and `mistaken` spaces do not count, and $name stands for any identifier.
+"""
 
 import dataclasses
+
+TORCH = "tests/oracles/test_torch.py"
+MARIAN = "tests/oracles/test_marian.py"
+IMPORT = "tests/oracles/test_marian_import.py"
+LOSS = "tests/training/test_loss.py"
+STEP = "tests/training/test_step.py"
+BEAM = "tests/inference/test_beam_search.py"
+PRINTED = "tests/paper/test_printed.py"
+PARAMETERS = "tests/model/test_parameters.py"
+FLOPS = "tests/model/test_flops.py"
+LAYERS = "tests/paper/test_layers.py"
+BLEU = "tests/evaluation/test_bleu.py"
+TFDS = "tests/data/test_tfds.py"
 
 
 @dataclasses.dataclass(frozen=True)
 class Mistake:
-    """Text of a file, what to write instead, and the tests that must notice."""
+    """A change of the code at a place, and the tests that must fail after it."""
 
     name: str
-    file: str
-    old: str
-    new: str
+    place: str
+    sound: str
+    mistaken: str
     proof: str
+
+
+MISTAKES = (
+    Mistake(
+        "scores are divided by d_k, not by its root",
+        "attention_weights",
+        "1 / math.sqrt($query.shape[-1])",
+        "1 / $query.shape[-1]",
+        f"{TORCH}::test_memory_and_logits_are_torchs",
+    ),
+    Mistake(
+        "the normalisation stands before the sum",
+        "Residual.__call__",
+        "self.norm($x + $contribution)",
+        "$x + self.norm($contribution)",
+        f"{TORCH}::test_memory_and_logits_are_torchs",
+    ),
+    Mistake(
+        "a target position sees the next one",
+        "causal_mask",
+        "(1, 1, $length, $length), dtype=bool)",
+        "(1, 1, $length, $length), dtype=bool), 1",
+        f"{MARIAN}::test_marian_mt_has_our_logits",
+    ),
+    Mistake(
+        "padding of the source is seen",
+        "padding_mask",
+        "$tokens != $types.PAD_ID",
+        "$tokens >= $types.PAD_ID",
+        f"{MARIAN}::test_marian_mt_has_our_logits",
+    ),
+    Mistake(
+        "lookups are not multiplied by the root of d_model",
+        "SharedEmbedding.__call__",
+        "axis=0) * math.sqrt(self.d_model)",
+        "axis=0)",
+        f"{MARIAN}::test_marian_mt_has_our_logits",
+    ),
+    Mistake(
+        "sinusoids of a base of 1,000",
+        "sinusoids",
+        "10000.0 **",
+        "1000.0 **",
+        f"{MARIAN}::test_marian_mt_has_our_logits",
+    ),
+    Mistake(
+        "no gradient through the softmax's side of the embedding",
+        "SharedEmbedding.logits",
+        "self.embedding.astype(self.dtype)",
+        "__import__('jax').lax.stop_gradient(self.embedding)",
+        f"{TORCH}::test_loss_and_every_gradient_are_torchs",
+    ),
+    Mistake(
+        "smoothing over the V - 1 others where over all was asked",
+        "smoothed_cross_entropy",
+        "$spread = jnp.mean($logits, axis=-1)",
+        "$spread = (jnp.sum($logits, axis=-1) - chosen) / (V - 1)",
+        f"{TORCH}::test_loss_and_every_gradient_are_torchs",
+    ),
+    Mistake(
+        "padding is predicted, too",
+        "smoothed_cross_entropy",
+        "$target_out != $types.PAD_ID",
+        "$target_out >= $types.PAD_ID",
+        f"{TORCH}::test_loss_and_every_gradient_are_torchs",
+    ),
+    Mistake(
+        "Adam's beta_2 is the usual 0.999",
+        "adam",
+        "b2=$settings.$optimizer.beta2",
+        "b2=0.999",
+        f"{TORCH}::test_twenty_updates_are_those_of_torchs_adam",
+    ),
+    Mistake(
+        "Adam's epsilon is 1e-6",
+        "adam",
+        "eps=$settings.$optimizer.epsilon",
+        "eps=1e-6",
+        f"{TORCH}::test_twenty_updates_are_those_of_torchs_adam",
+    ),
+    Mistake(
+        "the schedule counts from 0",
+        "warmup_inverse_sqrt",
+        "jnp.asarray($step, jnp.float32) + 1",
+        "jnp.asarray($step, jnp.float32)",
+        f"{TORCH}::test_twenty_updates_are_those_of_torchs_adam",
+    ),
+    Mistake(
+        "the warm-up grows with warmup_steps^-1",
+        "warmup_inverse_sqrt",
+        "$step_num * warmup_steps**-1.5\n",
+        "$step_num * warmup_steps**-1.0\n",
+        "tests/training/test_optimizer.py",
+    ),
+    Mistake(
+        "the doctest of the schedule is of another d_model",
+        "warmup_inverse_sqrt",
+        "warmup_inverse_sqrt(d_model=512",
+        "warmup_inverse_sqrt(d_model=1024",
+        "vaswani_jax/training/optimizer.py",
+    ),
+    Mistake(
+        "devices add up their sums but not their gradients' parts",
+        "train_step",
+        "$gradients, $sums = parallel.sum_over_devices($parts)",
+        "$gradients, $sums = $parts[0], parallel.sum_over_devices($parts[1])",
+        f"{STEP}::test_three_updates_on_eight_devices_are_adam_in_numpy",
+    ),
+    Mistake(
+        "the V - 1 others share between V",
+        "smoothed_cross_entropy",
+        "- $chosen) / (V - 1)",
+        "- $chosen) / V",
+        f"{LOSS}::test_each_form_of_smoothing_is_that_of_its_definition",
+    ),
+    Mistake(
+        "the form without padding gives padding its part",
+        "smoothed_cross_entropy",
+        "- $chosen - $padding) / (V - 2)",
+        "- $chosen) / (V - 1)",
+        f"{LOSS}::test_each_form_of_smoothing_is_that_of_its_definition",
+    ),
+    Mistake(
+        "perplexity of the smoothed loss",
+        "per_token",
+        "np.exp(np.asarray($sums.nll) / $tokens)",
+        "np.exp(np.asarray($sums.loss) / $tokens)",
+        f"{LOSS}::test_means_are_over_tokens_and_perplexity_is_that_of_the_plain_likelihood",
+    ),
+    Mistake(
+        "hypotheses keep the ancestors of those they displaced",
+        "BeamCache.reorder",
+        "self.replace(ancestors=$chosen)",
+        "self",
+        f"{MARIAN}::test_marian_mt_finds_our_translations_with_our_scores",
+    ),
+    Mistake(
+        "cached attention does not see its own position",
+        "Decoder.decode_step",
+        "jnp.arange(T) <= $position",
+        "jnp.arange(T) < $position",
+        f"{MARIAN}::test_ctranslate2_finds_our_translations_with_our_scores",
+    ),
+    Mistake(
+        "a search that ends with the first finished hypotheses",
+        "beam_search.beam_search",
+        "$settled = $scores >= $reachable",
+        "$settled = $scores > -jnp.inf",
+        f"{MARIAN}::test_marian_mt_finds_our_translations_with_our_scores",
+    ),
+    Mistake(
+        "lp(Y) begins at (6 + |Y|) / 6",
+        "beam_search.length_penalty",
+        "(5.0 + $counted) / 6.0",
+        "(6.0 + $counted) / 6.0",
+        f"{MARIAN}::test_marian_mt_finds_nothing_better_by_the_papers_penalty",
+    ),
+    Mistake(
+        "a beam that extends its best hypothesis alone",
+        "beam_search.beam_search",
+        "$origin = jnp.take_along_axis($extended.origin,",
+        "$origin = 0 * jnp.take_along_axis($extended.origin,",
+        f"{BEAM}::test_a_model_s_search_finds_what_full_passes_find",
+    ),
+    Mistake(
+        "exported keys stand where values belong",
+        "_fill_attention",
+        '["query", "key", "value"]',
+        '["query", "value", "key"]',
+        f"{MARIAN}::test_ctranslate2_finds_our_translations_with_our_scores",
+    ),
+    Mistake(
+        "an imported model's sines stand where its cosines belong",
+        "interleaving",
+        "np.arange(0, $d_model, 2), np.arange(1, $d_model, 2)",
+        "np.arange(1, $d_model, 2), np.arange(0, $d_model, 2)",
+        f"{IMPORT}::test_an_imported_model_translates_and_scores_as_it_did",
+    ),
+    Mistake(
+        "a layer normalisation is not counted",
+        "by_matrix",
+        '"layer normalisation": 5 *',
+        '"layer normalisation": 4 *',
+        f"{PARAMETERS}::test_the_count_of_every_row_is_that_of_the_model_it_builds",
+    ),
+    Mistake(
+        "a misprinted perplexity (C5)",
+        "TABLE3",
+        "(4.66, 26.0, 168.0)",
+        "(4.76, 26.0, 168.0)",
+        f"{PRINTED}::test_table_3_has_the_printed_scores",
+    ),
+    Mistake(
+        "a misprinted BLEU of table 2",
+        "TABLE2",
+        '"Transformer (big)", 28.4, 41.8',
+        '"Transformer (big)", 28.4, 41.0',
+        f"{PRINTED}::test_table_2_is_the_printed_one",
+    ),
+    Mistake(
+        "row B1 with a d_v of its own",
+        "table3.ROWS",
+        '"B1": {"model.d_k": 16}',
+        '"B1": {"model.d_k": 16, "model.d_v": 16}',
+        PRINTED,
+    ),
+    Mistake(
+        "the big English-German model with a dropout of 0.1",
+        "big_ende.get_config",
+        ".dropout_rate = 0.3",
+        ".dropout_rate = 0.1",
+        f"{PRINTED}::test_the_presets_are_sections_5_and_6",
+    ),
+    Mistake(
+        "training on seven GPUs",
+        "GPUS",
+        "GPUS = 8",
+        "GPUS = 7",
+        f"{PRINTED}::test_the_papers_cost_is_time_and_the_models_is_a_third_of_it",
+    ),
+    Mistake(
+        "operations without the softmax's matrix",
+        "forward_flops",
+        "$logits = $target * $model.d_model * $vocab_size",
+        "$logits = $target * $model.d_model",
+        f"{FLOPS}::test_the_formula_counts_what_xla_counts",
+    ),
+    Mistake(
+        "table 1's recurrence has n^2 d operations",
+        "paper.layers",
+        '"Recurrent": $n * $d * $d',
+        '"Recurrent": $n * $n * $d',
+        LAYERS,
+    ),
+    Mistake(
+        "the figure of the positions has sines alone",
+        "sinusoids",
+        "[jnp.sin($angles), jnp.cos($angles)]",
+        "[jnp.sin($angles), jnp.sin($angles)]",
+        "tests/paper/test_figures.py",
+    ),
+    Mistake(
+        "a conclusion holds whatever the difference",
+        "paper.ablations",
+        '"holds" if $difference > 0 and not $same else "does not hold"',
+        '"holds"',
+        "tests/paper/test_ablations.py",
+    ),
+    Mistake(
+        "Moses' tokens are not escaped",
+        "bleu.tokenize",
+        "escape=True",
+        "escape=False",
+        f"{BLEU}::test_moses_tokenize_escapes_as_tokenizer_perl_does",
+    ),
+    Mistake(
+        "compounds are split in the outputs alone",
+        "evaluation.bleu",
+        "references = [split_compounds($line) for $line in references]",
+        "references = list(references)",
+        f"{BLEU}::test_paper_bleu_is_the_formula_over_tokens_written_by_hand",
+    ),
+    Mistake(
+        "quotes are those of ASCII in the references alone",
+        "evaluation.bleu",
+        "outputs = ascii_punctuation(outputs)",
+        "outputs = list(outputs)",
+        f"{BLEU}::test_quotes_are_ascii_s_in_one_score_alone",
+    ),
+    Mistake(
+        "no brevity penalty",
+        "multi_bleu",
+        "min(0.0, 1 - $reference_length / $output_length)",
+        "0.0",
+        "tests/evaluation/test_multi_bleu.py::test_multi_bleu_equals_the_formula",
+    ),
+    Mistake(
+        "WMT14 the other way round",
+        "data.tfds",
+        "$record[$data.source_locale]), $line($record[$data.target_locale])",
+        "$record[$data.target_locale]), $line($record[$data.source_locale])",
+        f"{TFDS}::test_the_builders_pairs_are_those_of_the_archives",
+    ),
+    Mistake(
+        "the last line of an archive's file is lost",
+        "data.tfds",
+        'yield $line.decode("utf-8")',
+        'if $line.endswith(b"\\n"): yield $line.decode("utf-8")',
+        f"{TFDS}::test_reading_line_by_line_changes_no_record",
+    ),
+    Mistake(
+        "the vocabulary learns from the head of the text",
+        "sources.sample",
+        "$chosen = (-(-$index * $total // $wanted) for $index in range($wanted))",
+        "$chosen = iter(range($wanted))",
+        "tests/data/test_prepare.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",
+    ),
+)
