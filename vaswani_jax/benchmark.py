@@ -3,20 +3,17 @@
 python -m vaswani_jax.benchmark train --config=configs/demo.py --workdir=runs/demo
 python -m vaswani_jax.benchmark train --config=configs/demo.py --shape=128x32x32
 python -m vaswani_jax.benchmark decode --config=configs/base_ende.py
-python -m vaswani_jax.benchmark scale --config=configs/big_ende.py \\
-    --tokens_per_second=... --link_gigabytes=...
 """
 
 import dataclasses
 import functools
 import json
-import math
 import re
 
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.benchmarks import decoding_speed, scaling, training_speed
+from vaswani_jax.benchmarks import decoding_speed, training_speed
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.core import parallel, parsing, rules, types
@@ -42,27 +39,6 @@ SOURCE_TOKENS = flags.DEFINE_integer(
 )
 OUTPUT_TOKENS = flags.DEFINE_integer(
     "output_tokens", 30, "Tokens of each decoded sentence.", lower_bound=1
-)
-TOKENS_PER_SECOND = flags.DEFINE_float(
-    "tokens_per_second",
-    None,
-    "Target tokens a second of one device, as train has measured.",
-    lower_bound=1e-9,
-)
-LINK_GIGABYTES = flags.DEFINE_float(
-    "link_gigabytes",
-    None,
-    "Bandwidth of the slowest link, in GB a second.",
-    lower_bound=1e-9,
-)
-LINK_MICROSECONDS = flags.DEFINE_float(
-    "link_microseconds",
-    10.0,
-    "Latency of the slowest link, in microseconds.",
-    lower_bound=0,
-)
-COUNTS = flags.DEFINE_list(
-    "counts", ["1", "8", "64", "512"], "Numbers of devices to model."
 )
 STEPS = flags.DEFINE_integer("steps", 20, "Updates or batches to time.", lower_bound=1)
 DEVICES = flags.DEFINE_integer(
@@ -136,35 +112,11 @@ def decode() -> None:
         print(decoding_speed.table(speeds))
 
 
-def scale() -> None:
-    """Print a model, no measurement, of a step's time on many devices."""
-    settings = parsing.parse(CONFIG.value)
-    speed, link = TOKENS_PER_SECOND.value, LINK_GIGABYTES.value
-    if speed is None or link is None:
-        raise ValueError("scale needs --tokens_per_second and --link_gigabytes")
-    for flag in (TOKENS_PER_SECOND, LINK_GIGABYTES, LINK_MICROSECONDS):
-        if not math.isfinite(flag.value or 0.0):
-            raise ValueError(f"--{flag.name} must be finite, got {flag.value}")
-    counts = _positive("--counts", COUNTS.value)
-    paper = settings.data.target_tokens_per_batch
-    for title, own in (("the configured batch", None), ("so much a device", paper)):
-        found = scaling.steps(
-            settings,
-            counts=counts,
-            seconds_per_token=1 / speed,
-            link=scaling.Link(link * 1e9, LINK_MICROSECONDS.value * 1e-6),
-            tokens_per_device=own,
-        )
-        print(f"{title} of {paper:,} target tokens (a model, not measured)")
-        print(scaling.table(found))
-
-
 # Each command, and the flags that it reads beside --config.
 SIZES = (VOCAB_SIZE, STEPS, DEVICES, JSON)
 COMMANDS = {
     "train": (train, (WORKDIR, SHAPE, *SIZES)),
     "decode": (decode, (BATCHES, SOURCE_TOKENS, OUTPUT_TOKENS, *SIZES)),
-    "scale": (scale, (TOKENS_PER_SECOND, LINK_GIGABYTES, LINK_MICROSECONDS, COUNTS)),
 }
 
 

@@ -109,19 +109,7 @@ CUDNN = [
             )
             for flag in ("--source_tokens=1025", "--output_tokens=1025")
         ),
-        *(
-            (
-                ["scale", "--tokens_per_second=9", "--link_gigabytes=9", f"{flag}={v}"],
-                f"{flag} must be finite, got {v}",
-            )
-            for flag, v in (
-                ("--tokens_per_second", "nan"),
-                ("--link_gigabytes", "inf"),
-                ("--link_microseconds", "nan"),
-            )
-        ),
         (["train", "--steps=0"], "error: --steps must be a positive integer, got '0'"),
-        (["scale", "--link_gigabytes=0"], "error: --link_gigabytes must be: number >="),
         (
             ["train", "--shape=2x4x4", *CUDNN],
             "config.model.attention=cudnn needs a GPU, here is",
@@ -133,7 +121,7 @@ CUDNN = [
         (["fly", "--shape=3x4x5"], "the first argument is one of: train, decode"),
         (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),
         (["train", "--batches=4", "--shape=3x4x5"], "--batches is of decode, not of"),
-        (["scale", "--devices=2"], "--devices is of train, not of scale"),
+        (["decode", "--shape=3x4x5"], "--shape is of train, not of decode"),
         (["train", "more", "--shape=3x4x5"], "unexpected arguments: more"),
     ],
 )
