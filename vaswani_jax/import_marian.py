@@ -54,7 +54,7 @@ def main(given: str) -> None:
     unfinished = files.start(workdir / "data")
     found.subwords.save(unfinished)
     record = {
-        "settings": {key: getattr(data, key) for key in manifest.SETTINGS},
+        "settings": manifest.recorded_settings(data),
         "text": {},
         "vocabulary": found.subwords.fingerprint,
         "counts": {},

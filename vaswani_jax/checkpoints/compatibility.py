@@ -12,53 +12,6 @@ from vaswani_jax.core import config
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.model import transformer
 
-# What a run that goes on may have otherwise: how long and how it is computed, kept,
-# scored and searched, where the text lies (its fingerprint must be the same), and what
-# is turned down while a run goes on. Anything else would make it another run.
-CHANGEABLE = (
-    "model.dropout_rate",
-    "model.attention_dropout_rate",
-    "model.relu_dropout_rate",
-    "model.attention",
-    "model.rematerialize",
-    "data.tfds_directory",
-    "data.text_directory",
-    "data.train_source",
-    "data.train_target",
-    "data.valid_source",
-    "data.valid_target",
-    "data.test_source",
-    "data.test_target",
-    "data.num_valid",
-    "data.num_test",
-    "data.directory",
-    "data.text_form",
-    "data.lowercase_scores",
-    "optimizer.learning_rate_scale",
-    "training.num_steps",
-    "training.accumulate_steps",
-    "training.log_every_steps",
-    "training.evaluate_every_steps",
-    "training.checkpoint_every_steps",
-    "training.keep_checkpoints",
-    "training.average_checkpoints",
-    "training.best_metric",
-    "training.patience",
-    "training.max_skipped_batches",
-    "training.max_loss_rise",
-    "search",
-)
-
-
-# What decides a model's outputs beside the shapes of its parameters.
-FUNCTION = (
-    "model.num_heads",
-    "model.activation",
-    "model.layer_norm_epsilon",
-    "model.layer_norm_position",
-    "model.positional_encoding",
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class Change:
@@ -77,7 +30,7 @@ def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
 
     A key that the record does not have is no difference.
     """
-    old = config.recorded(was)
+    old = config.flatten_record(was)
     new = config.flatten(config.to_dict(settings))
     return [
         Change(key, old[key], value)
@@ -87,16 +40,12 @@ def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
 
 
 def refuse_fixed(found: list[Change], *, step: int, directory: pathlib.Path) -> None:
-    """Refuse changes of what is not among `CHANGEABLE`.
+    """Refuse changes of settings that a run must keep.
 
     Raises:
         ValueError: Names each of them, was and is.
     """
-    fixed = [
-        change
-        for change in found
-        if not {change.key, change.key.partition(".")[0]} & set(CHANGEABLE)
-    ]
+    fixed = [change for change in found if not config.SETTINGS[change.key].changeable]
     if fixed:
         raise ValueError(
             f"{directory} has a run at step {step:,} that cannot go on with: "
@@ -112,7 +61,7 @@ def check_fits(
 
     Raises:
         CheckpointError: It has the two fingerprints, or the parameter that differs
-            and its two shapes, or what it was trained with of `FUNCTION`.
+            and its two shapes, or the settings that change its outputs.
     """
     if found.record["vocabulary"] != vocabulary.fingerprint:
         raise CheckpointError(
@@ -121,7 +70,12 @@ def check_fits(
             "they belong to different runs"
         )
     changed = changes(found.record.get("config", {}), settings)
-    if others := [str(change) for change in changed if change.key in FUNCTION]:
+    others = [
+        str(change)
+        for change in changed
+        if config.SETTINGS[change.key].affects == "outputs"
+    ]
+    if others:
         raise CheckpointError(
             f"the checkpoint of step {found.step} is of another model: "
             f"{'; '.join(others)}; restore the config it was trained with"

@@ -1,170 +1,449 @@
-"""Every setting a run has (sections 3, 5 and 6.1; table 3's symbols).
+"""Every setting of a run, declared once (sections 3, 5 and 6.1; table 3's symbols).
 
-The classes hold fields and types and no default: `configs/*.py` has the values,
-`core.parsing` the rules.
+The values stand in `configs/*.py`, rules between several settings in `core.rules`.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
-# What runs did before there were these settings.
-ADDED_LATER = {
-    "model.activation": "relu",
-    "model.attention_bias": False,
-    "model.logits_bias": False,
-    "model.layer_norm_epsilon": 1e-6,
-    "model.init_scale": 1.0,
-    "model.attention": "xla",
-    "model.rematerialize": False,
-    "data.tfds_directory": "",
-    "data.batching": "buckets",
-    "data.packed_length": 256,
-    "data.subword_dropout": 0.0,
-    "data.subword_samples": 1,
-    "training.label_smoothing_form": "uniform",
-    "training.r_drop": 0.0,
-    "training.best_metric": "bleu",
-    "training.patience": 0,
-    "training.max_skipped_batches": 0,
-    "training.max_loss_rise": 0.0,
-    "search.length_penalty_form": "paper",
-    "search.min_tokens": 1,
-    "search.max_tokens": 0,
-    "search.no_repeat_ngram": 0,
-    "search.sampling": False,
-    "search.temperature": 1.0,
-    "search.top_k": 0,
-    "search.top_p": 1.0,
-}
+from vaswani_jax.core.settings import declared, setting
+
+# What an imported model decides.
+model_setting = functools.partial(setting, imported=True)
+# What any decoding may choose, and scores depend on.
+search_setting = functools.partial(setting, changeable=True, affects="scores")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """The architecture, section 3 and table 3."""
 
-    num_layers: int  # N
-    d_model: int
-    d_ff: int
-    num_heads: int  # h
-    d_k: int
-    d_v: int
-    dropout_rate: float  # P_drop, section 5.4
-    attention_dropout_rate: float  # 0 in the paper
-    relu_dropout_rate: float  # 0 in the paper
-    activation: str  # of the feed-forward networks: "relu", or MarianMT's "swish"
-    attention_bias: bool  # of attention's projections; the paper has none
-    logits_bias: bool  # of the pre-softmax transformation; the paper has none
-    layer_norm_epsilon: float
-    init_scale: float  # of the sub-layers' first weights; 1 is Glorot's
-    layer_norm_position: str  # "post" as section 3.1, or "pre"
-    positional_encoding: str  # "sinusoidal", or "learned" (table 3 row E)
-    max_positions: int  # rows of the learned table; the sinusoids have no limit
-    dtype: str  # of the matrix products: "float32" or "bfloat16"
-    attention: str  # in training: "xla", or "cudnn" in one kernel of an NVIDIA GPU
-    rematerialize: bool  # compute a layer again in the backward pass, to save memory
+    num_layers: int = model_setting(
+        "Layers of the encoder, and of the decoder.", symbol="N", at_least=1
+    )
+    d_model: int = model_setting(
+        "Width of embeddings and layers; even for the sinusoids.",
+        symbol="d_model",
+        at_least=1,
+    )
+    d_ff: int = model_setting(
+        "Inner width of the feed-forward networks.", symbol="d_ff", at_least=1
+    )
+    num_heads: int = model_setting(
+        "Attention heads.", symbol="h", at_least=1, affects="outputs"
+    )
+    d_k: int = model_setting(
+        "Width of each head's queries and keys.", symbol="d_k", at_least=1
+    )
+    d_v: int = model_setting("Width of each head's values.", symbol="d_v", at_least=1)
+    dropout_rate: float = model_setting(
+        "Dropout of sub-layer outputs and embeddings, section 5.4.",
+        symbol="P_drop",
+        at_least=0,
+        below=1,
+        changeable=True,
+    )
+    attention_dropout_rate: float = model_setting(
+        "Dropout of attention weights; 0 in the paper.",
+        at_least=0,
+        below=1,
+        changeable=True,
+    )
+    relu_dropout_rate: float = model_setting(
+        "Dropout inside the feed-forward networks; 0 in the paper.",
+        at_least=0,
+        below=1,
+        changeable=True,
+    )
+    activation: str = model_setting(
+        "Activation of the feed-forward networks; swish is MarianMT's.",
+        choices=("relu", "swish"),
+        before="relu",
+        affects="outputs",
+    )
+    attention_bias: bool = model_setting(
+        "Whether the projections of attention have a bias; the paper's have none.",
+        before=False,
+    )
+    logits_bias: bool = model_setting(
+        "Whether the pre-softmax transformation has a bias; the paper's has none.",
+        before=False,
+    )
+    layer_norm_epsilon: float = model_setting(
+        "Added to the variance in layer normalisation.",
+        above=0,
+        before=1e-6,
+        affects="outputs",
+    )
+    init_scale: float = model_setting(
+        "Scale of the variance of initial weights; 1 is Glorot's.", above=0, before=1.0
+    )
+    layer_norm_position: str = model_setting(
+        "Normalise after each residual addition (post, section 3.1) or before (pre).",
+        choices=("post", "pre"),
+        affects="outputs",
+    )
+    positional_encoding: str = model_setting(
+        "Sinusoids (section 3.5), or learned positions (table 3, row E).",
+        choices=("sinusoidal", "learned"),
+        affects="outputs",
+    )
+    max_positions: int = model_setting(
+        "Rows of the table of learned positions; the sinusoids have no limit.",
+        at_least=1,
+    )
+    dtype: str = model_setting(
+        "Type in which matrix products are computed.",
+        choices=("float32", "bfloat16"),
+        incidental=True,
+    )
+    attention: str = model_setting(
+        "How training computes attention: by XLA, or by cuDNN's fused kernel.",
+        choices=("xla", "cudnn"),
+        changeable=True,
+        before="xla",
+        incidental=True,
+    )
+    rematerialize: bool = model_setting(
+        "Compute layers again in the backward pass, to save memory.",
+        changeable=True,
+        before=False,
+        incidental=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataConfig:
     """Text, vocabulary and batches, section 5.1."""
 
-    source: str  # "text", "cldr", "copy", "reverse" or "tfds:DATASET/PAIR"
-    source_locale: str  # language of each side, as a locale: en, de, pt_BR
-    target_locale: str
-    tfds_directory: str  # of tensorflow-datasets; "" means where it keeps its own
-    text_directory: str  # where the files below lie, for "text"
-    train_source: str
-    train_target: str
-    valid_source: str
-    valid_target: str
-    test_source: str
-    test_target: str
-    num_train: int  # pairs to generate, for "cldr", "copy" and "reverse"
-    num_valid: int
-    num_test: int
-    directory: str  # prepared data; "" means WORKDIR/data
-    subword_model: str  # "bpe" or "unigram"
-    vocab_size: int
-    sentencepiece_sample_size: int  # lines it learns from, spread over the corpus
-    byte_fallback: bool  # unknown characters as bytes; otherwise as one unknown id
-    normalization: str  # SentencePiece rule: "identity", "nfkc", "nmt_nfkc", ...
-    subword_dropout: float  # of BPE's merges, in the training text; 0 in the paper
-    subword_samples: int  # segmentations of each training pair, if they are sampled
-    max_length: int  # tokens of a training sentence, its end mark counted
-    source_tokens_per_batch: int  # padded tokens of the GLOBAL batch
-    target_tokens_per_batch: int
-    batching: str  # "buckets" of similar length, or "packed": several pairs in a row
-    num_buckets: int  # padded shapes, hence compilations, at most
-    packed_length: int  # tokens of a packed row
-    text_form: str  # "detokenized" or "tokenized": how scores treat the text
-    lowercase_scores: bool
+    source: str = setting(
+        "Where the text comes from: files, a generated corpus, or a dataset.",
+        values="text, cldr, copy, reverse or tfds:DATASET/PAIR",
+        affects="data",
+    )
+    source_locale: str = setting(
+        "Language of the source, as a locale: en, pt_BR.",
+        values="not empty",
+        affects="data",
+    )
+    target_locale: str = setting(
+        "Language of the target.", values="not empty", affects="data"
+    )
+    tfds_directory: str = setting(
+        "Directory of tensorflow-datasets; empty for its own default.",
+        changeable=True,
+        before="",
+        incidental=True,
+    )
+    text_directory: str = setting(
+        "Directory of the text files below, for data.source=text.",
+        changeable=True,
+        incidental=True,
+    )
+    train_source: str = setting("Training text, source side.", changeable=True)
+    train_target: str = setting("Training text, target side.", changeable=True)
+    valid_source: str = setting("Validation text, source side.", changeable=True)
+    valid_target: str = setting("Validation text, target side.", changeable=True)
+    test_source: str = setting(
+        "Test text, source side; empty for no test set.", changeable=True
+    )
+    test_target: str = setting(
+        "Test text, target side; empty for no test set.", changeable=True
+    )
+    num_train: int = setting(
+        "Training pairs to generate.",
+        values="at least 1 for cldr, copy and reverse",
+        affects="data",
+    )
+    num_valid: int = setting(
+        "Validation pairs to generate.",
+        values="at least 1 for cldr, copy and reverse",
+        changeable=True,
+        affects="data",
+    )
+    num_test: int = setting(
+        "Test pairs to generate.",
+        values="at least 1 for cldr, copy and reverse",
+        changeable=True,
+        affects="data",
+    )
+    directory: str = setting(
+        "Directory of the prepared data; empty for WORKDIR/data.",
+        changeable=True,
+        incidental=True,
+    )
+    subword_model: str = setting(
+        "SentencePiece model of the vocabulary.",
+        choices=("bpe", "unigram"),
+        affects="data",
+        imported=True,
+    )
+    vocab_size: int = setting(
+        "Subwords in the shared vocabulary, special ones included.",
+        at_least=5,  # the four special ones and a subword
+        affects="data",
+        imported=True,
+    )
+    sentencepiece_sample_size: int = setting(
+        "Lines the vocabulary is learned from, spread over the training text.",
+        at_least=1,
+        affects="data",
+    )
+    byte_fallback: bool = setting(
+        "Encode unknown characters as bytes, not as one unknown subword.",
+        affects="data",
+    )
+    normalization: str = setting(
+        "SentencePiece's normalisation of Unicode.",
+        choices=("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"),
+        affects="data",
+    )
+    subword_dropout: float = setting(
+        "BPE-dropout of the training text: merges that are skipped; 0 in the paper.",
+        at_least=0,
+        below=1,
+        before=0.0,
+        affects="data",
+    )
+    subword_samples: int = setting(
+        "Segmentations of each training pair, if subword_dropout samples them.",
+        at_least=1,
+        before=1,
+        affects="data",
+    )
+    max_length: int = setting(
+        "Tokens of a training sentence at most, its end mark included.",
+        at_least=2,
+        affects="data",
+    )
+    source_tokens_per_batch: int = setting(
+        "Source tokens of the global batch, padding included.",
+        values="at least data.max_length, or data.packed_length if batches are packed",
+    )
+    target_tokens_per_batch: int = setting(
+        "Target tokens of the global batch, padding included.",
+        values="at least data.max_length, or data.packed_length if batches are packed",
+    )
+    batching: str = setting(
+        "Batch pairs of similar length, or pack several pairs into each row.",
+        choices=("buckets", "packed"),
+        before="buckets",
+    )
+    num_buckets: int = setting(
+        "Padded shapes of batches at most, hence compilations.", at_least=1
+    )
+    packed_length: int = setting(
+        "Tokens of a packed row.",
+        values="at least data.max_length if batches are packed",
+        before=256,
+    )
+    text_form: str = setting(
+        "Form of the text, which decides how BLEU tokenises it.",
+        choices=("detokenized", "tokenized"),
+        changeable=True,
+        affects="scores",
+    )
+    lowercase_scores: bool = setting(
+        "Whether scores ignore case.", changeable=True, affects="scores"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
     """Adam and its schedule, section 5.3."""
 
-    beta1: float
-    beta2: float
-    epsilon: float
-    warmup_steps: int
-    learning_rate_scale: float  # 1 in the paper
+    beta1: float = setting(
+        "Decay of Adam's first moment.", symbol="beta_1", at_least=0, below=1
+    )
+    beta2: float = setting(
+        "Decay of Adam's second moment.", symbol="beta_2", at_least=0, below=1
+    )
+    epsilon: float = setting(
+        "Added to the root of Adam's second moment.", symbol="epsilon", above=0
+    )
+    warmup_steps: int = setting(
+        "Steps in which the learning rate rises, equation 3.",
+        symbol="warmup_steps",
+        at_least=1,
+        at_most=2**31 - 1,
+    )
+    learning_rate_scale: float = setting(
+        "Factor of equation 3's learning rate; 1 in the paper.",
+        above=0,
+        changeable=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """The run, sections 5.2 to 5.4."""
 
-    num_steps: int
-    accumulate_steps: str  # the batch is computed in so many parts, or "auto"
-    label_smoothing: float  # eps_ls
-    label_smoothing_form: str  # "uniform", "others" or "no_pad": see training.loss
-    r_drop: float  # alpha of R-Drop, see training.loss; 0, as in the paper, for none
-    log_every_steps: int
-    evaluate_every_steps: int
-    checkpoint_every_steps: int
-    keep_checkpoints: int
-    average_checkpoints: int  # section 6.1: the last 5 (base) or 20 (big)
-    best_metric: str  # of validation: "bleu" or "loss"
-    patience: int  # evaluations without a better one before the end; 0 for no limit
-    max_skipped_batches: int  # that gave no finite loss or a spike, before the end
-    max_loss_rise: float  # nats per token that make a spike; 0 for any
+    num_steps: int = setting(
+        "Optimizer steps of the whole run.",
+        at_least=1,
+        at_most=2**31 - 1,
+        changeable=True,
+    )
+    accumulate_steps: str = setting(
+        "Parts the batch is computed in; auto for as few as the memory allows.",
+        values="auto or a positive number",
+        changeable=True,
+        incidental=True,
+    )
+    label_smoothing: float = setting(
+        "Probability taken from the correct subword.",
+        symbol="eps_ls",
+        at_least=0,
+        below=1,
+    )
+    label_smoothing_form: str = setting(
+        "Subwords that share it: all, all others, or all others but padding.",
+        choices=("uniform", "others", "no_pad"),
+        before="uniform",
+    )
+    r_drop: float = setting(
+        "Weight alpha of R-Drop's divergence; 0, as in the paper, for none.",
+        at_least=0,
+        before=0.0,
+    )
+    log_every_steps: int = setting(
+        "Steps between lines of the log.", at_least=1, changeable=True, incidental=True
+    )
+    evaluate_every_steps: int = setting(
+        "Steps between evaluations on the validation set.",
+        at_least=1,
+        changeable=True,
+        incidental=True,
+    )
+    checkpoint_every_steps: int = setting(
+        "Steps between checkpoints.", at_least=1, changeable=True
+    )
+    keep_checkpoints: int = setting(
+        "Checkpoints that are kept.", at_least=1, changeable=True, incidental=True
+    )
+    average_checkpoints: int = setting(
+        "Last checkpoints that are averaged: 5 (base) or 20 (big), section 6.1.",
+        at_least=1,
+        changeable=True,
+    )
+    best_metric: str = setting(
+        "Validation metric that chooses the best checkpoint.",
+        choices=("bleu", "loss"),
+        changeable=True,
+        before="bleu",
+    )
+    patience: int = setting(
+        "Evaluations without a better one that end the run; 0 for no limit.",
+        at_least=0,
+        changeable=True,
+        before=0,
+    )
+    max_skipped_batches: int = setting(
+        "Batches skipped for a loss that is not finite or a spike, before the end.",
+        at_least=0,
+        changeable=True,
+        before=0,
+        incidental=True,
+    )
+    max_loss_rise: float = setting(
+        "Rise of the loss that is a spike, in nats per token; 0 for no limit.",
+        at_least=0,
+        changeable=True,
+        before=0.0,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchConfig:
     """Beam search, section 6.1."""
 
-    beam_size: int
-    length_penalty: float  # alpha
-    length_penalty_form: str  # "paper": ((5 + |Y|) / 6)^alpha, or "power": |Y|^alpha
-    max_extra_tokens: int  # output length at most input length + this
-    min_tokens: int  # of an output, its end mark counted; 1 for no limit
-    max_tokens: int  # of an output, whatever the input's length; 0 for no limit
-    no_repeat_ngram: int  # no output has so many tokens in a row twice; 0 for any
-    sampling: bool  # draw outputs at random instead of searching
-    temperature: float  # of what is drawn; 1 is the model's own distribution
-    top_k: int  # draw from so many likeliest tokens; 0 for all
-    top_p: float  # draw from the likeliest with this probability; 1 for all
-    max_source_tokens: int  # a longer line is translated in pieces
-    source_tokens_per_batch: int
+    beam_size: int = search_setting(
+        "Hypotheses kept at each step; 1 is greedy.", at_least=1
+    )
+    length_penalty: float = search_setting(
+        "Exponent of the length penalty.", symbol="alpha", at_least=0
+    )
+    length_penalty_form: str = search_setting(
+        "Divisor of log-probabilities: paper, ((5 + |Y|) / 6)^alpha; power, |Y|^alpha.",
+        choices=("paper", "power"),
+        before="paper",
+    )
+    max_extra_tokens: int = search_setting(
+        "Tokens of an output beyond the length of its input; 50 in the paper.",
+        at_least=1,
+    )
+    min_tokens: int = search_setting(
+        "Tokens of an output at least, its end mark included; 1 for no limit.",
+        at_least=1,
+        before=1,
+    )
+    max_tokens: int = search_setting(
+        "Tokens of an output at most, whatever the input's length; 0 for no limit.",
+        values="0, or at least search.min_tokens",
+        at_least=0,
+        before=0,
+    )
+    no_repeat_ngram: int = search_setting(
+        "Length of n-grams that no output has twice; 0 for no limit.",
+        at_least=0,
+        before=0,
+    )
+    sampling: bool = search_setting(
+        "Draw outputs at random instead of searching.", before=False
+    )
+    temperature: float = search_setting(
+        "Divisor of the logits when sampling; 1 for the model's own distribution.",
+        above=0,
+        before=1.0,
+    )
+    top_k: int = search_setting(
+        "Sample from the likeliest subwords alone, so many; 0 for all.",
+        at_least=0,
+        before=0,
+    )
+    top_p: float = search_setting(
+        "Sample from the likeliest subwords with this probability; 1 for all.",
+        above=0,
+        at_most=1,
+        before=1.0,
+    )
+    max_source_tokens: int = search_setting(
+        "Tokens of a source line at most; longer lines are translated in pieces.",
+        at_least=2,
+        incidental=True,
+    )
+    source_tokens_per_batch: int = setting(
+        "Source tokens of a batch, padding included.",
+        at_least=1,
+        changeable=True,
+        incidental=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    """All of a run."""
+    """All settings of a run."""
 
     model: ModelConfig
     data: DataConfig
     optimizer: OptimizerConfig
     training: TrainingConfig
     search: SearchConfig
-    seed: int
+    seed: int = setting(
+        "Seed of initial weights, dropout, batches and sampling.",
+        at_least=0,
+        at_most=2**63 - 1,
+        incidental=True,
+    )
+
+
+SETTINGS = declared(Config)
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration, or some sections of one, by dotted keys.
+    """Return a configuration, or some of its sections, by dotted keys.
 
     >>> flatten({"seed": 1, "search": {"beam_size": 4}})
     {'seed': 1, 'search.beam_size': 4}
@@ -172,25 +451,28 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            flat |= {f"{name}.{key}": own for key, own in value.items()}
+            flat |= {f"{name}.{key}": leaf for key, leaf in value.items()}
         else:
             flat[name] = value
     return flat
 
 
-def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`flatten` of a configuration that some run has recorded.
+def flatten_record(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recorded configuration, or some of its sections, by dotted keys.
 
-    What was no setting when it was recorded has the value of how it was then.
+    Settings that did not exist when it was recorded get the value of the behaviour
+    then.
     """
-    later = {k: v for k, v in ADDED_LATER.items() if k.partition(".")[0] in values}
-    found = later | flatten(values)
-    if "training.accumulate_steps" in found:  # It was a number.
-        parts = found["training.accumulate_steps"]
-        found["training.accumulate_steps"] = str(parts)
-    return found
+    flat = {
+        setting.key: setting.before
+        for setting in SETTINGS.values()
+        if setting.before is not None and setting.section in values
+    } | flatten(values)
+    if "training.accumulate_steps" in flat:  # Early runs recorded a number.
+        flat["training.accumulate_steps"] = str(flat["training.accumulate_steps"])
+    return flat
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """The plain nested dictionary that `parsing.parse` accepts, for records."""
+    """Return the plain nested dictionary that is recorded and that `parse` accepts."""
     return dataclasses.asdict(config)

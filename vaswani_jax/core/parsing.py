@@ -1,8 +1,9 @@
-"""A configuration file and its overrides, checked once into a `Config`."""
+"""Read a `Config`: from a config file and its overrides, or from a run's record."""
 
 import dataclasses
 import difflib
-import math
+import json
+import pathlib
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -15,46 +16,76 @@ Section = TypeVar("Section")
 
 
 def parse(values: ml_collections.ConfigDict) -> config.Config:
-    """The checked, frozen form of what a config file and its overrides say.
+    """Return the checked, frozen form of what a config file and its overrides say.
 
     Raises:
         ValueError: A key is unknown or missing, a value has the wrong type or is out
             of range, or two values exclude each other. The message has the key, the
             value and the rule.
     """
-    parsed = _section(config.Config, values.to_dict(), "config")
+    parsed = _section(config.Config, values.to_dict(), "")
     rules.check(parsed)
     return parsed
 
 
-def _section(cls: type[Section], values: Mapping[str, Any], path: str) -> Section:
+def load(workdir: pathlib.Path) -> config.Config:
+    """Return the configuration that a run has recorded in its workdir.
+
+    Raises:
+        ValueError: config.json is missing or damaged, or a value is refused.
+    """
+    return parse(read_record(workdir))
+
+
+def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
+    """Return WORKDIR/config.json as a config file would: its values can be overridden.
+
+    Settings that did not exist when it was recorded have the value of the behaviour
+    then.
+
+    Raises:
+        ValueError: The file is missing or damaged.
+    """
+    path = workdir / "config.json"
+    try:
+        flat = config.flatten_record(dict(json.loads(path.read_text())))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    values: dict[str, Any] = {}
+    for key, value in flat.items():
+        section, _, name = key.rpartition(".")
+        (values.setdefault(section, {}) if section else values)[name] = value
+    return ml_collections.ConfigDict(values)
+
+
+def _section(cls: type[Section], values: Mapping[str, Any], prefix: str) -> Section:
+    """Return a section from values by the names of its fields.
+
+    Args:
+        cls: Of the section.
+        values: Its values.
+        prefix: Of its keys: "model." or "".
+    """
     hints = typing.get_type_hints(cls)
     for key in values:
         if key not in hints:
             close = difflib.get_close_matches(key, hints, n=1)
-            hint = f"; did you mean {path}.{close[0]}?" if close else ""
+            hint = f"; did you mean config.{prefix}{close[0]}?" if close else ""
             raise ValueError(
-                f"unknown key {path}.{key}{hint} (known: {', '.join(hints)})"
+                f"unknown key config.{prefix}{key}{hint} (known: {', '.join(hints)})"
             )
     arguments: dict[str, Any] = {}
-    for key, kind in hints.items():
-        if key not in values:
-            raise ValueError(f"missing key {path}.{key}: give it a value")
-        value = values[key]
-        if dataclasses.is_dataclass(kind):
-            if not isinstance(value, Mapping):
-                raise ValueError(f"{path}.{key} must be a section, got {value!r}")
-            arguments[key] = _section(typing.cast(type, kind), value, f"{path}.{key}")
+    for name, kind in hints.items():
+        key = prefix + name
+        if name not in values:
+            raise ValueError(f"missing key config.{key}: give it a value")
+        value = values[name]
+        if not dataclasses.is_dataclass(kind):
+            arguments[name] = config.SETTINGS[key].parse(value)
+        elif isinstance(value, Mapping):
+            arguments[name] = _section(typing.cast(type, kind), value, f"{key}.")
         else:
-            arguments[key] = _typed(value, kind, f"{path}.{key}")
+            raise ValueError(f"config.{key} must be a section, got {value!r}")
     return cls(**arguments)
-
-
-def _typed(value: Any, kind: type, path: str) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{path} must be finite, got {value}")
-    if type(value) is not kind:
-        raise ValueError(f"{path} must be of type {kind.__name__}, got {value!r}")
-    return value

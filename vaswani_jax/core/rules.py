@@ -1,52 +1,35 @@
-"""What values a configuration may have, and which exclude each other."""
+"""Rules between settings: what they need of each other, and what excludes what.
 
-from vaswani_jax.core import checks, config, data_rules
+The range of a single setting stands on its field in `core.config`. All functions raise
+ValueError; the message has the key, the value and the rule.
+"""
+
+import re
+from typing import Any
+
+from vaswani_jax.core.config import Config, DataConfig, ModelConfig, SearchConfig
+
+# A language's code, alone or with a script or a country.
+LOCALE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*")
 
 
-def check(settings: config.Config) -> None:
-    """Refuse what is out of range, and values that exclude each other.
-
-    Raises:
-        ValueError: The message has the key, the value and the rule.
-    """
+def check(settings: Config) -> None:
+    """Refuse settings that exclude each other."""
     _check_model(settings.model)
-    data_rules.check(settings.data)
-    check_fused_length(
-        "config.data.max_length", settings.data.max_length, settings.model
-    )
-    if settings.data.batching == "packed":
-        check_fused_length(
-            "config.data.packed_length", settings.data.packed_length, settings.model
-        )
+    _check_data(settings.data)
+    _check_fused_lengths(settings)
     _check_search(settings.search)
     _check_training(settings)
+    check_positions(settings)
 
 
-def _check_model(model: config.ModelConfig) -> None:
-    path = "config.model"
-    counts = "num_layers d_model d_ff num_heads d_k d_v max_positions"
-    checks.at_least(path, model, 1, counts)
-    checks.rate(path, model, "dropout_rate attention_dropout_rate relu_dropout_rate")
-    for key in ("init_scale", "layer_norm_epsilon"):
-        if not getattr(model, key) > 0:
-            value = getattr(model, key)
-            raise ValueError(f"{path}.{key} must be positive, got {value}")
-    checks.one_of(f"{path}.activation", model.activation, ("relu", "swish"))
-    checks.one_of(
-        f"{path}.layer_norm_position", model.layer_norm_position, ("post", "pre")
-    )
-    encodings = ("sinusoidal", "learned")
-    checks.one_of(f"{path}.positional_encoding", model.positional_encoding, encodings)
-    checks.one_of(f"{path}.dtype", model.dtype, ("float32", "bfloat16"))
-    checks.one_of(f"{path}.attention", model.attention, ("xla", "cudnn"))
-    if model.attention == "cudnn":
-        _check_fused(model)
+def _check_model(model: ModelConfig) -> None:
     if model.positional_encoding == "sinusoidal" and model.d_model % 2:
-        raise ValueError(f"{path}.d_model must be a multiple of 2, got {model.d_model}")
-
-
-def _check_fused(model: config.ModelConfig) -> None:
-    """What cuDNN's kernel can do."""
+        raise ValueError(
+            f"config.model.d_model must be a multiple of 2, got {model.d_model}"
+        )
+    if model.attention != "cudnn":
+        return
     if model.dtype != "bfloat16" or model.attention_dropout_rate:
         raise ValueError(
             "config.model.attention=cudnn needs config.model.dtype=bfloat16 and "
@@ -60,89 +43,137 @@ def _check_fused(model: config.ModelConfig) -> None:
         )
 
 
-def _check_search(search: config.SearchConfig) -> None:
-    path = "config.search"
-    counts = "beam_size max_extra_tokens min_tokens source_tokens_per_batch"
-    checks.at_least(path, search, 1, counts)
-    checks.at_least(path, search, 2, "max_source_tokens")
-    checks.at_least(path, search, 0, "max_tokens no_repeat_ngram top_k length_penalty")
+def _check_fused_lengths(settings: Config) -> None:
+    keys = ["max_length", "packed_length"]
+    for key in keys[: 1 + (settings.data.batching == "packed")]:
+        length = getattr(settings.data, key)
+        check_fused_length(f"config.data.{key}", length, settings.model)
+
+
+def _check_data(data: DataConfig) -> None:
+    _check_source(data)
+    if (data.subword_samples > 1) != (data.subword_dropout > 0):
+        raise ValueError(
+            "config.data.subword_samples must be over 1 exactly if "
+            "config.data.subword_dropout is over 0, "
+            f"got {data.subword_samples} and {data.subword_dropout}"
+        )
+    if data.subword_dropout and data.subword_model != "bpe":
+        raise ValueError(
+            "config.data.subword_dropout needs config.data.subword_model=bpe, "
+            f"got {data.subword_model!r}"
+        )
+    if bool(data.test_source) != bool(data.test_target):
+        raise ValueError(
+            "config.data.test_source and config.data.test_target go together, got "
+            f"{data.test_source!r} and {data.test_target!r}"
+        )
+    longest = "max_length"
+    if data.batching == "packed":
+        _check_at_least(data, "packed_length", longest)
+        longest = "packed_length"
+    for side in ("source", "target"):
+        _check_at_least(data, f"{side}_tokens_per_batch", longest)
+
+
+def _check_source(data: DataConfig) -> None:
+    """Refuse a source of text whose own settings are missing."""
+    if data.source.startswith("tfds:"):
+        _check_tfds(data)
+    elif data.source not in ("text", "cldr", "copy", "reverse"):
+        raise ValueError(
+            "config.data.source must be one of text, cldr, copy, reverse, "
+            f"tfds:DATASET/PAIR; got {data.source!r}"
+        )
+    required = ["source_locale", "target_locale"]
+    if data.source == "text":
+        required += ["text_directory", "train_source", "train_target"]
+        required += ["valid_source", "valid_target"]
+    for key in required:
+        if not getattr(data, key):
+            raise ValueError(
+                f"config.data.{key} must not be empty: give it a value, as "
+                f"--config.data.{key}=..."
+            )
+    for key in ("source_locale", "target_locale"):
+        # Scores choose their tokeniser by the language's code.
+        locale = getattr(data, key)
+        if data.source == "text" and not LOCALE.fullmatch(locale):
+            raise ValueError(
+                f"config.data.{key} must be a code of two or three letters, or begin "
+                f"with one, as de, pt_BR or zh-Hans; got {locale!r}"
+            )
+    for key in ("num_train", "num_valid", "num_test"):
+        number = getattr(data, key)
+        if data.source in ("cldr", "copy", "reverse") and number < 1:
+            raise ValueError(f"config.data.{key} must be at least 1, got {number}")
+
+
+def _check_tfds(data: DataConfig) -> None:
+    """Refuse languages that are not the two of the dataset, in either direction."""
+    name = re.fullmatch(r"tfds:\w+/(\w+)-(\w+)(:[\w.]+)?", data.source)
+    if not name:
+        raise ValueError(
+            "config.data.source must be like tfds:wmt14_translate/de-en, got "
+            f"{data.source!r}"
+        )
+    if {data.source_locale, data.target_locale} != {name[1], name[2]}:
+        raise ValueError(
+            "config.data.source_locale and config.data.target_locale must be the two "
+            f"languages of {data.source}, in the direction of the translation, got "
+            f"{data.source_locale!r} and {data.target_locale!r}"
+        )
+
+
+def _check_search(search: SearchConfig) -> None:
     if search.max_tokens and search.max_tokens < search.min_tokens:
         raise ValueError(
-            f"{path}.max_tokens must be 0 or at least {path}.min_tokens "
+            "config.search.max_tokens must be 0 or at least config.search.min_tokens "
             f"({search.min_tokens}), got {search.max_tokens}"
         )
-    forms = ("paper", "power")
-    checks.one_of(f"{path}.length_penalty_form", search.length_penalty_form, forms)
-    if not search.temperature > 0:
-        raise ValueError(
-            f"{path}.temperature must be positive, got {search.temperature}"
-        )
-    if not 0 < search.top_p <= 1:
-        raise ValueError(f"{path}.top_p must be over 0, at most 1, got {search.top_p}")
-    usual = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
-    for key, value in usual.items():
-        if not search.sampling and getattr(search, key) != value:
+    unused = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+    for key, neutral in unused.items():
+        if not search.sampling and getattr(search, key) != neutral:
             raise ValueError(
-                f"{path}.{key}={getattr(search, key)} is of {path}.sampling, which is "
-                "False"
+                f"config.search.{key}={getattr(search, key)} needs "
+                "config.search.sampling=True"
             )
 
 
-def _check_training(settings: config.Config) -> None:
-    path = "config.training"
-    counts = (
-        "num_steps log_every_steps evaluate_every_steps "
-        "checkpoint_every_steps keep_checkpoints average_checkpoints"
-    )
-    checks.at_least(path, settings.training, 1, counts)
-    checks.at_least(
-        path, settings.training, 0, "patience max_skipped_batches max_loss_rise r_drop"
-    )
+def _check_training(settings: Config) -> None:
+    training = settings.training
     rates = "dropout_rate", "attention_dropout_rate", "relu_dropout_rate"
-    if settings.training.r_drop and not any(getattr(settings.model, r) for r in rates):
+    if training.r_drop and not any(getattr(settings.model, rate) for rate in rates):
         raise ValueError(
-            f"{path}.r_drop compares two draws of dropout and needs one of "
-            f"config.model.{', '.join(rates)} above 0, got {settings.training.r_drop}"
+            "config.training.r_drop compares two draws of dropout and needs one of "
+            f"config.model.{', '.join(rates)} above 0, got {training.r_drop}"
         )
-    metric = settings.training.best_metric
-    checks.one_of(f"{path}.best_metric", metric, ("bleu", "loss"))
-    checks.rate(path, settings.training, "label_smoothing")
-    form = settings.training.label_smoothing_form
-    checks.one_of(f"{path}.label_smoothing_form", form, ("uniform", "others", "no_pad"))
-    parts = settings.training.accumulate_steps
+    parts = training.accumulate_steps
     if parts != "auto" and not (parts.isdecimal() and int(parts) > 0):
         raise ValueError(
-            f"{path}.accumulate_steps must be auto or a positive number, got {parts!r}"
+            "config.training.accumulate_steps must be auto or a positive number, "
+            f"got {parts!r}"
         )
-    checks.at_least("config.optimizer", settings.optimizer, 1, "warmup_steps")
-    checks.rate("config.optimizer", settings.optimizer, "beta1 beta2")
-    for key in ("epsilon", "learning_rate_scale"):
-        value = getattr(settings.optimizer, key)
-        if not value > 0:
-            raise ValueError(f"config.optimizer.{key} must be positive, got {value}")
-    checks.at_least("config", settings, 0, "seed")
-    for key, value, most in (
-        ("config.seed", settings.seed, 2**63 - 1),
-        (f"{path}.num_steps", settings.training.num_steps, 2**31 - 1),
-        ("config.optimizer.warmup_steps", settings.optimizer.warmup_steps, 2**31 - 1),
-    ):
-        if value > most:
-            raise ValueError(f"{key} must be at most {most}, got {value}")
-    if settings.training.average_checkpoints > settings.training.keep_checkpoints:
+    if training.average_checkpoints > training.keep_checkpoints:
         raise ValueError(
-            f"{path}.average_checkpoints must be at most {path}.keep_checkpoints "
-            f"({settings.training.keep_checkpoints}), got "
-            f"{settings.training.average_checkpoints}"
+            "config.training.average_checkpoints must be at most "
+            f"config.training.keep_checkpoints ({training.keep_checkpoints}), got "
+            f"{training.average_checkpoints}"
         )
-    check_positions(settings)
 
 
-def check_positions(settings: config.Config) -> None:
-    """Refuse a table of learned positions that ends before sentences do.
+def _check_at_least(data: DataConfig, key: str, other: str) -> None:
+    number: Any = getattr(data, key)
+    minimum = getattr(data, other)
+    if number < minimum:
+        raise ValueError(
+            f"config.data.{key} must be at least config.data.{other} ({minimum}), "
+            f"got {number}"
+        )
 
-    Raises:
-        ValueError: Names the values.
-    """
+
+def check_positions(settings: Config) -> None:
+    """Refuse a table of learned positions that ends before sentences do."""
     longest = max(
         settings.data.max_length,
         settings.search.min_tokens,
@@ -158,26 +189,30 @@ def check_positions(settings: config.Config) -> None:
         )
 
 
-def check_length(flag: str, length: int, model: config.ModelConfig) -> None:
+def check_length(name: str, length: int, model: ModelConfig) -> None:
     """Refuse more tokens than there are learned positions.
 
-    Raises:
-        ValueError: Names the flag.
+    Args:
+        name: Of the flag or the setting, for the message.
+        length: In tokens.
+        model: With its positions.
     """
     if model.positional_encoding == "learned" and length > model.max_positions:
         raise ValueError(
-            f"{flag} is longer than config.model.max_positions "
+            f"{name} is longer than config.model.max_positions "
             f"({model.max_positions}) learned positions"
         )
 
 
-def check_fused_length(key: str, length: int, model: config.ModelConfig) -> None:
-    """Refuse a length that cuDNN's attention cannot have.
+def check_fused_length(name: str, length: int, model: ModelConfig) -> None:
+    """Refuse an odd length, which cuDNN's fused attention cannot compute.
 
-    Raises:
-        ValueError: Names the key or the flag.
+    Args:
+        name: Of the flag or the setting, for the message.
+        length: In tokens.
+        model: Says how attention is computed.
     """
     if model.attention == "cudnn" and length % 2:
         raise ValueError(
-            f"config.model.attention=cudnn needs an even {key}, got {length}"
+            f"config.model.attention=cudnn needs an even {name}, got {length}"
         )

@@ -9,23 +9,6 @@ from vaswani_jax.core import config, files
 from vaswani_jax.data import sources
 
 NAME = "manifest.json"
-# What the prepared files depend on; where the text lies is not among it.
-SETTINGS = (
-    "source",
-    "source_locale",
-    "target_locale",
-    "num_train",
-    "num_valid",
-    "num_test",
-    "subword_model",
-    "vocab_size",
-    "sentencepiece_sample_size",
-    "byte_fallback",
-    "normalization",
-    "subword_dropout",
-    "subword_samples",
-    "max_length",
-)
 Log = Callable[[str], None]
 
 
@@ -56,6 +39,15 @@ def read(directory: pathlib.Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is damaged ({error}); pass --rebuild_data to prepare again"
         ) from None
+
+
+def recorded_settings(data: config.DataConfig) -> dict[str, Any]:
+    """Return the settings of data that the prepared files depend on."""
+    return {
+        setting.name: getattr(data, setting.name)
+        for setting in config.SETTINGS.values()
+        if setting.affects == "data"
+    }
 
 
 def check_files(directory: pathlib.Path, split: str) -> None:
@@ -94,11 +86,10 @@ def refuse_difference(
             "export use it. A run of your own starts from it in another --workdir, by "
             "main --init_from"
         )
-    before = config.recorded({"data": there["settings"]})
+    before = config.flatten_record({"data": there["settings"]})
     differences: list[str] = []
     notes: list[str] = []
-    for key in SETTINGS:
-        now = getattr(settings.data, key)
+    for key, now in recorded_settings(settings.data).items():
         was = before.get(f"data.{key}")
         if was != now:
             differences.append(f"config.data.{key} is {now!r}, was {was!r}")

@@ -82,7 +82,7 @@ def prepare(
                 "it is written, and prepare it again"
             )
     return {
-        "settings": {key: getattr(data, key) for key in manifest.SETTINGS},
+        "settings": manifest.recorded_settings(data),
         "text": read,
         "vocabulary": vocab.fingerprint,
         "counts": counts,

@@ -12,14 +12,6 @@ from vaswani_jax.data import prepared, token_files
 from vaswani_jax.evaluation import bleu, validation
 from vaswani_jax.inference import translator as translator_
 
-# What an evaluation's file has in its name where the training had it otherwise.
-NAMED = (
-    *("search.length_penalty_form", "search.min_tokens", "search.max_tokens"),
-    *("search.max_extra_tokens", "search.max_source_tokens"),
-    *("search.no_repeat_ngram", "search.sampling", "search.temperature"),
-    *("search.top_k", "search.top_p", "data.text_form", "data.lowercase_scores"),
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -158,16 +150,18 @@ def write(
 ) -> pathlib.Path:
     """Put translations and figures into WORKDIR/evaluations.
 
-    Another split, checkpoint, beam, length penalty or value of `NAMED` writes another
-    file.
+    Another split, checkpoint, beam, length penalty or value of what else affects scores
+    writes another file.
     """
     search = settings.search
     name = (
         f"{result.split}-{checkpoint.replace(':', '')}"
         f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
     )
+    always_named = ("search.beam_size", "search.length_penalty")
     for change in compatibility.changes(found.record.get("config", {}), settings):
-        if change.key in NAMED:
+        affects_scores = config.SETTINGS[change.key].affects == "scores"
+        if affects_scores and change.key not in always_named:
             name += f"-{change.key.partition('.')[2]}={change.now}"
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)

@@ -9,15 +9,13 @@ import flax.traverse_util
 import ml_collections
 import numpy as np
 
-from vaswani_jax.core import config, data_rules, parsing, types
+from vaswani_jax.core import config, parsing, rules, types
 from vaswani_jax.data import marian_vocabulary, vocabulary
 from vaswani_jax.exchange import marian, marian_files, marian_settings
 from vaswani_jax.model import transformer
 
 # The sinusoids, which we compute.
 COMPUTED = "embed_positions.weight"
-# What the directory decides, hence no flag.
-DECIDED = ("model", "data.vocab_size", "data.subword_model")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +55,7 @@ def load(
     generation = marian_files.read_json(searching, missing={})
     tokenizer = marian_files.read_json(directory / "tokenizer_config.json", missing={})
     for key in given:
-        if {key, key.partition(".")[0]} & set(DECIDED):
+        if key in config.SETTINGS and config.SETTINGS[key].imported:
             raise ValueError(f"--config.{key}: {directory} decides that")
     marian_settings.check(theirs, tokenizer, directory / "config.json")
     for key, wanted in zip(("source", "target"), languages, strict=True):
@@ -67,7 +65,7 @@ def load(
                 f"{directory / 'tokenizer_config.json'} has no {key}_lang: give "
                 f"--{key}_locale"
             )
-        if not data_rules.LOCALE.fullmatch(str(found)):
+        if not rules.LOCALE.fullmatch(str(found)):
             raise ValueError(
                 f"{directory / 'tokenizer_config.json'}: {key}_lang {found!r} is no "
                 f"code of a language: give --{key}_locale"

@@ -77,7 +77,7 @@ def members(
 def _model_of(workdir: pathlib.Path) -> config.ModelConfig:
     path = workdir / "config.json"
     try:
-        found = config.recorded({"model": json.loads(path.read_text())["model"]})
+        found = config.flatten_record({"model": json.loads(path.read_text())["model"]})
         values = {key.removeprefix("model."): value for key, value in found.items()}
         return config.ModelConfig(**values)
     except (OSError, ValueError, KeyError, TypeError) as error:

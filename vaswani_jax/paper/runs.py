@@ -10,25 +10,7 @@ from typing import Any
 
 from vaswani_jax.core import config
 from vaswani_jax.evaluation import bleu as bleu_
-from vaswani_jax.training import early_stopping
 
-# How and where a result was computed, not which result it is.
-COMPUTATION = {
-    "seed",
-    "model.dtype",
-    "model.attention",
-    "model.rematerialize",
-    "data.tfds_directory",
-    "data.text_directory",
-    "data.directory",
-    "training.accumulate_steps",
-    "training.log_every_steps",
-    "training.evaluate_every_steps",
-    "training.keep_checkpoints",
-    "training.max_skipped_batches",
-    "search.max_source_tokens",
-    "search.source_tokens_per_batch",
-}
 BLEU_TOLERANCE = 0.3
 PERPLEXITY_TOLERANCE = 0.02  # of the printed one
 ROUNDING = 1e-9  # 27.3 - 27.0 is a little more than 0.3
@@ -53,7 +35,9 @@ class Found:
     @property
     def scoring(self) -> dict[str, Any]:
         """What it was searched and scored with, by the key as on the command line."""
-        return config.recorded({key: self.record[key] for key in ("search", "data")})
+        return config.flatten_record(
+            {key: self.record[key] for key in ("search", "data")}
+        )
 
     @property
     def metric(self) -> str:
@@ -94,7 +78,8 @@ class Found:
             for change in start["changes"]:
                 key, now = change["key"], change["now"]
                 trains = key.startswith(("model.", "optimizer."))
-                if trains and key not in COMPUTATION:
+                setting = config.SETTINGS.get(key)
+                if trains and not (setting and setting.incidental):
                     return f"config.{key} was {change['was']!r} before it was {now!r}"
         return ""
 
@@ -123,7 +108,7 @@ def read(directory: pathlib.Path) -> tuple[list[Found], list[str]]:
                 raise ValueError("its config.json is no object of JSON")
             one = Found(
                 workdir=workdir,
-                settings=config.recorded(settings),
+                settings=config.flatten_record(settings),
                 record=json.loads(path.read_text()),
                 starts=_starts(workdir / "starts.jsonl"),
                 written=path.stat().st_mtime,
@@ -187,7 +172,7 @@ def scored(runs: Sequence[Found], wanted: config.Config, *, split: str) -> Found
     Args:
         runs: What has been read.
         wanted: Its settings must be those of the training and, for what BLEU depends
-            on, of the evaluation, but for `COMPUTATION`.
+            on, of the evaluation, incidental ones apart.
         split: "valid" or "test".
     """
     return max(
@@ -214,13 +199,12 @@ def by_seed(
 def _with_settings(
     runs: Sequence[Found], wanted: config.Config, *, split: str
 ) -> list[Found]:
-    every = config.flatten(config.to_dict(wanted))
-    settings = {key: every[key] for key in every.keys() - COMPUTATION}
-    scoring = {
-        k: settings.pop(k)
-        for k in list(settings)
-        if k.startswith(early_stopping.BLEU_BY)
-    }
+    settings: dict[str, Any] = {}
+    scoring: dict[str, Any] = {}
+    for key, value in config.flatten(config.to_dict(wanted)).items():
+        setting = config.SETTINGS[key]
+        if not setting.incidental:
+            (scoring if setting.affects == "scores" else settings)[key] = value
     return [
         run
         for run in runs

@@ -9,9 +9,6 @@ from vaswani_jax.checkpoints import compatibility, store
 from vaswani_jax.core import config, parallel, processes, types
 from vaswani_jax.training import metrics_log, preemption
 
-# What BLEU depends on beside the text, and may change in a run.
-BLEU_BY = ("search.", "data.text_form", "data.lowercase_scores")
-
 
 class Validation:
     """Evaluates now and then, and keeps the parameters with the best score apart.
@@ -85,17 +82,15 @@ class Validation:
     def _is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Whether a score was made as those of this run are."""
         metric = self._training.best_metric
-        changed = {
-            change.key
-            for change in compatibility.changes(
-                record.get("config", {}), self._settings
-            )
-        } - {"search.source_tokens_per_batch"}  # how it is computed
+        changes = compatibility.changes(record.get("config", {}), self._settings)
+        scores_changed = any(
+            config.SETTINGS[change.key].affects == "scores" for change in changes
+        )
         return (
             record.get("valid_text") == self._valid_text
             # There was no other metric before it was recorded.
             and record.get("score_of", "bleu") == metric
-            and not (metric == "bleu" and any(c.startswith(BLEU_BY) for c in changed))
+            and not (metric == "bleu" and scores_changed)
         )
 
     def seen(self) -> dict[str, Any] | None:

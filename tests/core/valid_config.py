@@ -1,4 +1,4 @@
-"""A valid configuration that tests change, and why it is refused then."""
+"""A valid configuration, and the message when a change of it is refused."""
 
 import ml_collections
 import pytest
@@ -29,7 +29,7 @@ GENERATED = {"data.num_train": 9, "data.num_valid": 5, "data.num_test": 4}
 
 
 def values(overrides):
-    """A valid configuration as nested dictionaries, some of its values replaced."""
+    """Return the valid configuration as nested dictionaries, with dotted overrides."""
     nested = config.to_dict(settings.small_settings(**VALID))
     for key, value in overrides.items():
         *sections, name = key.split(".")
@@ -40,12 +40,17 @@ def values(overrides):
     return nested
 
 
-def parse(nested):
+def parse_nested(nested):
     return parsing.parse(ml_collections.ConfigDict(nested))
 
 
-def message(overrides):
-    """Why the valid configuration with these overrides is refused."""
+def parsed(overrides):
+    """Return the valid configuration with these overrides, parsed."""
+    return parse_nested(values(overrides))
+
+
+def refusal(overrides):
+    """Return the error of the valid configuration with these overrides."""
     with pytest.raises(ValueError) as caught:
-        parse(values(overrides))
+        parsed(overrides)
     return str(caught.value)

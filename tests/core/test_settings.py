@@ -1,0 +1,102 @@
+"""How one setting is declared, described and checked."""
+
+import dataclasses
+import math
+
+import pytest
+
+from vaswani_jax.core import settings
+
+
+def setting(kind, **properties):
+    return settings.Setting(key="part.name", type=kind, meaning="", **properties)
+
+
+@pytest.mark.parametrize(
+    ("properties", "text", "valid", "invalid"),
+    [
+        ({}, "", [-1e9, 0.0], []),
+        ({"at_least": 2}, "at least 2", [2.0, 9.0], [1.9]),
+        ({"above": 0}, "positive", [0.1], [0.0, -1.0]),
+        ({"at_least": 0, "below": 1}, "in [0, 1)", [0.0, 0.9], [1.0, -0.1]),
+        ({"above": 0, "at_most": 1}, "in (0, 1]", [0.1, 1.0], [0.0, 1.1]),
+        ({"at_least": 1, "at_most": 3}, "in [1, 3]", [1.0, 3.0], [0.9, 3.1]),
+    ],
+)
+def test_a_range_is_described_as_it_is_checked(properties, text, valid, invalid):
+    number = setting(float, **properties)
+    assert number.range == text
+    assert [number.parse(value) for value in valid] == valid
+    for value in invalid:
+        with pytest.raises(ValueError) as caught:
+            number.parse(value)
+        assert str(caught.value) == f"config.part.name must be {text}, got {value}"
+
+
+def test_choices_are_refused_with_all_that_is_allowed():
+    word = setting(str, choices=("post", "pre"))
+    assert word.range == "one of post, pre"
+    assert word.parse("pre") == "pre"
+    with pytest.raises(ValueError, match="must be one of post, pre; got 'last'"):
+        word.parse("last")
+
+
+def test_a_range_in_words_is_for_people_alone():
+    word = setting(str, values="auto or a number")
+    assert word.range == "auto or a number"
+    assert word.parse("neither") == "neither"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        *((int, "1"), (int, 1.0), (int, True), (int, None), (float, True)),
+        *((float, "0.1"), (str, 32), (str, ("a", "b")), (bool, 1), (bool, "yes")),
+    ],
+)
+def test_a_wrong_type_is_refused(kind, value):
+    with pytest.raises(ValueError) as caught:
+        setting(kind).parse(value)
+    rule = f"config.part.name must be of type {kind.__name__}, got {value!r}"
+    assert str(caught.value) == rule
+
+
+def test_a_whole_number_is_accepted_for_a_real_one():
+    number = setting(float).parse(1)
+    assert type(number) is float and number == 1.0
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("kind", [float, int])
+def test_numbers_are_finite(kind, value):
+    with pytest.raises(ValueError, match="must be finite, got"):
+        setting(kind).parse(value)
+
+
+def test_settings_are_collected_from_fields_by_dotted_key():
+    @dataclasses.dataclass(frozen=True)
+    class Part:
+        width: int = settings.setting("Width.", at_least=1)
+
+    @dataclasses.dataclass(frozen=True)
+    class Whole:
+        part: Part
+        seed: int = settings.setting("Seed.", before=3, changeable=True)
+
+    collected = settings.declared(Whole)
+    assert list(collected) == ["part.width", "seed"]
+    width, seed = collected.values()
+    assert (width.section, width.name, width.type) == ("part", "width", int)
+    assert (seed.section, seed.name, seed.before) == ("", "seed", 3)
+    assert width.at_least == 1 and not width.changeable and seed.changeable
+    with pytest.raises(TypeError):
+        Whole(part=Part(width=1))  # No setting has a default.
+
+
+def test_a_property_that_no_setting_has_is_refused():
+    @dataclasses.dataclass
+    class Part:
+        width: int = settings.setting("Width.", atleast=1)
+
+    with pytest.raises(TypeError, match="atleast"):
+        settings.declared(Part)

@@ -1,0 +1,135 @@
+"""Declare a setting once: type, range, meaning and role stand on its dataclass field.
+
+Parsing, `--help`, the rules for resumed runs, `report` and the reference page read the
+declarations from `core.config.SETTINGS`.
+"""
+
+import dataclasses
+import math
+import typing
+from typing import Any, Literal
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is known of one setting beside its value.
+
+    Attributes:
+        key: The dotted key, as in `--config.KEY=VALUE`.
+        type: int, float, bool or str.
+        meaning: One line for people.
+        symbol: The paper's symbol.
+        at_least: The smallest value.
+        above: A bound that every value exceeds.
+        at_most: The largest value.
+        below: A bound that no value reaches.
+        choices: All values.
+        values: The range in words, where a function of `core.rules` checks it.
+        changeable: Whether a run may resume with another value.
+        before: The value of runs that were recorded before the setting existed.
+        affects: What another value makes incomparable: prepared "data"; a model's
+            "outputs" for the same parameters; "scores" of the same model.
+        incidental: Whether it says how or where a run computes, not what: `report`
+            counts runs that differ in nothing else as repetitions.
+        imported: Whether an imported model decides it.
+    """
+
+    key: str
+    type: type
+    meaning: str
+    symbol: str = ""
+    at_least: int | float | None = None
+    above: int | float | None = None
+    at_most: int | float | None = None
+    below: int | float | None = None
+    choices: tuple[str, ...] = ()
+    values: str = ""
+    changeable: bool = False
+    before: int | float | str | None = None
+    affects: Literal["", "data", "outputs", "scores"] = ""
+    incidental: bool = False
+    imported: bool = False
+
+    @property
+    def section(self) -> str:
+        """The part of the key before the dot; "" for the seed."""
+        return self.key.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The key without its section."""
+        return self.key.rpartition(".")[2]
+
+    @property
+    def range(self) -> str:
+        """The allowed values in words; "" if the type says all.
+
+        >>> Setting(key="a.b", type=float, meaning="", at_least=0, below=1).range
+        'in [0, 1)'
+        """
+        if self.values or self.choices:
+            return self.values or f"one of {', '.join(self.choices)}"
+        lowest = self.above if self.at_least is None else self.at_least
+        highest = self.below if self.at_most is None else self.at_most
+        if lowest is None:
+            return ""
+        if highest is None:
+            return f"at least {lowest}" if self.above is None else "positive"
+        left = "[" if self.above is None else "("
+        right = "]" if self.below is None else ")"
+        return f"in {left}{lowest}, {highest}{right}"
+
+    def parse(self, value: Any) -> Any:
+        """Return the value in the setting's type.
+
+        Raises:
+            ValueError: The type is wrong, or the value is out of range. The message
+                has the key, the value and the rule.
+        """
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if self.type is float and is_whole:
+            value = float(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"config.{self.key} must be finite, got {value}")
+        if type(value) is not self.type:
+            kind = self.type.__name__
+            raise ValueError(f"config.{self.key} must be of type {kind}, got {value!r}")
+        if not self._is_in_range(value):
+            stop = ";" if self.choices else ","
+            raise ValueError(
+                f"config.{self.key} must be {self.range}{stop} got {value!r}"
+            )
+        return value
+
+    def _is_in_range(self, value: Any) -> bool:
+        return (
+            (not self.choices or value in self.choices)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.above is None or value > self.above)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
+        )
+
+
+def setting(meaning: str, **properties: Any) -> Any:
+    """Declare a setting: the right-hand side of a field of a configuration's class.
+
+    Args:
+        meaning: One line for people.
+        **properties: Attributes of `Setting`; key and type are those of the field.
+    """
+    return dataclasses.field(metadata={"meaning": meaning, **properties})
+
+
+def declared(cls: type, prefix: str = "") -> dict[str, Setting]:
+    """Return the settings of a class and of the sections in it, by dotted key."""
+    hints = typing.get_type_hints(cls)
+    settings: dict[str, Setting] = {}
+    for field in dataclasses.fields(cls):
+        kind = hints[field.name]
+        if dataclasses.is_dataclass(kind):
+            settings |= declared(typing.cast(type, kind), f"{field.name}.")
+        else:
+            key = prefix + field.name
+            settings[key] = Setting(key=key, type=kind, **field.metadata)
+    return settings
