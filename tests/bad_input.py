@@ -18,7 +18,7 @@ from tests import settings
 from vaswani_jax.core import config, parallel, parsing
 from vaswani_jax.data import manifest, prepared, treebank
 from vaswani_jax.evaluation import validation
-from vaswani_jax.inference import line_io, translator
+from vaswani_jax.inference import line_io, line_translator
 from vaswani_jax.training import step
 
 EXPECTED = (ValueError, OSError)
@@ -42,7 +42,9 @@ class Checks:
             trained_with=None,
             log=lambda text: None,
         )
-        self.translator = translator.Translator(self.settings, self.data.vocabulary)
+        self.translator = line_translator.LineTranslator(
+            self.settings, self.data.vocabulary
+        )
         state = step.create_state(self.settings, vocab_size=self.data.vocabulary.size)
         self.params = parallel.replicate(state.params)
 
@@ -57,7 +59,7 @@ class Checks:
         found = [
             line
             for block in line_io.blocks(str(path))
-            for line in self.translator.translate(self.params, block, warn=str)
+            for line in self.translator.translate(self.params, block)
         ]
         assert len(found) == total, (data, found)
         assert not any("\n" in line for line in found)

@@ -1,1 +1,52 @@
-"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017)."""
+"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017).
+
+    import vaswani_jax
+    translator = vaswani_jax.load("runs/demo")
+    translator.translate(["3 hours ago"])  # ["vor 3 Stunden"]
+
+The names in `__all__` are public and stay as they are between minor versions; all other
+names may change. Each is imported when it is first used, so that importing the package
+costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vaswani_jax.api import load
+    from vaswani_jax.core.config import Config
+    from vaswani_jax.inference.line_translator import Hypothesis
+    from vaswani_jax.inference.translator import Attention, PairScore, Translator
+    from vaswani_jax.model.transformer import Transformer
+
+__all__ = [
+    "Attention",
+    "Config",
+    "Hypothesis",
+    "PairScore",
+    "Transformer",
+    "Translator",
+    "__version__",
+    "load",
+]
+__version__ = "0.1.0"
+
+_MODULES = {
+    "Attention": "inference.translator",
+    "Config": "core.config",
+    "Hypothesis": "inference.line_translator",
+    "PairScore": "inference.translator",
+    "Transformer": "model.transformer",
+    "Translator": "inference.translator",
+    "load": "api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

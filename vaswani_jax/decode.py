@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from absl import flags
 from ml_collections import config_flags
 
+from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
-from vaswani_jax.core import compilation_cache, config, parallel, parsing, processes
-from vaswani_jax.data import manifest, prepared
-from vaswani_jax.inference import decode_job, formats, line_io, translator
-from vaswani_jax.inference import ensemble as ensemble_
+from vaswani_jax.core import compilation_cache, config, parsing, processes
+from vaswani_jax.inference import decode_job, formats, line_io, line_translator
 
 logger = logging.getLogger(__name__)
 
@@ -72,11 +71,11 @@ TARGET = flags.DEFINE_string("target", None, "A file: the outputs to score.")
 def main() -> None:
     """Translate the input, or score its given translations."""
     settings = parsing.parse(CONFIG.value)
-    wanted = _wanted(settings.search)
-    wanted.check(settings.search)
-    beside = {"--target": TARGET.value, "--prefix": PREFIX.value}
+    options = _options(settings.search)
+    options.check(settings.search)
+    aligned_files = {"--target": TARGET.value, "--prefix": PREFIX.value}
     line_io.check_outputs(
-        [INPUT.value, *beside.values()],
+        [INPUT.value, *aligned_files.values()],
         {
             "--output": OUTPUT.value,
             "--alignments": ALIGNMENTS.value,
@@ -85,35 +84,32 @@ def main() -> None:
     )
     if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
         raise ValueError("several processes need files: --input and --output")
-    total = line_io.same_count(INPUT.value, beside)
-    needless = select.other_folders(CHECKPOINT.value)
-    workdir = program.workdir(WORKDIR.value, skip=needless)
+    total = line_io.same_count(INPUT.value, aligned_files)
+    workdir = program.workdir(
+        WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
+    )
     compilation_cache.keep(workdir / "compiled")
-    directory = prepared.data_directory(settings.data, workdir)
-    manifest.refuse_difference(settings, directory, text=False, log=program.say)
-    subwords = prepared.open_prepared(directory).vocabulary
-    given = (settings, workdir, CHECKPOINT.value, ENSEMBLE.value, subwords)
-    found = ensemble_.members(*given, log=program.say)
-    ensemble = ensemble_.Ensemble(
-        [member.model for member in found],
-        [parallel.replicate(member.params) for member in found],
-        subwords,
+    translator = api.load(
+        workdir,
+        checkpoint=CHECKPOINT.value,
+        ensemble=ENSEMBLE.value,
+        settings=settings,
     )
     lines = line_io.blocks(INPUT.value)
     if TARGET.value:
-        score = decode_job.Scoring(settings, ensemble, form=wanted.form)
+        scoring = decode_job.ScoringJob(translator, form=options.form)
         pairs = line_io.beside(lines, TARGET.value)
-        line_io.write(score.run(pairs), _output(OUTPUT.value), total=total)
-        logger.info(score.summary())
+        line_io.write(scoring.run(pairs), _output(OUTPUT.value), total=total)
+        logger.info(scoring.summary())
         return
-    job = decode_job.Translation(settings, ensemble, wanted)
-    prefixed: Iterable[decode_job.Prefixed] = ((block, None) for block in lines)
+    job = decode_job.TranslationJob(translator, options)
+    blocks: Iterable[decode_job.Block] = ((block, None) for block in lines)
     if PREFIX.value:
         job.check_prefixes(PREFIX.value)
-        prefixed = line_io.beside(lines, PREFIX.value)
-    written = line_io.write(job.run(prefixed), _output(OUTPUT.value), total=total)
-    translator.tell(job.long, settings, warn=program.say)
-    logger.info(f"{job.lines:,} lines in, {written:,} lines out")
+        blocks = line_io.beside(lines, PREFIX.value)
+    written = line_io.write(job.run(blocks), _output(OUTPUT.value), total=total)
+    line_translator.warn_of_long_lines(job.long_lines, settings)
+    logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
 
 
 def _output(name: str) -> str:
@@ -121,16 +117,16 @@ def _output(name: str) -> str:
     return name if processes.is_main_process() or not name else os.devnull
 
 
-def _wanted(search: config.SearchConfig) -> decode_job.Wanted:
+def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
     if SCORE.value != bool(TARGET.value):
         raise ValueError("--score and --target go together")
-    beside = (
+    conflicting = (
         *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
         *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
     )
-    if SCORE.value and any(beside):
+    if SCORE.value and any(conflicting):
         raise ValueError("--score takes --target, --format and the models alone")
-    return decode_job.Wanted(
+    return decode_job.DecodeOptions(
         form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),
         num_hypotheses=NUM_HYPOTHESES.value,
         token_scores=TOKEN_SCORES.value,

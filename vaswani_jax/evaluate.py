@@ -8,7 +8,8 @@ import logging
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import compatibility, select
+from vaswani_jax import api
+from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.core import compilation_cache, parsing, processes, remote
 from vaswani_jax.data import manifest, prepared
@@ -42,12 +43,11 @@ def main() -> None:
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
             "config.data.test_source and config.data.test_target"
         )
-    found = select.select(workdir, CHECKPOINT.value)
-    compatibility.check_fits(found, settings, data.vocabulary)
-    logger.info(select.describe(workdir, CHECKPOINT.value, found))
-    result = scores.score(settings, data, found, split=SPLIT.value, warn=program.say)
+    translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
+    checkpoint = translator.member.checkpoint
+    result = scores.score(settings, data, checkpoint, split=SPLIT.value)
     if processes.is_main_process():
-        scores.write(workdir, result, settings, found, checkpoint=CHECKPOINT.value)
+        scores.write(workdir, result, settings, checkpoint, checkpoint=CHECKPOINT.value)
         remote.send(workdir, within="evaluations")
         print(result.report(samples=SAMPLES.value))
 

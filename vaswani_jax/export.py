@@ -12,11 +12,11 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import compatibility, select
+from vaswani_jax import api
+from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.core import compilation_cache, config, parsing
-from vaswani_jax.data import manifest, marian_vocabulary, vocabulary
-from vaswani_jax.data import prepared as prepared_
+from vaswani_jax.data import marian_vocabulary, prepared, vocabulary
 from vaswani_jax.exchange import ctranslate, marian, marian_settings, stablehlo, verify
 
 logger = logging.getLogger(__name__)
@@ -58,20 +58,15 @@ def main() -> None:
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
     compilation_cache.keep(workdir / "compiled")
-    prepared = prepared_.data_directory(settings.data, workdir)
-    manifest.refuse_difference(settings, prepared, text=False, log=program.say)
-    data = prepared_.open_prepared(prepared)
-    found = select.select(workdir, CHECKPOINT.value)
-    compatibility.check_fits(found, settings, data.vocabulary)
-    logger.info(select.describe(workdir, CHECKPOINT.value, found))
-    params = found.items["params"]
+    translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
+    params = translator.params
     settings = _with_positions(settings)
-    _write(directory, params, settings, data.vocabulary)
+    _write(directory, params, settings, translator.vocabulary)
     logger.info(f"written: {directory}")
     compared = verify.compare(
         settings,
         params,
-        data,
+        prepared.open_prepared(prepared.data_directory(settings.data, workdir)),
         directory,
         form=str(FORMAT.value),
         quantization=QUANTIZATION.value,

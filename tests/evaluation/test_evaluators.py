@@ -12,7 +12,7 @@ from vaswani_jax.core import types
 from vaswani_jax.data import vocabulary
 from vaswani_jax.evaluation import validation
 from vaswani_jax.inference import generate
-from vaswani_jax.inference import translator as translator_
+from vaswani_jax.inference.line_translator import LineTranslator
 
 WORDS = "ba ko ri tu sen mal do fi gra lo-pe zu-ri".split()
 LINES, LONG, EMPTY = 23, 4, 7
@@ -49,31 +49,31 @@ def dictionary(seed: int) -> np.ndarray:
 
 
 @pytest.fixture
-def translator(monkeypatch: pytest.MonkeyPatch) -> translator_.Translator:
+def translator(monkeypatch: pytest.MonkeyPatch) -> LineTranslator:
     """Its model translates subword by subword, the parameters being the dictionary."""
     small = settings.small_settings(
         **{"search.max_source_tokens": 24, "search.source_tokens_per_batch": 64}
     )
     subwords = vocabulary.train([" ".join(WORDS)] * 20, small.data)
-    made = translator_.Translator(small, subwords)
+    made = LineTranslator(small, subwords)
 
     def look_up(params: Any, rows: generate.Rows) -> types.Hypotheses:
         found = params[0][rows.source]
         return types.Hypotheses(found[:, :, None], np.zeros((*found.shape[:2], 1)))
 
-    monkeypatch.setattr(made, "_run", look_up)
+    monkeypatch.setattr(made, "search", look_up)
     return made
 
 
 @pytest.mark.parametrize(("text_form", "lowercase"), SACREBLEU)
 def test_bleu_evaluator_scores_every_line_with_its_reference(
-    translator: translator_.Translator, text_form: str, lowercase: bool
+    translator: LineTranslator,
+    text_form: str,
+    lowercase: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     source, params = random_text(), dictionary(8)
-    outputs = [
-        translator.translate(params, [line], warn=lambda text: None)[0]
-        for line in source
-    ]
+    outputs = [translator.translate(params, [line])[0] for line in source]
     references = imperfect(outputs)
     assert any("-" in line for line in outputs), "split compounds would not be seen"
 
@@ -84,13 +84,13 @@ def test_bleu_evaluator_scores_every_line_with_its_reference(
     data = settings.small_settings(
         **{"data.text_form": text_form, "data.lowercase_scores": lowercase}
     ).data
-    warnings: list[str] = []
     evaluate = validation.bleu_evaluator(
-        data, translator, (source, references), name="held_out", warn=warnings.append
+        data, translator, (source, references), name="held_out"
     )
     right = score(outputs, references)
     assert evaluate(params) == {"held_out/bleu": pytest.approx(right, rel=1e-9)}
-    assert warnings[-1].startswith("1 lines over config.search.max_source_tokens=24")
+    warning = caplog.messages[-1]
+    assert warning.startswith("1 lines over config.search.max_source_tokens=24")
     # What another order, a line less or the source itself would have given.
     wrong = [
         score(outputs[::-1], references),
@@ -102,16 +102,12 @@ def test_bleu_evaluator_scores_every_line_with_its_reference(
 
 
 def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
-    translator: translator_.Translator,
+    translator: LineTranslator,
 ) -> None:
     source = random_text()
-    references = translator.translate(dictionary(1), source, warn=lambda text: None)
+    references = translator.translate(dictionary(1), source)
     evaluate = validation.bleu_evaluator(
-        settings.small_settings().data,
-        translator,
-        (source, references),
-        name="valid",
-        warn=lambda text: None,
+        settings.small_settings().data, translator, (source, references), name="valid"
     )
     scores = [evaluate(dictionary(seed))["valid/bleu"] for seed in (1, 2, 1)]
     assert scores == [pytest.approx(100), pytest.approx(0, abs=10), scores[0]]

@@ -14,7 +14,8 @@ from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores as scores_
 from vaswani_jax.evaluation import validation
-from vaswani_jax.inference import generate, translator
+from vaswani_jax.inference import generate
+from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.training import loss
 
 NAME = "test-averaged-beam3-alpha0.6"
@@ -76,7 +77,7 @@ def test_the_shapes_that_are_told_are_those_that_are_computed(
     def one_token(params: object, rows: types.Batch) -> loss.LossSums:
         return loss.LossSums(*(np.ones((), np.float32) for _ in range(4)))
 
-    monkeypatch.setattr(translator, "_on_devices", lambda *_: echo)
+    monkeypatch.setattr(LineTranslator, "search", staticmethod(echo))
     monkeypatch.setattr(validation, "_on_devices", lambda *_: one_token)
     computed: list[tuple[int, int]] = []
     split_rows = parallel.split_rows

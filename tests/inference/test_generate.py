@@ -75,7 +75,7 @@ def forced_scores(
 ) -> np.ndarray:
     """log P / lp of each output, by one pass over it."""
     models = [small().model] * len(seeds)
-    scorer = scoring.Scorer(models, vocab_size=V, layers=())
+    scorer = scoring.Scorer(models, vocab_size=V)
     pairs = [
         (source, ids)
         for source, several in zip(SENTENCES, outputs, strict=True)
@@ -112,7 +112,9 @@ def test_scores_are_those_of_forced_decoding(
 
 
 def test_forced_log_probs_are_those_of_the_logits() -> None:
-    scorer = scoring.Scorer([small().model], vocab_size=V, layers=(1,))
+    scorer = scoring.Scorer(
+        [small().model], vocab_size=V, layers=(1,), kinds=("memory",)
+    )
     source, output = SENTENCES[2], [9, 3, 17, types.EOS_ID]
     [scored] = scorer.score([parallel.replicate(params(1))], [(source, output)])
     logits: Any = transformer.Transformer(small().model, V).apply(
@@ -126,8 +128,9 @@ def test_forced_log_probs_are_those_of_the_logits() -> None:
     expected = log_probs[np.arange(4), output]
     np.testing.assert_allclose(scored.log_probs, expected, rtol=1e-4, atol=1e-5)
     model = small().model
-    assert scored.attention.shape == (1, model.num_heads, 4, len(source) + 1)
-    np.testing.assert_allclose(scored.attention.sum(axis=-1), 1, rtol=1e-5)
+    weights = scored.attention["memory"]
+    assert weights.shape == (1, model.num_heads, 4, len(source) + 1)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
 
 
 def test_an_ensembles_probability_is_the_mean_of_its_models() -> None:
@@ -146,7 +149,7 @@ def test_an_ensembles_probability_is_the_mean_of_its_models() -> None:
 
 def forced_tokens(*seeds: int) -> np.ndarray:
     models = [small().model] * len(seeds)
-    scorer = scoring.Scorer(models, vocab_size=V, layers=())
+    scorer = scoring.Scorer(models, vocab_size=V)
     shared = [parallel.replicate(params(seed)) for seed in seeds]
     pair = (SENTENCES[0], [9, 3, 17, types.EOS_ID])
     return np.asarray(scorer.score(shared, [pair])[0].log_probs)

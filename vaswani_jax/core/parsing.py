@@ -60,6 +60,30 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     return ml_collections.ConfigDict(values)
 
 
+def override(settings: config.Config, overrides: Mapping[str, Any]) -> config.Config:
+    """Return the settings with some of their values changed.
+
+    Args:
+        settings: What stays as it is.
+        overrides: New values by dotted keys, as "search.beam_size".
+
+    Raises:
+        ValueError: As `parse`.
+    """
+    if not overrides:
+        return settings
+    values = config.to_dict(settings)
+    for key, value in overrides.items():
+        section, _, name = key.rpartition(".")
+        target = values.get(section, {}) if section else values
+        if not isinstance(target, dict):
+            raise ValueError(f"unknown key config.{key}: config.{section} is a value")
+        target[name] = value
+        if section:
+            values[section] = target
+    return parse(ml_collections.ConfigDict(values))
+
+
 def _section(cls: type[Section], values: Mapping[str, Any], prefix: str) -> Section:
     """Return a section from values by the names of its fields.
 

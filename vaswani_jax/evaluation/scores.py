@@ -10,7 +10,7 @@ from vaswani_jax.checkpoints import average, compatibility, store
 from vaswani_jax.core import config, parallel, processes, remote, types
 from vaswani_jax.data import prepared, token_files
 from vaswani_jax.evaluation import bleu, validation
-from vaswani_jax.inference import translator as translator_
+from vaswani_jax.inference.line_translator import LineTranslator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ def while_training(
     """
     text = data.text("valid")
     batches = validation.batches(settings, data.corpus("valid"))
-    translator = translator_.Translator(settings, data.vocabulary)
+    translator = LineTranslator(settings, data.vocabulary)
     shapes = {"loss": batches.shapes, "search": translator.shapes(text[0])}
     told = [
         f"{name} in {', '.join(f'{rows}x{length}' for rows, length in several)}"
@@ -69,9 +69,7 @@ def while_training(
         validation.loss_evaluator(
             settings, batches, vocab_size=data.vocabulary.size, name="valid"
         ),
-        validation.bleu_evaluator(
-            settings.data, translator, text, name="valid", warn=say
-        ),
+        validation.bleu_evaluator(settings.data, translator, text, name="valid"),
     ]
 
 
@@ -81,7 +79,6 @@ def score(
     found: store.Checkpoint,
     *,
     split: str,
-    warn: Callable[[str], None],
 ) -> Result:
     """Translate a split with a checkpoint, and score it.
 
@@ -95,8 +92,8 @@ def score(
         settings, batches, vocab_size=data.vocabulary.size, name=split
     )
     source, references = data.text(split)
-    translator = translator_.Translator(settings, data.vocabulary)
-    outputs = translator.translate(params, source, warn=warn)
+    translator = LineTranslator(settings, data.vocabulary)
+    outputs = translator.translate(params, source)
     return Result(
         split=split,
         source=source,
@@ -133,7 +130,7 @@ def after_training(
     processes.wait_for_all("averaged")
     say(f"average of the checkpoints {last}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
-        result = score(settings, data, mean, split=split, warn=say)
+        result = score(settings, data, mean, split=split)
         if processes.is_main_process():
             write(workdir, result, settings, mean, checkpoint="averaged")
             remote.send(workdir, within="evaluations")

@@ -7,7 +7,7 @@ from typing import Any, cast
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.data import batching, token_files
 from vaswani_jax.evaluation import bleu
-from vaswani_jax.inference import translator as translator_
+from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.training import loss, step
 
 # Small enough for a device that trains in parts, too.
@@ -78,11 +78,10 @@ def score(
 
 def bleu_evaluator(
     data: config.DataConfig,
-    translator: translator_.Translator,
+    translator: LineTranslator,
     text: tuple[list[str], list[str]],
     *,
     name: str,
-    warn: Callable[[str], None],
 ) -> Callable[[Any], Mapping[str, float]]:
     """A function from parameters to `name`/bleu.
 
@@ -92,7 +91,7 @@ def bleu_evaluator(
     source, references = text
 
     def evaluate(params: Any) -> Mapping[str, float]:
-        outputs = translator.translate(params, source, warn=warn)
+        outputs = translator.translate(params, source)
         found = score(data, outputs, references)
         return {f"{name}/bleu": found[0].value}
 

@@ -15,7 +15,7 @@ from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.evaluation import validation
 from vaswani_jax.exchange import stablehlo
 from vaswani_jax.inference import beam_search, padding
-from vaswani_jax.inference import translator as translator_
+from vaswani_jax.inference.line_translator import LineTranslator
 
 # What each format needs that the package does not.
 NEEDS = {
@@ -88,8 +88,8 @@ def compare(
     ours: dict[str, list[str]] = {}
     for name, search in (("as configured", same), ("alpha 0", plain)):
         own = dataclasses.replace(settings, search=search)
-        translator = translator_.Translator(own, data.vocabulary)
-        ours[name] = translator.translate(shared, source, warn=log)
+        translator = LineTranslator(own, data.vocabulary)
+        ours[name] = translator.translate(shared, source)
     found = of_format(form, directory, data.vocabulary, same, quantization=quantization)
     theirs = {name: engine(source) for name, engine in found.items()}
     return table(settings.data, references, ours, theirs)

@@ -1,12 +1,81 @@
 """Attention over the source as word alignment: where an output word looks."""
 
 import itertools
+import zipfile
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from vaswani_jax.data import vocabulary
+from vaswani_jax.core import types
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference.line_translator import Output
+
+
+def align_line(
+    vocabulary: Vocabulary,
+    outputs: Sequence[Output],
+    weights: Sequence[Float[np.ndarray, "H _ _"]],
+) -> str:
+    """Return a line's word alignment in Pharaoh's format, as "0-0 1-2".
+
+    Args:
+        vocabulary: The subwords of the outputs.
+        outputs: The translation of each piece of the line.
+        weights: One layer's attention over each piece's source, `[H, T, S]`.
+    """
+    pairs: list[tuple[int, int]] = []
+    sources = _source_words(vocabulary, [output.source for output in outputs])
+    first = 0
+    for output, piece_weights, source in zip(outputs, weights, sources, strict=True):
+        surfaces = subword_texts(vocabulary, output.ids, written=True)
+        target = words(surfaces, first=first)
+        pairs += pharaoh(piece_weights, source, target)
+        first = max([first, *(target + 1)])
+    return " ".join(f"{source}-{target}" for source, target in pairs)
+
+
+def write_attention(
+    archive: zipfile.ZipFile,
+    name: str,
+    vocabulary: Vocabulary,
+    output: Output,
+    weights: Float[np.ndarray, "L H T S"],
+) -> None:
+    """Write the arrays NAME/attention, NAME/source and NAME/target into an .npz file.
+
+    Args:
+        archive: The open file.
+        name: What the arrays' names begin with.
+        vocabulary: The subwords of the output.
+        output: The translation of one piece.
+        weights: Its attention over the source.
+    """
+    source = map(vocabulary.name, [*output.source, types.EOS_ID])
+    arrays = {
+        "attention": weights,
+        "source": np.array([*source], np.str_),
+        "target": np.array([*map(vocabulary.name, output.ids)], np.str_),
+    }
+    for key, array in arrays.items():
+        with archive.open(f"{name}/{key}.npy", "w") as file:
+            np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def _source_words(
+    vocabulary: Vocabulary, pieces: Sequence[Sequence[int]]
+) -> list[np.ndarray]:
+    """Return the line's word that each subword of each piece belongs to."""
+    texts = []
+    for number, ids in enumerate(pieces):
+        piece = subword_texts(vocabulary, ids, written=False)
+        if number:  # What every piece begins with stands in the line once.
+            num_marks = vocabulary.num_marks(ids)
+            piece[:num_marks] = [""] * num_marks
+        texts.append([*piece, ""])  # the end mark
+    line_words = words([text for piece in texts for text in piece], first=0)
+    ends = np.cumsum([len(piece) for piece in texts])
+    return np.split(line_words, ends)[: len(pieces)]
 
 
 def pharaoh(
@@ -14,7 +83,7 @@ def pharaoh(
     source_words: Int[np.ndarray, "S"],
     target_words: Int[np.ndarray, "T"],
 ) -> list[tuple[int, int]]:
-    """(source word, target word) for each target word, in the order of the target.
+    """Return (source word, target word) for each target word, in the target's order.
 
     A target word aligns to the source word with the most attention: the mean over
     heads and over the word's subwords, summed over the source word's subwords.
@@ -22,76 +91,76 @@ def pharaoh(
     Args:
         attention: Weights of one layer, one row a target subword.
         source_words: The word that each source subword belongs to, from 0; -1 for
-            what belongs to none, as the end mark.
+            a subword without one, as the end mark.
         target_words: The same of the target.
     """
     weights, is_word = attention.mean(axis=0), source_words >= 0
     if not is_word.any():
         return []
-    found = []
+    pairs = []
     for word in np.unique(target_words[target_words >= 0]):
         row = weights[target_words == word].mean(axis=0)
         totals = np.bincount(source_words[is_word], row[is_word])
-        found.append((int(totals.argmax()), int(word)))
-    return found
+        pairs.append((int(totals.argmax()), int(word)))
+    return pairs
 
 
-def surfaces(
-    subwords: vocabulary.Vocabulary, ids: Sequence[int], *, written: bool
+def subword_texts(
+    vocabulary: Vocabulary, ids: Sequence[int], *, written: bool
 ) -> list[str]:
-    """The text of each subword, see `Vocabulary.surface`.
+    """Return the text of each subword, see `Vocabulary.surface`.
 
     A byte has the whole character that it is a part of, which may be white space.
     """
-    found = [subwords.surface(token, written=written) for token in ids]
-    at = 0
-    for is_byte, run in itertools.groupby(ids, subwords.is_byte):
-        names = [subwords.name(token) for token in run]
+    texts = [vocabulary.surface(token, written=written) for token in ids]
+    start = 0
+    for is_byte, run in itertools.groupby(ids, vocabulary.is_byte):
+        names = [vocabulary.name(token) for token in run]
         if is_byte:
             spelt = bytes(int(name[1:-1], 16) for name in names)
-            # What is no character stays a byte of its own.
+            # A byte that is no part of a character counts as one.
             escaped = spelt.decode(errors="surrogateescape")
-            found[at : at + len(names)] = [
+            texts[start : start + len(names)] = [
                 character
                 for character in escaped
                 for _ in character.encode(errors="surrogateescape")
             ]
-        at += len(names)
-    return found
+        start += len(names)
+    return texts
 
 
-def words(surfaces: Sequence[str], *, first: int) -> Int[np.ndarray, "N"]:
-    """The word that each subword belongs to, counted from `first`; -1 for none.
+def words(texts: Sequence[str], *, first: int) -> Int[np.ndarray, "N"]:
+    """Return the word that each subword belongs to, counted from `first`; -1 for none.
 
-    Words are what white space divides, as whoever reads the text will count them. A
-    subword that has a part of two belongs to the earlier one.
+    Words are what white space divides, as a reader of the text counts them. A subword
+    that has a part of two belongs to the earlier one.
 
     >>> words(["ein", " ma", "nn", " ", "", ",", " und so", ""], first=0).tolist()
     [0, 1, 1, -1, -1, 2, 3, -1]
 
     Args:
-        surfaces: The text of each subword; none of an end mark.
+        texts: The text of each subword, "" for an end mark.
         first: The number of the first word.
     """
-    found, word, inside = [], first - 1, False
-    for surface in surfaces:
-        own = -1
-        for character in surface:
+    numbers, word, is_inside = [], first - 1, False
+    for text in texts:
+        number = -1
+        for character in text:
             if character.isspace():
-                inside = False
+                is_inside = False
                 continue
-            word += not inside
-            inside = True
-            own = word if own < 0 else own
-        found.append(own)
-    return np.array(found, int)
+            word += not is_inside
+            is_inside = True
+            number = word if number < 0 else number
+        numbers.append(number)
+    return np.array(numbers, int)
 
 
 def default_layer(num_layers: int) -> int:
-    """The last but one, where the weights of a trained decoder align best.
+    """Return the last layer but one, where a trained decoder's weights align best.
 
-    So Garg et al. (2019), "Jointly Learning to Align and Translate with Transformer
-    Models", for six layers.
+    Garg et al. (2019), "Jointly Learning to Align and Translate with Transformer
+    Models", found this for six layers.
 
     >>> default_layer(6), default_layer(1)
     (4, 0)

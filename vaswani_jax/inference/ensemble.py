@@ -1,84 +1,92 @@
-"""Section 6.1 averages parameters; an ensemble averages what several models say."""
+"""Load the models that translate together: one checkpoint, or an ensemble.
+
+Section 6.1 averages parameters; an ensemble averages the probabilities of its models.
+"""
 
 import dataclasses
 import json
+import logging
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import compatibility, select
-from vaswani_jax.checkpoints.store import CheckpointError
+from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, remote, rules
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
 
-
-@dataclasses.dataclass(frozen=True)
-class Ensemble:
-    """Models that decode together; parameters are replicated over the devices."""
-
-    models: Sequence[config.ModelConfig]
-    params: Sequence[Any]
-    subwords: vocabulary.Vocabulary
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A model of an ensemble, with its parameters as NumPy arrays."""
+    """A model that translates, alone or with others.
+
+    Attributes:
+        model: Its architecture.
+        checkpoint: Its parameters, as NumPy arrays, and what is recorded with them.
+    """
 
     model: config.ModelConfig
-    params: Any
+    checkpoint: Checkpoint
+
+    @property
+    def params(self) -> Any:
+        """The tree of parameters, as NumPy arrays."""
+        return self.checkpoint.items["params"]
 
 
-def members(
+def load_members(
     settings: config.Config,
     workdir: pathlib.Path,
-    names: str,
-    others: Sequence[str],
-    subwords: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
     *,
-    log: Callable[[str], None],
+    checkpoints: str,
+    ensemble: Sequence[str],
 ) -> list[Member]:
-    """The models that decode together.
+    """Load the models that translate together, and log which they are.
 
     Args:
         settings: Of the run in `workdir`.
-        workdir: Of that run.
-        names: Checkpoints of that run, with commas between them.
-        others: Other runs as WORKDIR or WORKDIR@CHECKPOINT, "averaged" by default.
-        subwords: The vocabulary, which must be theirs, too.
-        log: Is told what is used.
+        workdir: The run's directory.
+        vocabulary: The subwords that all models must have.
+        checkpoints: Checkpoints of that run, with commas between them.
+        ensemble: Other runs as WORKDIR or WORKDIR@CHECKPOINT, "averaged" by default.
 
     Raises:
         CheckpointError: One is missing, damaged, or of another vocabulary.
         ValueError: A workdir has no configuration of a model.
     """
-    wanted = [(workdir, settings, name) for name in names.split(",")]
-    for other in others:
-        folder, name = select.split_name(other)
-        place = remote.here(folder, skip=select.other_folders(name or "averaged"))
-        own = dataclasses.replace(settings, model=_model_of(place))
+    sources = [(workdir, settings, name) for name in checkpoints.split(",")]
+    for run in ensemble:
+        folder, name = select.split_name(run)
+        name = name or "averaged"
+        directory = remote.here(folder, skip=select.other_folders(name))
+        run_settings = dataclasses.replace(settings, model=_read_model(directory))
         try:
-            rules.check_positions(own)
+            rules.check_positions(run_settings)
         except ValueError as error:
-            raise ValueError(f"--ensemble={other}: {error}") from None
-        wanted.append((place, own, name or "averaged"))
-    found = []
-    for place, own, name in wanted:
-        one = select.select(place, name)
+            raise ValueError(f"--ensemble={run}: {error}") from None
+        sources.append((directory, run_settings, name))
+    members = []
+    for directory, member_settings, name in sources:
+        checkpoint = select.select(directory, name)
         try:
-            compatibility.check_fits(one, own, subwords)
+            compatibility.check_fits(checkpoint, member_settings, vocabulary)
         except CheckpointError as error:
-            raise CheckpointError(f"{place}: {error}") from None
-        log(select.describe(place, name, one))
-        found.append(Member(own.model, one.items["params"]))
-    return found
+            raise CheckpointError(f"{directory}: {error}") from None
+        logger.info(select.describe(directory, name, checkpoint))
+        members.append(Member(member_settings.model, checkpoint))
+    return members
 
 
-def _model_of(workdir: pathlib.Path) -> config.ModelConfig:
+def _read_model(workdir: pathlib.Path) -> config.ModelConfig:
     path = workdir / "config.json"
     try:
-        found = config.flatten_record({"model": json.loads(path.read_text())["model"]})
-        values = {key.removeprefix("model."): value for key, value in found.items()}
-        return config.ModelConfig(**values)
+        recorded = config.flatten_record(
+            {"model": json.loads(path.read_text())["model"]}
+        )
+        fields = {key.removeprefix("model."): recorded[key] for key in recorded}
+        return config.ModelConfig(**fields)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None

@@ -1,4 +1,4 @@
-"""How translations and scores are written, a line each."""
+"""How `decode` writes translations and scores, one input line at a time."""
 
 import json
 import math
@@ -6,103 +6,83 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import scoring, translator
+from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.scoring import Scored
+from vaswani_jax.inference.translator import PairScore
 
 FORMATS = ("text", "tsv", "json")
 
 
-def translation(
+def format_translation(
     number: int,
-    found: Sequence[translator.Hypothesis],
-    tokens: Sequence[Sequence[tuple[str, float]]] | None,
+    hypotheses: Sequence[Hypothesis],
+    scored: Sequence[Scored] | None,
     *,
     form: str,
 ) -> str:
-    """The lines that one input line gives.
+    """Return the lines that one input line gives.
 
     Args:
         number: The input line's, from 1.
-        found: Its hypotheses, in order.
-        tokens: The subwords of each hypothesis and their log-probabilities.
+        hypotheses: Its translations, in order.
+        scored: The scores of the pieces of all hypotheses, one after the other; None
+            if no token scores are written.
         form: "text" is the first hypothesis alone; "tsv" a line a hypothesis: number,
             rank, score, text; "json" one object with all.
     """
     if form == "text":
-        return found[0].text
+        return hypotheses[0].text
     if form == "tsv":
         return "\n".join(
-            f"{number}\t{rank}\t{one.score:.6f}\t{one.text.replace(chr(9), ' ')}"
-            for rank, one in enumerate(found, start=1)
+            f"{number}\t{rank}\t{hypothesis.score:.6f}\t"
+            f"{hypothesis.text.replace(chr(9), ' ')}"
+            for rank, hypothesis in enumerate(hypotheses, start=1)
         )
-    hypotheses: list[dict[str, Any]] = [
-        {"text": one.text, "score": one.score} for one in found
-    ]
-    for one, scored in zip(hypotheses, tokens or [], strict=False):
-        one["tokens"] = [token for token, _ in scored]
-        one["log_probs"] = [log_prob for _, log_prob in scored]
+    pieces = iter(scored or ())
+    records: list[dict[str, Any]] = []
+    for hypothesis in hypotheses:
+        record: dict[str, Any] = {"text": hypothesis.text, "score": hypothesis.score}
+        if scored is not None:
+            record["tokens"] = hypothesis.tokens
+            record["log_probs"] = [
+                float(log_prob)
+                for _ in hypothesis.outputs
+                for log_prob in next(pieces).log_probs
+            ]
+        records.append(record)
     return json.dumps(
-        {"line": number, "hypotheses": hypotheses}, ensure_ascii=False, allow_nan=False
+        {"line": number, "hypotheses": records}, ensure_ascii=False, allow_nan=False
     )
 
 
-def score(
-    number: int, scored: scoring.Scored, tokens: Sequence[str], *, form: str
-) -> str:
-    """The line that one scored pair gives.
+def format_score(number: int, score: PairScore, *, form: str) -> str:
+    """Return the line that one scored pair gives.
 
     "text" is log P(Y|X) in nats; "tsv" number, log P, tokens and perplexity; "json"
     the tokens and their log-probabilities, too.
     """
-    total = float(np.sum(scored.log_probs, dtype=np.float64))
     if form == "text":
-        return f"{total:.6f}"
-    per_token = perplexity(total, len(tokens))
+        return f"{score.log_prob:.6f}"
+    per_token = perplexity(score.log_prob, len(score.tokens))
     if form == "tsv":
-        return f"{number}\t{total:.6f}\t{len(tokens)}\t{per_token:.6f}"
+        return f"{number}\t{score.log_prob:.6f}\t{len(score.tokens)}\t{per_token:.6f}"
     record = {
         "line": number,
-        "log_prob": total,
+        "log_prob": score.log_prob,
         "perplexity": per_token,
-        "tokens": list(tokens),
-        "log_probs": [float(one) for one in scored.log_probs],
+        "tokens": score.tokens,
+        "log_probs": score.log_probs,
     }
     return json.dumps(record, ensure_ascii=False, allow_nan=False)
 
 
-def perplexity(log_prob: float, tokens: int) -> float:
-    """exp(-log P / tokens); what float64 cannot hold is its largest number.
+def perplexity(log_prob: float, num_tokens: int) -> float:
+    """Return exp(-log P / tokens), at most the largest number that float64 holds.
 
     >>> perplexity(-2.0, 2), perplexity(-1e9, 1) < math.inf
     (2.718281828459045, True)
     """
     try:
-        return math.exp(-log_prob / max(1, tokens))
+        return math.exp(-log_prob / max(1, num_tokens))
     except OverflowError:
         return sys.float_info.max
-
-
-def subwords_of(
-    subwords: vocabulary.Vocabulary,
-    found: Sequence[translator.Hypothesis],
-    scored: Sequence[scoring.Scored],
-) -> list[list[tuple[str, float]]]:
-    """The subwords of each hypothesis and their log-probabilities.
-
-    `scored` has the outputs of all hypotheses, one after the other.
-    """
-    rest = iter(scored)
-    several = []
-    for one in found:
-        tokens = []
-        for output in one.outputs:
-            log_probs = next(rest).log_probs
-            names = map(subwords.name, output.ids)
-            tokens += [
-                (name, float(value))
-                for name, value in zip(names, log_probs, strict=True)
-            ]
-        several.append(tokens)
-    return several

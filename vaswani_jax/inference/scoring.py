@@ -1,7 +1,8 @@
-"""Section 6.1: pairs of lines to what a model thinks of them."""
+"""Section 6.1: what models think of given translations, and where they look."""
 
+import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,18 +15,26 @@ from vaswani_jax.model import transformer
 
 # Padded tokens of a batch's logits; more would be gigabytes with a large vocabulary.
 TOKENS = 2048
+# Which attention of figure 1, and where its module lies in the parameters' tree.
+KINDS = {
+    "encoder": ("encoder", "self_attention"),
+    "decoder": ("decoder", "self_attention"),
+    "memory": ("decoder", "memory_attention"),
+}
 
 
 class Scored(NamedTuple):
     """An output of T tokens for a source of S, padded at the end where in a batch.
 
-    `log_probs` is log P(y_t | y_<t, X) in nats. `attention` has the weights of the
-    decoder's attention over the memory, the mean of an ensemble's; it has no layers
-    if none was asked for.
+    Attributes:
+        log_probs: log P(y_t | y_<t, X) in nats.
+        attention: The weights of each kind that the scorer keeps, the mean over an
+            ensemble. Rows are queries, columns keys: "encoder" `[L, H, S, S]`,
+            "decoder" `[L, H, T, T]`, "memory" `[L, H, T, S]`.
     """
 
     log_probs: Any  # Float "*rows T"
-    attention: Any  # Float "*rows L H T S"
+    attention: Mapping[str, Any]  # Float "*rows L H Q K"
 
 
 class Scorer:
@@ -36,14 +45,16 @@ class Scorer:
         models: Sequence[config.ModelConfig],
         *,
         vocab_size: int,
-        layers: Sequence[int],
+        layers: Sequence[int] = (),
+        kinds: Sequence[str] = (),
     ) -> None:
-        """Prepare to score.
+        """Keep what every call needs.
 
         Args:
-            models: Whose mean probability counts.
+            models: The models whose mean probability counts.
             vocab_size: V.
-            layers: Whose attention weights are wanted, the lowest being 0.
+            layers: The layers whose attention is kept, the lowest being 0.
+            kinds: The kinds of attention that are kept, of `KINDS`.
         """
         tables = [
             model.max_positions
@@ -52,89 +63,115 @@ class Scorer:
         ]
         # Learned positions end there, padding's too.
         self._longest = min(tables, default=sys.maxsize)
-        self._run = parallel.over_rows(
-            _scorer(models, vocab_size=vocab_size, layers=layers)
-        )
+        self._arguments = (tuple(models), vocab_size, tuple(layers), tuple(kinds))
 
     def score(
-        self, params: Sequence[Any], pairs: Sequence[tuple[list[int], list[int]]]
+        self,
+        params: Sequence[Any],
+        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     ) -> list[Scored]:
-        """Each output's token scores, in the order of the pairs.
+        """Return each output's token scores, in the order of the pairs.
 
         Args:
             params: Those of each model, replicated over the devices.
             pairs: Source ids without an end mark, and the output's ids with one, if
                 it ended.
         """
-        found: list[Scored | None] = [None] * len(pairs)
+        run = _scorer_on_devices(*self._arguments)
+        scored: list[Scored | None] = [None] * len(pairs)
         shapes = [
             (self._padded(len(target)), self._padded(len(source) + 1))
             for source, target in pairs
         ]
-        for places, (T, S), count in padding.of_one_shape(
+        for indices, (T, S), num_rows in padding.of_one_shape(
             shapes, full=lambda shape: TOKENS // shape[0]
         ):
-            some = [pairs[place] for place in places]
-            marked = [[*source, types.EOS_ID] for source, _ in some]
-            shifted = [[types.BOS_ID, *target[:-1]] for _, target in some]
-            batch = types.Batch(
-                source=padding.padded(marked, rows=count, length=S),
-                target_in=padding.padded(shifted, rows=count, length=T),
-                target_out=padding.padded([o for _, o in some], rows=count, length=T),
-            )
-            rows = parallel.split_rows(batch, multiple=1)
-            log_probs, attention = parallel.join_rows(self._run(tuple(params), rows))
-            for row, (place, (ids, output)) in enumerate(
-                zip(places, some, strict=True)
-            ):
-                s, t = len(ids) + 1, len(output)
-                # A copy, so that the batch's padding is not kept.
-                found[place] = Scored(
-                    log_probs[row, :t].copy(), attention[row, :, :, :t, :s].copy()
+            chunk = [pairs[index] for index in indices]
+            rows = parallel.split_rows(_batch(chunk, num_rows, S=S, T=T), multiple=1)
+            outputs = parallel.join_rows(run(tuple(params), rows))
+            for row, (index, pair) in enumerate(zip(indices, chunk, strict=True)):
+                scored[index] = _without_padding(
+                    outputs, row, S=len(pair[0]) + 1, T=len(pair[1])
                 )
-        return [one for one in found if one is not None]
+        return [one for one in scored if one is not None]
 
     def _padded(self, tokens: int) -> int:
         return min(padding.padded_length(tokens), self._longest)
 
 
-def _scorer(
-    models: Sequence[config.ModelConfig], *, vocab_size: int, layers: Sequence[int]
-) -> Callable[[Sequence[Any], types.Batch], Scored]:
+def _batch(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    num_rows: int,
+    *,
+    S: int,
+    T: int,
+) -> types.Batch:
+    sources = [[*source, types.EOS_ID] for source, _ in pairs]
+    shifted = [[types.BOS_ID, *target[:-1]] for _, target in pairs]
+    targets = [target for _, target in pairs]
+    return types.Batch(
+        source=padding.padded(sources, rows=num_rows, length=S),
+        target_in=padding.padded(shifted, rows=num_rows, length=T),
+        target_out=padding.padded(targets, rows=num_rows, length=T),
+    )
+
+
+def _without_padding(batch: Scored, row: int, *, S: int, T: int) -> Scored:
+    """Return a row of a batch, copied so that the batch's padding can be freed."""
+    ends = {"encoder": (S, S), "decoder": (T, T), "memory": (T, S)}
+    return Scored(
+        batch.log_probs[row, :T].copy(),
+        {
+            kind: weights[row, :, :, : ends[kind][0], : ends[kind][1]].copy()
+            for kind, weights in batch.attention.items()
+        },
+    )
+
+
+@functools.cache
+def _scorer_on_devices(
+    models: tuple[config.ModelConfig, ...],
+    vocab_size: int,
+    layers: tuple[int, ...],
+    kinds: tuple[str, ...],
+) -> Callable[..., Any]:
+    """Return one function for all equal scorers, so that a shape is compiled once."""
     networks = [transformer.Transformer(model, vocab_size) for model in models]
 
     def run(params: Sequence[Any], batch: types.Batch) -> Scored:
-        logits, attention = [], []
-        for network, own in zip(networks, params, strict=True):
-            found: Any
-            found, kept = network.apply(
-                {"params": own},
+        all_logits, all_weights = [], []
+        for network, model_params in zip(networks, params, strict=True):
+            logits: Any
+            logits, state = network.apply(
+                {"params": model_params},
                 batch.source,
                 batch.target_in,
                 deterministic=True,
                 mutable=["intermediates"],
             )
-            logits.append(found)
-            attention.append(_weights(kept["intermediates"], batch, layers))
-        log_probs = jax.nn.log_softmax(generate.mixture(logits))
+            all_logits.append(logits)
+            all_weights.append(
+                {kind: _weights(state["intermediates"], kind, layers) for kind in kinds}
+            )
+        log_probs = jax.nn.log_softmax(generate.mixture(all_logits))
         target = jnp.asarray(batch.target_out)[:, :, None]
         return Scored(
             jnp.take_along_axis(log_probs, target, axis=2)[:, :, 0],
-            sum(attention) / len(networks),
+            jax.tree.map(lambda *w: sum(w) / len(networks), *all_weights),
         )
 
-    return run
+    return parallel.over_rows(run)
 
 
 def _weights(
-    kept: Any, batch: types.Batch, layers: Sequence[int]
-) -> Float[Array, "B L H T S"]:
-    """The memory attention's weights that a pass has kept."""
-    several = [
-        kept["decoder"][f"layers_{layer}"]["memory_attention"]["weights"][0]
-        for layer in layers
-    ]
-    if not several:
-        B, S = batch.source.shape
-        return jnp.zeros((B, 0, 1, batch.target_out.shape[1], S))
-    return jnp.stack(several, axis=1)
+    intermediates: Any, kind: str, layers: Sequence[int]
+) -> Float[Array, "B L H Q K"]:
+    """Return the attention weights that the model's layers have kept in a pass."""
+    stack, module = KINDS[kind]
+    return jnp.stack(
+        [
+            intermediates[stack][f"layers_{layer}"][module]["weights"][0]
+            for layer in layers
+        ],
+        axis=1,
+    )

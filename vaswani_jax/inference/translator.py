@@ -1,263 +1,359 @@
-"""Section 6.1: lines in, lines out, in the same order and of the same number."""
+"""Translate, score and look inside with the parameters of a checkpoint."""
 
-import collections
+import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from vaswani_jax.core import config, parallel, types
-from vaswani_jax.data import vocabulary
-from vaswani_jax.inference import constraints, generate, padding
-
-
-class Output(NamedTuple):
-    """What a piece of a line became; `ids` has the end mark, if there was one."""
-
-    source: list[int]
-    ids: list[int]
-    score: float
+from vaswani_jax.core import parallel, parsing, types
+from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference import line_translator, scoring
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.model.transformer import Transformer
 
 
-class Hypothesis(NamedTuple):
-    """One translation of a line: the outputs of its pieces, of which most have one.
+@dataclasses.dataclass(frozen=True)
+class PairScore:
+    """What a model thinks of a given translation.
 
-    `score` is the sum of theirs: log P(Y|X) / lp(Y), in nats.
+    Attributes:
+        log_prob: log P(Y|X) in nats, the sum of `log_probs`.
+        tokens: The translation's subwords as the vocabulary spells them, then the end
+            mark.
+        log_probs: log P(y_t | y_<t, X) of each of them in nats.
     """
 
-    text: str
-    score: float
-    outputs: tuple[Output, ...]
+    log_prob: float
+    tokens: tuple[str, ...]
+    log_probs: tuple[float, ...]
 
 
-class _Piece(NamedTuple):
-    """A line, or a part of one that is longer than `max_source_tokens`."""
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """Every attention weight of one sentence pair: N layers, H heads (figure 1).
 
-    line: int
-    part: int
-    ids: list[int]
-    prefix: list[int]
+    Each row of weights sums to 1. Those of an ensemble are the mean of its models'.
+
+    Attributes:
+        source: The S source subwords, with the end mark.
+        target_in: The T subwords that the decoder reads: the begin mark, then the
+            translation.
+        target_out: The T subwords that it predicts, one at each position: the
+            translation, then the end mark if there is one.
+        encoder: How much each source position looks at each source position.
+        decoder: How much each position of `target_in` looks at each position of
+            `target_in`; 0 for later ones.
+        memory: How much each position of `target_in` looks at each source position.
+    """
+
+    source: tuple[str, ...]
+    target_in: tuple[str, ...]
+    target_out: tuple[str, ...]
+    encoder: Float[np.ndarray, "N H S S"]
+    decoder: Float[np.ndarray, "N H T T"]
+    memory: Float[np.ndarray, "N H T S"]
 
 
 class Translator:
-    """Translates lines with any parameters of one model, or of several together."""
+    """One model, or several together, ready to translate; `vaswani_jax.load` makes it.
+
+    Attributes:
+        config: All settings of the run, with the overrides of `load`.
+        vocabulary: Subwords to ids and back.
+        members: The models that translate together; most translators have one.
+    """
 
     def __init__(
         self,
-        settings: config.Config,
-        subwords: vocabulary.Vocabulary,
-        *,
-        models: Sequence[config.ModelConfig] | None = None,
-        num_hypotheses: int = 1,
+        config: Config,
+        vocabulary: Vocabulary,
+        members: Sequence[Member],
     ) -> None:
-        self._settings = settings
-        self._search = settings.search
-        self._subwords = subwords
-        self._run = _on_devices(
-            settings, tuple(models or (settings.model,)), subwords.size, num_hypotheses
-        )
-        self._num_hypotheses = num_hypotheses
+        """Keep the parts; nothing is computed and no device touched.
 
-    def translate(
-        self,
-        params: Any,
-        lines: Sequence[str],
-        *,
-        warn: Callable[[str], None],
-    ) -> list[str]:
-        """The best translation of each line by one model; see `hypotheses`.
-
-        `warn` is told how many lines are unusually long.
+        Args:
+            config: Its `search` says how to translate.
+            vocabulary: The subwords of every member.
+            members: The models, whose probabilities are averaged.
         """
-        found = self.hypotheses((params,), lines)
-        tell(count_long(found, self._settings), self._settings, warn=warn)
-        return [several[0].text for several in found]
+        self.config = config
+        self.vocabulary = vocabulary
+        self.members = tuple(members)
+
+    @property
+    def member(self) -> Member:
+        """The model of a translator that is no ensemble.
+
+        Raises:
+            ValueError: There are several.
+        """
+        if len(self.members) > 1:
+            raise ValueError(
+                f"an ensemble of {len(self.members)} models has no single model, "
+                "module or parameters: use members"
+            )
+        return self.members[0]
+
+    @property
+    def module(self) -> Transformer:
+        """The model as a flax module: `module.apply({"params": params}, ...)`."""
+        return Transformer(self.member.model, self.vocabulary.size)
+
+    @property
+    def params(self) -> Any:
+        """The model's parameters, a nested dictionary of NumPy arrays."""
+        return self.member.params
+
+    def translate(self, lines: Sequence[str], **search: Any) -> list[str]:
+        """Return the best translation of each line.
+
+        Warns of unusually long lines (logger `vaswani_jax`).
+
+        Args:
+            lines: Source lines. One string alone is an error.
+            **search: Settings of `config.search` for this call, as `beam_size=8`.
+
+        Raises:
+            TypeError: `lines` is one string, or not all are strings.
+            ValueError: A setting is unknown or out of range, or the parameters are not
+                finite numbers.
+        """
+        hypotheses = self.hypotheses(lines, **search)
+        counts = line_translator.count_long_lines(hypotheses, self.config)
+        line_translator.warn_of_long_lines(counts, self.config)
+        return [n_best[0].text for n_best in hypotheses]
 
     def hypotheses(
         self,
-        params: Sequence[Any],
         lines: Sequence[str],
         *,
+        n_best: int = 1,
         prefixes: Sequence[str] | None = None,
         first_line: int = 1,
+        **search: Any,
     ) -> list[list[Hypothesis]]:
-        """The translations of each line, the best first; samples as they were drawn.
+        """Return the best translations of each line, best first; samples as drawn.
 
-        A line without a subword (empty, only spaces) gives an empty line, whatever its
-        prefix. A line of more than `max_source_tokens` is translated in pieces cut
-        between words, the outputs joined with spaces.
+        The search may end with fewer than `n_best`, and an empty line has one.
 
         Args:
-            params: Those of each model, replicated over the devices.
-            lines: What to translate.
-            prefixes: What each line's translations begin with; empty for anything.
-            first_line: The number of the first of the lines; what is drawn at random
-                depends on it.
+            lines: Source lines. One string alone is an error.
+            n_best: How many of a line to return, at most the beam size.
+            prefixes: What each line's translations begin with; "" for anything.
+            first_line: The number of the first line, from 1: random samples and error
+                messages depend on a line's number.
+            **search: Settings of `config.search` for this call, as `beam_size=8`.
 
         Raises:
-            ValueError: The model gives no output of a line a probability, or a prefix
-                has more than `max_source_tokens`.
+            TypeError: `lines` is one string, or not all are strings.
+            ValueError: A setting is unknown or out of range, a prefix is too long, or
+                the parameters are not finite numbers.
         """
-        pieces = self._pieces(lines, prefixes, first_line)
-        found: list[list[list[Output]]] = [[] for _ in lines]
-        # Pieces of a line must come back in their order, hence the place of each.
-        outputs: list[list[Output]] = [[] for _ in pieces]
-        for places, rows in self._batches(pieces, first_line):
-            split = parallel.split_rows(rows, multiple=1)
-            tokens, scores = parallel.join_rows(self._run(tuple(params), split))
-            for row, place in enumerate(places):
-                outputs[place] = self._read(pieces[place], tokens[row], scores[row])
-        for piece, several in zip(pieces, outputs, strict=True):
-            found[piece.line].append(several)
-        return [list(self._joined(parts)) for parts in found]
-
-    def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
-        """Rows and padded source tokens of the batches that lines are searched in.
-
-        What is compiled is each of them, divided over the devices.
-        """
-        batched = self._batches(self._pieces(lines, None, 1), 1)
-        return sorted({rows.source.shape for _, rows in batched})
-
-    def _pieces(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int
-    ) -> list[_Piece]:
-        forced = constraints.forced(
-            prefixes or [""] * len(lines),
-            subwords=self._subwords,
-            search=self._search,
-            first_line=first_line,
+        settings = override_search(self.config, search)
+        _check_lines(lines, "lines")
+        if prefixes is not None:
+            _check_lines(prefixes, "prefixes")
+            _check_equal_numbers(lines=lines, prefixes=prefixes)
+        check_n_best(n_best, settings.search)
+        translator = line_translator.LineTranslator(
+            settings,
+            self.vocabulary,
+            models=self._models,
+            n_best=n_best,
         )
-        return [
-            _Piece(line, part, cut, [] if part else forced[line])
-            for line, ids in enumerate(self._subwords.encode(lines))
-            for part, cut in enumerate(self._cut(ids))
-        ]
+        return translator.hypotheses(
+            self._replicated_params, lines, prefixes=prefixes, first_line=first_line
+        )
 
-    def _read(
-        self, piece: _Piece, tokens: np.ndarray, scores: np.ndarray
-    ) -> list[Output]:
-        several = [
-            Output(piece.ids, [int(token) for token in ids if token], float(score))
-            for ids, score in zip(tokens, scores, strict=True)
-            if score > -np.inf
-        ]
-        if not several:
-            raise ValueError(
-                f"no output of {self._subwords.decode(piece.ids)!r} has a probability: "
-                "the parameters are not finite numbers, or a prefix is impossible"
-            )
-        return several[: self._num_hypotheses]
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        first_line: int = 1,
+    ) -> list[PairScore]:
+        """Return what the model thinks of given translations.
 
-    def _joined(self, parts: Sequence[Sequence[Output]]) -> Iterator[Hypothesis]:
-        """The n-th hypothesis of a line has the n-th of each piece, or its last."""
-        for rank in range(max(map(len, parts), default=1)):
-            outputs = tuple(several[min(rank, len(several) - 1)] for several in parts)
-            texts = (self._subwords.decode(output.ids) for output in outputs)
-            score = sum((output.score for output in outputs), start=0.0)
-            yield Hypothesis(" ".join(filter(None, texts)), score, outputs)
+        Args:
+            sources: Source lines. One string alone is an error.
+            targets: A translation of each.
+            first_line: The number of the first line in error messages.
 
-    def _cut(self, ids: list[int]) -> list[list[int]]:
-        """Parts of at most `max_source_tokens`, cut between words where possible."""
-        mark = ids[: self._subwords.num_marks(ids)]  # goes for every part
-        ids = ids[len(mark) :]
-        longest = self._search.max_source_tokens - len(mark) - 1  # the end mark
-        if ids and longest < 1:
-            raise ValueError(
-                "config.search.max_source_tokens must be at least 3 with a language "
-                f"code, got {self._search.max_source_tokens}"
-            )
-        parts = []
-        while len(ids) > longest:
-            ends = range(longest, longest // 2, -1)
-            tests = (self._subwords.starts_word, self._subwords.starts_character)
-            good = (e for test in tests for e in ends if test(ids[e]))
-            end = next(good, longest)
-            parts.append(ids[:end])
-            ids = ids[end:]
-        return [[*mark, *part] for part in ([*parts, ids] if ids else parts)]
-
-    def _batches(
-        self, pieces: list[_Piece], first_line: int
-    ) -> Iterator[tuple[list[int], generate.Rows]]:
-        """Places of pieces and their padded ids, similar lengths together."""
-        # Each sentence is searched as so many rows, of which section 6.1 has four.
-        width = max(4, self._search.beam_size, self._num_hypotheses)
-        tokens = self._search.source_tokens_per_batch * 4 // width
-        # In a batch, too, neighbours are of similar length.
-        order = sorted(range(len(pieces)), key=lambda place: -len(pieces[place].ids))
-        shapes = [self._shape(pieces[place]) for place in order]
-        for chunk, (length, forced), rows in padding.of_one_shape(
-            shapes, full=lambda shape: tokens // shape[0]
+        Raises:
+            TypeError: One argument is a string, or not all are strings.
+            ValueError: There are more of one than of the other, a line is longer than
+                the search takes or gives, or the parameters are not finite numbers.
+        """
+        _check_lines(sources, "sources")
+        _check_lines(targets, "targets")
+        _check_equal_numbers(sources=sources, targets=targets)
+        pairs = self._encode(sources, targets, first_line)
+        scored = self.score_ids(pairs)
+        scores = []
+        for number, ((_, ids), one) in enumerate(
+            zip(pairs, scored, strict=True), start=first_line
         ):
-            places = [order[index] for index in chunk]
-            some = [pieces[place] for place in places]
-            sources = [[*piece.ids, types.EOS_ID] for piece in some]
-            prefixes = [piece.prefix for piece in some]
-            numbers = [(first_line + piece.line, piece.part) for piece in some]
-            yield (
-                places,
-                generate.Rows(
-                    source=padding.padded(sources, rows=rows, length=length),
-                    prefix=padding.padded(prefixes, rows=rows, length=forced),
-                    numbers=padding.padded(numbers, rows=rows, length=2),
-                ),
+            if not np.isfinite(one.log_probs).all():
+                raise ValueError(
+                    f"line {number} has no probability: the parameters are not finite "
+                    "numbers"
+                )
+            scores.append(
+                PairScore(
+                    log_prob=float(np.sum(one.log_probs, dtype=np.float64)),
+                    tokens=self._names(ids),
+                    log_probs=tuple(float(log_prob) for log_prob in one.log_probs),
+                )
             )
+        return scores
 
-    def _shape(self, piece: _Piece) -> tuple[int, int]:
-        """Padded tokens of the source and of the prefix."""
-        # No piece is longer than that, and learned positions end there.
-        longest = self._search.max_source_tokens
-        length = min(padding.padded_length(len(piece.ids) + 1), longest)
-        forced = padding.padded_length(len(piece.prefix)) if piece.prefix else 0
-        return length, forced
+    def attention(self, source: str, target: str | None = None) -> Attention:
+        """Return all attention weights for a sentence and its translation.
 
+        Args:
+            source: A source line.
+            target: Its translation; by default the line is translated first.
 
-def count_long(
-    found: Sequence[Sequence[Hypothesis]], settings: config.Config
-) -> collections.Counter[str]:
-    """How many translated lines were longer than usual, by the setting they exceed."""
-    lengths = [
-        [len(output.source) + 1 for output in several[0].outputs] for several in found
-    ]
-    longest = settings.data.max_length
-    return collections.Counter(
-        {
-            "data.max_length": sum(max(n, default=0) > longest for n in lengths),
-            "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
+        Raises:
+            TypeError: `source` or `target` is no string.
+            ValueError: A line is longer than the search takes or gives, or the models
+                of an ensemble differ in their numbers of layers or heads.
+        """
+        sizes = {(model.num_layers, model.num_heads) for model in self._models}
+        if len(sizes) > 1:
+            raise ValueError(
+                "attention needs models with equal numbers of layers and heads, got "
+                f"{sorted(sizes)}"
+            )
+        _check_lines([source, target or ""], "source and target")
+        [pair] = self._encode([source], [target or ""], 1)
+        if target is None:
+            [[hypothesis]] = self.hypotheses([source])
+            pair = next(
+                ((output.source, output.ids) for output in hypothesis.outputs), pair
+            )
+        layers = range(self._models[0].num_layers)
+        [scored] = self.score_ids([pair], layers=layers, kinds=tuple(scoring.KINDS))
+        source_ids, target_ids = pair
+        return Attention(
+            source=self._names([*source_ids, types.EOS_ID]),
+            target_in=self._names([types.BOS_ID, *target_ids[:-1]]),
+            target_out=self._names(target_ids),
+            **scored.attention,
+        )
+
+    def score_ids(
+        self,
+        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+        *,
+        layers: Sequence[int] = (),
+        kinds: Sequence[str] = (),
+    ) -> list[scoring.Scored]:
+        """Return the scores and attention of pairs of ids; see `scoring.Scorer`.
+
+        Args:
+            pairs: Ids of a source without and of an output with its end mark.
+            layers: The layers whose attention is kept, the lowest being 0.
+            kinds: The kinds of attention that are kept, of `scoring.KINDS`.
+        """
+        scorer = scoring.Scorer(
+            self._models,
+            vocab_size=self.vocabulary.size,
+            layers=layers,
+            kinds=kinds,
+        )
+        return scorer.score(self._replicated_params, pairs)
+
+    @property
+    def _models(self) -> list[ModelConfig]:
+        return [member.model for member in self.members]
+
+    @functools.cached_property
+    def _replicated_params(self) -> list[Any]:
+        return [parallel.replicate(member.params) for member in self.members]
+
+    def _encode(
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int
+    ) -> list[tuple[Sequence[int], Sequence[int]]]:
+        """Return each pair's ids, the target's with the end mark."""
+        search = self.config.search
+        source_ids = self.vocabulary.encode(sources)
+        target_ids = self.vocabulary.encode(targets, target=True)
+        longest = search.max_source_tokens
+        limits = {
+            "source": (source_ids, "max_source_tokens", longest),
+            "target": (
+                target_ids,
+                "max_source_tokens + config.search.max_extra_tokens",
+                longest + search.max_extra_tokens,
+            ),
         }
-    )
+        for number in range(len(source_ids)):
+            for side, (ids, rule, limit) in limits.items():
+                if len(ids[number]) >= limit:
+                    raise ValueError(
+                        f"{side}, line {first_line + number}: "
+                        f"{len(ids[number]) + 1:,} tokens are more than "
+                        f"config.search.{rule} = {limit}"
+                    )
+        return [
+            (source, [*target, types.EOS_ID])
+            for source, target in zip(source_ids, target_ids, strict=True)
+        ]
+
+    def _names(self, ids: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self.vocabulary.name(token) for token in ids)
 
 
-def tell(
-    long: collections.Counter[str],
-    settings: config.Config,
-    *,
-    warn: Callable[[str], None],
-) -> None:
-    """Say what `count_long` found."""
-    treated = {
-        "data.max_length": (settings.data.max_length, "longer than any in training"),
-        "search.max_source_tokens": (
-            settings.search.max_source_tokens,
-            "translated in pieces",
-        ),
-    }
-    for key, (value, how) in treated.items():
-        if long[key]:
-            warn(f"{long[key]:,} lines over config.{key}={value} tokens: {how}")
+def override_search(settings: Config, search: Mapping[str, Any]) -> Config:
+    """Return the settings with some of their search changed.
+
+    Raises:
+        ValueError: A setting is unknown or out of range.
+    """
+    overrides = {f"search.{key}": value for key, value in search.items()}
+    return parsing.override(settings, overrides)
 
 
-@functools.cache
-def _on_devices(
-    settings: config.Config,
-    models: tuple[config.ModelConfig, ...],
-    vocab_size: int,
-    num_hypotheses: int,
-) -> Callable[..., Any]:
-    """One function for every translator, so that each shape is compiled once."""
-    run = generate.generator(
-        settings, models, vocab_size=vocab_size, num_hypotheses=num_hypotheses
-    )
-    return parallel.over_rows(run)
+def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> None:
+    """Refuse more hypotheses than the search keeps.
+
+    Args:
+        n_best: How many are asked for.
+        search: How they are searched.
+        name: What the user calls `n_best`.
+
+    Raises:
+        ValueError: It is less than 1, or more than the beam size.
+    """
+    if n_best < 1:
+        raise ValueError(f"{name} must be at least 1, got {n_best}")
+    if n_best > search.beam_size and not search.sampling:
+        raise ValueError(
+            f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
+        )
+
+
+def _check_lines(lines: Sequence[str], name: str) -> None:
+    if isinstance(lines, str):
+        raise TypeError(
+            f"{name} must be a list of strings, got the string {lines[:40]!r}: write "
+            "[text] for one line"
+        )
+    for line in lines:
+        if not isinstance(line, str):
+            raise TypeError(f"{name} must be strings, got {line!r}")
+
+
+def _check_equal_numbers(**sides: Sequence[str]) -> None:
+    (first, lines), (second, others) = sides.items()
+    if len(lines) != len(others):
+        raise ValueError(
+            f"{first} and {second} must be of one length, got {len(lines):,} and "
+            f"{len(others):,}"
+        )

@@ -11,7 +11,7 @@ from tests import settings
 from vaswani_jax.core import parallel, types
 from vaswani_jax.data import vocabulary
 from vaswani_jax.inference import generate
-from vaswani_jax.inference import translator as translator_
+from vaswani_jax.inference.line_translator import LineTranslator
 
 
 @pytest.fixture(scope="module")
@@ -23,24 +23,24 @@ def subwords() -> vocabulary.Vocabulary:
 
 
 def upper(
-    translator: translator_.Translator, monkeypatch: pytest.MonkeyPatch
-) -> translator_.Translator:
+    translator: LineTranslator, monkeypatch: pytest.MonkeyPatch
+) -> LineTranslator:
     """A translator whose model repeats its source: what is tested is the rest."""
 
     def echo(params: object, rows: generate.Rows) -> types.Hypotheses:
         scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
         return types.Hypotheses(rows.source[:, :, None], scores)
 
-    monkeypatch.setattr(translator, "_run", echo)
+    monkeypatch.setattr(translator, "search", echo)
     return translator
 
 
 def echo_translator(
     subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch, **overrides: int
-) -> translator_.Translator:
+) -> LineTranslator:
     changed = {f"search.{key}": value for key, value in overrides.items()}
     small = settings.small_settings(**changed)
-    return upper(translator_.Translator(small, subwords), monkeypatch)
+    return upper(LineTranslator(small, subwords), monkeypatch)
 
 
 @hypothesis.settings(
@@ -51,7 +51,7 @@ def test_any_lines_come_back_in_number_and_order(
     subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
     translator = echo_translator(subwords, monkeypatch)
-    outputs = translator.translate(None, lines, warn=lambda text: None)
+    outputs = translator.translate(None, lines)
     assert len(outputs) == len(lines)
     assert all("\n" not in text and "\r" not in text for text in outputs)
     for line, output in zip(lines, outputs, strict=True):
@@ -60,16 +60,17 @@ def test_any_lines_come_back_in_number_and_order(
         assert output.replace(" ", "") == kept.replace(" ", "")
 
 
-def test_long_line_is_translated_whole_and_told(
-    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+def test_long_line_is_translated_whole_with_a_warning(
+    subwords: vocabulary.Vocabulary,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     translator = echo_translator(subwords, monkeypatch, max_source_tokens=8)
-    warnings: list[str] = []
     line = " ".join("abcdefgh" * 5)
-    outputs = translator.translate(None, ["a b", line], warn=warnings.append)
-    assert outputs == ["a b", line]
-    assert len(warnings) == 1
-    assert "1 lines over config.search.max_source_tokens=8" in warnings[0]
+    assert translator.translate(None, ["a b", line]) == ["a b", line]
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "1 lines over config.search.max_source_tokens=8" in record.message
 
 
 def test_a_code_leaves_room_for_a_subword_or_is_refused(
@@ -78,11 +79,11 @@ def test_a_code_leaves_room_for_a_subword_or_is_refused(
     monkeypatch.setattr(subwords, "num_marks", lambda ids: 1)
     three = echo_translator(subwords, monkeypatch, max_source_tokens=3)
     # The first subword, taken for a code, stands before every other.
-    assert three.translate(None, ["a b c"], warn=str) == ["a b a c"]
+    assert three.translate(None, ["a b c"]) == ["a b a c"]
     two = echo_translator(subwords, monkeypatch, max_source_tokens=2)
     with pytest.raises(ValueError, match="max_source_tokens must be at least 3 with"):
-        two.translate(None, ["a b c"], warn=str)
-    assert two.translate(None, ["a", ""], warn=str) == ["", ""]
+        two.translate(None, ["a b c"])
+    assert two.translate(None, ["a", ""]) == ["", ""]
 
 
 def test_few_shapes_are_compiled(
@@ -93,16 +94,16 @@ def test_few_shapes_are_compiled(
     )
     shapes = set()
 
-    echo = translator._run
+    echo = translator.search
 
     def record(params: object, rows: generate.Rows) -> types.Hypotheses:
         shapes.add(rows.source.shape)
         return echo(params, rows)
 
-    monkeypatch.setattr(translator, "_run", record)
+    monkeypatch.setattr(translator, "search", record)
     generator = np.random.default_rng(0)
     lines = [" ".join("a" * generator.integers(1, 60)) for _ in range(500)]
-    translator.translate(None, lines, warn=lambda text: None)
+    translator.translate(None, lines)
     # Lengths 8, 16, 24, 32, 48, 64; rows full, or the end of a group.
     assert len(shapes) <= 12
     assert all(shape[1] * shape[2] <= 256 or shape[1] == 1 for shape in shapes)
@@ -114,11 +115,9 @@ def test_few_shapes_are_compiled(
 def test_real_model_translates_odd_lines(subwords: vocabulary.Vocabulary) -> None:
     small = settings.small_settings()
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
-    translator = translator_.Translator(small, subwords)
+    translator = LineTranslator(small, subwords)
     lines = ["", "   ", "a b c", "\u2028", "漢字 \x0b", "a b c", "x" * 40]
-    outputs = translator.translate(
-        parallel.replicate(params), lines, warn=lambda text: None
-    )
+    outputs = translator.translate(parallel.replicate(params), lines)
     assert len(outputs) == len(lines)
     assert outputs[0] == outputs[1] == ""
     assert outputs[2] == outputs[5] != ""
@@ -129,14 +128,11 @@ def test_result_does_not_depend_on_the_other_lines(
 ) -> None:
     small = settings.small_settings()
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=4)
-    translator = translator_.Translator(small, subwords)
+    translator = LineTranslator(small, subwords)
     shared = parallel.replicate(params)
     lines = ["a b c", "hello", "world again hello", "d e f g h a b"]
-    together = translator.translate(shared, lines, warn=lambda text: None)
-    alone = [
-        translator.translate(shared, [line], warn=lambda text: None)[0]
-        for line in lines
-    ]
+    together = translator.translate(shared, lines)
+    alone = [translator.translate(shared, [line])[0] for line in lines]
     assert together == alone
 
 

@@ -1,0 +1,309 @@
+"""Section 6.1: lines to hypotheses, with any parameters of one model or several.
+
+A line becomes pieces, pieces become batches of few shapes, and what the search finds
+for them goes back to its line.
+"""
+
+import collections
+import dataclasses
+import functools
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vaswani_jax.core import config, parallel, types
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference import constraints, generate, padding
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """One translation of one piece of a line.
+
+    Attributes:
+        source: The piece's ids, without an end mark.
+        ids: The translation's ids, with the end mark if the search reached one.
+        score: log P(Y|X) / lp(Y) in nats.
+    """
+
+    source: tuple[int, ...]
+    ids: tuple[int, ...]
+    score: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a line.
+
+    Attributes:
+        text: The translation, always a single line.
+        score: log P(Y|X) / lp(Y) in nats, the sum over the line's pieces.
+        tokens: Its subwords as the vocabulary spells them, with the end mark if the
+            search reached one.
+        outputs: The translation of each piece of the line. Most lines are one piece; a
+            line without a subword has none.
+    """
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    outputs: tuple[Output, ...]
+
+
+class _Piece(NamedTuple):
+    """A line, or a part of one that is longer than `max_source_tokens`."""
+
+    line: int
+    part: int
+    ids: list[int]
+    prefix: list[int]
+
+
+class LineTranslator:
+    """Translates lines with the parameters that each call brings.
+
+    Validation calls it with the parameters of the moment, `Translator` with those of a
+    checkpoint.
+    """
+
+    def __init__(
+        self,
+        settings: config.Config,
+        vocabulary: Vocabulary,
+        *,
+        models: Sequence[config.ModelConfig] | None = None,
+        n_best: int = 1,
+    ) -> None:
+        """Keep what every call needs.
+
+        Args:
+            settings: Their search is used, and their model where `models` is None.
+            vocabulary: The subwords of every model.
+            models: The models of an ensemble.
+            n_best: How many hypotheses of a line to return.
+        """
+        self._settings = settings
+        self._vocabulary = vocabulary
+        self._models = tuple(models or (settings.model,))
+        self._n_best = n_best
+
+    @functools.cached_property
+    def search(self) -> Callable[[Sequence[Any], generate.Rows], Any]:
+        """The compiled search on all devices, shared with equal translators."""
+        return _search_on_devices(
+            self._settings, self._models, self._vocabulary.size, self._n_best
+        )
+
+    def translate(self, params: Any, lines: Sequence[str]) -> list[str]:
+        """Return the best translation of each line by one model; see `hypotheses`.
+
+        Warns of unusually long lines.
+        """
+        hypotheses = self.hypotheses((params,), lines)
+        warn_of_long_lines(count_long_lines(hypotheses, self._settings), self._settings)
+        return [n_best[0].text for n_best in hypotheses]
+
+    def hypotheses(
+        self,
+        params: Sequence[Any],
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+    ) -> list[list[Hypothesis]]:
+        """Return the translations of each line, the best first; samples as drawn.
+
+        A line without a subword (empty, only spaces) gives an empty line, whatever its
+        prefix. A line of more than `max_source_tokens` is translated in pieces cut
+        between words, and the outputs are joined with spaces.
+
+        Args:
+            params: Those of each model, replicated over the devices.
+            lines: Source lines.
+            prefixes: What each line's translations begin with; "" for anything.
+            first_line: The number of the first line, from 1; random samples depend on
+                a line's number.
+
+        Raises:
+            ValueError: The model gives no output of a line a probability, or a prefix
+                has more than `max_source_tokens`.
+        """
+        pieces = self._pieces(lines, prefixes, first_line)
+        # Batches are sorted by length; the index brings pieces back into their order.
+        outputs: list[list[Output]] = [[] for _ in pieces]
+        for indices, rows in self._batches(pieces, first_line):
+            local_rows = parallel.split_rows(rows, multiple=1)
+            tokens, scores = parallel.join_rows(self.search(tuple(params), local_rows))
+            for row, index in enumerate(indices):
+                outputs[index] = self._read(pieces[index], tokens[row], scores[row])
+        by_line: list[list[list[Output]]] = [[] for _ in lines]
+        for piece, n_best in zip(pieces, outputs, strict=True):
+            by_line[piece.line].append(n_best)
+        return [list(self._join(parts)) for parts in by_line]
+
+    def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
+        """Return (rows, padded source tokens) of the batches that lines make.
+
+        The search is compiled for each of them, divided over the devices.
+        """
+        batches = self._batches(self._pieces(lines, None, 1), 1)
+        return sorted({rows.source.shape for _, rows in batches})
+
+    def _pieces(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int
+    ) -> list[_Piece]:
+        prefix_ids = constraints.forced(
+            prefixes or [""] * len(lines),
+            subwords=self._vocabulary,
+            search=self._settings.search,
+            first_line=first_line,
+        )
+        return [
+            _Piece(line, part, piece_ids, [] if part else prefix_ids[line])
+            for line, ids in enumerate(self._vocabulary.encode(lines))
+            for part, piece_ids in enumerate(self._cut(ids))
+        ]
+
+    def _read(
+        self, piece: _Piece, tokens: np.ndarray, scores: np.ndarray
+    ) -> list[Output]:
+        outputs = [
+            Output(
+                source=tuple(piece.ids),
+                ids=tuple(int(token) for token in ids if token),
+                score=float(score),
+            )
+            for ids, score in zip(tokens, scores, strict=True)
+            if score > -np.inf
+        ]
+        if not outputs:
+            raise ValueError(
+                f"no output of {self._vocabulary.decode(piece.ids)!r} has a "
+                "probability: the parameters are not finite numbers, or a prefix is "
+                "impossible"
+            )
+        return outputs[: self._n_best]
+
+    def _join(self, parts: Sequence[Sequence[Output]]) -> Iterator[Hypothesis]:
+        """Yield a line's hypotheses: the n-th has each piece's n-th output, or last."""
+        vocabulary = self._vocabulary
+        for rank in range(max(map(len, parts), default=1)):
+            outputs = tuple(n_best[min(rank, len(n_best) - 1)] for n_best in parts)
+            texts = (vocabulary.decode(output.ids) for output in outputs)
+            yield Hypothesis(
+                text=" ".join(filter(None, texts)),
+                score=sum((output.score for output in outputs), start=0.0),
+                tokens=tuple(
+                    vocabulary.name(token) for output in outputs for token in output.ids
+                ),
+                outputs=outputs,
+            )
+
+    def _cut(self, ids: list[int]) -> list[list[int]]:
+        """Return parts of at most `max_source_tokens`, cut between words."""
+        mark = ids[: self._vocabulary.num_marks(ids)]  # every part begins with it
+        ids = ids[len(mark) :]
+        longest = self._settings.search.max_source_tokens - len(mark) - 1  # end mark
+        if ids and longest < 1:
+            raise ValueError(
+                "config.search.max_source_tokens must be at least 3 with a language "
+                f"code, got {self._settings.search.max_source_tokens}"
+            )
+        parts = []
+        while len(ids) > longest:
+            ends = range(longest, longest // 2, -1)
+            tests = (self._vocabulary.starts_word, self._vocabulary.starts_character)
+            good_ends = (e for test in tests for e in ends if test(ids[e]))
+            end = next(good_ends, longest)
+            parts.append(ids[:end])
+            ids = ids[end:]
+        return [[*mark, *part] for part in ([*parts, ids] if ids else parts)]
+
+    def _batches(
+        self, pieces: list[_Piece], first_line: int
+    ) -> Iterator[tuple[list[int], generate.Rows]]:
+        """Yield indices of pieces and their padded ids, similar lengths together."""
+        search = self._settings.search
+        # A sentence is searched as W rows; section 6.1 has W = 4.
+        width = max(4, search.beam_size, self._n_best)
+        tokens = search.source_tokens_per_batch * 4 // width
+        # Within a batch, too, neighbours are of similar length.
+        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
+        shapes = [self._shape(pieces[index]) for index in order]
+        for chunk, (length, prefix_length), num_rows in padding.of_one_shape(
+            shapes, full=lambda shape: tokens // shape[0]
+        ):
+            indices = [order[place] for place in chunk]
+            batch = [pieces[index] for index in indices]
+            sources = [[*piece.ids, types.EOS_ID] for piece in batch]
+            prefixes = [piece.prefix for piece in batch]
+            numbers = [(first_line + piece.line, piece.part) for piece in batch]
+            yield (
+                indices,
+                generate.Rows(
+                    source=padding.padded(sources, rows=num_rows, length=length),
+                    prefix=padding.padded(
+                        prefixes, rows=num_rows, length=prefix_length
+                    ),
+                    numbers=padding.padded(numbers, rows=num_rows, length=2),
+                ),
+            )
+
+    def _shape(self, piece: _Piece) -> tuple[int, int]:
+        """Return the padded tokens of a piece's source and of its prefix."""
+        # No piece is longer, and learned positions end there.
+        longest = self._settings.search.max_source_tokens
+        length = min(padding.padded_length(len(piece.ids) + 1), longest)
+        return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
+
+
+def count_long_lines(
+    hypotheses: Sequence[Sequence[Hypothesis]], settings: config.Config
+) -> collections.Counter[str]:
+    """Return how many lines exceed each setting that says what is usual."""
+    lengths = [
+        [len(output.source) + 1 for output in n_best[0].outputs]
+        for n_best in hypotheses
+    ]
+    longest = settings.data.max_length
+    return collections.Counter(
+        {
+            "data.max_length": sum(max(n, default=0) > longest for n in lengths),
+            "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
+        }
+    )
+
+
+def warn_of_long_lines(
+    counts: collections.Counter[str], settings: config.Config
+) -> None:
+    """Log a warning for each setting that lines exceed; see `count_long_lines`."""
+    data, search = settings.data, settings.search
+    if count := counts["data.max_length"]:
+        logger.warning(
+            f"{count:,} lines over config.data.max_length={data.max_length} tokens: "
+            "longer than any in training"
+        )
+    if count := counts["search.max_source_tokens"]:
+        logger.warning(
+            f"{count:,} lines over config.search.max_source_tokens="
+            f"{search.max_source_tokens} tokens: translated in pieces"
+        )
+
+
+@functools.cache
+def _search_on_devices(
+    settings: config.Config,
+    models: tuple[config.ModelConfig, ...],
+    vocab_size: int,
+    n_best: int,
+) -> Callable[..., Any]:
+    """Return one function for all equal translators, so a shape is compiled once."""
+    run = generate.generator(
+        settings, models, vocab_size=vocab_size, num_hypotheses=n_best
+    )
+    return parallel.over_rows(run)
