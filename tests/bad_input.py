@@ -17,7 +17,7 @@ from configs import own_text
 from tests import settings
 from vaswani_jax.core import config, parallel, parsing
 from vaswani_jax.data import manifest, prepared, treebank
-from vaswani_jax.evaluation import validation
+from vaswani_jax.evaluation import bleu
 from vaswani_jax.inference import line_io, line_translator
 from vaswani_jax.training import step
 
@@ -69,7 +69,7 @@ class Checks:
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
         """As many outputs as references to scores."""
-        found = validation.score(self.settings.data, list(outputs), list(references))
+        found = bleu.score_split(self.settings.data, list(outputs), list(references))
         for score in found:
             assert 0 <= score.value <= 100.0001, (score, outputs, references)
 

@@ -45,11 +45,15 @@ def main() -> None:
         )
     translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
     checkpoint = translator.member.checkpoint
-    result = scores.score(settings, data, checkpoint, split=SPLIT.value)
+    evaluation = scores.evaluate_checkpoint(
+        settings, data, checkpoint, split=SPLIT.value
+    )
     if processes.is_main_process():
-        scores.write(workdir, result, settings, checkpoint, checkpoint=CHECKPOINT.value)
+        scores.write_evaluation(
+            workdir, evaluation, settings, checkpoint, selected=CHECKPOINT.value
+        )
         remote.send(workdir, within="evaluations")
-        print(result.report(samples=SAMPLES.value))
+        print(evaluation.format(samples=SAMPLES.value))
 
 
 if __name__ == "__main__":

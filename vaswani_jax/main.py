@@ -23,7 +23,7 @@ from vaswani_jax.core import (
     remote,
 )
 from vaswani_jax.data import prepared
-from vaswani_jax.evaluation import scores
+from vaswani_jax.evaluation import scores, validation
 from vaswani_jax.training import divergence, loop, preemption, step
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         settings,
         data,
         workdir,
-        scores.while_training(settings, data, say=program.say),
+        validation.make_validators(settings, data),
         initial=initial,
         init_from=init_from,
     )
@@ -115,11 +115,9 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         raise
     if not processes.is_main_process():
         remote.refresh(workdir)
-    for result in scores.after_training(
-        settings, data, workdir, run.checkpoints, say=program.say
-    ):
+    for evaluation in scores.score_average(settings, data, workdir, run.checkpoints):
         if processes.is_main_process():
-            print(result.report(samples=0))
+            print(evaluation.format(samples=0))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Scores of plain and of tokenized text, against independent computations."""
+"""BLEU and chrF of plain and of tokenized text, against independent computations."""
 
 import hashlib
 import math
@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 import sacremoses
 
+from tests import settings as settings_
 from tests.evaluation import papineni
 from vaswani_jax.evaluation import bleu
 
@@ -55,14 +56,14 @@ def test_moses_tokenize_follows_the_language():
 @pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_equal_lines_score_100(settings, lowercase):
-    scores = bleu.score_all(
+    scores = bleu.corpus_scores(
         GERMAN_REFERENCES, GERMAN_REFERENCES, **settings | {"lowercase": lowercase}
     )
     assert [score.value for score in scores] == pytest.approx([100.0] * len(scores))
 
 
-def test_score_all_of_plain_text_names_every_score():
-    scores = bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN)
+def test_corpus_scores_of_plain_text_names_every_score():
+    scores = bleu.corpus_scores(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN)
     assert signatures(scores) == {
         "sacrebleu": "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"
         f"|version:{sacrebleu.__version__}",
@@ -77,9 +78,9 @@ def test_score_all_of_plain_text_names_every_score():
     }
 
 
-def test_score_all_of_lower_cased_plain_text_says_so():
+def test_corpus_scores_of_lower_cased_plain_text_says_so():
     settings = ENGLISH | {"lowercase": True}
-    scores = bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **settings)
+    scores = bleu.corpus_scores(GERMAN_OUTPUTS, GERMAN_REFERENCES, **settings)
     assert list(values(scores)) == ["sacrebleu_lc", "chrf_lc", "paper_bleu_lc"]
     assert all("|case:lc|" in score.signature for score in scores)
     assert "|compound:none|" in signatures(scores)["paper_bleu_lc"]
@@ -97,18 +98,21 @@ def test_score_all_of_lower_cased_plain_text_says_so():
         ),
     ],
 )
-def test_score_all_of_tokenized_text_gives_no_other_score(changes, name, signature):
-    score = bleu.score_all(["a b c d"], ["a b c d"], **TOKENIZED | changes)[-1]
+def test_corpus_scores_of_tokenized_text_gives_no_other_score(changes, name, signature):
+    score = bleu.corpus_scores(["a b c d"], ["a b c d"], **TOKENIZED | changes)[-1]
     assert score.name == name
     assert score.signature == f"multi-bleu|tok:as-given|{signature}|smooth:none"
 
 
-def test_score_all_leaves_tokenized_text_alone():
+def test_corpus_scores_leaves_tokenized_text_alone():
     outputs, references = ["a, b, c, d"], ["a , b , c , d"]
-    assert values(bleu.score_all(outputs, references, **TOKENIZED)) == {
+    assert values(bleu.corpus_scores(outputs, references, **TOKENIZED)) == {
         "tokenized_bleu": 0.0
     }
-    assert values(bleu.score_all(outputs, references, **ENGLISH))["paper_bleu"] == 100.0
+    assert (
+        values(bleu.corpus_scores(outputs, references, **ENGLISH))["paper_bleu"]
+        == 100.0
+    )
 
 
 def test_paper_bleu_is_the_formula_over_tokens_written_by_hand():
@@ -126,7 +130,7 @@ def test_paper_bleu_is_the_formula_over_tokens_written_by_hand():
         "&#93; .",
         "Es kostet 1,5 Mio. Euro &amp; das ist viel .",
     ]
-    scores = values(bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
+    scores = values(bleu.corpus_scores(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
     expected = papineni.bleu_from_the_formula(outputs, references)
     assert 0 < expected < 100
     assert scores["paper_bleu_split"] == pytest.approx(expected, rel=1e-12)
@@ -141,15 +145,15 @@ def test_quotes_are_ascii_s_in_one_score_alone():
     assert bleu.ascii_punctuation(curly) == straight
     assert bleu.ascii_punctuation(straight) == straight
     for pair in ((curly, straight), (straight, curly)):
-        found = values(bleu.score_all(*pair, **GERMAN))
-        assert found.pop("paper_bleu_split_ascii") == 100
-        assert all(value < 80 for value in found.values()), found
-    plain = values(bleu.score_all(straight, straight[::-1], **GERMAN))
+        scores = values(bleu.corpus_scores(*pair, **GERMAN))
+        assert scores.pop("paper_bleu_split_ascii") == 100
+        assert all(value < 80 for value in scores.values()), scores
+    plain = values(bleu.corpus_scores(straight, straight[::-1], **GERMAN))
     assert plain["paper_bleu_split_ascii"] == plain["paper_bleu_split"]
 
 
 def test_sacrebleu_and_chrf_are_those_of_the_library():
-    scores = values(bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
+    scores = values(bleu.corpus_scores(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
     expected = sacrebleu.corpus_bleu(GERMAN_OUTPUTS, [GERMAN_REFERENCES]).score
     assert scores["sacrebleu"] == expected
     expected = sacrebleu.corpus_chrf(GERMAN_OUTPUTS, [GERMAN_REFERENCES]).score
@@ -157,15 +161,17 @@ def test_sacrebleu_and_chrf_are_those_of_the_library():
 
 
 def test_splitting_compounds_changes_the_papers_bleu():
-    scores = values(bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
+    scores = values(bleu.corpus_scores(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN))
     assert scores["paper_bleu_split"] > scores["paper_bleu"]
 
 
 @pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
 def test_lowercase_ignores_the_case_of_umlauts_too(settings):
     upper = [GERMAN_REFERENCES[0].upper(), *GERMAN_REFERENCES[1:]]
-    mixed = bleu.score_all(upper, GERMAN_REFERENCES, **settings)
-    folded = bleu.score_all(upper, GERMAN_REFERENCES, **settings | {"lowercase": True})
+    mixed = bleu.corpus_scores(upper, GERMAN_REFERENCES, **settings)
+    folded = bleu.corpus_scores(
+        upper, GERMAN_REFERENCES, **settings | {"lowercase": True}
+    )
     assert all(score.value < 100 for score in mixed)
     assert [score.value for score in folded] == pytest.approx([100.0] * len(folded))
 
@@ -173,10 +179,10 @@ def test_lowercase_ignores_the_case_of_umlauts_too(settings):
 @pytest.mark.parametrize("settings", [ENGLISH, TOKENIZED])
 def test_empty_output_line_counts(settings):
     references = ["one two three four", "five six seven eight"]
-    complete = bleu.score_all(references, references, **settings)
+    complete = bleu.corpus_scores(references, references, **settings)
     for missing in (0, 1):
         outputs = ["" if i == missing else line for i, line in enumerate(references)]
-        scores = bleu.score_all(outputs, references, **settings)
+        scores = bleu.corpus_scores(outputs, references, **settings)
         for score, full in zip(scores, complete, strict=True):
             assert 0 < score.value < full.value
             if "bleu" in score.name:
@@ -187,15 +193,15 @@ def test_empty_output_line_counts(settings):
 @pytest.mark.parametrize("space", ["\t", "\r", "\u2028", "\u00a0", "\x0b", "\x85"])
 def test_odd_whitespace_in_plain_text_is_a_space_and_not_a_line_end(space):
     odd = [line.replace(" ", space) for line in GERMAN_OUTPUTS]
-    expected = bleu.score_all(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN)
-    assert bleu.score_all(odd, GERMAN_REFERENCES, **GERMAN) == expected
+    expected = bleu.corpus_scores(GERMAN_OUTPUTS, GERMAN_REFERENCES, **GERMAN)
+    assert bleu.corpus_scores(odd, GERMAN_REFERENCES, **GERMAN) == expected
 
 
 @pytest.mark.parametrize("space", ["\t", "\r", "\u2028", "\u00a0", "\x0b", "\x85"])
 def test_odd_whitespace_in_tokenized_text_does_not_shift_later_lines(space):
     outputs = [f"x{space}y", "a b c d e f"]
     references = ["z", "a b c d e f"]
-    (score,) = bleu.score_all(outputs, references, **TOKENIZED)
+    (score,) = bleu.corpus_scores(outputs, references, **TOKENIZED)
     tokens = 1 if space in "\u2028\u00a0\x85" else 2
     expected = 100 * (6 / (6 + tokens)) ** 0.25
     expected *= (5 / (5 + tokens - 1)) ** 0.25
@@ -205,18 +211,18 @@ def test_odd_whitespace_in_tokenized_text_does_not_shift_later_lines(space):
 @pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
 def test_unequal_line_counts_are_refused(settings):
     with pytest.raises(ValueError, match="got 3 outputs and 2 references"):
-        bleu.score_all(["a", "b", "c"], ["a", "b"], **settings)
+        bleu.corpus_scores(["a", "b", "c"], ["a", "b"], **settings)
     with pytest.raises(ValueError, match="got 0 outputs and 1 references"):
-        bleu.score_all([], ["a"], **settings)
+        bleu.corpus_scores([], ["a"], **settings)
 
 
 @pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])
 def test_no_lines_are_refused(settings):
     with pytest.raises(ValueError, match="at least one line, got 0 outputs"):
-        bleu.score_all([], [], **settings)
+        bleu.corpus_scores([], [], **settings)
 
 
-@pytest.mark.parametrize("scorer", [bleu.sacrebleu_of_text, bleu.chrf_of_text])
+@pytest.mark.parametrize("scorer", [bleu.sacrebleu_score, bleu.chrf_score])
 def test_library_scorers_check_line_counts_themselves(scorer):
     with pytest.raises(ValueError, match="got 2 outputs and 1 references"):
         scorer(["a", "b"], ["a"], lowercase=False)
@@ -253,12 +259,55 @@ def test_format_scores_prints_value_signature_and_checksum():
 )
 def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
     # One of eight characters differs; 13a would see one wrong word.
-    found = bleu.score_all(
+    score = bleu.corpus_scores(
         ["東京都は大きいです"],
         ["東京都は小きいです"],
         text_form="detokenized",
         target_language=language,
         lowercase=False,
     )[0]
-    assert f"tok:{tokenizer}" in found.signature
-    assert (found.value > 30) == (language != "de")
+    assert f"tok:{tokenizer}" in score.signature
+    assert (score.value > 30) == (language != "de")
+
+
+def test_long_codes_are_those_of_the_short_ones():
+    """By the Unicode consortium's list."""
+    core = pytest.importorskip("babel.core", reason="babel is not installed: .[demo]")
+    aliases = core.get_global("language_aliases")
+    codes = {code: aliases[code] for code in bleu.LANGUAGE_CODES}
+    assert codes == bleu.LANGUAGE_CODES
+
+
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [("jpn", "ja"), ("cmn-Hans", "zh"), ("DEU_AT", "de"), ("fil", "fil"), ("pt", "pt")],
+)
+def test_a_language_has_one_code(locale, language):
+    assert bleu.language_code(locale) == language
+
+
+@pytest.mark.parametrize(
+    "locale", ["zh", "zh_CN", "zh-CN", "zh-Hans-CN", "zho", "cmn_CN", "yue"]
+)
+def test_either_form_of_a_locale_is_scored_as_its_language(locale):
+    data = settings_.small_settings(**{"data.target_locale": locale}).data
+    score = bleu.score_split(data, ["我今天去北京了"], ["我今天去上海了"])[0]
+    assert "|tok:zh|" in score.signature and score.value > 10
+
+
+@pytest.mark.parametrize("locale", ["de_AT", "de-AT", "DE", "deu", "ger_AT"])
+def test_compounds_of_german_of_any_country_are_split(locale):
+    data = settings_.small_settings(
+        **{"data.text_form": "tokenized", "data.target_locale": locale}
+    ).data
+    output, reference = "wir gehen heute den Nord-Weg", "wir gehen heute den Ost-Weg"
+    _, score = bleu.score_split(data, [output], [reference])
+    metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
+    unsplit, split = (
+        metric.corpus_score(
+            [output.replace("-", hyphen)], [[reference.replace("-", hyphen)]]
+        ).score
+        for hyphen in ("-", " ##AT##-##AT## ")
+    )
+    assert score.value == pytest.approx(split, rel=1e-9)
+    assert abs(unsplit - split) > 1

@@ -1,15 +1,23 @@
-"""The loss of held-out pairs is that of all of them, each counted once."""
+"""Validation counts every held-out pair once, each with its own reference."""
 
+import logging
 import math
 import pathlib
+import random
+import re
+from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 
 from tests import reference, settings
 from vaswani_jax.core import parallel, types
-from vaswani_jax.data import batching, token_files
+from vaswani_jax.data import batching, prepared, token_files, vocabulary
 from vaswani_jax.evaluation import validation
+from vaswani_jax.inference import generate
+from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.training import loss
 
 PAIRS, LONGEST, V = 37, 15, 9
 Sentences = list[list[int]]
@@ -22,10 +30,18 @@ SMALL = settings.small_settings(
         "training.label_smoothing": 0.3,
     }
 )
+WORDS = "ba ko ri tu sen mal do fi gra lo-pe zu-ri".split()
+LINES, LONG, EMPTY = 23, 4, 7
+# The options with which sacreBLEU computes each kind of score.
+SACREBLEU = {
+    ("detokenized", False): {},
+    ("detokenized", True): {"lowercase": True},
+    ("tokenized", False): {"tokenize": "none", "smooth_method": "none", "force": True},
+}
 
 
 def random_side(seed: int) -> Sentences:
-    """Sentences of 1 to LONGEST words."""
+    """Return sentences of 1 to LONGEST words."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, LONGEST + 1, PAIRS)
     return [generator.integers(types.UNK_ID, V, n).tolist() for n in lengths]
@@ -39,7 +55,7 @@ def token_file(path: pathlib.Path, sentences: Sentences) -> token_files.TokenFil
 
 
 def one_batch(sources: Sentences, targets: Sentences) -> types.Batch:
-    """All pairs in one batch, padded to the longest of all."""
+    """Return all pairs in one batch, padded to the longest of all."""
     batch = types.Batch(*(np.zeros((PAIRS, LONGEST + 1), np.int32) for _ in range(3)))
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
         batch.source[row, : len(source) + 1] = [*source, types.EOS_ID]
@@ -60,20 +76,20 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
     batch_at = batching.Batches.batch_at
 
     def recorded(
-        batches: batching.Batches, step: int, own: batching.OwnRows
+        batches: batching.Batches, step: int, own_rows: batching.OwnRows
     ) -> types.Batch:
-        batch = batch_at(batches, step, own)
+        batch = batch_at(batches, step, own_rows)
         shapes.append(batch.source.shape)
         return batch
 
     monkeypatch.setattr(batching.Batches, "batch_at", recorded)
-    batches = validation.batches(SMALL, corpus)
+    batches = validation.make_batches(SMALL, corpus)
     evaluate = validation.loss_evaluator(SMALL, batches, vocab_size=V, name="held_out")
     every_pair = one_batch(sources, targets)
     # The second call must neither add to the first nor keep its parameters.
     for seed in (3, 4):
         params = settings.random_params(SMALL.model, vocab_size=V, seed=seed)
-        found = evaluate(parallel.replicate(params))
+        losses = evaluate(parallel.replicate(params))
         sums = reference.loss_sums(
             reference.to_float64(params),
             every_pair,
@@ -87,9 +103,147 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
             "held_out/perplexity": math.exp(sums["nll"] / sums["tokens"]),
             "held_out/accuracy": sums["correct"] / sums["tokens"],
         }
-        assert found.keys() == expected.keys()
+        assert losses.keys() == expected.keys()
         for name, value in expected.items():
-            np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
+            np.testing.assert_allclose(losses[name], value, rtol=1e-5, err_msg=name)
     assert set(shapes) == set(batches.shapes)
     assert len(set(shapes)) > 1, "one bucket: nothing is tested"
     assert len(shapes) // 2 > len(set(shapes)), "one batch a bucket is too few"
+
+
+def random_text() -> list[str]:
+    """Return lines of a few words, one too long for the search and one empty."""
+    generator = random.Random(1)
+    lines = [" ".join(generator.choices(WORDS, k=3 + n % 6)) for n in range(LINES)]
+    lines[LONG] = " ".join(WORDS * 4)
+    lines[EMPTY] = ""
+    return lines
+
+
+def imperfect(outputs: list[str]) -> list[str]:
+    """Return references to which each kind of score gives another distance."""
+    references = list(outputs)
+    references[0::5] = [line.title() for line in references[0::5]]
+    references[1::5] = [f"{line}." for line in references[1::5]]
+    references[2::5] = [" ".join(line.split()[::-1]) for line in references[2::5]]
+    return references
+
+
+def dictionary(seed: int) -> np.ndarray:
+    """Return a permutation of the subwords that keeps the marks."""
+    subwords = np.random.default_rng(seed).permutation(np.arange(types.UNK_ID + 1, 40))
+    return np.concatenate([np.arange(types.UNK_ID + 1), subwords])
+
+
+@pytest.fixture
+def translator(monkeypatch: pytest.MonkeyPatch) -> LineTranslator:
+    """Return one that looks each subword up: its parameters are a dictionary."""
+    small = settings.small_settings(
+        **{"search.max_source_tokens": 24, "search.source_tokens_per_batch": 64}
+    )
+    subwords = vocabulary.train([" ".join(WORDS)] * 20, small.data)
+    translator = LineTranslator(small, subwords)
+
+    def look_up(params: Any, rows: generate.Rows) -> types.Hypotheses:
+        ids = params[0][rows.source]
+        return types.Hypotheses(ids[:, :, None], np.zeros((*ids.shape[:2], 1)))
+
+    monkeypatch.setattr(translator, "search", look_up)
+    return translator
+
+
+@pytest.mark.parametrize(("text_form", "lowercase"), SACREBLEU)
+def test_bleu_evaluator_scores_every_line_with_its_reference(
+    translator: LineTranslator,
+    text_form: str,
+    lowercase: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source, params = random_text(), dictionary(8)
+    outputs = [translator.translate(params, [line])[0] for line in source]
+    references = imperfect(outputs)
+    assert any("-" in line for line in outputs), "split compounds would not be seen"
+
+    def score(outputs: list[str], references: list[str]) -> float:
+        kind = SACREBLEU[text_form, lowercase]
+        return sacrebleu.corpus_bleu(outputs, [references], **kind).score
+
+    data = settings.small_settings(
+        **{"data.text_form": text_form, "data.lowercase_scores": lowercase}
+    ).data
+    caplog.set_level(logging.INFO, logger="vaswani_jax")
+    evaluate = validation.bleu_evaluator(
+        data, translator, (source, references), name="held_out"
+    )
+    right = score(outputs, references)
+    assert evaluate(params) == {"held_out/bleu": pytest.approx(right, rel=1e-9)}
+    logged = caplog.records[-1].message
+    assert logged.startswith("1 lines over config.search.max_source_tokens=24")
+    # What another order, a line less or the source itself would have given.
+    wrong = [
+        score(outputs[::-1], references),
+        score(outputs[1:], references[1:]),
+        score(outputs[:-1], references[:-1]),
+        score(source, references),
+    ]
+    assert all(abs(value - right) > 0.1 for value in wrong)
+
+
+def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
+    translator: LineTranslator,
+) -> None:
+    source = random_text()
+    references = translator.translate(dictionary(1), source)
+    evaluate = validation.bleu_evaluator(
+        settings.small_settings().data,
+        translator,
+        (source, references),
+        name="valid",
+    )
+    scores = [evaluate(dictionary(seed))["valid/bleu"] for seed in (1, 2, 1)]
+    assert scores == [pytest.approx(100), pytest.approx(0, abs=10), scores[0]]
+
+
+def test_the_shapes_that_are_logged_are_those_that_are_computed(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Models that compute nothing record the shapes that they are called with."""
+
+    def echo(params: object, rows: generate.Rows) -> types.Hypotheses:
+        scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
+        return types.Hypotheses(rows.source[:, :, None], scores)
+
+    def one_token(params: object, rows: types.Batch) -> loss.LossSums:
+        return loss.LossSums(*(np.ones((), np.float32) for _ in range(4)))
+
+    monkeypatch.setattr(LineTranslator, "search", staticmethod(echo))
+    monkeypatch.setattr(validation, "compile_loss_step", lambda *_: one_token)
+    computed: list[tuple[int, int]] = []
+    split_rows = parallel.split_rows
+
+    def recorded(tree: Any, *, multiple: int) -> Any:
+        computed.append(tree.source.shape)
+        return split_rows(tree, multiple=multiple)
+
+    monkeypatch.setattr(parallel, "split_rows", recorded)
+    small = settings.small_settings(
+        **{
+            "data.num_valid": 61,  # one is left when they are searched by fours
+            "data.num_buckets": 6,
+            "search.source_tokens_per_batch": 64,
+        }
+    )
+    data = prepared.open_or_prepare(
+        small, tmp_path, rebuild=False, trained_with=None, log=lambda text: None
+    )
+    caplog.set_level(logging.INFO, logger="vaswani_jax.evaluation")
+    evaluators = validation.make_validators(small, data)
+    [line] = [record.message for record in caplog.records]
+    assert line.startswith("shapes of the validation (rows x tokens): loss in ")
+    for part, evaluate in zip(line.split("; "), evaluators, strict=True):
+        computed.clear()
+        evaluate(np.zeros(1))
+        shapes = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)x(\d+)", part)]
+        assert shapes == sorted(set(computed)) and len(shapes) > 1

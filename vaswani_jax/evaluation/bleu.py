@@ -1,4 +1,7 @@
-"""Languages by their shortest codes, which the scores of section 6.1 go by."""
+"""BLEU and chrF as sacreBLEU computes them, and BLEU as the authors computed table 2's.
+
+Every score carries a signature that says how it was computed.
+"""
 
 import collections
 import dataclasses
@@ -6,14 +9,18 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import sacrebleu
 import sacremoses
 
+from vaswani_jax.core.config import DataConfig
+
+TextForm = Literal["detokenized", "tokenized"]
+
 # ISO 639-3, and 639-2 where it has another code, to 639-1: the languages that Moses
 # has rules for, and those that are written without spaces.
-SHORT = {
+LANGUAGE_CODES = {
     **{"asm": "as", "ben": "bn", "bod": "bo", "tib": "bo", "cat": "ca", "ces": "cs"},
     **{"cze": "cs", "deu": "de", "ger": "de", "dzo": "dz", "ell": "el", "gre": "el"},
     **{"eng": "en", "est": "et", "ekk": "et", "fin": "fi", "fra": "fr", "fre": "fr"},
@@ -25,39 +32,27 @@ SHORT = {
     **{"slo": "sk", "slv": "sl", "som": "so", "spa": "es", "swe": "sv", "tam": "ta"},
     **{"tel": "te", "tha": "th", "zho": "zh", "chi": "zh", "cmn": "zh"},
 }
-
-
-def of(locale: str) -> str:
-    """The language of a locale.
-
-    >>> of("pt_BR"), of("zh-Hans-CN"), of("deu"), of("yue")
-    ('pt', 'zh', 'de', 'yue')
-    """
-    code = locale.replace("-", "_").partition("_")[0].lower()
-    return SHORT.get(code, code)
-
-
-TextForm = Literal["detokenized", "tokenized"]
-
-MAX_ORDER = 4
-# The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
-TOKEN = re.compile(r"\S+", re.ASCII)
-
-# Languages without spaces between words, and sacreBLEU's tokeniser for them.
-WITHOUT_SPACES = {
+# sacreBLEU's tokenizers for languages without spaces between words.
+TOKENIZERS = {
     **{"zh": "zh", "yue": "zh"},
     **dict.fromkeys(("ja", "th", "km", "lo", "my", "bo", "dz"), "char"),
 }
+MAX_ORDER = 4
+# The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
+TOKEN = re.compile(r"\S+", re.ASCII)
+COMPOUND = re.compile(rb"(\S)-(\S)")
+# Quotes that replace-unicode-punctuation.perl of Moses leaves unchanged.
+QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘‛‹›", "'"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """A score that can be compared with others, because it says what it is.
+    """A score with the signature that makes it comparable.
 
     Attributes:
         name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; `_split` follows
-            where compounds were split, `_ascii` where quotes and other punctuation
-            were made ASCII's, and `_lc` where both sides were lower-cased.
+            if compounds were split, `_ascii` if quotes and other punctuation were
+            replaced by ASCII's, and `_lc` if both sides were lower-cased.
         value: From 0 to 100.
         signature: How it was computed, in the form that sacreBLEU introduced.
     """
@@ -67,7 +62,34 @@ class Score:
     signature: str
 
 
-def score_all(
+def language_code(locale: str) -> str:
+    """Return the shortest code of a locale's language.
+
+    >>> language_code("pt_BR"), language_code("zh-Hans-CN"), language_code("yue")
+    ('pt', 'zh', 'yue')
+    """
+    code = locale.replace("-", "_").partition("_")[0].lower()
+    return LANGUAGE_CODES.get(code, code)
+
+
+def score_split(
+    data: DataConfig, outputs: Sequence[str], references: Sequence[str]
+) -> list[Score]:
+    """Return `corpus_scores` for the text form and the language of the data.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    return corpus_scores(
+        outputs,
+        references,
+        text_form=cast(TextForm, data.text_form),
+        target_language=language_code(data.target_locale),
+        lowercase=data.lowercase_scores,
+    )
+
+
+def corpus_scores(
     outputs: Sequence[str],
     references: Sequence[str],
     *,
@@ -75,30 +97,29 @@ def score_all(
     target_language: str,
     lowercase: bool,
 ) -> list[Score]:
-    """Every score that has a meaning for this form of text and this language.
+    """Return every score that is defined for this form of text and this language.
 
     Args:
         outputs: One line for each sentence; an empty line counts as an empty output.
         references: As many lines, in the same order and in the same form.
         text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
-            `tokenized` gives `tokenized_bleu` alone, because sacreBLEU and chrF are
+            `tokenized` gives only `tokenized_bleu`, because sacreBLEU and chrF are
             defined on plain text, not on `&quot;` and spaces before commas.
-        target_language: ISO 639-1 code. German has more of the paper's BLEU: with its
-            compounds split (see `split_compounds`) and, of text that is not
-            tokenised yet, with ASCII's punctuation besides (see
-            `ascii_punctuation`).
+        target_language: ISO 639-1 code. German also gets BLEU with its compounds
+            split (see `split_compounds`) and, of detokenized text, with ASCII's
+            punctuation as well (see `ascii_punctuation`).
         lowercase: Whether all scores ignore case.
 
     Raises:
         ValueError: The numbers of lines differ or are 0.
     """
-    kinds = [(False, False)]
+    variants = [(False, False)]
     if target_language == "de":
-        kinds.append((True, False))
+        variants.append((True, False))
         if text_form == "detokenized":
-            kinds.append((True, True))
+            variants.append((True, True))
     multi_bleu_scores = [
-        multi_bleu_of_text(
+        multi_bleu_score(
             outputs,
             references,
             text_form=text_form,
@@ -107,57 +128,57 @@ def score_all(
             to_ascii=to_ascii,
             lowercase=lowercase,
         )
-        for compound_split, to_ascii in kinds
+        for compound_split, to_ascii in variants
     ]
     if text_form == "tokenized":
         return multi_bleu_scores
     return [
-        sacrebleu_of_text(
+        sacrebleu_score(
             outputs,
             references,
             lowercase=lowercase,
-            tokenize=WITHOUT_SPACES.get(target_language, "13a"),
+            tokenize=TOKENIZERS.get(target_language, "13a"),
         ),
-        chrf_of_text(outputs, references, lowercase=lowercase),
+        chrf_score(outputs, references, lowercase=lowercase),
         *multi_bleu_scores,
     ]
 
 
-def sacrebleu_of_text(
+def sacrebleu_score(
     outputs: Sequence[str],
     references: Sequence[str],
     *,
     lowercase: bool,
     tokenize: str = "13a",
 ) -> Score:
-    """BLEU as sacreBLEU computes it by default, for comparison with later work.
+    """Return sacreBLEU's BLEU, for comparison with later work.
 
     Raises:
         ValueError: The numbers of lines differ or are 0.
     """
     _check_line_counts(outputs, references)
     metric = sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize)
-    value = metric.corpus_score(outputs, [references]).score
+    score = metric.corpus_score(outputs, [references]).score
     name = "sacrebleu_lc" if lowercase else "sacrebleu"
-    return Score(name, value, f"BLEU|{metric.get_signature()}")
+    return Score(name, score, f"BLEU|{metric.get_signature()}")
 
 
-def chrf_of_text(
+def chrf_score(
     outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
 ) -> Score:
-    """The F-score of character n-grams that sacreBLEU calls chrF2.
+    """Return sacreBLEU's chrF2, the F-score of character n-grams.
 
     Raises:
         ValueError: The numbers of lines differ or are 0.
     """
     _check_line_counts(outputs, references)
     metric = sacrebleu.CHRF(lowercase=lowercase)
-    value = metric.corpus_score(outputs, [references]).score
+    score = metric.corpus_score(outputs, [references]).score
     name = "chrf_lc" if lowercase else "chrf"
-    return Score(name, value, f"chrF2|{metric.get_signature()}")
+    return Score(name, score, f"chrF2|{metric.get_signature()}")
 
 
-def multi_bleu_of_text(
+def multi_bleu_score(
     outputs: Sequence[str],
     references: Sequence[str],
     *,
@@ -167,14 +188,14 @@ def multi_bleu_of_text(
     to_ascii: bool,
     lowercase: bool,
 ) -> Score:
-    """BLEU by the steps behind table 2: Moses tokens, split compounds, multi-bleu.
+    """Return BLEU by table 2's steps: Moses tokens, split compounds, multi-bleu.
 
-    These are the steps that the authors name in tensor2tensor#61; their later script,
-    get_ende_bleu.sh, has ASCII's punctuation, too (see `ascii_punctuation`). Text
-    that is already tokenised skips the first.
+    The authors name these steps in tensor2tensor#61; their later script,
+    get_ende_bleu.sh, replaces punctuation by ASCII's as well (see
+    `ascii_punctuation`). Text that is already tokenized skips the first step.
 
     Raises:
-        ValueError: As `score_all`.
+        ValueError: The numbers of lines differ or are 0.
     """
     name, tokenizer, version = "tokenized_bleu", "as-given", ""
     if to_ascii:
@@ -191,7 +212,7 @@ def multi_bleu_of_text(
         name += "_split"
     name += "_ascii" if to_ascii else ""
     if lowercase:
-        # multi-bleu -lc folds ASCII alone and would keep "Über" apart from "über".
+        # multi-bleu -lc folds only ASCII: "Über" and "über" would differ.
         outputs = [line.lower() for line in outputs]
         references = [line.lower() for line in references]
         name += "_lc"
@@ -205,11 +226,11 @@ def multi_bleu_of_text(
 
 
 def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU of tokenised lines from 0 to 100, as multi-bleu.perl computes it.
+    """Return BLEU of tokenized lines from 0 to 100, as multi-bleu.perl computes it.
 
     The geometric mean over the corpus of the clipped precisions of 1- to 4-grams, not
-    smoothed, times the brevity penalty. sacreBLEU with `tokenize="none"` would split
-    at no-break and other Unicode spaces too, where multi-bleu does not.
+    smoothed, times the brevity penalty. sacreBLEU with `tokenize="none"` would also
+    split at no-break and other Unicode spaces; multi-bleu does not.
 
     >>> round(multi_bleu(["a b c d"], ["a b c d e"]), 2)  # 100 exp(1 - 5/4)
     77.88
@@ -226,10 +247,10 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
         output_length += len(output_tokens)
         reference_length += len(reference_tokens)
         for order in range(1, MAX_ORDER + 1):
-            found = _ngram_counts(output_tokens, order)
-            wanted = _ngram_counts(reference_tokens, order)
-            matches[order - 1] += (found & wanted).total()
-            totals[order - 1] += found.total()
+            output_ngrams = _ngram_counts(output_tokens, order)
+            reference_ngrams = _ngram_counts(reference_tokens, order)
+            matches[order - 1] += (output_ngrams & reference_ngrams).total()
+            totals[order - 1] += output_ngrams.total()
     if 0 in matches:
         return 0.0
     log_precisions = [math.log(m / t) for m, t in zip(matches, totals, strict=True)]
@@ -237,8 +258,52 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     return 100 * math.exp(log_brevity_penalty + sum(log_precisions) / MAX_ORDER)
 
 
+def ascii_punctuation(lines: Sequence[str]) -> list[str]:
+    """Return the lines with ASCII's quotes, apostrophes and three dots.
+
+    get_ende_bleu.sh replaces them in the outputs with Moses's
+    replace-unicode-punctuation.perl, and the authors' newstest2014 reference has
+    straight quotes throughout (tensor2tensor#317). The quotes that the script
+    leaves unchanged are replaced here, too.
+
+    >>> ascii_punctuation(["„Ja“, sagte er …"])
+    ['"Ja", sagte er ...']
+    """
+    normalizer = sacremoses.MosesPunctNormalizer(pre_replace_unicode_punct=True)
+    return [normalizer.replace_unicode_punct(line).translate(QUOTES) for line in lines]
+
+
+def tokenize(lines: Sequence[str], language: str) -> list[str]:
+    """Return the lines with one space between tokens, as tokenizer.perl writes them.
+
+    Quotes and brackets are escaped (`&quot;`), because get_ende_bleu.sh calls the
+    script without -no-escape. A language that Moses lacks gets the English list of
+    abbreviations, as it does in Moses.
+
+    >>> tokenize(['Er sagte: "Ja."'], "de")
+    ['Er sagte : &quot; Ja . &quot;']
+    """
+    tokenizer = sacremoses.MosesTokenizer(lang=language)
+    return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
+
+
+def split_compounds(line: str) -> str:
+    r"""Return a tokenized line with the hyphens inside words as separate tokens.
+
+    Equals `perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'` byte for byte. Matches do
+    not overlap, so only the first of two hyphens around a single letter is split.
+    Perl sees bytes, so both are split around a letter of two bytes (an umlaut).
+
+    >>> split_compounds("ein Nord-Süd-Weg")
+    'ein Nord ##AT##-##AT## Süd ##AT##-##AT## Weg'
+    >>> split_compounds("a-b-c"), split_compounds("a-ü-c")
+    ('a ##AT##-##AT## b-c', 'a ##AT##-##AT## ü ##AT##-##AT## c')
+    """
+    return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()
+
+
 def references_checksum(lines: Sequence[str]) -> str:
-    r"""The first 16 hex digits that sha256sum gives for a file of these lines.
+    r"""Return the first 16 hex digits that sha256sum gives for a file of these lines.
 
     >>> references_checksum(["a", "b"])  # printf 'a\nb\n' | sha256sum
     '911169ddaaf146af'
@@ -248,7 +313,7 @@ def references_checksum(lines: Sequence[str]) -> str:
 
 
 def format_scores(scores: Sequence[Score], references: Sequence[str]) -> str:
-    """What was compared with, then one line for each score."""
+    """Return a line about the references, then one line for each score."""
     checksum = references_checksum(references)
     width = max(len(score.name) for score in scores)
     rows = [f"references: {len(references)} lines, sha256 {checksum}"]
@@ -267,53 +332,3 @@ def _check_line_counts(outputs: Sequence[str], references: Sequence[str]) -> Non
         raise ValueError(f"every output needs one reference, got {counts}")
     if not references:
         raise ValueError(f"a score needs at least one line, got {counts}")
-
-
-# Perl reads bytes.
-COMPOUND = re.compile(rb"(\S)-(\S)")
-# What replace-unicode-punctuation.perl of Moses leaves as it is.
-QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘‛‹›", "'"))
-
-
-def ascii_punctuation(lines: Sequence[str]) -> list[str]:
-    """Lines whose quotes, apostrophes and three dots are those of ASCII.
-
-    get_ende_bleu.sh replaces them in the outputs with Moses's
-    replace-unicode-punctuation.perl, and the authors' newstest2014 reference has
-    straight quotes throughout (tensor2tensor#317); that script leaves some quotes,
-    which are replaced, too.
-
-    >>> ascii_punctuation(["„Ja“, sagte er …"])
-    ['"Ja", sagte er ...']
-    """
-    normalizer = sacremoses.MosesPunctNormalizer(pre_replace_unicode_punct=True)
-    return [normalizer.replace_unicode_punct(line).translate(QUOTES) for line in lines]
-
-
-def tokenize(lines: Sequence[str], language: str) -> list[str]:
-    """Lines with one space between tokens, as tokenizer.perl writes them.
-
-    Quotes and brackets are escaped (`&quot;`), because get_ende_bleu.sh calls the
-    script without -no-escape. A language that Moses lacks gets the English list of
-    abbreviations, as it does in Moses.
-
-    >>> tokenize(['Er sagte: "Ja."'], "de")
-    ['Er sagte : &quot; Ja . &quot;']
-    """
-    tokenizer = sacremoses.MosesTokenizer(lang=language)
-    return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
-
-
-def split_compounds(line: str) -> str:
-    r"""A tokenised line whose hyphens inside words are tokens of their own.
-
-    Equals `perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'` byte for byte. Its matches
-    do not overlap, so of the two hyphens around a single letter only the first is
-    split. Perl sees bytes, so around a letter of two bytes (an umlaut) both are.
-
-    >>> split_compounds("ein Nord-Süd-Weg")
-    'ein Nord ##AT##-##AT## Süd ##AT##-##AT## Weg'
-    >>> split_compounds("a-b-c"), split_compounds("a-ü-c")
-    ('a ##AT##-##AT## b-c', 'a ##AT##-##AT## ü ##AT##-##AT## c')
-    """
-    return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()

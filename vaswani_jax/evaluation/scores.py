@@ -1,21 +1,37 @@
-"""Section 6: a checkpoint on held-out text, to perplexity, BLEU and chrF."""
+"""Score a checkpoint on held-out text, and write what it scored into the workdir."""
 
 import dataclasses
 import json
+import logging
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.checkpoints import average, compatibility, store
-from vaswani_jax.core import config, parallel, processes, remote, types
+from vaswani_jax.core import config, parallel, processes, remote
 from vaswani_jax.data import prepared, token_files
 from vaswani_jax.evaluation import bleu, validation
 from vaswani_jax.inference.line_translator import LineTranslator
 
+logger = logging.getLogger(__name__)
+
+# The name of every evaluation's file shows these, of others only what was changed.
+ALWAYS_SHOWN = ("search.beam_size", "search.length_penalty")
+
 
 @dataclasses.dataclass(frozen=True)
-class Result:
-    """Translations of a split and what they score."""
+class Evaluation:
+    """Translations of a split and their scores.
+
+    Attributes:
+        split: "valid" or "test".
+        source: The source lines.
+        references: A reference for each of them.
+        outputs: A translation for each of them.
+        losses: Loss, perplexity and accuracy by name.
+        scores: BLEU and its relatives, the main one first.
+        uncounted: Pairs that the losses leave out, by the reason.
+    """
 
     split: str
     source: list[str]
@@ -23,10 +39,10 @@ class Result:
     outputs: list[str]
     losses: dict[str, float]
     scores: list[bleu.Score]
-    left_out: dict[str, int]  # pairs that the loss cannot count, by the reason
+    uncounted: dict[str, int]
 
-    def report(self, *, samples: int) -> str:
-        """Some translations, then all figures with their signatures."""
+    def format(self, *, samples: int) -> str:
+        """Return some translations, then all figures with their signatures."""
         lines = []
         for index in range(samples):
             line = index * len(self.outputs) // samples
@@ -37,147 +53,132 @@ class Result:
             ]
         count = f"{len(self.source):,} lines in, {len(self.outputs):,} lines out"
         lines.append(f"\n{self.split}: {count}")
-        if any(self.left_out.values()):
+        if any(self.uncounted.values()):
             # The scores count every line; the loss cannot.
             lines.append(
-                f"loss and perplexity without {self.left_out['too_long']:,} pairs over "
-                f"config.data.max_length and {self.left_out['empty']:,} with an empty "
-                "side"
+                f"loss and perplexity without {self.uncounted['too_long']:,} pairs "
+                f"over config.data.max_length and {self.uncounted['empty']:,} with an "
+                "empty side"
             )
         lines += [f"{key}  {value:.4g}" for key, value in self.losses.items()]
         lines.append(bleu.format_scores(self.scores, self.references))
         return "\n".join(lines)
 
 
-def while_training(
-    settings: config.Config, data: prepared.PreparedData, *, say: Callable[[str], None]
-) -> list[types.Evaluator]:
-    """What is computed of the validation set now and then while a run trains.
-
-    Says what the first time compiles beside the shapes of the training.
-    """
-    text = data.text("valid")
-    batches = validation.batches(settings, data.corpus("valid"))
-    translator = LineTranslator(settings, data.vocabulary)
-    shapes = {"loss": batches.shapes, "search": translator.shapes(text[0])}
-    told = [
-        f"{name} in {', '.join(f'{rows}x{length}' for rows, length in several)}"
-        for name, several in shapes.items()
-    ]
-    say(f"shapes of the validation (rows x tokens): {'; '.join(told)}")
-    return [
-        validation.loss_evaluator(
-            settings, batches, vocab_size=data.vocabulary.size, name="valid"
-        ),
-        validation.bleu_evaluator(settings.data, translator, text, name="valid"),
-    ]
-
-
-def score(
+def evaluate_checkpoint(
     settings: config.Config,
     data: prepared.PreparedData,
-    found: store.Checkpoint,
+    checkpoint: store.Checkpoint,
     *,
     split: str,
-) -> Result:
+) -> Evaluation:
     """Translate a split with a checkpoint, and score it.
 
     Raises:
         store.CheckpointError: The checkpoint does not fit data or settings.
     """
-    compatibility.check_fits(found, settings, data.vocabulary)
-    params = parallel.replicate(found.items["params"])
-    batches = validation.batches(settings, data.corpus(split))
-    loss = validation.loss_evaluator(
-        settings, batches, vocab_size=data.vocabulary.size, name=split
+    compatibility.check_fits(checkpoint, settings, data.vocabulary)
+    params = parallel.replicate(checkpoint.items["params"])
+    evaluate_loss = validation.loss_evaluator(
+        settings,
+        validation.make_batches(settings, data.corpus(split)),
+        vocab_size=data.vocabulary.size,
+        name=split,
     )
     source, references = data.text(split)
     translator = LineTranslator(settings, data.vocabulary)
     outputs = translator.translate(params, source)
-    return Result(
+    return Evaluation(
         split=split,
         source=source,
         references=references,
         outputs=outputs,
-        losses=dict(loss(params)),
-        scores=validation.score(settings.data, outputs, references),
-        left_out={key: data.counts[split][key] for key in ("too_long", "empty")},
+        losses=dict(evaluate_loss(params)),
+        scores=bleu.score_split(settings.data, outputs, references),
+        uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
 
 
-def after_training(
+def score_average(
     settings: config.Config,
     data: prepared.PreparedData,
     workdir: pathlib.Path,
-    found: store.Checkpoints,
-    *,
-    say: Callable[[str], None],
-) -> Iterator[Result]:
+    manager: store.Checkpoints,
+) -> Iterator[Evaluation]:
     """Average the last checkpoints, as section 6.1 does, and score the mean.
 
-    It goes to WORKDIR/averaged, and each result to WORKDIR/evaluations; of several
-    processes the main one writes.
+    Writes the mean to WORKDIR/averaged and each evaluation to WORKDIR/evaluations;
+    of several processes only the main one writes.
 
     Raises:
         store.CheckpointError: No checkpoint can be averaged.
     """
     count = settings.training.average_checkpoints
-    last = average.last_good(found, count, log=say)
-    mean = average.average_params(found, last)
+    steps = average.last_good(manager, count, log=logger.info)
+    mean = average.average_params(manager, steps)
     if processes.is_main_process():
         average.save_average(workdir, mean)
         remote.send(workdir, within="averaged")
     processes.wait_for_all("averaged")
-    say(f"average of the checkpoints {last}")
+    logger.info(f"average of the checkpoints {steps}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
-        result = score(settings, data, mean, split=split)
+        evaluation = evaluate_checkpoint(settings, data, mean, split=split)
         if processes.is_main_process():
-            write(workdir, result, settings, mean, checkpoint="averaged")
+            write_evaluation(workdir, evaluation, settings, mean, selected="averaged")
             remote.send(workdir, within="evaluations")
-        yield result
+        yield evaluation
 
 
-def write(
+def write_evaluation(
     workdir: pathlib.Path,
-    result: Result,
+    evaluation: Evaluation,
     settings: config.Config,
-    found: store.Checkpoint,
+    checkpoint: store.Checkpoint,
     *,
-    checkpoint: str,
+    selected: str,
 ) -> pathlib.Path:
-    """Put translations and figures into WORKDIR/evaluations.
+    """Write translations and figures into WORKDIR/evaluations.
 
-    Another split, checkpoint, beam, length penalty or value of what else affects scores
-    writes another file.
+    The file's name shows the split, the checkpoint, the beam size, the length penalty,
+    and each other setting that affects scores if it is not as in the training.
+
+    Args:
+        workdir: Of the run.
+        evaluation: To be written.
+        settings: That it was computed with.
+        checkpoint: That was scored.
+        selected: How it was selected, as in `--checkpoint`.
+
+    Returns:
+        The path of the JSON file; the translations lie beside it.
     """
     search = settings.search
     name = (
-        f"{result.split}-{checkpoint.replace(':', '')}"
+        f"{evaluation.split}-{selected.replace(':', '')}"
         f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
     )
-    always_named = ("search.beam_size", "search.length_penalty")
-    for change in compatibility.changes(found.record.get("config", {}), settings):
+    for change in compatibility.changes(checkpoint.record.get("config", {}), settings):
         affects_scores = config.SETTINGS[change.key].affects == "scores"
-        if affects_scores and change.key not in always_named:
+        if affects_scores and change.key not in ALWAYS_SHOWN:
             name += f"-{change.key.partition('.')[2]}={change.now}"
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
-    token_files.write_text(folder / f"{name}.txt", result.outputs)
+    token_files.write_text(folder / f"{name}.txt", evaluation.outputs)
     record: dict[str, Any] = {
-        "split": result.split,
-        "checkpoint": checkpoint,
-        "step": found.step,
-        "averaged": found.record.get("averaged"),
-        "vocabulary": found.record["vocabulary"],
-        "references": bleu.references_checksum(result.references),
-        "lines": len(result.outputs),
+        "split": evaluation.split,
+        "checkpoint": selected,
+        "step": checkpoint.step,
+        "averaged": checkpoint.record.get("averaged"),
+        "vocabulary": checkpoint.record["vocabulary"],
+        "references": bleu.references_checksum(evaluation.references),
+        "lines": len(evaluation.outputs),
         "search": dataclasses.asdict(search),
         "data": dataclasses.asdict(settings.data),
-        **result.losses,
-        "scores": [dataclasses.asdict(score) for score in result.scores],
+        **evaluation.losses,
+        "scores": [dataclasses.asdict(score) for score in evaluation.scores],
     }
     path = folder / f"{name}.json"
-    # A killed program leaves no half of it.
+    # A program that is killed leaves no half-written record.
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(record, indent=1))
     return unfinished.replace(path)

@@ -1,23 +1,54 @@
-"""Section 6: loss and perplexity on held-out pairs."""
+"""Validate a model while it trains: loss, perplexity and BLEU of held-out text."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from vaswani_jax.core import config, parallel, types
-from vaswani_jax.data import batching, token_files
+from vaswani_jax.data import batching, prepared, token_files
 from vaswani_jax.evaluation import bleu
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.training import loss, step
 
-# Small enough for a device that trains in parts, too.
-TOKENS_OF_A_DEVICE = 4096
+logger = logging.getLogger(__name__)
+
+# Small enough for a device that trains in microbatches, too.
+TOKENS_PER_DEVICE = 4096
 
 
-def batches(settings: config.Config, corpus: token_files.Corpus) -> batching.Batches:
-    """Those whose loss is computed: every pair once, in the corpus's order."""
+def make_validators(
+    settings: config.Config, data: prepared.PreparedData
+) -> list[types.Evaluator]:
+    """Return the evaluators of the validation set, for the loop to call.
+
+    Logs the shapes that they compile beside those of the training.
+    """
+    text = data.text("valid")
+    batches = make_batches(settings, data.corpus("valid"))
+    translator = LineTranslator(settings, data.vocabulary)
+    shapes = "; ".join(
+        f"{name} in {', '.join(f'{rows}x{length}' for rows, length in pairs)}"
+        for name, pairs in (
+            ("loss", batches.shapes),
+            ("search", translator.shapes(text[0])),
+        )
+    )
+    logger.info(f"shapes of the validation (rows x tokens): {shapes}")
+    return [
+        loss_evaluator(
+            settings, batches, vocab_size=data.vocabulary.size, name="valid"
+        ),
+        bleu_evaluator(settings.data, translator, text, name="valid"),
+    ]
+
+
+def make_batches(
+    settings: config.Config, corpus: token_files.Corpus
+) -> batching.Batches:
+    """Return the batches for the loss: every pair once, in the corpus's order."""
     data = settings.data
-    tokens = max(data.max_length, TOKENS_OF_A_DEVICE * parallel.num_devices())
+    tokens = max(data.max_length, TOKENS_PER_DEVICE * parallel.num_devices())
     return batching.Batches(
         corpus,
         source_tokens=min(data.source_tokens_per_batch, tokens),
@@ -31,24 +62,24 @@ def batches(settings: config.Config, corpus: token_files.Corpus) -> batching.Bat
 
 def loss_evaluator(
     settings: config.Config,
-    held_out: batching.Batches,
+    batches: batching.Batches,
     *,
     vocab_size: int,
     name: str,
 ) -> types.Evaluator:
-    """A function from parameters to `name`/loss, /perplexity and /accuracy.
+    """Return a function from parameters to `name`/loss, /perplexity and /accuracy.
 
-    Every pair counts once; the perplexity is that of the plain likelihood.
+    Every pair counts once. The perplexity is of the likelihood without smoothing.
     """
-    run = _on_devices(settings, vocab_size)
-    own = functools.partial(parallel.own_rows, multiple=1)
+    loss_step = compile_loss_step(settings, vocab_size)
+    own_rows = functools.partial(parallel.own_rows, multiple=1)
 
     def evaluate(params: Any) -> Mapping[str, float]:
-        total = loss.LossSums.zero()
-        for index in range(held_out.batches_per_epoch):
-            rows = parallel.split_rows(held_out.batch_at(index, own), multiple=1)
-            total = total + parallel.gather(run(params, rows))
-        means = loss.per_token(total)
+        sums = loss.LossSums.zero()
+        for index in range(batches.batches_per_epoch):
+            rows = parallel.split_rows(batches.batch_at(index, own_rows), multiple=1)
+            sums = sums + parallel.gather(loss_step(params, rows))
+        means = loss.per_token(sums)
         return {
             f"{name}/{key}": means[key] for key in ("loss", "perplexity", "accuracy")
         }
@@ -57,23 +88,13 @@ def loss_evaluator(
 
 
 @functools.cache
-def _on_devices(settings: config.Config, vocab_size: int) -> Callable[..., Any]:
-    """One function for every split, so that what is compiled for one serves another."""
-    run = step.loss_step(settings, vocab_size=vocab_size)
-    return parallel.over_devices(run, donate_state=False)
+def compile_loss_step(settings: config.Config, vocab_size: int) -> Callable[..., Any]:
+    """Return the loss on all devices, the same function for every split.
 
-
-def score(
-    data: config.DataConfig, outputs: Sequence[str], references: Sequence[str]
-) -> list[bleu.Score]:
-    """All scores of an output, the form of the text being that of the data."""
-    return bleu.score_all(
-        outputs,
-        references,
-        text_form=cast(bleu.TextForm, data.text_form),
-        target_language=bleu.of(data.target_locale),
-        lowercase=data.lowercase_scores,
-    )
+    A shape that was compiled for one split serves the others.
+    """
+    loss_step = step.loss_step(settings, vocab_size=vocab_size)
+    return parallel.over_devices(loss_step, donate_state=False)
 
 
 def bleu_evaluator(
@@ -82,17 +103,22 @@ def bleu_evaluator(
     text: tuple[list[str], list[str]],
     *,
     name: str,
-) -> Callable[[Any], Mapping[str, float]]:
-    """A function from parameters to `name`/bleu.
+) -> types.Evaluator:
+    """Return a function from parameters to `name`/bleu.
 
-    It is the first score of `score`: sacreBLEU, or tokenised BLEU for tokenised text.
-    No line is left out.
+    The score is the first of `bleu.score_split`: sacreBLEU, or tokenized BLEU for
+    tokenized text. It counts every line.
+
+    Args:
+        data: The form of the text and the language.
+        translator: Translates the source lines.
+        text: Source lines and their references.
+        name: Of the split.
     """
     source, references = text
 
     def evaluate(params: Any) -> Mapping[str, float]:
         outputs = translator.translate(params, source)
-        found = score(data, outputs, references)
-        return {f"{name}/bleu": found[0].value}
+        return {f"{name}/bleu": bleu.score_split(data, outputs, references)[0].value}
 
     return evaluate

@@ -12,7 +12,7 @@ import numpy as np
 
 from vaswani_jax.core import config, environment, parallel, types
 from vaswani_jax.data import prepared, vocabulary
-from vaswani_jax.evaluation import validation
+from vaswani_jax.evaluation import bleu as bleu_
 from vaswani_jax.exchange import stablehlo
 from vaswani_jax.inference import beam_search, padding
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -112,7 +112,7 @@ def table(
     """
 
     def bleu(outputs: Sequence[str]) -> str:
-        found = validation.score(data, outputs, references)[0]
+        found = bleu_.score_split(data, outputs, references)[0]
         return f"{found.name} {found.value:.2f}"
 
     lines = [f"vaswani_jax, {name}: {bleu(own)}" for name, own in ours.items()]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.core import config
-from vaswani_jax.evaluation import bleu as bleu_
+from vaswani_jax.evaluation.bleu import language_code
 
 BLEU_TOLERANCE = 0.3
 PERPLEXITY_TOLERANCE = 0.02  # of the printed one
@@ -22,8 +22,8 @@ class Found:
 
     workdir: pathlib.Path
     settings: Mapping[str, Any]  # by the key as on the command line
-    record: Mapping[str, Any]  # as `held_out.write` leaves it
-    starts: Sequence[Mapping[str, Any]]  # as `history.record_start` leaves them
+    record: Mapping[str, Any]  # as `scores.write_evaluation` leaves it
+    starts: Sequence[Mapping[str, Any]]  # as `run_record.record_start` leaves them
     written: float  # seconds since the epoch
     apart: str = ""  # why it cannot be held against the base model
 
@@ -45,7 +45,7 @@ class Found:
         data = self.record["data"]
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
-            german = bleu_.of(data["target_locale"]) == "de"
+            german = language_code(data["target_locale"]) == "de"
             name = "paper_bleu_split_ascii" if german else "paper_bleu"
         return name + ("_lc" if data["lowercase_scores"] else "")
 
