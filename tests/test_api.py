@@ -13,7 +13,8 @@ import vaswani_jax
 from tests import reference, settings
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config, types
-from vaswani_jax.data import prepared
+from vaswani_jax.data import marian_vocabulary, prepared
+from vaswani_jax.exchange import marian
 
 LINES = ["a b c", "", "d e f g", "h a a"]
 
@@ -212,6 +213,35 @@ def test_module_and_params_compute_logits(translator: vaswani_jax.Translator) ->
         {"params": translator.params}, source[None], target_in[None], deterministic=True
     )
     assert logits.shape == (1, len(target_in), translator.vocabulary.size)
+
+
+def test_a_marian_directory_translates_as_the_run_that_it_came_from(
+    tmp_path: pathlib.Path,
+) -> None:
+    pytest.importorskip("safetensors")
+    write_run(tmp_path / "run", **{"model.d_v": 4})
+    translator = vaswani_jax.load(tmp_path / "run")
+    directory = tmp_path / "marian"
+    marian.save(directory, translator.params, translator.config, translator.vocabulary)
+    for name, model in zip(
+        marian_vocabulary.FILES, translator.vocabulary.models, strict=True
+    ):
+        (directory / name).write_bytes(model)
+    search = {
+        f"search.{key}": value
+        for key, value in config.to_dict(translator.config)["search"].items()
+    }
+    imported = vaswani_jax.load(directory, overrides=search)
+    assert imported.config.data.target_locale == "de"
+    for ours, theirs in zip(
+        translator.hypotheses(LINES), imported.hypotheses(LINES), strict=True
+    ):
+        assert ours[0].text == theirs[0].text
+        np.testing.assert_allclose(ours[0].score, theirs[0].score, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"config\.model\.d_ff: .* decides that"):
+        vaswani_jax.load(directory, overrides={"model.d_ff": 9})
+    with pytest.raises(ValueError, match="import it"):
+        vaswani_jax.load(directory, ensemble=[str(tmp_path / "run")])
 
 
 def test_overrides_of_load_and_of_a_call_change_the_search(run: pathlib.Path) -> None:

@@ -7,6 +7,7 @@
 The programs `decode`, `evaluate` and `export` load their models here, too.
 """
 
+import json
 import logging
 import os
 import pathlib
@@ -14,12 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import select
-from vaswani_jax.core import config, parsing, remote
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import config, parsing, presets, remote
 from vaswani_jax.data import manifest, prepared
-from vaswani_jax.inference.ensemble import load_members
+from vaswani_jax.exchange import marian_import
+from vaswani_jax.inference.ensemble import Member, load_members
 from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
+SIDES = ("source", "target")
 __all__ = ["Translator", "load"]
 
 
@@ -38,10 +42,11 @@ def load(
     ['vor 3 Stunden']
 
     Args:
-        run: A workdir, on this machine or as a URL (gs://, s3://, ...).
+        run: A workdir, on this machine or as a URL (gs://, s3://, ...), or a directory
+            that transformers' `MarianMTModel` loads, as the OPUS models are.
         checkpoint: "averaged" (what training ends with), "newest", "best", "average:N"
             (the mean of the last N) or the number of a step; several, with commas, are
-            an ensemble.
+            an ensemble. A MarianMT directory has one, whatever the name.
         ensemble: More runs of the same vocabulary for an ensemble, each a WORKDIR or
             WORKDIR@CHECKPOINT.
         settings: All settings; by default those that the run has recorded.
@@ -51,20 +56,51 @@ def load(
         ValueError: The directory is no run, a checkpoint is missing, damaged or of
             another model or vocabulary, or a setting is unknown or out of range.
         OSError: A file is missing or cannot be read.
+        ImportError: A package that reads the run is not installed.
     """
     needless = select.other_folders(checkpoint)
     workdir = remote.here(os.fspath(run), skip=needless)
-    if settings is None:
-        settings = parsing.load(workdir)
+    if settings is None and _is_marian(workdir):
+        if ensemble:
+            raise ValueError(
+                f"{run} is a MarianMT directory: import it (import_marian) before it "
+                "joins an ensemble"
+            )
+        return _load_marian(workdir, overrides or {})
+    settings = settings or parsing.load(workdir)
     settings = parsing.override(settings, overrides or {})
-    vocabulary = _open_data(settings, workdir).vocabulary
+    directory = prepared.data_directory(settings.data, workdir)
+    manifest.refuse_difference(settings, directory, text=False, log=logger.info)
+    vocabulary = prepared.open_prepared(directory).vocabulary
     members = load_members(
         settings, workdir, vocabulary, checkpoints=checkpoint, ensemble=ensemble
     )
     return Translator(settings, vocabulary, members)
 
 
-def _open_data(settings: config.Config, workdir: pathlib.Path) -> prepared.PreparedData:
-    directory = prepared.data_directory(settings.data, workdir)
-    manifest.refuse_difference(settings, directory, text=False, log=logger.info)
-    return prepared.open_prepared(directory)
+def _is_marian(directory: pathlib.Path) -> bool:
+    """Return True for a model of transformers; `marian_import` refuses other kinds."""
+    try:
+        return "model_type" in json.loads((directory / "config.json").read_text())
+    except (OSError, ValueError, TypeError):
+        return False  # Whoever reads it as a run's record says what is wrong.
+
+
+def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Translator:
+    """Return the model of a MarianMT directory; the preset own_text says the rest."""
+    preset = presets.load(*presets.find("own_text"))
+    imported = marian_import.load(
+        directory,
+        parsing.override_values(preset.to_dict(), overrides),
+        [str(overrides.get(f"data.{side}_locale", "")) for side in SIDES],
+        list(overrides),
+    )
+    for note in imported.notes:
+        logger.info(note)
+    record = {
+        "vocabulary": imported.subwords.fingerprint,
+        "config": config.to_dict(imported.settings),
+    }
+    checkpoint = Checkpoint(0, {"params": imported.params}, record)
+    member = Member(imported.settings.model, checkpoint)
+    return Translator(imported.settings, imported.subwords, [member])

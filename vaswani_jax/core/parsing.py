@@ -72,16 +72,28 @@ def override(settings: config.Config, overrides: Mapping[str, Any]) -> config.Co
     """
     if not overrides:
         return settings
-    values = config.to_dict(settings)
+    return parse(override_values(config.to_dict(settings), overrides))
+
+
+def override_values(
+    values: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> ml_collections.ConfigDict:
+    """Return values to parse, some of them changed; see `override`.
+
+    Raises:
+        ValueError: A key has a dot too many.
+    """
+    new: dict[str, Any] = {
+        key: dict(value) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+    }
     for key, value in overrides.items():
         section, _, name = key.rpartition(".")
-        target = values.get(section, {}) if section else values
+        target = new.setdefault(section, {}) if section else new
         if not isinstance(target, dict):
             raise ValueError(f"unknown key config.{key}: config.{section} is a value")
         target[name] = value
-        if section:
-            values[section] = target
-    return parse(ml_collections.ConfigDict(values))
+    return ml_collections.ConfigDict(new)
 
 
 def _section(cls: type[Section], values: Mapping[str, Any], prefix: str) -> Section:
