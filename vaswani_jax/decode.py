@@ -88,7 +88,7 @@ def main() -> None:
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )
-    compilation_cache.keep(workdir / "compiled")
+    compilation_cache.enable(workdir / "compiled")
     translator = api.load(
         workdir,
         checkpoint=CHECKPOINT.value,

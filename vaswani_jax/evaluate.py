@@ -34,7 +34,7 @@ def main() -> None:
     settings = parsing.parse(CONFIG.value)
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    compilation_cache.keep(workdir / "compiled")
+    compilation_cache.enable(workdir / "compiled")
     directory = prepared.data_directory(settings.data, workdir)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
     data = prepared.open_prepared(directory)

@@ -57,7 +57,7 @@ def main() -> None:
         raise ValueError("--quantization is of --format=ctranslate2")
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    compilation_cache.keep(workdir / "compiled")
+    compilation_cache.enable(workdir / "compiled")
     translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
     params = translator.params
     settings = _with_positions(settings)

@@ -51,16 +51,15 @@ def main(given: str) -> None:
         f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
         f"subwords, fingerprint {found.subwords.fingerprint}"
     )
-    unfinished = files.start(workdir / "data")
-    found.subwords.save(unfinished)
     record = {
         "settings": manifest.recorded_settings(data),
         "text": {},
         "vocabulary": found.subwords.fingerprint,
         "counts": {},
     }
-    (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
-    files.finish(workdir / "data", unfinished)
+    with files.replacing(workdir / "data") as unfinished:
+        found.subwords.save(unfinished)
+        (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
     about = {
         "vocabulary": found.subwords.fingerprint,
         "config": config.to_dict(found.settings),

@@ -56,7 +56,7 @@ def main() -> None:
             remote.fetch(workdir)
             remote.send(workdir)
 
-        processes.by_main_process(take, ValueError, OSError)
+        processes.run_on_main(take, ValueError, OSError)
         if not processes.is_main_process():
             remote.refresh(workdir)
         _run(settings, workdir)
@@ -90,11 +90,11 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         return found
 
     failures = (ValueError, OSError, ImportError)
-    data = processes.by_main_process(lambda: prepare(rebuild=REBUILD.value), *failures)
+    data = processes.run_on_main(lambda: prepare(rebuild=REBUILD.value), *failures)
     if data is None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
-    compilation_cache.keep(workdir / "compiled")
+    compilation_cache.enable(workdir / "compiled")
     run = loop.Run(
         settings,
         data,

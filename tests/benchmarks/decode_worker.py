@@ -31,7 +31,7 @@ def main() -> None:
     )
     # As every program does.
     cpu_allocator.keep_memory()
-    parallel.compute_in_turn()
+    parallel.disable_async_dispatch()
     timer = decoding_speed.Timer(
         parsing.parse(values),
         vocab_size=VOCAB_SIZE,

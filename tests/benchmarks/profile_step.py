@@ -55,7 +55,7 @@ def main() -> None:
     settings = parsing.parse(CONFIG.value)
     # As every program does.
     cpu_allocator.keep_memory()
-    parallel.compute_in_turn()
+    parallel.disable_async_dispatch()
     vocab_size = settings.data.vocab_size
     batch = training_speed.same_batch(
         arguments.shape, settings.model, vocab_size=vocab_size

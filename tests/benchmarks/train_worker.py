@@ -51,7 +51,7 @@ def main() -> None:
     settings = parsing.parse(values)
     # As every program does.
     cpu_allocator.keep_memory()
-    parallel.compute_in_turn()
+    parallel.disable_async_dispatch()
     batch = training_speed.random_batch(
         rows=rows, source=length, target=length, vocab_size=vocab_size, seed=0
     )

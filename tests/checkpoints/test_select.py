@@ -121,7 +121,7 @@ def test_a_saved_average_replaces_that_of_an_earlier_a_later_or_the_same_step(
     found = saved(tmp_path / "checkpoints", CHECKPOINTS)
     average.save_average(tmp_path, average.average_params(found, [8, 128]))
     # What a crash has left there is of no use.
-    saved(files.beside(tmp_path / "averaged", "unfinished"), {later[-1]: 0.0})
+    saved(files.sibling(tmp_path / "averaged", "unfinished"), {later[-1]: 0.0})
     path = average.save_average(tmp_path, average.average_params(found, later))
     assert path == tmp_path / "averaged" / str(later[-1])
     assert [made.name for made in path.parent.iterdir()] == [path.name]

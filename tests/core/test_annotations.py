@@ -33,5 +33,5 @@ def test_axes_that_do_not_fit_are_refused() -> None:
 
 def test_a_type_that_does_not_fit_is_refused() -> None:
     assert config.__name__ not in annotations.with_axes()
-    with pytest.raises(beartype.roar.BeartypeCallHintViolation, match="recorded"):
+    with pytest.raises(beartype.roar.BeartypeCallHintViolation, match="flatten_record"):
         config.flatten_record([])

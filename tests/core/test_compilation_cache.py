@@ -1,4 +1,4 @@
-"""Where compiled programs are kept."""
+"""Compiled programs are kept on disk, and read from there."""
 
 import subprocess
 import sys
@@ -10,10 +10,10 @@ from vaswani_jax.core import compilation_cache
 PROGRAM = """
 import pathlib, sys
 import jax, jax.numpy as jnp
-from vaswani_jax.core import compiled, parallel
-assert compiled.directory() is None
-compiled.keep(pathlib.Path(sys.argv[1]))
-assert compiled.directory() == pathlib.Path(sys.argv[1])
+from vaswani_jax.core import compilation_cache, parallel
+assert compilation_cache.directory() is None
+compilation_cache.enable(pathlib.Path(sys.argv[1]))
+assert compilation_cache.directory() == pathlib.Path(sys.argv[1])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 hits = []
 jax.monitoring.register_event_listener(
@@ -23,7 +23,7 @@ run = parallel.over_devices(
     lambda state, rows: state + parallel.sum_over_devices(rows.sum()),
     donate_state=True,
 )
-rows = parallel.split_rows(jnp.ones((8, 3)), multiple=1)
+rows = parallel.split_rows(jnp.ones((8, 3)), num_microbatches=1)
 print(float(run(parallel.replicate(jnp.zeros(())), rows)), bool(hits))
 """
 
@@ -31,23 +31,23 @@ print(float(run(parallel.replicate(jnp.zeros(())), rows)), bool(hits))
 def test_a_kept_program_is_found_and_may_be_deleted(tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
 
-    def result():
+    def sum_and_cache_hit():
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "compiled")]
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-        return found.stdout.split()
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        return process.stdout.split()
 
-    assert result() == ["24.0", "False"]
-    assert result() == ["24.0", "True"]
+    assert sum_and_cache_hit() == ["24.0", "False"]
+    assert sum_and_cache_hit() == ["24.0", "True"]
     for path in (tmp_path / "compiled").iterdir():
         path.write_bytes(b"damaged")
-    assert result()[0] == "24.0"
+    assert sum_and_cache_hit()[0] == "24.0"
 
 
-def test_a_place_for_all_runs_comes_first(tmp_path, monkeypatch):
-    everywhere = jax.config.jax_compilation_cache_dir
+def test_a_directory_for_all_runs_takes_precedence(tmp_path, monkeypatch):
+    directory = jax.config.jax_compilation_cache_dir
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "all"))
     try:
-        compilation_cache.keep(tmp_path / "one")
+        compilation_cache.enable(tmp_path / "run")
         assert compilation_cache.directory() == tmp_path / "all"
     finally:
-        jax.config.update("jax_compilation_cache_dir", everywhere)
+        jax.config.update("jax_compilation_cache_dir", directory)

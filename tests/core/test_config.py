@@ -103,8 +103,8 @@ def test_every_setting_has_one_line_of_meaning():
 
 def test_the_value_before_a_setting_existed_is_a_valid_one():
     for setting in config.SETTINGS.values():
-        if setting.before is not None:
-            assert setting.parse(setting.before) is setting.before
+        if setting.legacy is not None:
+            assert setting.parse(setting.legacy) is setting.legacy
 
 
 def test_a_record_of_the_first_runs_has_every_setting():

@@ -1,4 +1,4 @@
-"""The allocator's settings: told, switched off, and of effect."""
+"""glibc's allocator keeps memory, or releases it, or is left alone."""
 
 import os
 import platform
@@ -9,8 +9,8 @@ import pytest
 
 PREAMBLE = """
 import ctypes, pathlib, re, resource
-from vaswani_jax.core import allocator
-print(allocator.keep_memory())
+from vaswani_jax.core import cpu_allocator
+print(cpu_allocator.keep_memory())
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
@@ -29,8 +29,8 @@ print(*faults)
 """
 
 # A block between others, which no trimming of the heap's end reaches.
-GIVING_BACK = """
-def held():
+RELEASING = """
+def resident():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) >> 10
 def in_huge_pages():
@@ -40,58 +40,59 @@ def in_huge_pages():
         re.M,
     )
     return sum(int(size[0]) >> 10 for size, flag in zip(sizes, sizes[1:]) if flag[1])
-before, huge = held(), in_huge_pages()
+before, huge = resident(), in_huge_pages()
 block, last = libc.malloc(96 << 20), libc.malloc(64 << 20)
-for each, size in ((block, 96), (last, 64)):
-    ctypes.memset(each, 1, size << 20)
+for address, size in ((block, 96), (last, 64)):
+    ctypes.memset(address, 1, size << 20)
 libc.free(block)
-kept = held() - before
-given = allocator.give_back()
-print(kept, held() - before, int(given), huge, in_huge_pages())
+kept = resident() - before
+released = cpu_allocator.release_memory()
+print(kept, resident() - before, int(released), huge, in_huge_pages())
 """
 
 
 def run(program=PROGRAM, **environment):
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PREAMBLE + program],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    told, faults = found.stdout.splitlines()
-    return told, [int(count) for count in faults.split()]
+    message, numbers = process.stdout.splitlines()
+    return message, [int(number) for number in numbers.split()]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="for glibc")
 def test_a_block_that_is_allocated_again_costs_no_page_faults():
-    told, faults = run(VASWANI_JAX_ALLOCATOR="")
-    assert "keeps memory" in told and "VASWANI_JAX_ALLOCATOR=default: off" in told
+    message, faults = run(VASWANI_JAX_ALLOCATOR="")
+    assert "keeps memory" in message and "VASWANI_JAX_ALLOCATOR=default: off" in message
     assert max(faults[1:]) < 100
-    told, faults = run(VASWANI_JAX_ALLOCATOR="default")
-    assert told == "allocator: as it is"
+    message, faults = run(VASWANI_JAX_ALLOCATOR="default")
+    assert message == "allocator: as it is"
     assert min(faults[1:]) >= 32  # with or without huge pages
 
 
 def test_accelerators_leave_it_alone(monkeypatch, tmp_path):
-    told, _ = run(JAX_PLATFORMS="cuda,cpu")
-    assert told == (
+    message, _ = run(JAX_PLATFORMS="cuda,cpu")
+    assert message == (
         "allocator: as it is, for accelerators (JAX_PLATFORMS=cpu: for a CPU)"
     )
     assert "keeps memory" in run(JAX_PLATFORMS="cpu")[0]
     # The package of JAX's CUDA is installed.
     (tmp_path / "jax_cuda12_plugin.py").touch()
     path = os.pathsep.join([str(tmp_path), *sys.path])
-    assert run(PYTHONPATH=path, JAX_PLATFORMS="")[0] == told
+    assert run(PYTHONPATH=path, JAX_PLATFORMS="")[0] == message
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="for glibc")
-def test_what_was_freed_is_given_back_when_told():
-    told, (kept, left, given, before, after) = run(
-        GIVING_BACK, VASWANI_JAX_ALLOCATOR=""
+def test_freed_memory_is_released_on_demand():
+    message, (kept, left, is_released, huge_before, huge_after) = run(
+        RELEASING, VASWANI_JAX_ALLOCATOR=""
     )
-    assert given and kept >= 150 and 60 <= left < 80
+    assert is_released and kept >= 150 and 60 <= left < 80
     # What is allocated later still asks for huge pages, where there are any.
-    assert after >= before and (before > 0) == ("huge pages" in told)
-    _, (kept, _, given, _, _) = run(GIVING_BACK, VASWANI_JAX_ALLOCATOR="default")
-    assert not given and kept < 80
+    assert huge_after >= huge_before
+    assert (huge_before > 0) == ("huge pages" in message)
+    _, (kept, _, is_released, _, _) = run(RELEASING, VASWANI_JAX_ALLOCATOR="default")
+    assert not is_released and kept < 80

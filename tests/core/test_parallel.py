@@ -1,86 +1,101 @@
-"""Programs compiled ahead, and the devices they run on."""
+"""Devices: rows split over them, steps in order, programs compiled ahead."""
 
 import os
 import subprocess
 import sys
 import threading
-import time
 
+import hypothesis
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import strategies
 
-from tests import settings
 from vaswani_jax.core import parallel, processes
-from vaswani_jax.training import step
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
+TIMEOUT_SECONDS = 120
+
+
+class Compilations:
+    """Counts how often XLA compiles."""
+
+    def __init__(self):
+        self.count = 0
+        self._changed = threading.Condition()
+
+    def add(self, event, seconds, **_):
+        if event == COMPILED:
+            with self._changed:
+                self.count += 1
+                self._changed.notify_all()
+
+    def wait_for(self, count):
+        with self._changed:
+            assert self._changed.wait_for(
+                lambda: self.count >= count, timeout=TIMEOUT_SECONDS
+            )
 
 
 @pytest.fixture
 def compilations():
-    """How often XLA has compiled."""
-    found = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, seconds, **_: found.append(event) if event == COMPILED else None
-    )
-    yield found
+    counter = Compilations()
+    jax.monitoring.register_event_duration_secs_listener(counter.add)
+    yield counter
     jax.monitoring.clear_event_listeners()
 
 
 @pytest.fixture
-def ahead(monkeypatch):
-    """A program, its state and batches; as if the devices were accelerators."""
+def accelerated(monkeypatch):
+    """A step, its state and batches of two shapes, as if devices were accelerators."""
     monkeypatch.setattr(parallel, "on_cpu", lambda: False)
 
     def add(state, rows):
         return state + parallel.sum_over_devices(rows.sum())
 
-    run = parallel.over_devices(add, donate_state=True)
-    several = [
-        parallel.split_rows(np.ones((8, length), np.float32), multiple=1)
+    step = parallel.over_devices(add, donate_state=True)
+    batches = [
+        parallel.split_rows(np.ones((8, length), np.float32), num_microbatches=1)
         for length in (3, 5)
     ]
-    return run, parallel.replicate(jnp.zeros(())), several
+    return step, parallel.replicate(jnp.zeros(())), batches
 
 
-def test_a_program_compiled_ahead_is_not_compiled_again(compilations, ahead):
-    run, state, several = ahead
-    others = len(compilations)
-    with parallel.compiling_ahead(run, state, several, told=pytest.fail):
-        while len(compilations) < others + 2:
-            time.sleep(0.01)
-    before = len(compilations)
-    for rows in several:
-        state = run(state, rows)
+def test_a_program_compiled_ahead_is_not_compiled_again(compilations, accelerated):
+    step, state, batches = accelerated
+    count = compilations.count
+    with parallel.compiling_ahead(step, state, batches):
+        compilations.wait_for(count + 2)
+    count = compilations.count
+    for rows in batches:
+        state = step(state, rows)
     assert float(state) == 24 + 40
-    assert len(compilations) == before
+    assert compilations.count == count
 
 
-def test_compiling_ahead_ends_with_the_training_it_is_for(ahead):
-    run, state, several = ahead
+def test_compiling_ahead_ends_with_the_training_it_is_for(accelerated):
+    step, state, batches = accelerated
     threads = threading.active_count()
     with (
         pytest.raises(KeyError),
-        parallel.compiling_ahead(run, state, several * 9, told=pytest.fail),
+        parallel.compiling_ahead(step, state, batches * 9),
     ):
         assert threading.active_count() > threads
         raise KeyError
     assert threading.active_count() == threads
 
 
-def test_one_of_several_processes_compiles_nothing_ahead(ahead, monkeypatch):
-    run, state, several = ahead
-    # pmap then asks for the values that a lowering for shapes alone has not.
+def test_one_of_several_processes_compiles_nothing_ahead(accelerated, monkeypatch):
+    # pmap asks for values then, which a lowering for shapes alone does not have.
     monkeypatch.setattr(processes, "num_processes", lambda: 2)
     threads = threading.active_count()
-    with parallel.compiling_ahead(run, state, several, told=pytest.fail):
+    with parallel.compiling_ahead(*accelerated):
         assert threading.active_count() == threads
 
 
-def test_what_cannot_be_compiled_ahead_is_told(ahead):
-    _, state, several = ahead
+def test_a_failure_to_compile_ahead_is_logged(accelerated, caplog):
+    _, state, batches = accelerated
 
     class Full:
         def __call__(self, *arguments):
@@ -89,33 +104,21 @@ def test_what_cannot_be_compiled_ahead_is_told(ahead):
         def lower(self, *arguments):
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: no room\nmore")
 
-    told = []
-    with parallel.compiling_ahead(Full(), state, several, told=told.append):
+    caplog.set_level("INFO", "vaswani_jax")
+    with parallel.compiling_ahead(Full(), state, batches):
         pass
-    assert told == ["note: compiling ahead ends: RESOURCE_EXHAUSTED: no room"]
+    message = "note: compiling ahead ends: RESOURCE_EXHAUSTED: no room"
+    assert caplog.messages == [message]
 
 
-def test_fused_attention_is_refused_without_a_gpu():
-    fused = settings.small_settings(
-        **{
-            "model.attention": "cudnn",
-            "model.dtype": "bfloat16",
-            "model.d_k": 8,
-            "model.d_v": 8,
-        }
-    )
-    with pytest.raises(ValueError, match="attention=cudnn needs a GPU, here is 8 cpu"):
-        step.train_step(fused, vocab_size=9, parts=1)
-
-
-IN_TURN = """
+DISPATCHING = """
 import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
 from vaswani_jax.core import parallel
-if sys.argv[1] == "in turn":
-    parallel.compute_in_turn()
+if sys.argv[1] == "sync":
+    parallel.disable_async_dispatch()
 run = parallel.over_devices(
     lambda state, rows: jax.lax.fori_loop(
         0, int(sys.argv[2]), lambda i, x: jnp.tanh(x @ x), state + rows.sum()
@@ -129,30 +132,57 @@ print(run(state, rows).is_ready())
 
 
 @pytest.mark.parametrize(
-    # So long ahead that nobody misses it.
-    ("how", "products", "done"),
-    [("in turn", 200, "True"), ("ahead", 4000, "False")],
+    # Without waiting, 4,000 products take too long to be done already.
+    ("dispatch", "products", "is_done"),
+    [("sync", 200, "True"), ("async", 4000, "False")],
 )
-def test_in_turn_a_step_is_done_when_it_has_been_asked_for(how, products, done):
-    found = subprocess.run(
-        [sys.executable, "-c", IN_TURN, how, str(products)],
+def test_without_async_dispatch_a_step_is_done_when_its_call_returns(
+    dispatch, products, is_done
+):
+    process = subprocess.run(
+        [sys.executable, "-c", DISPATCHING, dispatch, str(products)],
         env={**os.environ, "JAX_NUM_CPU_DEVICES": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert found.stdout.split() == [done]
+    assert process.stdout.split() == [is_done]
 
 
-@pytest.mark.parametrize(("rows", "multiple"), [(1, 1), (8, 1), (13, 2), (40, 3)])
-def test_own_rows_are_those_that_split_rows_gives(monkeypatch, rows, multiple):
+@hypothesis.given(strategies.integers(1, 37), strategies.integers(1, 3))
+def test_rows_split_over_devices_are_joined_again(rows, num_microbatches):
+    devices = jax.local_device_count()
+    leaf = np.arange(1, 1 + rows * 5 * 2).reshape(rows, 5, 2)
+    split = parallel.split_rows(
+        {"a": leaf, "b": leaf[:, 0, 0]}, num_microbatches=num_microbatches
+    )
+    share = split["a"].shape[1]
+    assert split["a"].shape == (devices, share, 5, 2)
+    assert split["b"].shape == (devices, share)
+    assert share % num_microbatches == 0
+    # No smaller multiple would do.
+    assert (share - num_microbatches) * devices < rows <= share * devices
+    joined = parallel.join_rows(split["a"])
+    np.testing.assert_array_equal(joined[:rows], leaf)
+    assert not joined[rows:].any()
+
+
+@pytest.mark.parametrize(
+    ("rows", "num_microbatches"), [(1, 1), (8, 1), (13, 2), (40, 3)]
+)
+def test_local_rows_are_those_that_split_rows_returns(
+    monkeypatch, rows, num_microbatches
+):
     numbers = np.arange(1, rows + 1)[:, None]
-    whole = parallel.split_rows(numbers, multiple=multiple).reshape(-1)
+
+    def split():
+        padded = parallel.split_rows(numbers, num_microbatches=num_microbatches)
+        return padded[padded > 0].tolist()
+
+    assert split() == numbers[:, 0].tolist()
     # As if two processes had four of the eight devices each.
     monkeypatch.setattr(jax, "local_device_count", lambda: 4)
     for process in (0, 1):
         monkeypatch.setattr(jax, "process_index", lambda process=process: process)
-        split = parallel.split_rows(numbers, multiple=multiple).reshape(-1)
-        own = parallel.own_rows(rows, multiple=multiple)
-        assert numbers[own.start : own.stop, 0].tolist() == split[split > 0].tolist()
-    assert whole[whole > 0].tolist() == numbers[:, 0].tolist()
+        local = parallel.local_rows(rows, num_microbatches=num_microbatches)
+        assert numbers[local.start : local.stop, 0].tolist() == split()

@@ -73,7 +73,7 @@ def test_the_first_runs_are_read_with_what_was_no_setting_yet(tmp_path):
     later = {
         setting.key
         for setting in config.SETTINGS.values()
-        if setting.before is not None
+        if setting.legacy is not None
     }
     assert loaded.keys() - recorded.keys() == later
     for key, value in recorded.items():

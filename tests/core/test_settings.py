@@ -81,13 +81,13 @@ def test_settings_are_collected_from_fields_by_dotted_key():
     @dataclasses.dataclass(frozen=True)
     class Whole:
         part: Part
-        seed: int = settings.setting("Seed.", before=3, changeable=True)
+        seed: int = settings.setting("Seed.", legacy=3, changeable=True)
 
     collected = settings.declared(Whole)
     assert list(collected) == ["part.width", "seed"]
     width, seed = collected.values()
     assert (width.section, width.name, width.type) == ("part", "width", int)
-    assert (seed.section, seed.name, seed.before) == ("", "seed", 3)
+    assert (seed.section, seed.name, seed.legacy) == ("", "seed", 3)
     assert width.at_least == 1 and not width.changeable and seed.changeable
     with pytest.raises(TypeError):
         Whole(part=Part(width=1))  # No setting has a default.

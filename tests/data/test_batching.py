@@ -242,27 +242,11 @@ def test_no_other_lengths_need_fewer_padded_tokens(lengths, num_buckets, room):
     assert padded_tokens(lengths, ends) == fewest
 
 
-@hypothesis.given(strategies.integers(1, 37), strategies.integers(1, 3))
-def test_rows_split_over_devices_are_joined_again(rows, multiple):
-    devices = jax.local_device_count()
-    leaf = np.arange(1, 1 + rows * 5 * 2).reshape(rows, 5, 2)
-    split = parallel.split_rows({"a": leaf, "b": leaf[:, 0, 0]}, multiple=multiple)
-    share = split["a"].shape[1]
-    assert split["a"].shape == (devices, share, 5, 2)
-    assert split["b"].shape == (devices, share)
-    assert share % multiple == 0
-    # No multiple that is smaller would do.
-    assert (share - multiple) * devices < rows <= share * devices
-    joined = parallel.join_rows(split["a"])
-    np.testing.assert_array_equal(joined[:rows], leaf)
-    assert not joined[rows:].any()
-
-
 def test_split_batches_gain_rows_that_are_no_sentence():
     batches = batches_of(random_lengths(83, 15, seed=6), source_tokens=80)
     for step in range(batches.batches_per_epoch):
         batch = batches.batch_at(step)
-        split = parallel.split_rows(batch, multiple=3)
+        split = parallel.split_rows(batch, num_microbatches=3)
         joined = jax.tree.map(parallel.join_rows, split)
         assert isinstance(split, types.Batch)
         assert pair_numbers(joined) == pair_numbers(batch)

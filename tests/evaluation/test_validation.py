@@ -223,9 +223,9 @@ def test_the_shapes_that_are_logged_are_those_that_are_computed(
     computed: list[tuple[int, int]] = []
     split_rows = parallel.split_rows
 
-    def recorded(tree: Any, *, multiple: int) -> Any:
+    def recorded(tree: Any, *, num_microbatches: int) -> Any:
         computed.append(tree.source.shape)
-        return split_rows(tree, multiple=multiple)
+        return split_rows(tree, num_microbatches=num_microbatches)
 
     monkeypatch.setattr(parallel, "split_rows", recorded)
     small = settings.small_settings(

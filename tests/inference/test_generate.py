@@ -171,7 +171,9 @@ def test_a_row_depends_neither_on_its_batch_nor_on_its_padding() -> None:
 def test_eight_devices_find_what_one_finds() -> None:
     changed = small()
     run = generate.generator(changed, (changed.model,), vocab_size=V, num_hypotheses=1)
-    split = parallel.split_rows(jax.tree.map(np.asarray, rows(SENTENCES)), multiple=1)
+    split = parallel.split_rows(
+        jax.tree.map(np.asarray, rows(SENTENCES)), num_microbatches=1
+    )
     assert split.source.shape[0] == 8
     spread = parallel.over_rows(run)((parallel.replicate(params(1)),), split)
     tokens = parallel.join_rows(spread.tokens)[: len(SENTENCES)]

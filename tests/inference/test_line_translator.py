@@ -146,7 +146,7 @@ def test_output_is_at_most_input_length_plus_extra(
     for row in range(8):
         source[row, : row % 6] = 7
         source[row, row % 6] = types.EOS_ID
-    rows = parallel.split_rows(source, multiple=1)
+    rows = parallel.split_rows(source, num_microbatches=1)
     hypotheses = search(parallel.replicate(params), rows)
     found = parallel.join_rows(hypotheses.tokens[:, :, 0])
     lengths = (found != types.PAD_ID).sum(axis=1)

@@ -63,7 +63,7 @@ def check_agreement(case: str, *, attention: str, dtypes: tuple[str, str]) -> No
             step.train_step(small, vocab_size=V, parts=1), donate_state=False
         )
         state = parallel.replicate(step.create_state(small, vocab_size=V))
-        found.append(run(state, parallel.split_rows(batch, multiple=1)))
+        found.append(run(state, parallel.split_rows(batch, num_microbatches=1)))
     (by_xla, metrics), (by_other, others) = found
     assert float(metrics.sums.tokens) == float(others.sums.tokens) > 0
     np.testing.assert_allclose(others.sums.loss, metrics.sums.loss, rtol=0.02)

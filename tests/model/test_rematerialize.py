@@ -84,7 +84,7 @@ def test_an_update_on_all_devices_is_the_same_when_layers_are_computed_again():
         )
         state = parallel.replicate(step.create_state(changed, vocab_size=V))
         batch = test_packed_steps.separate_batch()
-        results.append(run(state, parallel.split_rows(batch, multiple=1)))
+        results.append(run(state, parallel.split_rows(batch, num_microbatches=1)))
     (one, of_one), (other, of_other) = results
     np.testing.assert_allclose(of_one.sums.loss, of_other.sums.loss, rtol=1e-6)
     assert jax.tree.structure(one.params) == jax.tree.structure(other.params)

@@ -259,7 +259,7 @@ def test_twenty_updates_are_those_of_torchs_adam(model: config.ModelConfig) -> N
         theirs.backward()
         adam.step()
         rate.step()
-        state, metrics = run(state, parallel.split_rows(batch, multiple=1))
+        state, metrics = run(state, parallel.split_rows(batch, num_microbatches=1))
         mean = float(metrics.sums.loss / metrics.sums.tokens)
         np.testing.assert_allclose(mean, theirs.item(), rtol=1e-4)
     expected = dict(peer.named_parameters())

@@ -263,7 +263,7 @@ def test_a_run_from_before_a_setting_was_one_did_what_was_done_then(tmp_path):
         return {
             key: value
             for key, value in values.items()
-            if config.SETTINGS[f"{section}.{key}"].before is None
+            if config.SETTINGS[f"{section}.{key}"].legacy is None
         }
 
     for name, changes in (("then", {}), ("now", {"model.activation": "swish"})):

@@ -181,11 +181,11 @@ def test_records_go_on_when_a_full_disk_has_room_again(
         # Half a record was written, and the file cannot be opened for some time.
         with open(tmp_path / "metrics.jsonl", "a", encoding="utf-8") as half:
             half.write('{"step": 2, "tr')
-        (tmp_path / "metrics.unfinished").mkdir()
+        (tmp_path / "metrics.jsonl.unfinished").mkdir()
     written.metrics(2, {"train/loss": 8.0})
     written.metrics(3, {"train/loss": 7.0})
     if full == "both":
-        (tmp_path / "metrics.unfinished").rmdir()
+        (tmp_path / "metrics.jsonl.unfinished").rmdir()
     written.metrics(4, {"train/loss": 6.0})
     written.close()
     told = capsys.readouterr().err
@@ -205,11 +205,11 @@ def test_a_full_disk_at_the_start_is_told_and_costs_no_run(
     for step in (1, 2, 3):
         before.metrics(step, {"train/loss": 9.0})
     before.close()
-    (tmp_path / "metrics.unfinished").mkdir()  # What cannot be written.
+    (tmp_path / "metrics.jsonl.unfinished").mkdir()  # What cannot be written.
     # It goes on from step 1; what came after it is made again.
     written = opened(tmp_path, first_step=1)
     written.metrics(2, {"train/loss": 8.0})
-    (tmp_path / "metrics.unfinished").rmdir()
+    (tmp_path / "metrics.jsonl.unfinished").rmdir()
     written.metrics(3, {"train/loss": 7.0})
     written.close()
     assert capsys.readouterr().err.count("cannot be written") == 1

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from vaswani_jax.core import compilation_cache, cpu_allocator, memory, parallel, types
+from vaswani_jax.core import compilation_cache, memory, parallel, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import microbatching, step
 
@@ -116,8 +116,10 @@ def test_rows_that_devices_and_parts_add_are_told():
     for parts in (1, 2, 3, 8, 100):
         for rows in (1, 7, 96):
             leaf = np.zeros((rows, 3))
-            split = parallel.split_rows(leaf, multiple=parts)
-            assert parallel.computed_rows(rows, multiple=parts) * 3 == split.size
+            split = parallel.split_rows(leaf, num_microbatches=parts)
+            assert (
+                parallel.computed_rows(rows, num_microbatches=parts) * 3 == split.size
+            )
 
 
 def test_the_largest_shape_is_that_of_the_most_logits():
@@ -151,52 +153,3 @@ def test_the_shape_planned_is_the_largest_in_its_parts():
     }
     assert needed[uneven] > needed[even]
     assert plan([even, uneven], accumulate_steps="32").step == needed[uneven]
-
-
-def test_available_memory_is_that_of_one_of_the_devices():
-    with open("/proc/meminfo") as file:
-        total = int(file.readline().split()[1]) * 1024
-    assert 0 < memory.available_bytes() * jax.local_device_count() <= total
-
-
-def test_memory_is_given_back_when_a_step_has_too_little(monkeypatch):
-    given = []
-    monkeypatch.setattr(cpu_allocator, "give_back", lambda: given.append(1) or True)
-    free = 64 * MIB // jax.local_device_count()
-    monkeypatch.setattr(memory, "free_bytes", lambda: 64 * MIB)
-    assert not memory.make_room(free) and not given
-    assert memory.make_room(free + 1) and given
-    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
-    assert not memory.make_room(free + 1)
-
-
-def test_what_a_run_holds_already_is_available_to_it(monkeypatch):
-    monkeypatch.setattr(memory, "free_bytes", lambda: 64 * MIB)
-    free = memory.available_bytes()
-    state = parallel.replicate(
-        {"m": np.zeros(MIB, np.int8), "v": np.zeros(9, np.float32)}
-    )
-    assert memory.available_bytes(state) == free + MIB + 36
-
-
-def test_of_several_processes_the_least_counts(monkeypatch):
-    monkeypatch.setattr(memory.processes, "num_processes", lambda: 2)
-    monkeypatch.setattr(memory, "_available_bytes", lambda held: 68 << 30)
-    # As JAX gathers: 32 bits.
-    monkeypatch.setattr(
-        memory.processes,
-        "gather_from_all",
-        lambda own: np.stack([own, np.array(9000)]).astype(np.int32),
-    )
-    assert memory.available_bytes() == 9000 << 20
-
-
-def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
-    host = memory.available_bytes()
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    (tmp_path / "memory.current").write_text(f"{5 * MIB}\n")
-    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {2 * MIB}\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available_bytes() > 0.5 * host
-    (tmp_path / "memory.max").write_text(f"{9 * MIB}\n")
-    assert memory.available_bytes() == 6 * MIB // jax.local_device_count()

@@ -97,7 +97,7 @@ def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
     )
     state = parallel.replicate(step.create_state(settings_, vocab_size=V))
     results = [
-        run(state, parallel.split_rows(batch, multiple=1))
+        run(state, parallel.split_rows(batch, num_microbatches=1))
         for batch in (separate_batch(), packed_batch())
     ]
     (one, of_one), (other, of_other) = results

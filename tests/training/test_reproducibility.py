@@ -31,7 +31,7 @@ for seed in range(3):
     )
     if seed == 0:
         begun = batch
-    state, metrics = run(state, parallel.split_rows(batch, multiple=1))
+    state, metrics = run(state, parallel.split_rows(batch, num_microbatches=1))
 """
 TWICE = (
     DIGEST.replace("RATE", "0.3")

@@ -87,7 +87,7 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
     for made in range(3):
         # Fewer rows than devices: some of them have none.
         batch = updates.random_batch(4 + made, rows=5)
-        rows = parallel.split_rows(batch, multiple=1)
+        rows = parallel.split_rows(batch, num_microbatches=1)
         state, metrics = updates.on_eight(settings_)(state, rows)
 
         sums = functools.partial(
@@ -192,7 +192,7 @@ def test_the_loss_step_sums_the_formulas_and_drops_nothing() -> None:
     params = settings.random_params(settings_.model, vocab_size=updates.V, seed=25)
     batch = updates.random_batch(26, rows=11)
     step = training_step.loss_step(settings_, vocab_size=updates.V)
-    rows = parallel.split_rows(batch, multiple=1)
+    rows = parallel.split_rows(batch, num_microbatches=1)
     sums = parallel.over_devices(step, donate_state=False)(params, rows)
     expected = reference.loss_sums(
         reference.to_float64(params), batch, model=settings_.model, label_smoothing=0.1
@@ -248,3 +248,16 @@ def test_accelerators_get_one_all_reduce_and_its_result_is_the_same(
     both = map(jax.tree.leaves, (run(state, rows), expected))
     for found, wanted in zip(*both, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_fused_attention_is_refused_without_a_gpu():
+    fused = settings.small_settings(
+        **{
+            "model.attention": "cudnn",
+            "model.dtype": "bfloat16",
+            "model.d_k": 8,
+            "model.d_v": 8,
+        }
+    )
+    with pytest.raises(ValueError, match="attention=cudnn needs a GPU, here is 8 cpu"):
+        training_step.train_step(fused, vocab_size=9, parts=1)

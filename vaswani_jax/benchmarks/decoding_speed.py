@@ -73,7 +73,7 @@ class Timer:
     def seconds(self) -> float:
         """Time of one batch, from ids on the host to ids on the host."""
         begun = time.perf_counter()
-        rows = parallel.split_rows(self._rows, multiple=1)
+        rows = parallel.split_rows(self._rows, num_microbatches=1)
         found = self._run(self._params, rows)
         tokens = parallel.join_rows(jax.device_get(found.tokens))
         spent = time.perf_counter() - begun

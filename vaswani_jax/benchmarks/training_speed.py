@@ -61,7 +61,7 @@ class Timer:
     def seconds(self, batch: types.Batch) -> tuple[float, loss.LossSums]:
         """Time of one update, from rows on the host to sums on the host."""
         begun = time.perf_counter()
-        rows = parallel.split_rows(batch, multiple=self._parts)
+        rows = parallel.split_rows(batch, num_microbatches=self._parts)
         self._state, metrics = self._run(self._state, rows)
         jax.block_until_ready(self._state)
         sums = parallel.gather(metrics.sums)
@@ -69,7 +69,7 @@ class Timer:
 
     def memory_bytes(self, batch: types.Batch) -> int:
         """What a device holds and what an update needs, from its compiled program."""
-        rows = parallel.split_rows(batch, multiple=self._parts)
+        rows = parallel.split_rows(batch, num_microbatches=self._parts)
         return sum(memory.needed_bytes(self._run, self._state, rows))
 
 
@@ -146,7 +146,7 @@ def measure(
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
     begun = time.perf_counter()
-    computed = [parallel.split_rows(made, multiple=parts) for made in batches]
+    computed = [parallel.split_rows(made, num_microbatches=parts) for made in batches]
     host.append(time.perf_counter() - begun)
     # Devices and parts get as many rows each: some of padding alone.
     positions = sum(rows.source.size + rows.target_out.size for rows in computed)

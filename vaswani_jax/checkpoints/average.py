@@ -36,11 +36,10 @@ def average_params(found: Checkpoints, steps: list[int]) -> Checkpoint:
 def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
     """Write averaged parameters to WORKDIR/averaged, for decoding."""
     directory = workdir / "averaged"
-    unfinished = files.start(directory)
-    target = Checkpoints(unfinished, keep=1)
-    target.save(mean.step, mean.items, mean.record)
-    target.close()
-    files.finish(directory, unfinished)
+    with files.replacing(directory) as unfinished:
+        manager = Checkpoints(unfinished, keep=1)
+        manager.save(mean.step, mean.items, mean.record)
+        manager.close()
     return directory / str(mean.step)
 
 

@@ -10,7 +10,7 @@ import uuid
 from typing import IO
 
 from vaswani_jax.checkpoints.compatibility import Change
-from vaswani_jax.core import config, environment, parallel
+from vaswani_jax.core import config, environment, files, parallel
 
 
 def record_start(
@@ -23,9 +23,7 @@ def record_start(
 ) -> None:
     """Write config.json, and add a line to starts.jsonl."""
     values = config.to_dict(settings)
-    unfinished = workdir / "config.json.unfinished"
-    unfinished.write_text(json.dumps(values, indent=1))
-    unfinished.replace(workdir / "config.json")
+    files.write_atomically(workdir / "config.json", json.dumps(values, indent=1))
     line = {
         "id": uuid.uuid4().hex,
         "host": socket.gethostname(),

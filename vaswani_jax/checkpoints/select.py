@@ -59,7 +59,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
 def _place(workdir: pathlib.Path, folder: str) -> pathlib.Path:
     """Where checkpoints lie; a kill may have come while they were replaced."""
     directory = workdir / folder
-    before = files.beside(directory, "old")
+    before = files.sibling(directory, "old")
     return before if before.is_dir() and not directory.exists() else directory
 
 

@@ -218,9 +218,8 @@ def seal(path: pathlib.Path) -> None:
     begun would go on and fail.
     """
     files = (file for file in path.rglob("*") if file.is_file())
-    unfinished = path / f"{SEAL}.unfinished"
-    unfinished.write_text(json.dumps(files_.of(files, within=path), indent=0))
-    unfinished.rename(path / SEAL)
+    digests = files_.hash_files(files, within=path)
+    files_.write_atomically(path / SEAL, json.dumps(digests, indent=0))
     files_.sync(path)
 
 
@@ -238,12 +237,12 @@ def check_seal(path: pathlib.Path) -> None:
         CheckpointError: A file is missing, cut off or changed; it is named.
     """
     try:
-        sealed = files_.parsed(json.loads((path / SEAL).read_text()))
+        sealed = files_.parse_digests(json.loads((path / SEAL).read_text()))
     except FileNotFoundError:
         return
     except (TypeError, ValueError) as error:
         raise _damaged(path, f"{SEAL}: {error}") from None
-    if reason := files_.difference(sealed, path):
+    if reason := files_.describe_difference(sealed, path):
         raise _damaged(path, reason)
 
 

@@ -83,14 +83,14 @@ def run(
         if rest:
             raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
         told = cpu_allocator.keep_memory()
-        parallel.compute_in_turn()
+        parallel.disable_async_dispatch()
         try:
             logs.set_level(quiet=QUIET.value, verbose=VERBOSE.value)
             where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
             if where != (None, None, None):
                 if not several:
                     raise ValueError("--coordinator is of main, decode and evaluate")
-                processes.connect(*where, saves=saves)
+                processes.connect(*where, handles_sigterm=saves)
             logger.info(told)
             chosen(*given)
         except BrokenPipeError:

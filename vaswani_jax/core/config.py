@@ -60,25 +60,25 @@ class ModelConfig:
     activation: str = model_setting(
         "Activation of the feed-forward networks; swish is MarianMT's.",
         choices=("relu", "swish"),
-        before="relu",
+        legacy="relu",
         affects="outputs",
     )
     attention_bias: bool = model_setting(
         "Whether the projections of attention have a bias; the paper's have none.",
-        before=False,
+        legacy=False,
     )
     logits_bias: bool = model_setting(
         "Whether the pre-softmax transformation has a bias; the paper's has none.",
-        before=False,
+        legacy=False,
     )
     layer_norm_epsilon: float = model_setting(
         "Added to the variance in layer normalisation.",
         above=0,
-        before=1e-6,
+        legacy=1e-6,
         affects="outputs",
     )
     init_scale: float = model_setting(
-        "Scale of the variance of initial weights; 1 is Glorot's.", above=0, before=1.0
+        "Scale of the variance of initial weights; 1 is Glorot's.", above=0, legacy=1.0
     )
     layer_norm_position: str = model_setting(
         "Normalise after each residual addition (post, section 3.1) or before (pre).",
@@ -103,13 +103,13 @@ class ModelConfig:
         "How training computes attention: by XLA, or by cuDNN's fused kernel.",
         choices=("xla", "cudnn"),
         changeable=True,
-        before="xla",
+        legacy="xla",
         incidental=True,
     )
     rematerialize: bool = model_setting(
         "Compute layers again in the backward pass, to save memory.",
         changeable=True,
-        before=False,
+        legacy=False,
         incidental=True,
     )
 
@@ -134,7 +134,7 @@ class DataConfig:
     tfds_directory: str = setting(
         "Directory of tensorflow-datasets; empty for its own default.",
         changeable=True,
-        before="",
+        legacy="",
         incidental=True,
     )
     text_directory: str = setting(
@@ -204,13 +204,13 @@ class DataConfig:
         "BPE-dropout of the training text: merges that are skipped; 0 in the paper.",
         at_least=0,
         below=1,
-        before=0.0,
+        legacy=0.0,
         affects="data",
     )
     subword_samples: int = setting(
         "Segmentations of each training pair, if subword_dropout samples them.",
         at_least=1,
-        before=1,
+        legacy=1,
         affects="data",
     )
     max_length: int = setting(
@@ -229,7 +229,7 @@ class DataConfig:
     batching: str = setting(
         "Batch pairs of similar length, or pack several pairs into each row.",
         choices=("buckets", "packed"),
-        before="buckets",
+        legacy="buckets",
     )
     num_buckets: int = setting(
         "Padded shapes of batches at most, hence compilations.", at_least=1
@@ -237,7 +237,7 @@ class DataConfig:
     packed_length: int = setting(
         "Tokens of a packed row.",
         values="at least data.max_length if batches are packed",
-        before=256,
+        legacy=256,
     )
     text_form: str = setting(
         "Form of the text, which decides how BLEU tokenises it.",
@@ -301,12 +301,12 @@ class TrainingConfig:
     label_smoothing_form: str = setting(
         "Subwords that share it: all, all others, or all others but padding.",
         choices=("uniform", "others", "no_pad"),
-        before="uniform",
+        legacy="uniform",
     )
     r_drop: float = setting(
         "Weight alpha of R-Drop's divergence; 0, as in the paper, for none.",
         at_least=0,
-        before=0.0,
+        legacy=0.0,
     )
     log_every_steps: int = setting(
         "Steps between lines of the log.", at_least=1, changeable=True, incidental=True
@@ -332,26 +332,26 @@ class TrainingConfig:
         "Validation metric that chooses the best checkpoint.",
         choices=("bleu", "loss"),
         changeable=True,
-        before="bleu",
+        legacy="bleu",
     )
     patience: int = setting(
         "Evaluations without a better one that end the run; 0 for no limit.",
         at_least=0,
         changeable=True,
-        before=0,
+        legacy=0,
     )
     max_skipped_batches: int = setting(
         "Batches skipped for a loss that is not finite or a spike, before the end.",
         at_least=0,
         changeable=True,
-        before=0,
+        legacy=0,
         incidental=True,
     )
     max_loss_rise: float = setting(
         "Rise of the loss that is a spike, in nats per token; 0 for no limit.",
         at_least=0,
         changeable=True,
-        before=0.0,
+        legacy=0.0,
     )
 
 
@@ -368,7 +368,7 @@ class SearchConfig:
     length_penalty_form: str = search_setting(
         "Divisor of log-probabilities: paper, ((5 + |Y|) / 6)^alpha; power, |Y|^alpha.",
         choices=("paper", "power"),
-        before="paper",
+        legacy="paper",
     )
     max_extra_tokens: int = search_setting(
         "Tokens of an output beyond the length of its input; 50 in the paper.",
@@ -377,37 +377,37 @@ class SearchConfig:
     min_tokens: int = search_setting(
         "Tokens of an output at least, its end mark included; 1 for no limit.",
         at_least=1,
-        before=1,
+        legacy=1,
     )
     max_tokens: int = search_setting(
         "Tokens of an output at most, whatever the input's length; 0 for no limit.",
         values="0, or at least search.min_tokens",
         at_least=0,
-        before=0,
+        legacy=0,
     )
     no_repeat_ngram: int = search_setting(
         "Length of n-grams that no output has twice; 0 for no limit.",
         at_least=0,
-        before=0,
+        legacy=0,
     )
     sampling: bool = search_setting(
-        "Draw outputs at random instead of searching.", before=False
+        "Draw outputs at random instead of searching.", legacy=False
     )
     temperature: float = search_setting(
         "Divisor of the logits when sampling; 1 for the model's own distribution.",
         above=0,
-        before=1.0,
+        legacy=1.0,
     )
     top_k: int = search_setting(
         "Sample from the likeliest subwords alone, so many; 0 for all.",
         at_least=0,
-        before=0,
+        legacy=0,
     )
     top_p: float = search_setting(
         "Sample from the likeliest subwords with this probability; 1 for all.",
         above=0,
         at_most=1,
-        before=1.0,
+        legacy=1.0,
     )
     max_source_tokens: int = search_setting(
         "Tokens of a source line at most; longer lines are translated in pieces.",
@@ -464,9 +464,9 @@ def flatten_record(values: Mapping[str, Any]) -> dict[str, Any]:
     then.
     """
     flat = {
-        setting.key: setting.before
+        setting.key: setting.legacy
         for setting in SETTINGS.values()
-        if setting.before is not None and setting.section in values
+        if setting.legacy is not None and setting.section in values
     } | flatten(values)
     if "training.accumulate_steps" in flat:  # Early runs recorded a number.
         flat["training.accumulate_steps"] = str(flat["training.accumulate_steps"])

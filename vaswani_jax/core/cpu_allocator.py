@@ -1,10 +1,9 @@
-"""Section 5.2's step time on a CPU: the C library's allocator keeps what it has.
+"""Make glibc's allocator keep freed memory, which saves up to a third of a CPU's step.
 
-XLA asks it for the temporaries of every step. By default glibc gives large blocks back
-to the kernel at once, and the page faults of getting them anew cost up to a third of a
-step. Here it keeps them, in huge pages; what steps of several shapes leave does not fit
-the next of another shape, so several times a step's memory is kept where there is room
-(`device_memory.make_room`).
+XLA allocates the temporaries of every step. By default glibc returns large blocks to
+the kernel at once, and page faults make the next step slow. Here it keeps them, in huge
+pages. Steps of several shapes leave blocks that do not fit one another, so it keeps
+several times a step's memory, until `memory.make_room` releases it.
 """
 
 import ctypes
@@ -13,7 +12,7 @@ import os
 
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
 SWITCH = "VASWANI_JAX_ALLOCATOR"
-# Parameters of mallopt(3) and an advice of madvise(2), from glibc's headers.
+# Parameters of mallopt(3) and madvise(2), from glibc's headers.
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX, ARENA_MAX = -1, -2, -4, -8
 HUGE_PAGES = 14
 HUGE_PAGE_BYTES = 2 << 20
@@ -23,11 +22,11 @@ _keeps = False
 
 
 def keep_memory() -> str:
-    """Tell glibc to keep freed memory; what was done, in words, for the log.
+    """Tell glibc to keep freed memory, and return in words what was done.
 
-    `VASWANI_JAX_ALLOCATOR=default` leaves it alone, and so does another C library, or
-    JAX for an accelerator, whose arrays lie elsewhere. Call it before the first large
-    array is made.
+    Nothing is done with VASWANI_JAX_ALLOCATOR=default, with another C library, or with
+    JAX for accelerators, whose arrays lie elsewhere. Call it before the first large
+    array is allocated.
     """
     global _keeps
     libc = ctypes.CDLL(None)
@@ -45,34 +44,36 @@ def keep_memory() -> str:
     return f"allocator: glibc keeps memory, in {pages} ({SWITCH}=default: off)"
 
 
-def give_back() -> bool:
-    """Give all freed memory back to the system, unless it is given back at once anyway
-    (see `keep_memory`); which of the two.
+def release_memory() -> bool:
+    """Return all freed memory to the system; new blocks cost their page faults again.
 
-    What is allocated next costs its page faults once more.
+    Returns:
+        False if `keep_memory` did nothing, for then there is nothing to release.
     """
     if not _keeps:
         return False
     libc = ctypes.CDLL(None)
     libc.malloc_trim.argtypes = [ctypes.c_size_t]
     libc.malloc_trim(0)
-    # It has shrunk the heap, too, and with it the part in huge pages.
+    # This has shrunk the heap as well, and its part in huge pages with it.
     _reserve_huge_pages(libc)
     return True
 
 
 def _for_accelerators() -> bool:
-    """Whether JAX, which is not asked yet, will choose an accelerator."""
-    if chosen := os.environ.get("JAX_PLATFORMS"):
-        return chosen.split(",")[0] != "cpu"
+    """Return True if JAX, which is not started yet, will choose an accelerator."""
+    if platforms := os.environ.get("JAX_PLATFORMS"):
+        return platforms.split(",")[0] != "cpu"
     return any(importlib.util.find_spec(name) for name in PLUGINS)
 
 
 def _reserve_huge_pages(libc: ctypes.CDLL) -> bool:
-    """Grow the heap, whose pages are not there before they are written, and free it:
-    what is allocated later lies in the part that asked for huge pages.
+    """Grow the heap by a block that asks for huge pages, and free the block.
 
-    False where the system has none, or not so much memory to promise.
+    Its pages are there only when they are written: later allocations lie in it.
+
+    Returns:
+        False if the system has no huge pages, or too little memory to promise.
     """
     libc.malloc.restype = ctypes.c_void_p
     libc.malloc.argtypes = [ctypes.c_size_t]

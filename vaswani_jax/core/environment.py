@@ -1,4 +1,4 @@
-"""Section 5.2's machines change under a run: what it ran on, to be recorded with it."""
+"""Describe the software that a run uses, to be recorded with it."""
 
 import functools
 import importlib.metadata
@@ -6,7 +6,7 @@ import pathlib
 import platform
 import subprocess
 
-# What decides the digits, and whether files can be read.
+# Their versions decide the digits, and whether files can be read.
 PACKAGES = (
     *("jax", "jaxlib", "flax", "optax", "numpy", "sentencepiece"),
     *("orbax-checkpoint", "vaswani-jax"),
@@ -15,18 +15,18 @@ PACKAGES = (
 
 @functools.cache
 def describe() -> dict[str, str]:
-    """Versions of the packages, of Python, and the revision of this source."""
-    found = {"python": platform.python_version(), "revision": revision()}
+    """Return the versions of Python and packages, and the revision of this source."""
+    versions = {"python": platform.python_version(), "revision": revision()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds an extra of pyproject.toml.
+    """Return the command that installs an extra of pyproject.toml.
 
     >>> how_to_install("export")
     "pip install -c constraints.txt -e '.[export]', where this repository lies"
@@ -36,26 +36,25 @@ def how_to_install(extra: str) -> str:
 
 
 def revision() -> str:
-    """The commit of this source, "+" if it was changed; "unknown" outside git."""
-    here = pathlib.Path(__file__).parent
+    """Return the commit of this source, "+" if it was changed; else "unknown"."""
+    package = pathlib.Path(__file__).parents[1]
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(here), *arguments]
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-        return found.stdout.strip()
+        command = ["git", "-C", str(package), *arguments]
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        return process.stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", str(here.parent))
+        changed = git("status", "--porcelain", "--untracked-files=no", str(package))
         return git("rev-parse", "HEAD")[:12] + "+" * bool(changed)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
-def differences(was: dict[str, str]) -> list[str]:
-    """What of a recorded description is otherwise now, in words."""
-    now = describe()
+def describe_changes(recorded: dict[str, str]) -> list[str]:
+    """Return in words what differs from a recorded description."""
     return [
-        f"{name} was {was[name]}, is {now[name]}"
-        for name in now
-        if name in was and was[name] != now[name]
+        f"{name} was {recorded[name]}, is {version}"
+        for name, version in describe().items()
+        if recorded.get(name, version) != version
     ]

@@ -1,4 +1,4 @@
-"""Files as they were written: the size and the SHA-256 of each."""
+"""Write files and directories that a crash cannot damage, and check and lock them."""
 
 import contextlib
 import fcntl
@@ -13,16 +13,21 @@ from typing import Any
 Digests = Mapping[str, tuple[int, str]]
 
 
-def of(files: Iterable[pathlib.Path], *, within: pathlib.Path) -> Digests:
-    """Size in bytes and SHA-256 of files, by their path within a directory."""
-    return {str(file.relative_to(within)): _of(file) for file in sorted(files)}
+def hash_files(paths: Iterable[pathlib.Path], *, within: pathlib.Path) -> Digests:
+    """Return the size in bytes and the SHA-256 of files, by path within a directory."""
+    return {str(path.relative_to(within)): _hash_file(path) for path in sorted(paths)}
 
 
-def parsed(record: Any) -> Digests:
-    """Digests as they were before they were written as JSON.
+def _hash_file(path: pathlib.Path) -> tuple[int, str]:
+    with open(path, "rb") as stream:
+        return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def parse_digests(record: Any) -> Digests:
+    """Return digests that were written as JSON.
 
     Raises:
-        TypeError, ValueError: The record is something else.
+        TypeError, ValueError: The record is not one of digests.
     """
     return {
         str(name): (int(size), str(digest))
@@ -30,21 +35,21 @@ def parsed(record: Any) -> Digests:
     }
 
 
-def difference(found: Digests, directory: pathlib.Path) -> str:
-    """What the first file that is no longer so has become; "" if all are."""
-    for name, (size, digest) in found.items():
-        file = directory / name
-        if not file.is_file():
+def describe_difference(digests: Digests, directory: pathlib.Path) -> str:
+    """Return what differs between a directory and the digests of its files, or ""."""
+    for name, (size, digest) in digests.items():
+        path = directory / name
+        if not path.is_file():
             return f"{name} is missing"
-        if file.stat().st_size != size:
-            return f"{name} has {file.stat().st_size:,} of {size:,} bytes"
-        if _of(file)[1] != digest:
+        if path.stat().st_size != size:
+            return f"{name} has {path.stat().st_size:,} of {size:,} bytes"
+        if _hash_file(path)[1] != digest:
             return f"{name} is not what was written"
     return ""
 
 
 def sync(directory: pathlib.Path) -> None:
-    """Wait until a directory and all that is in it would outlast a power cut."""
+    """Flush a directory and its contents to the disk, to survive a power cut."""
     for path in (*directory.rglob("*"), directory, directory.parent):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -53,36 +58,33 @@ def sync(directory: pathlib.Path) -> None:
             os.close(handle)
 
 
-def _of(file: pathlib.Path) -> tuple[int, str]:
-    with open(file, "rb") as stream:
-        return file.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
+def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
+    """Write a text file; a crash leaves the old file or the new one, never a part."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    return unfinished.replace(path)
 
 
-def beside(directory: pathlib.Path, word: str) -> pathlib.Path:
-    """A hidden neighbour, a name that no one else has given to a directory."""
+def sibling(directory: pathlib.Path, word: str) -> pathlib.Path:
+    """Return the hidden path beside a directory that this package uses for a word."""
     return directory.with_name(f".{directory.name}.vaswani_jax_{word}")
 
 
 @contextlib.contextmanager
-def locked(directory: pathlib.Path) -> Iterator[None]:
-    """Processes that hold the lock of a directory do so one after the other."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with open(beside(directory, "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def replacing(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield an empty directory to fill, which then replaces `directory`.
 
-
-def start(directory: pathlib.Path) -> pathlib.Path:
-    """An empty directory to fill, for `finish` to put in the place of `directory`."""
-    unfinished = beside(directory, "unfinished")
+    An exception leaves the old directory; a crash leaves the old or the new one, which
+    `recover` puts back.
+    """
+    unfinished, old = sibling(directory, "unfinished"), sibling(directory, "old")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    return unfinished
-
-
-def finish(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
-    """Put the finished directory in place; a crash leaves the old or the new one."""
-    old = beside(directory, "old")
+    try:
+        yield unfinished
+    except Exception:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     if directory.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.rename(directory, old)
@@ -91,10 +93,24 @@ def finish(directory: pathlib.Path, unfinished: pathlib.Path) -> None:
 
 
 def recover(directory: pathlib.Path, *, mark: str) -> None:
-    """Put back what `finish` moved away when it was killed; `mark` is a file in it."""
-    old = beside(directory, "old")
+    """Put back a directory that a killed `replacing` had moved away.
+
+    Args:
+        directory: Where it belongs.
+        mark: A file that it has if it is whole.
+    """
+    old = sibling(directory, "old")
     if not directory.exists() and (old / mark).exists():
         os.rename(old, directory)
+
+
+@contextlib.contextmanager
+def locked(directory: pathlib.Path) -> Iterator[None]:
+    """Processes that hold the lock of a directory do so one after the other."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with open(sibling(directory, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
-"""Section 5.2's memory: what a device has, what a program needs, and making room."""
+"""Measure the memory that devices have and that a step needs, and free what is kept."""
 
-import contextlib
-import os
 import pathlib
 import sys
 from collections.abc import Callable
@@ -9,8 +7,11 @@ from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
+import psutil
 
 from vaswani_jax.core import cpu_allocator, parallel, processes
+
+CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as mounted in a container
 
 
 class NeededBytes(NamedTuple):
@@ -20,80 +21,77 @@ class NeededBytes(NamedTuple):
     step: int
 
 
-def needed_bytes(run: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
-    """What a program of `parallel.over_devices` needs for these shapes; compiles it."""
-    found = cast(Any, run).lower(state, rows).compile().memory_analysis()
-    held = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+def needed_bytes(step: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
+    """Compile a step of `parallel.over_devices`, and return the memory it needs."""
+    analysis = cast(Any, step).lower(state, rows).compile().memory_analysis()
+    state_bytes = _size_in_bytes(state)
     total = (
-        found.argument_size_in_bytes
-        + found.output_size_in_bytes
-        - found.alias_size_in_bytes
-        + found.temp_size_in_bytes
+        analysis.argument_size_in_bytes
+        + analysis.output_size_in_bytes
+        - analysis.alias_size_in_bytes
+        + analysis.temp_size_in_bytes
     )
-    return NeededBytes(held, max(0, total - held))
+    return NeededBytes(state_bytes, max(0, total - state_bytes))
 
 
-def available_bytes(held: Any = ()) -> int:
-    """Memory of one device that a run may use; virtual devices share the host's.
+def available_bytes(state: Any = ()) -> int:
+    """Return the memory of one device that a run may use.
+
+    Virtual devices share the host's. Several processes all get the least of theirs, so
+    that they divide their batches alike.
 
     Args:
-        held: What the run has on every device already, of `parallel.replicate`: it
-            counts.
+        state: What the run has on every device already (`parallel.replicate`); its
+            memory counts as available.
     """
-    here = _available_bytes(held)
+    local = _local_available_bytes(state)
     if processes.num_processes() == 1:
-        return here
-    # All divide their batches alike, hence as the one with the least; in MiB, for what
-    # JAX gathers has 32 bits.
-    everyone = processes.gather_from_all(np.array(here >> 20, np.int32))
-    return int(np.min(everyone)) << 20
+        return local
+    # In MiB, for JAX gathers 32 bits.
+    mebibytes = processes.gather_from_all(np.array(local >> 20, np.int32))
+    return int(np.min(mebibytes)) << 20
 
 
-def _available_bytes(held: Any) -> int:
+def _local_available_bytes(state: Any) -> int:
     stats = jax.local_devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
+    if "bytes_limit" in stats:  # An accelerator's whole memory, the state included.
         return int(stats["bytes_limit"])
-    free = free_bytes() // jax.local_device_count()
-    # An accelerator, above, says what it has in all, a host what it has beside them.
-    return free + sum(leaf.nbytes for leaf in jax.tree.leaves(held))
+    return free_bytes() // jax.local_device_count() + _size_in_bytes(state)
+
+
+def _size_in_bytes(tree: Any) -> int:
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
 
 def make_room(needed: int) -> bool:
-    """Give freed memory back if the host has less of its own than is needed.
+    """Return freed memory to the system if the host has less than a step needs.
 
-    What is kept would often do, but it may lie in pieces that are all too small.
+    The allocator's freed memory would often do, but may lie in pieces that are all too
+    small.
 
     Args:
         needed: Bytes on each device.
 
     Returns:
-        Whether it was given back.
+        Whether memory was returned.
     """
-    if not parallel.on_cpu() or _available_bytes(()) >= needed:
+    if not parallel.on_cpu() or _local_available_bytes(()) >= needed:
         return False
-    return cpu_allocator.give_back()
-
-
-CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as a container sees its own
+    return cpu_allocator.release_memory()
 
 
 def free_bytes() -> int:
-    """Bytes of the host that are free, the cache of files among them."""
-    pages = os.sysconf("SC_AVPHYS_PAGES")
-    with contextlib.suppress(OSError), open("/proc/meminfo") as file:
-        # The cache of files can be had, too.
-        found = [line.split() for line in file if line.startswith("MemAvailable")]
-        pages = int(found[0][1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
-    return min(pages * os.sysconf("SC_PAGE_SIZE"), _left_to_container(CGROUP))
+    """Return the host's free memory, the cache of files included, in bytes."""
+    return min(psutil.virtual_memory().available, _free_in_container(CGROUP))
 
 
-def _left_to_container(directory: pathlib.Path) -> int:
-    """Bytes that the limit of a container leaves, without its cache of files."""
+def _free_in_container(directory: pathlib.Path) -> int:
+    """Return the bytes below a container's limit, its cache of files included."""
     try:
         limit = int((directory / "memory.max").read_text())
         used = int((directory / "memory.current").read_text())
         stat = (directory / "memory.stat").read_text().split()
         cached = int(stat[stat.index("inactive_file") + 1])
-    except (OSError, ValueError):  # There is none, or it says "max".
+    except (OSError, ValueError):  # No container, or the limit is "max".
         return sys.maxsize
     return max(0, limit - used + cached)

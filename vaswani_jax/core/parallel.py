@@ -1,11 +1,12 @@
-"""Section 5.2: the batch spread over devices; the only module that knows pmap.
+"""Spread batches over devices (section 5.2); the only module that knows pmap.
 
 State is replicated and has no device axis. Rows of a batch are split over processes
-and, within one, over its devices. What leaves a step must be equal everywhere, so it
-is summed with `sum_over_devices` first.
+and, within a process, over its devices. What leaves a step must be equal on all
+devices: sum it with `sum_over_devices` first.
 """
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
@@ -16,15 +17,18 @@ import numpy as np
 
 from vaswani_jax.core import processes
 
+logger = logging.getLogger(__name__)
 AXIS = "devices"
 Tree = TypeVar("Tree")
 
 
 def use_devices(count: int) -> None:
-    """Use so many devices; virtual ones on a CPU. Before any work is done on one.
+    """Use this number of devices; on a CPU, divide it into virtual ones.
+
+    Call it before the first use of a device.
 
     Raises:
-        ValueError: There are not so many.
+        ValueError: There are fewer.
     """
     jax.config.update("jax_num_cpu_devices", count)
     visible = ",".join(map(str, range(count)))
@@ -33,22 +37,22 @@ def use_devices(count: int) -> None:
         raise ValueError(f"{count} devices were asked for: this is {describe()}")
 
 
-def compute_in_turn() -> None:
-    """Let a CPU's only device begin nothing before what it does is done and freed.
+def disable_async_dispatch() -> None:
+    """Let a CPU with one device start a step after the one before is done and freed.
 
-    Otherwise what a step had is sometimes there when the next one asks for memory,
-    which then takes more. Before any work is done on a device.
+    Otherwise the temporaries of two steps sometimes overlap, which takes more memory.
+    Call it before the first use of a device.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def num_devices() -> int:
-    """Devices of all processes."""
+    """Return the number of devices of all processes."""
     return jax.device_count()
 
 
 def describe() -> str:
-    """The devices in words, for the log."""
+    """Return the devices in words, for the log."""
     return (
         f"{jax.device_count()} {jax.default_backend()} device(s) ({device_kind()}), "
         f"{jax.process_count()} process(es)"
@@ -56,164 +60,170 @@ def describe() -> str:
 
 
 def replicate(tree: Tree) -> Tree:
-    """The tree on every device of this process, without a device axis."""
+    """Copy the tree to every device of this process, without a device axis."""
     mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (AXIS,))
-    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    return jax.device_put(tree, everywhere)
+    replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return jax.device_put(tree, replicated)
 
 
 def gather(tree: Tree) -> Tree:
-    """The replicated tree as NumPy arrays."""
+    """Return a replicated tree as NumPy arrays."""
     return jax.device_get(tree)
 
 
-def _share(rows: int, multiple: int) -> int:
-    return -(-rows // (num_devices() * multiple)) * multiple
+def _rows_per_device(rows: int, num_microbatches: int) -> int:
+    return -(-rows // (num_devices() * num_microbatches)) * num_microbatches
 
 
-def computed_rows(rows: int, *, multiple: int) -> int:
-    """How many rows all devices compute for so many: `split_rows` adds empty ones."""
-    return _share(rows, multiple) * num_devices()
+def computed_rows(rows: int, *, num_microbatches: int) -> int:
+    """Return the rows that all devices compute, with those that `split_rows` adds."""
+    return _rows_per_device(rows, num_microbatches) * num_devices()
 
 
-def own_rows(rows: int, *, multiple: int) -> range:
-    """Which of the rows of a global batch `split_rows` gives to this process."""
-    mine = _share(rows, multiple) * jax.local_device_count()
-    start = min(rows, jax.process_index() * mine)
-    return range(start, min(rows, start + mine))
+def local_rows(rows: int, *, num_microbatches: int) -> range:
+    """Return which rows of a global batch `split_rows` gives to this process."""
+    count = _rows_per_device(rows, num_microbatches) * jax.local_device_count()
+    start = min(rows, jax.process_index() * count)
+    return range(start, min(rows, start + count))
 
 
-def split_rows(tree: Tree, *, multiple: int) -> Tree:
-    """This process's rows of a global batch, `[devices, rows, ...]` in each leaf.
+def split_rows(tree: Tree, *, num_microbatches: int) -> Tree:
+    """Return this process's rows of a global batch, `[devices, rows, ...]` each leaf.
 
-    Rows of zeros (padding, no sentence) are added until each device's share is a
-    multiple of `multiple`; sums over real tokens do not change.
+    Rows of zeros (padding, no sentence) are added until each device can divide its
+    rows into microbatches of equal size; sums over real tokens do not change.
     """
-    here, local = jax.process_index(), jax.local_device_count()
+    num_local = jax.local_device_count()
+    first = jax.process_index() * num_local
 
     def split(leaf: np.ndarray) -> np.ndarray:
-        share = _share(leaf.shape[0], multiple)
-        missing = share * num_devices() - leaf.shape[0]
+        per_device = _rows_per_device(leaf.shape[0], num_microbatches)
+        missing = per_device * num_devices() - leaf.shape[0]
         padded = np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1))
-        split_leaf = padded.reshape(num_devices(), share, *leaf.shape[1:])
-        return split_leaf[here * local : (here + 1) * local]
+        by_device = padded.reshape(num_devices(), per_device, *leaf.shape[1:])
+        return by_device[first : first + num_local]
 
     return jax.tree.map(split, tree)
 
 
 def join_rows(tree: Tree) -> Tree:
-    """`[devices, rows, ...]` of all processes as `[rows of all, ...]`, in each leaf."""
+    """Return `[devices, rows, ...]` of all processes as `[rows, ...]`, each leaf."""
 
     def merge(leaf: np.ndarray) -> np.ndarray:
         # No -1: an axis may be empty.
         return leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:])
 
-    found = gather(tree)
+    local = gather(tree)
     if processes.num_processes() > 1:
-        found = jax.tree.map(merge, processes.gather_from_all(found))
-    joined: Tree = jax.tree.map(merge, found)
+        local = jax.tree.map(merge, processes.gather_from_all(local))
+    joined: Tree = jax.tree.map(merge, local)
     return joined
 
 
-def one_at_a_time(made: Any) -> None:
-    """On a CPU, wait for what the step before makes; accelerators need not.
+def sync_on_cpu(outputs: Any) -> None:
+    """On a CPU, wait for a step's outputs; on accelerators, do nothing.
 
-    A CPU's devices allocate a step's temporaries when they are asked for the step: with
-    one in flight they would lie beside those of the one before. For a single device
-    `compute_in_turn` is enough.
+    A CPU's devices allocate a step's temporaries when the step is dispatched, beside
+    those of the step in flight. For one device `disable_async_dispatch` is enough.
     """
     if on_cpu():
-        jax.block_until_ready(made)
+        jax.block_until_ready(outputs)
 
 
 def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:
-    """`step(state, rows)` on all devices; its result is equal on every one."""
+    """Compile `step(state, rows)` for all devices; its results are equal on all.
+
+    Args:
+        step: Sums what it returns with `sum_over_devices`.
+        donate_state: Whether the new state takes the memory of the old one.
+    """
     donate = 0 if donate_state else ()
     return jax.pmap(step, AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=donate)
 
 
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(state, rows)` on all devices; each gives the result of its rows."""
+    """Compile `function(state, rows)` for all devices; each returns its rows' part."""
     return jax.pmap(function, AXIS, in_axes=(None, 0), out_axes=0)
 
 
 @contextlib.contextmanager
 def compiling_ahead(
-    run: Callable[..., Any],
-    state: Any,
-    several: Sequence[Any],
-    *,
-    told: Callable[[str], None],
+    step: Callable[..., Any], state: Any, batches: Sequence[Any]
 ) -> Iterator[None]:
-    """Meanwhile compile a program of `over_devices` for more shapes of rows.
+    """Compile a step for more shapes of rows, in a thread, while the body runs.
 
-    For accelerators alone: on a CPU it would take the cores that the steps need. And
-    for one process: with several, pmap lowers nothing from shapes without values. What
-    cannot be compiled is told, and compiled when it is needed.
+    Accelerators alone: on a CPU it would take the cores that steps need. One process
+    alone: with several, pmap lowers nothing without values. A step that cannot be
+    compiled now is logged, and compiled when it is needed.
+
+    Args:
+        step: Of `over_devices`.
+        state: Its first argument.
+        batches: Second arguments, one of each shape.
     """
     if on_cpu() or processes.num_processes() > 1:
         yield
         return
-    arguments = (run, _shapes(state), [_shapes(rows) for rows in several])
-    enough = threading.Event()
-    thread = threading.Thread(target=_compile, args=(*arguments, enough, told))
+    shapes = [_shapes(rows) for rows in batches]
+    is_over = threading.Event()
+    arguments = (step, _shapes(state), shapes, is_over)
+    thread = threading.Thread(target=_compile, args=arguments)
     thread.start()
     try:
         yield
     finally:
-        # An interpreter must not end inside of the compiler.
-        enough.set()
+        # An interpreter must not exit while the compiler runs.
+        is_over.set()
         thread.join()
 
 
 def _compile(
-    run: Callable[..., Any],
+    step: Callable[..., Any],
     state: Any,
-    several: Sequence[Any],
-    enough: threading.Event,
-    told: Callable[[str], None],
+    batches: Sequence[Any],
+    is_over: threading.Event,
 ) -> None:
-    for rows in several:
-        if enough.is_set():
+    for rows in batches:
+        if is_over.is_set():
             return
         try:
-            cast(Any, run).lower(state, rows).compile()
+            cast(Any, step).lower(state, rows).compile()
         except RuntimeError as error:
-            told(f"note: compiling ahead ends: {str(error).splitlines()[0]}")
+            logger.info("note: compiling ahead ends: %s", str(error).splitlines()[0])
             return
 
 
 def _shapes(tree: Any) -> Any:
-    """The tree without its values; the placement is part of what is compiled for."""
+    """Return the tree without values, with the placement to compile for."""
 
     def shape(leaf: Any) -> jax.ShapeDtypeStruct:
-        placed = getattr(leaf, "sharding", None)
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=placed)
+        sharding = getattr(leaf, "sharding", None)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
     return jax.tree.map(shape, tree)
 
 
 def has_gpu() -> bool:
-    """Whether the devices are GPUs."""
+    """Return True if the devices are GPUs."""
     return jax.default_backend() == "gpu"
 
 
 def on_cpu() -> bool:
-    """Whether the devices are virtual ones of a CPU."""
+    """Return True if the devices are virtual ones of a CPU."""
     return jax.default_backend() == "cpu"
 
 
 def device_kind() -> str:
-    """What the devices are, as their maker names them."""
+    """Return the manufacturer's name of the devices."""
     return str(jax.devices()[0].device_kind)
 
 
 def sum_over_devices(tree: Tree) -> Tree:
-    """The sum over all devices of all processes, inside a step: one all-reduce."""
+    """Sum over the devices of all processes, inside a step, in one all-reduce."""
     if on_cpu():
-        # XLA joins the leaves' sums here, without copies of them.
+        # On a CPU, XLA merges the leaves' sums without copying the leaves.
         return jax.lax.psum(tree, AXIS)
-    # On accelerators it would join them up to some size only.
+    # On accelerators XLA merges them up to a limited size only.
     leaves, structure = jax.tree.flatten(tree)
     flat, restored = jax.flatten_util.ravel_pytree(leaves)
     summed = restored(jax.lax.psum(flat, AXIS))
@@ -221,5 +231,5 @@ def sum_over_devices(tree: Tree) -> Tree:
 
 
 def device_index() -> jax.Array:
-    """Which device a step runs on, inside the step."""
+    """Return the index of the device that runs the step, inside the step."""
     return jax.lax.axis_index(AXIS)

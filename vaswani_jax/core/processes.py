@@ -1,7 +1,4 @@
-"""Section 5.2's machines, if there are several: JAX's own runtime connects processes.
-
-What is done by one of them alone, and where they wait for one another.
-"""
+"""Run one program in several processes: connect, synchronise, write in one of them."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,8 +8,8 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 Tree = TypeVar("Tree")
-Result = TypeVar("Result")
-# When a process has not been heard of for so long, the others end.
+Output = TypeVar("Output")
+# The others exit when a process has been silent for this long.
 LOST_AFTER_SECONDS = 60
 
 
@@ -21,22 +18,23 @@ def connect(
     num_processes: int | None,
     process_id: int | None,
     *,
-    saves: bool,
+    handles_sigterm: bool,
 ) -> None:
-    """Join the processes that compute together, before any work on a device.
+    """Join the processes of a program, before the first use of a device.
 
     Args:
-        coordinator: HOST:PORT of process 0, or "auto" where JAX finds all of it out
-            (SLURM, Open MPI, Kubernetes, Cloud TPU).
-        num_processes: How many there are; None for "auto".
-        process_id: Which this is, from 0; None for "auto".
-        saves: Whether SIGTERM is for `stops_together`; else it ends the process.
+        coordinator: HOST:PORT of process 0, or "auto" where JAX finds all three
+            arguments out (SLURM, Open MPI, Kubernetes, Cloud TPU).
+        num_processes: Number of processes; None for "auto".
+        process_id: Index of this process, from 0; None for "auto".
+        handles_sigterm: Whether `reached_preemption` reports SIGTERM; otherwise it
+            ends the process.
 
     Raises:
-        ValueError: "auto" finds nothing, or a part is missing or out of range.
-        ConnectionError: The processes do not find one another.
+        ValueError: "auto" finds nothing, or an argument is missing or out of range.
+        ConnectionError: The processes do not reach one another.
     """
-    where: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if coordinator != "auto" or (num_processes, process_id) != (None, None):
         port = (coordinator or "").rpartition(":")[2]
         valid = port.isdecimal() and 0 < int(port) < 2**16 and ":" in str(coordinator)
@@ -51,15 +49,15 @@ def connect(
                 f"--process_id must be below --num_processes={num_processes}, got "
                 f"{process_id}"
             )
-        where = {
+        arguments = {
             "coordinator_address": coordinator,
             "num_processes": num_processes,
             "process_id": process_id,
         }
-    jax.config.update("jax_enable_preemption_service", saves)
+    jax.config.update("jax_enable_preemption_service", handles_sigterm)
     try:
         jax.distributed.initialize(
-            **where,
+            **arguments,
             heartbeat_timeout_seconds=LOST_AFTER_SECONDS,
             shutdown_timeout_seconds=LOST_AFTER_SECONDS,
         )
@@ -74,68 +72,67 @@ def connect(
 
 
 def num_processes() -> int:
-    """Processes that compute together, of which each may have several devices."""
+    """Return the number of processes; each may have several devices."""
     return jax.process_count() if jax.distributed.is_initialized() else 1
 
 
 def is_main_process() -> bool:
-    """True in the one process that writes files and prints."""
+    """Return True in the one process that writes files and prints."""
     return not jax.distributed.is_initialized() or jax.process_index() == 0
 
 
-def stops_together(step: int) -> bool:
-    """Whether a process has had SIGTERM; all learn it at the same step.
+def reached_preemption(step: int) -> bool:
+    """Return True if a process has received SIGTERM, in all at the same step.
 
-    Asked after every update, of all processes.
+    Every process calls it after every step.
     """
     return bool(multihost_utils.reached_preemption_sync_point(step))
 
 
-def wait_for_all(place: str) -> None:
-    """Go on when all processes have come here."""
+def wait_for_all(barrier: str) -> None:
+    """Wait until all processes have called this with the same name of a barrier."""
     if num_processes() > 1:
-        multihost_utils.sync_global_devices(place)
+        multihost_utils.sync_global_devices(barrier)
 
 
-def by_main_process(
-    work: Callable[[], Result], *failures: type[Exception]
-) -> Result | None:
-    """Do something in the main process alone; all go on, or fail, together.
+def run_on_main(
+    function: Callable[[], Output], *failures: type[Exception]
+) -> Output | None:
+    """Call a function in the main process alone; all processes return, or fail.
+
+    Args:
+        function: What to call.
+        *failures: Exceptions that it may raise.
 
     Returns:
-        What it gave in the main process; None in the others.
+        Its output in the main process, None in the others.
 
     Raises:
-        failures: It failed in the main process; in the others, the first of them.
+        failures: The function's exception in the main process; in the others, the
+            first of the types.
     """
-    error = result = None
+    error = output = None
     if is_main_process():
         try:
-            result = work()
+            output = function()
         except failures as caught:
             error = caught
-    failed = _any_process(error is not None)
+    has_failed = broadcast_from_main(error is not None)
     if error is not None:
         raise error
-    if failed:
-        raise failures[0]("it failed in the main process, which says why")
-    return result
+    if has_failed:
+        raise failures[0]("the main process failed; its message says why")
+    return output
 
 
-def as_main_process(here: bool) -> bool:
-    """What the main process found; others may see older files."""
+def broadcast_from_main(flag: bool) -> bool:
+    """Return the flag of the main process; others may see older files."""
     if num_processes() == 1:
-        return here
-    return bool(gather_from_all(np.array(here))[0])
-
-
-def _any_process(here: bool) -> bool:
-    if num_processes() == 1:
-        return here
-    return bool(np.any(gather_from_all(np.array(here))))
+        return flag
+    return bool(gather_from_all(np.array(flag))[0])
 
 
 def gather_from_all(tree: Tree) -> Tree:
-    """`[processes, ...]` in each leaf, of what each has as NumPy arrays."""
-    found: Tree = multihost_utils.process_allgather(tree)
-    return found
+    """Return each process's NumPy arrays as `[processes, ...]` in each leaf."""
+    gathered: Tree = multihost_utils.process_allgather(tree)
+    return gathered

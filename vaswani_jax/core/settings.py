@@ -26,7 +26,7 @@ class Setting:
         choices: All values.
         values: The range in words, where a function of `core.rules` checks it.
         changeable: Whether a run may resume with another value.
-        before: The value of runs that were recorded before the setting existed.
+        legacy: The value of runs that were recorded before the setting existed.
         affects: What another value makes incomparable: prepared "data"; a model's
             "outputs" for the same parameters; "scores" of the same model.
         incidental: Whether it says how or where a run computes, not what: `report`
@@ -45,7 +45,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     values: str = ""
     changeable: bool = False
-    before: int | float | str | None = None
+    legacy: int | float | str | None = None
     affects: Literal["", "data", "outputs", "scores"] = ""
     incidental: bool = False
     imported: bool = False

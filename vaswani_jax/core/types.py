@@ -1,4 +1,4 @@
-"""The values that flow between the parts (sections 3.1, 3.4 and 5.1)."""
+"""Define the values that flow between rooms: batches, hypotheses, special tokens."""
 
 from __future__ import annotations  # so that data/, which needs no jax, loads none
 
@@ -12,14 +12,14 @@ PAD_ID = 0
 BOS_ID = 1
 EOS_ID = 2
 UNK_ID = 3
-# A logit that takes no probability, yet gives no NaN.
+# A logit without probability that, unlike -inf, gives no NaN.
 NEVER = -1e9
-# From a model's parameters to figures by name, as valid/bleu.
+# Returns figures of a model's parameters by name, such as valid/bleu.
 Evaluator = Callable[[Any], Mapping[str, float]]
 
 
 class Segments(NamedTuple):
-    """Which pair each token of a packed row belongs to: 1, 2, ...; 0 is padding."""
+    """Numbers of the pairs in a packed row, for each token: 1, 2, ...; 0 is padding."""
 
     source: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows S"]
     target: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows T"]
@@ -30,8 +30,8 @@ class Batch(NamedTuple):
 
     `source` ends with `EOS_ID`; `target_in` starts with `BOS_ID`; `target_out` is
     `target_in` shifted by one and ends with `EOS_ID` (section 3.1: the output
-    embeddings are offset by one position). A row of padding alone is no sentence.
-    `segments` is None where a row holds one pair.
+    embeddings are offset by one position). A row of padding holds no sentence.
+    `segments` is None if each row holds one pair.
     """
 
     source: jaxtyping.Int[jaxtyping.Array | np.ndarray, "*rows S"]
@@ -41,11 +41,11 @@ class Batch(NamedTuple):
 
 
 class Hypotheses(NamedTuple):
-    """What beam search found for each sentence, best first.
+    """Outputs of beam search for each sentence, best first.
 
-    `tokens` keeps the closing `EOS_ID`, if there was one, and is padded with
-    `PAD_ID`. `scores` are log-probabilities over the length penalty; a slot without
-    a hypothesis has the score -inf.
+    `tokens` keep the closing `EOS_ID`, if there is one, and are padded with `PAD_ID`.
+    `scores` are log-probabilities over the length penalty; a slot without a hypothesis
+    has the score -inf.
     """
 
     tokens: jaxtyping.Int[jaxtyping.Array, "B W T"]

@@ -33,7 +33,7 @@ def read(directory: pathlib.Path) -> dict[str, Any]:
         for key in ("settings", "text", "counts"):
             if not isinstance(found[key], dict):
                 raise ValueError(f"its {key} are {found[key]!r}")
-        files.parsed(found.get("files", {}))
+        files.parse_digests(found.get("files", {}))
         return found
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -56,9 +56,9 @@ def check_files(directory: pathlib.Path, split: str) -> None:
     Raises:
         ValueError: One of them is not what was written.
     """
-    written = files.parsed(read(directory).get("files", {}))
+    written = files.parse_digests(read(directory).get("files", {}))
     found = {name: of for name, of in written.items() if name.startswith(f"{split}.")}
-    if reason := files.difference(found, directory):
+    if reason := files.describe_difference(found, directory):
         raise ValueError(
             f"the prepared data in {directory} is damaged: {reason}; restore it or "
             "pass --rebuild_data"

@@ -86,7 +86,7 @@ def prepare(
         "text": read,
         "vocabulary": vocab.fingerprint,
         "counts": counts,
-        "files": files.of(
+        "files": files.hash_files(
             (file for split in splits for file in directory.glob(f"{split}.*")),
             within=directory,
         ),

@@ -7,7 +7,6 @@ import hashlib
 import json
 import pathlib
 import re
-import shutil
 
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import (
@@ -126,20 +125,18 @@ def open_or_prepare(
             return found
         if directory.exists():
             _refuse_others(directory, prepared=prepared)
-        unfinished = files.start(directory)
-        record = prepare.prepare(
-            settings.data, unfinished, seed=settings.seed, given=given, log=log
-        )
-        if trained_with not in (None, record["vocabulary"]):
-            shutil.rmtree(unfinished)
-            raise ValueError(
-                "this text and these settings give the vocabulary "
-                f"{record['vocabulary']}, but the checkpoints were trained with the "
-                f"vocabulary {trained_with}: {directory} stays as it was; name "
-                "another --workdir"
+        with files.replacing(directory) as unfinished:
+            record = prepare.prepare(
+                settings.data, unfinished, seed=settings.seed, given=given, log=log
             )
-        (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
-        files.finish(directory, unfinished)
+            if trained_with not in (None, record["vocabulary"]):
+                raise ValueError(
+                    "this text and these settings give the vocabulary "
+                    f"{record['vocabulary']}, but the checkpoints were trained with "
+                    f"the vocabulary {trained_with}: {directory} stays as it was; "
+                    "name another --workdir"
+                )
+            (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
         return open_prepared(directory)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.checkpoints import average, compatibility, store
-from vaswani_jax.core import config, parallel, processes, remote
+from vaswani_jax.core import config, files, parallel, processes, remote
 from vaswani_jax.data import prepared, token_files
 from vaswani_jax.evaluation import bleu, validation
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -177,8 +177,5 @@ def write_evaluation(
         **evaluation.losses,
         "scores": [dataclasses.asdict(score) for score in evaluation.scores],
     }
-    path = folder / f"{name}.json"
-    # A program that is killed leaves no half-written record.
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(record, indent=1))
-    return unfinished.replace(path)
+    text = json.dumps(record, indent=1)
+    return files.write_atomically(folder / f"{name}.json", text)

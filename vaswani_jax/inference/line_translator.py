@@ -136,7 +136,7 @@ class LineTranslator:
         # Batches are sorted by length; the index brings pieces back into their order.
         outputs: list[list[Output]] = [[] for _ in pieces]
         for indices, rows in self._batches(pieces, first_line):
-            local_rows = parallel.split_rows(rows, multiple=1)
+            local_rows = parallel.split_rows(rows, num_microbatches=1)
             tokens, scores = parallel.join_rows(self.search(tuple(params), local_rows))
             for row, index in enumerate(indices):
                 outputs[index] = self._read(pieces[index], tokens[row], scores[row])

@@ -87,7 +87,9 @@ class Scorer:
             shapes, full=lambda shape: TOKENS // shape[0]
         ):
             chunk = [pairs[index] for index in indices]
-            rows = parallel.split_rows(_batch(chunk, num_rows, S=S, T=T), multiple=1)
+            rows = parallel.split_rows(
+                _batch(chunk, num_rows, S=S, T=T), num_microbatches=1
+            )
             outputs = parallel.join_rows(run(tuple(params), rows))
             for row, (index, pair) in enumerate(zip(indices, chunk, strict=True)):
                 scored[index] = _without_padding(

@@ -134,12 +134,12 @@ class Validation:
             score = values.get("valid/bleu", score)
         if score > self._seen:
             self._seen, self._step = score, made
-        if processes.as_main_process(score > self._kept):
+        if processes.broadcast_from_main(score > self._kept):
             more = {"score": score, "metrics": values, **self._score_of()}
             items = {"params": parallel.gather(params)}
             recorded = {**record(), **more}
             try:
-                processes.by_main_process(
+                processes.run_on_main(
                     lambda: self._replace(made, items, recorded),
                     store.NotWrittenError,
                 )

@@ -120,16 +120,16 @@ class Run:
         self, plan: microbatching.Plan, state: step.TrainState, made: int
     ) -> None:
         settings = self._settings.training
-        own = functools.partial(parallel.own_rows, multiple=self._kept.parts)
+        own = functools.partial(parallel.local_rows, num_microbatches=self._kept.parts)
         pending: list[step.StepMetrics] = []
         begun = time.monotonic()
         over = False
         while not over:
-            parallel.one_at_a_time(pending[-1:])
+            parallel.sync_on_cpu(pending[-1:])
             self._make_room(plan)
             # An accelerator computes the steps before while this batch is made.
             batch = self._batches.batch_at(self._kept.watch.index_of(made), own)
-            rows = parallel.split_rows(batch, multiple=self._kept.parts)
+            rows = parallel.split_rows(batch, num_microbatches=self._kept.parts)
             state, metrics = plan.run(state, rows)
             pending.append(metrics)
             made += 1
@@ -192,10 +192,12 @@ class Run:
             self._log.message(told)
         self._kept.parts = plan.parts
         shapes = [
-            parallel.split_rows(self._batches.empty(bucket), multiple=plan.parts)
+            parallel.split_rows(
+                self._batches.empty(bucket), num_microbatches=plan.parts
+            )
             for bucket in self._batches.buckets
         ]
-        with parallel.compiling_ahead(plan.run, state, shapes, told=self._log.message):
+        with parallel.compiling_ahead(plan.run, state, shapes):
             yield plan
 
     def _introduce(self, begun: resume.Beginning, notes: list[str]) -> None:

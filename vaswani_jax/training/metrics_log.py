@@ -13,7 +13,7 @@ from typing import IO, Any
 from tensorboardX import record_writer
 from tensorboardX.proto import event_pb2, summary_pb2
 
-from vaswani_jax.data import token_files
+from vaswani_jax.core import files
 
 ELAPSED = "time/elapsed_seconds"
 
@@ -48,8 +48,7 @@ class Log:
         """Begin after a step, and keep the records up to it."""
         path = self._workdir / "metrics.jsonl"
         kept = _records_up_to(path, first_step)
-        token_files.write_text(path.with_suffix(".unfinished"), kept)
-        path.with_suffix(".unfinished").replace(path)
+        files.write_atomically(path, "".join(f"{line}\n" for line in kept))
         self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._events = _Events(self._workdir / "tensorboard", first_step + 1)
         self._open_files = [self._json, self._events]

@@ -70,7 +70,7 @@ def largest(
     def size(bucket: batching.Bucket) -> int:
         widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
         row = vocab_size + 2 * model.num_layers * widths
-        rows = parallel.computed_rows(bucket.rows, multiple=parts)
+        rows = parallel.computed_rows(bucket.rows, num_microbatches=parts)
         return rows * bucket.length * row
 
     return max(buckets, key=size)
@@ -81,12 +81,12 @@ def empty_rows(buckets: list[batching.Bucket], *, parts: int) -> str:
     get as many rows each; empty if none is."""
 
     def computed(bucket: batching.Bucket) -> float:
-        return parallel.computed_rows(bucket.rows, multiple=parts) / bucket.rows
+        return parallel.computed_rows(bucket.rows, num_microbatches=parts) / bucket.rows
 
     worst = max(buckets, key=computed)
     if computed(worst) == 1:
         return ""
-    rows = parallel.computed_rows(worst.rows, multiple=parts)
+    rows = parallel.computed_rows(worst.rows, num_microbatches=parts)
     return (
         f"{parallel.num_devices()} device(s) with {parts} part(s) of as many rows each "
         f"compute {rows:,} rows of {worst.length} tokens for {worst.rows:,}: "
@@ -122,7 +122,7 @@ def plan(
             step.train_step(settings, vocab_size=vocab_size, parts=parts),
             donate_state=True,
         )
-        rows = parallel.split_rows(empty_batch(bucket), multiple=parts)
+        rows = parallel.split_rows(empty_batch(bucket), num_microbatches=parts)
         work = (settings.model, settings.optimizer, settings.training, vocab_size)
         needed = _needed((*work, parts), run, state, rows)
         found = Plan(run, parts, needed.state, needed.step, available)

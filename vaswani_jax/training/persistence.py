@@ -146,7 +146,7 @@ class Persistence:
                 raise store.NotWrittenError(str(error)) from error
 
         try:
-            processes.by_main_process(save, store.NotWrittenError)
+            processes.run_on_main(save, store.NotWrittenError)
         except store.NotWrittenError as error:
             if last:
                 raise

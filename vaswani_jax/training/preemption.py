@@ -66,7 +66,7 @@ class Signals:
         if processes.num_processes() == 1:
             return self.number is not None
         # Told once, but a bad update may have to be made good first.
-        self._together = self._together or processes.stops_together(step)
+        self._together = self._together or processes.reached_preemption(step)
         return self._together
 
     def cut_short(self, work: Callable[[], Result]) -> Result | None:

@@ -132,7 +132,7 @@ def begin(
             "restore it, or name another --workdir (with --init_from it starts from "
             "this one's parameters)"
         )
-    for text in environment.differences(record.get("environment", {})):
+    for text in environment.describe_changes(record.get("environment", {})):
         log(f"warning: {text}: the digits may differ from here on")
     params, moments = good.items["params"], good.items["optimizer"]
     structure = jax.eval_shape(optimizer.adam(settings).init, params)
