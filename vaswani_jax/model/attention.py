@@ -20,15 +20,15 @@ def attention_weights(
     key: Float[Array, "B K H d_k"],
     mask: Bool[Array, "#B #H #Q K"],
 ) -> Float[Array, "B H Q K"]:
-    """softmax(Q K^T / sqrt(d_k)), equation 1 without its product with V.
+    """Return softmax(Q K^T / sqrt(d_k)), equation 1 without its product with V.
 
     Args:
-        query: What each position is looking for.
+        query: What each position looks for.
         key: What each position offers.
         mask: True where a query may look at a key.
 
     Returns:
-        For every head and query, float32 weights over the keys that sum to 1; uniform
+        Float32 weights over the keys that sum to 1 for every head and query; uniform
         where every key is masked.
     """
     scale = 1 / math.sqrt(query.shape[-1])
@@ -38,7 +38,7 @@ def attention_weights(
 
 
 class KeysValues(flax.struct.PyTreeNode):
-    """Projected keys and values, all that attention needs of what it looks at."""
+    """Projected keys and values of the positions that attention looks at."""
 
     key: Float[Array, "B K H d_k"]
     value: Float[Array, "B K H d_v"]
@@ -47,7 +47,7 @@ class KeysValues(flax.struct.PyTreeNode):
 class CachedHeads(flax.struct.PyTreeNode):
     """Keys and values of each head, laid out for few queries.
 
-    The last axis is what a loop runs along while it sums over the one before it.
+    A loop runs along the last axis while it sums over the axis before it.
     """
 
     key: Float[Array, "B H d_k K"]
@@ -55,7 +55,7 @@ class CachedHeads(flax.struct.PyTreeNode):
 
 
 def heads_first(keys_values: KeysValues) -> CachedHeads:
-    """The same keys and values, head by head."""
+    """Return the same keys and values with the head as the first axis of a sentence."""
     return CachedHeads(
         key=jnp.transpose(keys_values.key, (0, 2, 3, 1)),
         value=jnp.transpose(keys_values.value, (0, 2, 1, 3)),
@@ -67,9 +67,9 @@ def _fused_attention(
     keys_values: KeysValues,
     mask: Bool[Array, "#B 1 #Q K"],
 ) -> Float[Array, "B Q H d_v"]:
-    """softmax(Q K^T / sqrt(d_k)) V, equation 1, in one kernel of cuDNN."""
+    """Return softmax(Q K^T / sqrt(d_k)) V, equation 1, by one cuDNN kernel."""
     shape = (query.shape[0], 1, query.shape[1], mask.shape[3])
-    # Deviation: the kernel keeps no weights, hence no dropout of them either.
+    # Deviation: the kernel does not expose its weights, so they get no dropout.
     return jax.nn.dot_product_attention(
         query,
         keys_values.key,
@@ -82,8 +82,8 @@ def _fused_attention(
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
-    Projections start uniform over [d_model, h * d_k]; they have no bias unless
-    `attention_bias` asks for one.
+    Projections start uniform, scaled for [d_model, h * d_k]. They have a bias only if
+    `attention_bias` is set.
     """
 
     model: config.ModelConfig
@@ -99,7 +99,7 @@ class MultiHeadAttention(nn.Module):
             use_bias=model.attention_bias,
             dtype=jnp.dtype(model.dtype),
             kernel_init=initializers.kernel(model.init_scale),
-            dot_general=products.of_rows,
+            dot_general=products.dot_general_2d,
         )
         self.dropout = dropout.Dropout(model.attention_dropout_rate)
 
@@ -109,14 +109,14 @@ class MultiHeadAttention(nn.Module):
         cache: CachedHeads,
         mask: Bool[Array, "#B 1 #Q K"],
     ) -> Float[Array, "B Q d_model"]:
-        """What a few queries gather from cached heads: `__call__`, faster for them.
+        """Attend from a few queries to cached heads.
 
-        Sums of products, which one loop reads each key and each value for; as matrix
-        products they would be too small to pay.
+        Computes what `__call__` computes, as sums of products that read each key and
+        each value once: matrix products of this size are too small to pay.
         """
         query = query.astype(jnp.float32) * (1 / math.sqrt(query.shape[-1]))
-        each = jnp.swapaxes(query, 1, 2)[..., None]
-        scores = jnp.sum(each * cache.key[:, :, None], axis=-2)
+        by_head = jnp.swapaxes(query, 1, 2)[..., None]
+        scores = jnp.sum(by_head * cache.key[:, :, None], axis=-2)
         weights = jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
         heads = jnp.sum(weights[..., None] * cache.value[:, :, None], axis=-2)
         return self.output(jnp.swapaxes(heads, 1, 2).astype(cache.value.dtype))
@@ -127,11 +127,11 @@ class MultiHeadAttention(nn.Module):
             use_bias=self.model.attention_bias,
             dtype=jnp.dtype(self.model.dtype),
             kernel_init=initializers.kernel(self.model.init_scale),
-            dot_general=products.of_rows,
+            dot_general=products.dot_general_2d,
         )
 
     def keys_values(self, x: Float[Array, "B K d_model"]) -> KeysValues:
-        """The keys and values of what will be looked at."""
+        """Project the positions that will be looked at to keys and values."""
         return KeysValues(key=self.key(x), value=self.value(x))
 
     def __call__(
@@ -142,11 +142,11 @@ class MultiHeadAttention(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B Q d_model"]:
-        """What each query of x gathers from the values it may look at."""
+        """Return for each query of x the weighted sum of the values it may look at."""
         if self.model.attention == "cudnn" and not deterministic:
             return self.output(_fused_attention(self.query(x), keys_values, mask))
         weights = attention_weights(self.query(x), keys_values.key, mask)
-        # Kept for who asks for "intermediates", dropped otherwise.
+        # Kept only if the caller asks for the collection "intermediates".
         self.sow("intermediates", "weights", weights)
         weights = self.dropout(weights, deterministic=deterministic)
         values = keys_values.value

@@ -13,46 +13,47 @@ from vaswani_jax.model import attention, feed_forward, rematerialize, residual
 
 
 class BeamCache(flax.struct.PyTreeNode):
-    """What grows with the output: keys and values, and who descends from whom.
+    """Keys and values of W beams, and the ancestors of each hypothesis.
 
-    `layers` has the W keys and values computed at each of T positions; they never move.
-    `ancestors` says which of those at each position a hypothesis was made from, so that
-    permuting hypotheses moves a few integers alone.
+    `layers` holds the W keys and values computed at each of T positions; they never
+    move. `ancestors` holds, for each hypothesis and position, the beam whose keys and
+    values belong to it. Reordering hypotheses moves only these integers.
     """
 
     layers: tuple[attention.CachedHeads, ...]  # K = T * W
     ancestors: Int[Array, "B W T"]
 
     def reorder(self, origin: Int[Array, "B W"]) -> "BeamCache":
-        """The cache of the hypotheses that come from `origin`."""
-        chosen = jnp.take_along_axis(self.ancestors, origin[:, :, None], axis=1)
-        return self.replace(ancestors=chosen)
+        """Return the cache after each hypothesis continues that of beam `origin`."""
+        ancestors = jnp.take_along_axis(self.ancestors, origin[:, :, None], axis=1)
+        return self.replace(ancestors=ancestors)
 
     def resize(self, length: int) -> "BeamCache":
-        """The same with room for `length` positions, at least as many as now."""
+        """Return the same cache with room for `length` positions, at least T."""
         _, W, T = self.ancestors.shape
 
         def pad(leaf: Array, axis: int, missing: int) -> Array:
             widths = [(0, missing * (a == axis)) for a in range(leaf.ndim)]
             return jnp.pad(leaf, widths)
 
-        more = (length - T) * W
+        num_new_keys = (length - T) * W
         return BeamCache(
             layers=tuple(
                 attention.CachedHeads(
-                    key=pad(own.key, 3, more), value=pad(own.value, 2, more)
+                    key=pad(layer.key, 3, num_new_keys),
+                    value=pad(layer.value, 2, num_new_keys),
                 )
-                for own in self.layers
+                for layer in self.layers
             ),
             ancestors=pad(self.ancestors, 2, length - T),
         )
 
 
 class DecoderCache(flax.struct.PyTreeNode):
-    """All that decoding one more position needs.
+    """All that decoding the next position needs.
 
-    `memory` has the keys and values of a layer's memory, projected once for all beams
-    of a sentence.
+    `memory` holds each layer's keys and values of the memory, projected once for all
+    beams of a sentence.
     """
 
     beams: BeamCache
@@ -82,9 +83,13 @@ class DecoderLayer(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B T d_model"]:
-        """One layer's output for every target position at once.
+        """Return the layer's output for every target position at once.
 
-        `masks` are those of the self-attention and of the memory.
+        Args:
+            x: The layer's input.
+            memory: What the encoder hands over.
+            masks: Of the self-attention and of the memory attention.
+            deterministic: Whether dropout is off.
         """
         self_mask, memory_mask = masks
 
@@ -96,19 +101,10 @@ class DecoderLayer(nn.Module):
 
         x = self.self_attention_residual(x, attend_self, deterministic=deterministic)
         keys_values = self.memory_attention.keys_values(memory)
-        return self._rest(x, keys_values, memory_mask, deterministic=deterministic)
 
-    def _rest(
-        self,
-        x: Float[Array, "B Q d_model"],
-        memory: attention.KeysValues,
-        memory_mask: Bool[Array, "B 1 #Q S"],
-        *,
-        deterministic: bool,
-    ) -> Float[Array, "B Q d_model"]:
         def attend_memory(x: Array) -> Array:
             return self.memory_attention(
-                x, memory, memory_mask, deterministic=deterministic
+                x, keys_values, memory_mask, deterministic=deterministic
             )
 
         x = self.memory_attention_residual(
@@ -123,35 +119,35 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x, feed, deterministic=deterministic)
 
     def start_cache(self, x: Float[Array, "B S d_model"]) -> attention.CachedHeads:
-        """The memory's keys and values for this layer."""
+        """Project the memory to this layer's keys and values."""
         return attention.heads_first(self.memory_attention.keys_values(x))
 
     def decode_step(
         self,
         x: Float[Array, "B W d_model"],
-        own: attention.CachedHeads,
+        self_cache: attention.CachedHeads,
         memory: attention.CachedHeads,
         masks: tuple[Bool[Array, "B 1 W TW"], Bool[Array, "B 1 1 S"]],
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W d_model"], attention.CachedHeads]:
-        """The output at one position for W beams of each sentence, and the cache.
+        """Return the output at one position for W beams, and the extended cache.
 
         The beams of a sentence are W queries of one attention over its memory, and of
-        one over all that its beams have computed so far.
+        one attention over all keys that its beams have computed so far.
         """
         W = x.shape[1]
-        grown = own
+        new_self_cache = self_cache
 
         def attend_self(x: Array) -> Array:
-            nonlocal grown
+            nonlocal new_self_cache
             latest = attention.heads_first(self.self_attention.keys_values(x))
             write = jax.lax.dynamic_update_slice_in_dim
-            grown = attention.CachedHeads(
-                key=write(own.key, latest.key, position * W, axis=3),
-                value=write(own.value, latest.value, position * W, axis=2),
+            new_self_cache = attention.CachedHeads(
+                key=write(self_cache.key, latest.key, position * W, axis=3),
+                value=write(self_cache.value, latest.value, position * W, axis=2),
             )
             query = self.self_attention.query(x)
-            return self.self_attention.attend_cached(query, grown, masks[0])
+            return self.self_attention.attend_cached(query, new_self_cache, masks[0])
 
         def attend_memory(x: Array) -> Array:
             query = self.memory_attention.query(x)
@@ -159,11 +155,11 @@ class DecoderLayer(nn.Module):
 
         x = self.self_attention_residual(x, attend_self, deterministic=True)
         x = self.memory_attention_residual(x, attend_memory, deterministic=True)
-        return self._feed(x, deterministic=True), grown
+        return self._feed(x, deterministic=True), new_self_cache
 
 
 class Decoder(nn.Module):
-    """N layers; with "pre" normalisation one more LayerNorm at the top."""
+    """N layers; "pre" normalisation adds a LayerNorm at the top."""
 
     model: config.ModelConfig
 
@@ -183,7 +179,7 @@ class Decoder(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B T d_model"]:
-        """The stack's output for every target position at once."""
+        """Return the stack's output for every target position at once."""
 
         def run(layer: DecoderLayer, x: Array, *memory_and_masks: Any) -> Array:
             return layer(x, *memory_and_masks, deterministic=deterministic)
@@ -203,7 +199,7 @@ class Decoder(nn.Module):
         beam_size: int,
         max_length: int,
     ) -> DecoderCache:
-        """An empty cache for W beams of at most `max_length` positions."""
+        """Return an empty cache for W beams of at most `max_length` positions."""
         model, B = self.model, memory.shape[0]
         K, dtype = max_length * beam_size, jnp.dtype(model.dtype)
         empty = attention.CachedHeads(
@@ -225,21 +221,21 @@ class Decoder(nn.Module):
         cache: DecoderCache,
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W d_model"], DecoderCache]:
-        """The stack's output at one position, and the grown cache."""
+        """Return the stack's output at one position, and the extended cache."""
         B, W, _ = x.shape
         T = cache.beams.ancestors.shape[2]
-        itself = jnp.arange(W)[None, :, None]
-        here = jnp.arange(T) == position
-        ancestors = jnp.where(here, itself, cache.beams.ancestors)
-        # Of the W keys at each position up to this one, that of the ancestor.
+        own_beam = jnp.arange(W)[None, :, None]
+        is_current = jnp.arange(T) == position
+        ancestors = jnp.where(is_current, own_beam, cache.beams.ancestors)
+        # Of the W keys at each position, a hypothesis sees only its ancestor's.
         is_ancestor = ancestors[..., None] == jnp.arange(W)
         mask = is_ancestor & (jnp.arange(T) <= position)[:, None]
         masks = (mask.reshape(B, 1, W, T * W), cache.memory_mask)
         layers = []
-        for layer, own, memory in zip(
+        for layer, self_cache, memory in zip(
             self.layers, cache.beams.layers, cache.memory, strict=True
         ):
-            x, grown = layer.decode_step(x, own, memory, masks, position)
-            layers.append(grown)
+            x, self_cache = layer.decode_step(x, self_cache, memory, masks, position)
+            layers.append(self_cache)
         beams = BeamCache(layers=tuple(layers), ancestors=ancestors)
         return self._top(x), cache.replace(beams=beams)

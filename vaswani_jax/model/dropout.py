@@ -12,12 +12,12 @@ from jaxtyping import Array, Bool, Float
 
 
 def keep_mask(key: Array, shape: tuple[int, ...], rate: float) -> Bool[Array, "..."]:
-    """True with probability 1 - rate, independently for every element and key.
+    """Return True with probability 1 - rate, independently for every element and key.
 
-    The finaliser is a 32-bit avalanche mix (two multiplications, three shifts) of the
-    element's index, entered by the two words of the key at two depths.
+    Hashes the element's index by a 32-bit avalanche mix (two multiplications, three
+    shifts) that takes in the two words of the key at two depths.
     """
-    # Deviation: not from jax.random, which is as random and far slower.
+    # Deviation: jax.random is as random and far slower.
     first, second = jax.random.key_data(key).astype(jnp.uint32)[-2:]
     size = 1
     for length in shape:
@@ -40,7 +40,7 @@ class Dropout(nn.Module):
     def __call__(
         self, x: Float[Array, "..."], *, deterministic: bool
     ) -> Float[Array, "..."]:
-        """Dropout of x; the identity if `deterministic` or if the rate is 0."""
+        """Drop elements of x; return x if `deterministic` or if the rate is 0."""
         if deterministic or self.rate == 0:
             return x
         mask = keep_mask(self.make_rng("dropout"), x.shape, self.rate)

@@ -27,16 +27,16 @@ class SharedEmbedding(nn.Module):
             self.bias = self.param("bias", zeros, (self.vocab_size,))
 
     def __call__(self, tokens: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
-        """Rows of the table times sqrt(d_model), in float32."""
+        """Return the tokens' rows of the table times sqrt(d_model), in float32."""
         return jnp.take(self.embedding, tokens, axis=0) * math.sqrt(self.d_model)
 
     def logits(self, x: Float[Array, "*axes d_model"]) -> Float[Array, "*axes V"]:
-        """Products of x with every row of the table, in float32.
+        """Return the products of x with every row of the table, in float32.
 
-        A bias of each row is added if there is one, which the paper has not.
+        `logits_bias` adds a bias for each row; the paper has none.
         """
-        # Of rows: behind several axes XLA for CPUs copies the logits' derivative, as
-        # large as they are, before it multiplies it with x.
+        # As one matrix of rows: with more axes XLA for CPUs copies the derivative of
+        # the logits, as large as they are, before it multiplies it with x.
         rows = x.reshape(-1, self.d_model).astype(self.dtype)
         logits = products.einsum("rm,vm->rv", rows, self.embedding.astype(self.dtype))
         logits = logits.reshape(*x.shape[:-1], self.vocab_size)

@@ -26,7 +26,7 @@ class EncoderLayer(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B S d_model"]:
-        """One layer's output for every source position."""
+        """Return the layer's output for every source position."""
 
         def attend(x: Array) -> Array:
             keys_values = self.self_attention.keys_values(x)
@@ -42,7 +42,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """N layers; with "pre" normalisation one more LayerNorm at the top."""
+    """N layers; "pre" normalisation adds a LayerNorm at the top."""
 
     model: config.ModelConfig
 
@@ -58,7 +58,7 @@ class Encoder(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B S d_model"]:
-        """The memory the decoder looks at."""
+        """Return the memory that the decoder attends to."""
 
         def run(layer: EncoderLayer, x: Array, mask: Array) -> Array:
             return layer(x, mask, deterministic=deterministic)

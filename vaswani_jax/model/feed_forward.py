@@ -13,9 +13,9 @@ from vaswani_jax.model import dropout, initializers, products
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2.
 
-    Kernels start uniform, biases at zero. `relu_dropout_rate` drops inner
-    activations; the paper has none. With the activation "swish", x / (1 + exp(-x))
-    stands for max(0, x).
+    Kernels start uniform, biases at zero. `relu_dropout_rate` drops inner activations;
+    the paper drops none. The activation "swish" replaces max(0, x) by
+    x / (1 + exp(-x)).
     """
 
     model: config.ModelConfig
@@ -26,7 +26,7 @@ class FeedForward(nn.Module):
             nn.Dense,
             dtype=jnp.dtype(model.dtype),
             kernel_init=initializers.kernel(model.init_scale),
-            dot_general=products.of_rows,
+            dot_general=products.dot_general_2d,
         )
         self.inner, self.outer = dense(model.d_ff), dense(model.d_model)
         self.relu_dropout = dropout.Dropout(model.relu_dropout_rate)
@@ -34,7 +34,7 @@ class FeedForward(nn.Module):
     def __call__(
         self, x: Float[Array, "*axes d_model"], *, deterministic: bool
     ) -> Float[Array, "*axes d_model"]:
-        """The same network at every position."""
+        """Apply the same network to every position."""
         activation = {"relu": nn.relu, "swish": nn.swish}[self.model.activation]
         hidden = activation(self.inner(x))
         return self.outer(self.relu_dropout(hidden, deterministic=deterministic))

@@ -1,14 +1,14 @@
-"""Where the weights of sub-layers start, which the paper leaves open."""
+"""Initial weights of the sub-layers, which the paper does not give."""
 
 import flax.linen as nn
 import jax.nn
 
 
 def kernel(init_scale: float) -> jax.nn.initializers.Initializer:
-    """Uniform, of variance init_scale * 2 / (fan_in + fan_out).
+    """Return a uniform initialiser of variance init_scale * 2 / (fan_in + fan_out).
 
-    1 is Glorot's, as in the authors' code. With less, every sub-layer adds less to its
-    residual connection at first, and a post-norm stack learns sooner and stands a
+    1 is Glorot's, as in the authors' code. With less, every sub-layer starts by adding
+    less to its residual connection: a post-norm stack learns sooner and tolerates a
     higher rate (Xiong et al., 2020; Liu et al., 2020).
     """
     return nn.initializers.variance_scaling(init_scale, "fan_avg", "uniform")

@@ -8,25 +8,25 @@ from vaswani_jax.core import types
 
 
 def padding_mask(tokens: Int[Array, "B K"]) -> Bool[Array, "B 1 1 K"]:
-    """True where a key is a real token."""
+    """Return True where a key is not padding."""
     return (tokens != types.PAD_ID)[:, None, None, :]
 
 
 def segment_mask(
     queries: Int[Array | np.ndarray, "B Q"], keys: Int[Array | np.ndarray, "B K"]
 ) -> Bool[Array, "B 1 Q K"]:
-    """True where a query and a key belong to the same pair of a packed row.
+    """Return True where a query and a key belong to the same pair of a packed row.
 
     >>> segment_mask(jnp.array([[1, 2, 0]]), jnp.array([[1, 0]]))[0, 0].tolist()
     [[True, False], [False, False], [False, False]]
     """
     queries, keys = jnp.asarray(queries), jnp.asarray(keys)
-    same = queries[:, :, None] == keys[:, None, :]
-    return (same & (keys != 0)[:, None, :])[:, None]
+    is_same_pair = queries[:, :, None] == keys[:, None, :]
+    return (is_same_pair & (keys != 0)[:, None, :])[:, None]
 
 
 def causal_mask(length: int) -> Bool[Array, "1 1 T T"]:
-    """True where a key lies at or before its query (auto-regressive property).
+    """Return True where a key lies at or before its query (auto-regressive).
 
     >>> causal_mask(3)[0, 0].astype(int).tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]

@@ -1,4 +1,4 @@
-"""Products of sections 3.2 to 3.4: of rows, and with a result in float32."""
+"""Matrix products of sections 3.2 to 3.4, in the form that computes fastest."""
 
 import functools
 import math
@@ -13,26 +13,26 @@ from jaxtyping import Array, Float
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def einsum(
     subscripts: str,
-    one: Float[Array | np.ndarray, "..."],
-    other: Float[Array | np.ndarray, "..."],
+    left: Float[Array | np.ndarray, "..."],
+    right: Float[Array | np.ndarray, "..."],
 ) -> Float[Array, "..."]:
-    """`jnp.einsum` of two arrays of one dtype, its result in float32.
+    """Return `jnp.einsum` of two arrays of one dtype, accumulated in float32.
 
-    The products of its derivative are in the dtype of the arrays, too: JAX's own
-    would be in float32, at half the rate or less where the arrays are bfloat16.
+    The products of the derivative use the dtype of the arrays. JAX's own derivative
+    would use float32, at half the rate or less where the arrays are bfloat16.
 
     Args:
-        subscripts: As of `jnp.einsum`.
-        one: The first array.
-        other: The second one.
+        subscripts: As for `jnp.einsum`.
+        left: The first array.
+        right: The second array.
     """
-    return jnp.einsum(subscripts, one, other, preferred_element_type=jnp.float32)
+    return jnp.einsum(subscripts, left, right, preferred_element_type=jnp.float32)
 
 
 def _forward(
-    subscripts: str, one: Array, other: Array
+    subscripts: str, left: Array, right: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    return einsum(subscripts, one, other), (one, other)
+    return einsum(subscripts, left, right), (left, right)
 
 
 def _backward(
@@ -45,17 +45,17 @@ def _backward(
 einsum.defvjp(_forward, _backward)
 
 
-def of_rows(
+def dot_general_2d(
     x: Float[Array, "..."],
     kernel: Float[Array, "..."],
     dimension_numbers: Any,
     precision: Any = None,
-    **more: Any,
+    **options: Any,
 ) -> Float[Array, "..."]:
-    """`jax.lax.dot_general` of the last axes of x with the first of a kernel.
+    """Contract the last axes of x with the first of a kernel, as two matrices.
 
-    By one product of two matrices: where there are several axes of rows, XLA for CPUs
-    copies x and the derivative of the result, transposed, to get the kernel's.
+    Stands in for `jax.lax.dot_general`. With several axes of rows, XLA for CPUs copies
+    and transposes x and the result's derivative to get the derivative of the kernel.
     """
     ((axes, _), _) = dimension_numbers
     count = len(axes)
@@ -67,6 +67,6 @@ def of_rows(
         kernel.reshape(size, -1),
         (((1,), (0,)), ((), ())),
         precision=precision,
-        **more,
+        **options,
     )
     return product.reshape(*x.shape[:-count], *kernel.shape[count:])

@@ -1,4 +1,4 @@
-"""Memory for section 5.2's batches: layers computed again in the backward pass."""
+"""Compute layers again in the backward pass, to store fewer activations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,28 +12,28 @@ from jaxtyping import Array
 
 
 def call(function: Callable[..., Array], module: nn.Module, *arrays: Any) -> Any:
-    """`function(module, *arrays)`, of which a derivative keeps only the arguments.
+    """Return `function(module, *arrays)`; its derivative stores only the arguments.
 
-    It computes the rest again. Flax's `nn.remat` does so behind barriers that XLA drops
-    for CPUs, where it then merged both computations or began the second one early; here
-    the second one cannot begin before the derivative with respect to its result is
-    there.
+    The backward pass computes the rest again. Flax's `nn.remat` guards that with
+    barriers, which XLA for CPUs drops: it then merges both computations or starts the
+    second one early. Here the second one depends on the derivative of its result, so
+    it cannot start earlier.
 
     Args:
-        function: Of a module and arrays; it must not close over arrays.
-        module: With the parameters.
+        function: Takes a module and arrays; it must not close over arrays.
+        module: Holds the parameters.
         *arrays: The other arguments, arrays and trees of them.
     """
 
     def lifted(inner: Callable[..., Array], scope: Any, *arrays: Any) -> Any:
         def run(scope_of: Any, changed: Any, *arguments: Any) -> Any:
             def pure(variables: Any, keys: Any, *arrays: Any) -> Any:
-                own = scope_of(variables, keys)
-                return inner(own, *arrays), changed(own)
+                inner_scope = scope_of(variables, keys)
+                return inner(inner_scope, *arrays), changed(inner_scope)
 
-            # Traced once: a module that is called again draws other masks.
+            # Traced once: a second call of the module would draw other dropout masks.
             traced, result = jax.make_jaxpr(pure, return_shape=True)(*arguments)
-            flat = _forgetful(
+            flat = _recompute_in_backward(
                 jax.extend.core.jaxpr_as_fun(traced),
                 activations=len(jax.tree.leaves(arrays)),
             )
@@ -47,14 +47,14 @@ def call(function: Callable[..., Array], module: nn.Module, *arrays: Any) -> Any
     return nn.transforms.lift_direct_transform(lifted, (function,), module, *arrays)
 
 
-def _forgetful(
+def _recompute_in_backward(
     function: Callable[..., list[Array]], *, activations: int
 ) -> Callable[..., list[Array]]:
-    """A function of arrays, whose derivative computes it again.
+    """Return a function of arrays whose derivative computes it again.
 
     Args:
-        function: Its result begins with what the derivative goes back from.
-        activations: How many of its last arguments wait for the derivative.
+        function: The first array that it returns is the layer's output.
+        activations: How many of its last arguments are activations.
     """
 
     @jax.custom_vjp
@@ -67,31 +67,36 @@ def _forgetful(
     def backward(arrays: Any, gradients: list[Array]) -> Any:
         event = jnp.ravel(gradients[0])[0]
         first = len(arrays) - activations
-        known = [*arrays[:first], *(_after(event, array) for array in arrays[first:])]
-        real = [index for index, array in enumerate(known) if _is_real(array)]
+        activations_after = (_wait_for(event, array) for array in arrays[first:])
+        inputs = [*arrays[:first], *activations_after]
+        float_indices = [i for i, array in enumerate(inputs) if _is_float(array)]
 
-        def again(floats: list[Array]) -> list[Array]:
-            filled = list(known)
-            for index, array in zip(real, floats, strict=True):
-                filled[index] = array
-            return function(*filled)
+        def recompute(floats: list[Array]) -> list[Array]:
+            arguments = list(inputs)
+            for index, array in zip(float_indices, floats, strict=True):
+                arguments[index] = array
+            return function(*arguments)
 
-        _, derivative = jax.vjp(again, [known[index] for index in real])
-        found: list[Array | None] = [None] * len(known)
-        for index, gradient in zip(real, derivative(gradients)[0], strict=True):
-            found[index] = gradient
-        return tuple(found)
+        _, derivative = jax.vjp(recompute, [inputs[index] for index in float_indices])
+        input_grads: list[Array | None] = [None] * len(inputs)
+        float_grads = derivative(gradients)[0]
+        for index, gradient in zip(float_indices, float_grads, strict=True):
+            input_grads[index] = gradient
+        return tuple(input_grads)
 
     run.defvjp(forward, backward)
     return run
 
 
-def _is_real(array: Array) -> bool:
+def _is_float(array: Array) -> bool:
     return jnp.issubdtype(array.dtype, jnp.floating)
 
 
-def _after(event: Array, array: Array) -> Array:
-    """`array`, known when `event` is: the same bits, or no numbers if that is none."""
-    if not _is_real(array):
+def _wait_for(event: Array, array: Array) -> Array:
+    """Return `array` with a data dependency on `event`, so that XLA cannot start early.
+
+    The bits are the same, or NaN where `event` is NaN.
+    """
+    if not _is_float(array):
         return array
     return jnp.where(jnp.isnan(event), event.astype(array.dtype), array)

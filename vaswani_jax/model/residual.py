@@ -11,9 +11,9 @@ from vaswani_jax.model import dropout
 
 
 def layer_norm(model: config.ModelConfig) -> nn.LayerNorm:
-    """Layer normalisation with gain 1 and bias 0 at first, statistics in float32.
+    """Return a layer normalisation with statistics in float32.
 
-    The paper leaves epsilon open.
+    Gain starts at 1 and bias at 0. The paper does not give epsilon.
     """
     return nn.LayerNorm(
         epsilon=model.layer_norm_epsilon,
@@ -25,8 +25,8 @@ def layer_norm(model: config.ModelConfig) -> nn.LayerNorm:
 class Residual(nn.Module):
     """The connection around one sub-layer.
 
-    "post" is the paper's; "pre" gives x + Dropout(Sublayer(LayerNorm(x))), after
-    which the stack ends with a normalisation of its own.
+    "post" is the paper's. "pre" computes x + Dropout(Sublayer(LayerNorm(x))); the stack
+    then ends with one more normalisation.
     """
 
     model: config.ModelConfig
@@ -42,7 +42,7 @@ class Residual(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "*axes d_model"]:
-        """x with the sub-layer's contribution."""
+        """Return x with the sub-layer's contribution."""
         if self.model.layer_norm_position == "pre":
             contribution = sublayer(self.norm(x))
             return x + self.dropout(contribution, deterministic=deterministic)

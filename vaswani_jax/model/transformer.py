@@ -23,7 +23,7 @@ from vaswani_jax.model import (
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder around one shared embedding (figure 1)."""
+    """Encoder and decoder with one shared embedding (figure 1)."""
 
     model: config.ModelConfig
     vocab_size: int
@@ -76,7 +76,7 @@ class Transformer(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B S d_model"]:
-        """The memory of each source sentence."""
+        """Return the memory of each source sentence."""
         x = self._embed(source, segments, source=True, deterministic=deterministic)
         if segments is None:
             mask = masks.padding_mask(source)
@@ -92,30 +92,31 @@ class Transformer(nn.Module):
         *,
         deterministic: bool,
     ) -> Float[Array, "B T V"]:
-        """Float32 logits of the token that follows each position of `target_in`.
+        """Return float32 logits of the token after each position of `target_in`.
 
-        With `segments` a row holds several pairs, each of which is computed as if it
-        were alone: positions start again and attention stays inside a pair.
+        With `segments` a row holds several pairs. Each is computed as if it had a row
+        to itself: its positions start at 0 and attention stays inside the pair.
         """
-        of_source, of_target = (None, None) if segments is None else segments
-        memory = self.encode(source, of_source, deterministic=deterministic)
-        x = self._embed(target_in, of_target, source=False, deterministic=deterministic)
+        source_segments, target_segments = segments or (None, None)
+        memory = self.encode(source, source_segments, deterministic=deterministic)
+        x = self._embed(
+            target_in, target_segments, source=False, deterministic=deterministic
+        )
         if segments is None:
-            self_mask, memory_mask = (
-                masks.padding_mask(target_in),
-                masks.padding_mask(source),
-            )
+            self_mask = masks.padding_mask(target_in)
+            memory_mask = masks.padding_mask(source)
         else:
             self_mask = masks.segment_mask(segments.target, segments.target)
             memory_mask = masks.segment_mask(segments.target, segments.source)
-        both = (masks.causal_mask(target_in.shape[1]) & self_mask, memory_mask)
-        x = self.decoder(x, memory, both, deterministic=deterministic)
+        self_mask = masks.causal_mask(target_in.shape[1]) & self_mask
+        decoder_masks = (self_mask, memory_mask)
+        x = self.decoder(x, memory, decoder_masks, deterministic=deterministic)
         return self.embedding.logits(x)
 
     def start_cache(
         self, source: Int[Array, "B S"], *, beam_size: int, max_length: int
     ) -> decoder.DecoderCache:
-        """Encode once, project the memory once, and make room for the beams."""
+        """Encode, project the memory once, and allocate the cache of the beams."""
         return self.decoder.start_cache(
             self.encode(source, deterministic=True),
             masks.padding_mask(source),
@@ -129,7 +130,7 @@ class Transformer(nn.Module):
         cache: decoder.DecoderCache,
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W V"], decoder.DecoderCache]:
-        """Logits of what follows `tokens`, which stand at `position`, and the cache."""
+        """Return logits of the token after `tokens` at `position`, and the cache."""
         x = self.embedding(tokens) + self._positions(position[None], source=False)
         x = x.astype(jnp.dtype(self.model.dtype))
         x, cache = self.decoder.decode_step(x, cache, position)
@@ -140,16 +141,16 @@ class Transformer(nn.Module):
 def param_shapes(
     model: config.ModelConfig, vocab_size: int
 ) -> Mapping[str, tuple[int, ...]]:
-    """The shape of every parameter by its path, as "decoder/layers_0/...".
+    """Return the shape of every parameter by its path, "decoder/layers_0/...".
 
-    Nothing is computed.
+    Traces the model without computing anything.
     """
     tokens = jnp.ones((1, 2), jnp.int32)
-    found = jax.eval_shape(
+    variables = jax.eval_shape(
         lambda key: Transformer(model, vocab_size).init(
             key, tokens, tokens, deterministic=True
         ),
         jax.random.key(0),
     )
-    flat = flax.traverse_util.flatten_dict(found["params"], sep="/")
+    flat = flax.traverse_util.flatten_dict(variables["params"], sep="/")
     return MappingProxyType({path: leaf.shape for path, leaf in flat.items()})

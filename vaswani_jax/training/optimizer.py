@@ -12,7 +12,7 @@ Schedule = Callable[[Int[Array, ""] | int], Float[Array, ""]]
 
 
 def warmup_inverse_sqrt(*, d_model: int, warmup_steps: int, scale: float) -> Schedule:
-    """scale * d_model^-0.5 * min(step_num^-0.5, step_num * warmup_steps^-1.5).
+    """Return scale * d_model^-0.5 * min(step_num^-0.5, step_num * warmup_steps^-1.5).
 
     Args:
         d_model: Width of the model.
@@ -20,8 +20,8 @@ def warmup_inverse_sqrt(*, d_model: int, warmup_steps: int, scale: float) -> Sch
         scale: 1 in the paper.
 
     Returns:
-        A function of the number of updates already made. The paper counts updates
-        from 1, so the first one, of 0 made, has step_num 1.
+        A function of `step`, the number of completed updates. The paper counts updates
+        from 1: the first update, at step 0, has step_num 1.
 
     >>> base = warmup_inverse_sqrt(d_model=512, warmup_steps=4000, scale=1.0)
     >>> f"{base(3999):.3e} {base(0):.3e} {base(99_999):.3e}"
@@ -37,7 +37,7 @@ def warmup_inverse_sqrt(*, d_model: int, warmup_steps: int, scale: float) -> Sch
 
 
 def learning_rate(settings: config.Config) -> Schedule:
-    """The learning rate of each update."""
+    """Return the learning rate as a function of the step."""
     return warmup_inverse_sqrt(
         d_model=settings.model.d_model,
         warmup_steps=settings.optimizer.warmup_steps,
@@ -46,7 +46,7 @@ def learning_rate(settings: config.Config) -> Schedule:
 
 
 def adam(settings: config.Config) -> optax.GradientTransformation:
-    """Adam with beta_1, beta_2 and epsilon of section 5.3."""
+    """Return Adam with beta_1, beta_2 and epsilon of section 5.3."""
     return optax.adam(
         learning_rate(settings),
         b1=settings.optimizer.beta1,

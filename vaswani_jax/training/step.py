@@ -19,27 +19,29 @@ INIT_STREAM, DROPOUT_STREAM = 0, 1
 
 
 class TrainState(flax.struct.PyTreeNode):
-    """All that training continues from; `step` is the number of updates made."""
+    """All that training continues from; `step` counts the updates."""
 
-    step: Int[Array | np.ndarray, ""] | Any  # anything while it is being lowered
+    step: Int[Array | np.ndarray, ""] | Any  # Any: jax lowers with placeholders
     params: Params
     opt_state: optax.OptState
 
 
 class StepMetrics(flax.struct.PyTreeNode):
-    """What one update reports: sums of the whole batch, the gradient's norm."""
+    """Sums of the whole batch and the gradient's norm, as one update reports them."""
 
     sums: loss.LossSums
     gradient_norm: Float[Array | np.ndarray, ""]
 
 
 def means(updates: Sequence[StepMetrics], *, seconds: float) -> dict[str, float]:
-    """What is told of updates that took so long: means over all their tokens.
+    """Return means over the tokens of several updates, by the log's names.
 
-    The gradient's norm is that of the last one.
+    Args:
+        updates: Their metrics, oldest first; the norm is that of the last.
+        seconds: What they took together.
     """
-    every = [metrics.sums for metrics in updates]
-    total = jax.tree.map(lambda *one: np.asarray(np.sum(one)), *every)
+    sums = [metrics.sums for metrics in updates]
+    total = jax.tree.map(lambda *leaves: np.asarray(np.sum(leaves)), *sums)
     tokens = loss.per_token(total)
     return {
         "train/loss": tokens["loss"],
@@ -52,7 +54,7 @@ def means(updates: Sequence[StepMetrics], *, seconds: float) -> dict[str, float]
 
 
 def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
-    """The state before the first update, a function of the seed alone."""
+    """Return the state before the first update, a function of the seed alone."""
     model = transformer.Transformer(settings.model, vocab_size)
     tokens = jnp.ones((1, 2), jnp.int32)
 
@@ -65,7 +67,7 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
 
 
 def check_devices(settings: config.Config) -> None:
-    """Refuse what the devices here cannot do.
+    """Refuse settings that the devices cannot compute.
 
     Raises:
         ValueError: The configured attention needs another device.
@@ -79,14 +81,18 @@ def check_devices(settings: config.Config) -> None:
 def train_step(
     settings: config.Config, *, vocab_size: int, parts: int
 ) -> Callable[[TrainState, types.Batch], tuple[TrainState, StepMetrics]]:
-    """The function that `parallel.over_devices` runs on each device's rows.
+    """Return the update that `parallel.over_devices` runs on each device's rows.
 
-    Loss and gradients are sums over tokens, summed over the parts of the batch and
-    over devices, and divided once by the number of target tokens in the whole batch:
-    but for the masks of dropout, the update does not depend on how the batch was
-    divided. The batch is computed in `parts`, each a whole number of rows. With
-    `training.r_drop` it is computed twice, with masks of its own each time; what is
-    reported is the first.
+    Loss and gradients are sums over tokens. They are added over microbatches and
+    devices, then divided once by the number of target tokens in the whole batch: but
+    for the masks of dropout, the update does not depend on how the batch is divided.
+    With `training.r_drop` each row is computed twice with different masks; the metrics
+    are those of the first.
+
+    Args:
+        settings: The run's.
+        vocab_size: V.
+        parts: How many microbatches a batch is computed in, one after the other.
 
     Raises:
         ValueError: The configured attention needs another device.
@@ -97,7 +103,7 @@ def train_step(
 
     r_drop = settings.training.r_drop
 
-    def drawn(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
+    def forward(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
         logits: Any = model.apply(
             {"params": params},
             batch.source,
@@ -115,25 +121,25 @@ def train_step(
         return logits, sums
 
     def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
-        logits, sums = drawn(params, batch, key)
+        logits, sums = forward(params, batch, key)
         if not r_drop:
             return sums.loss, sums
-        others, again = drawn(params, batch, jax.random.fold_in(key, 1))
-        apart = loss.disagreement(logits, others, batch.target_out)
-        # Half of Liang et al.'s equation 4, so that the rate means what it did.
-        return (sums.loss + again.loss) / 2 + r_drop / 2 * apart, sums
+        logits_2, sums_2 = forward(params, batch, jax.random.fold_in(key, 1))
+        kl = loss.symmetric_kl(logits, logits_2, batch.target_out)
+        # Half of Liang et al.'s equation 4, so that learning rates stay comparable.
+        return (sums.loss + sums_2.loss) / 2 + r_drop / 2 * kl, sums
 
-    gradient = jax.grad(loss_sum, has_aux=True)
+    grads_and_sums = jax.grad(loss_sum, has_aux=True)
 
     def accumulated(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
         if parts == 1:
-            return gradient(params, batch, key)
+            return grads_and_sums(params, batch, key)
         split = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
 
         def add(total: Any, part: tuple[Array, types.Batch]) -> tuple[Any, None]:
             index, rows = part
-            found = gradient(params, rows, jax.random.fold_in(key, index))
-            return jax.tree.map(jnp.add, total, found), None
+            terms = grads_and_sums(params, rows, jax.random.fold_in(key, index))
+            return jax.tree.map(jnp.add, total, terms), None
 
         zero = (jax.tree.map(jnp.zeros_like, params), loss.LossSums.zero())
         total, _ = jax.lax.scan(add, zero, (jnp.arange(parts), split))
@@ -142,10 +148,10 @@ def train_step(
     def step(state: TrainState, batch: types.Batch) -> tuple[TrainState, StepMetrics]:
         key = jax.random.fold_in(_stream(settings, DROPOUT_STREAM), state.step)
         key = jax.random.fold_in(key, parallel.device_index())
-        found = accumulated(state.params, batch, key)
-        gradients, sums = parallel.sum_over_devices(found)
+        local_sums = accumulated(state.params, batch, key)
+        gradients, sums = parallel.sum_over_devices(local_sums)
         tokens = jnp.maximum(sums.tokens, 1)
-        # Of the sum as it came: a division within would add in an order of its own.
+        # Divided after the norm: a division before it would change the last digit.
         norm = optax.tree.norm(gradients) / tokens
         gradients = jax.tree.map(lambda g: g / tokens, gradients)
         updates, opt_state = adam.update(gradients, state.opt_state, state.params)
@@ -159,7 +165,7 @@ def train_step(
 def loss_step(
     settings: config.Config, *, vocab_size: int
 ) -> Callable[[Params, types.Batch], loss.LossSums]:
-    """Sums over a batch without dropout, for `parallel.over_devices`."""
+    """Return the function of a batch's sums without dropout, for `over_devices`."""
     model = transformer.Transformer(settings.model, vocab_size)
 
     def step(params: Params, batch: types.Batch) -> loss.LossSums:
