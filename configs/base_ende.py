@@ -2,11 +2,11 @@
 
   python -m vaswani_jax.main --config=configs/base_ende.py
 
-Every value is that of the paper, whose symbol or section stands beside it; what the
-paper leaves open says so. It downloads WMT14 through tensorflow-datasets (1.7 GB).
+Each value is the paper's, with its symbol or section beside it; "open" marks what the
+paper does not say. The run downloads WMT14 through tensorflow-datasets (1.7 GB).
 
 Paper: 8 P100 GPUs, 12 hours (0.4 s a step), 27.3 BLEU on newstest2014, tokenised and
-its compounds split (paper_bleu_split_ascii).
+with compounds split (paper_bleu_split_ascii).
 Here: not run.
 """
 
@@ -14,7 +14,7 @@ import ml_collections
 
 
 def get_config() -> ml_collections.ConfigDict:
-    """Tables 2 and 3, row "base"."""
+    """Return the settings of tables 2 and 3, row "base"."""
     config = ml_collections.ConfigDict()
     config.seed = 1  # open
     config.model = _model()
@@ -34,16 +34,16 @@ def _model() -> ml_collections.ConfigDict:
     model.d_k = 64  # d_k
     model.d_v = 64  # d_v
     model.dropout_rate = 0.1  # P_drop
-    model.attention_dropout_rate = 0.0  # section 5.4 names two places, not this one
-    model.relu_dropout_rate = 0.0  # nor this one
+    model.attention_dropout_rate = 0.0  # section 5.4 does not drop out here
+    model.relu_dropout_rate = 0.0  # nor here
     model.activation = "relu"  # equation 2
     model.attention_bias = False  # section 3.2.2: projections are matrices
     model.logits_bias = False  # section 3.4: a linear transformation
-    model.layer_norm_epsilon = 1e-6  # open; that of the authors' code
+    model.layer_norm_epsilon = 1e-6  # open; as in the authors' code
     model.init_scale = 1.0  # open; Glorot's, as in the authors' code
     model.layer_norm_position = "post"  # section 3.1: LayerNorm(x + Sublayer(x))
     model.positional_encoding = "sinusoidal"  # section 3.5
-    model.max_positions = 1024  # of learned encodings alone
+    model.max_positions = 1024  # for learned encodings only
     model.dtype = "float32"  # open
     model.attention = "xla"  # how it is computed
     model.rematerialize = False  # how it is computed
@@ -55,15 +55,15 @@ def _data() -> ml_collections.ConfigDict:
     data.source = "tfds:wmt14_translate/de-en"  # section 5.1: 4.5M pairs
     data.source_locale = "en"  # newstest2014 English-to-German
     data.target_locale = "de"
-    data.tfds_directory = ""  # where tensorflow-datasets keeps its data
-    data.text_directory = ""  # text files are those of own_text.py
+    data.tfds_directory = ""  # tensorflow-datasets' default
+    data.text_directory = ""  # own_text.py has text files
     data.train_source = ""
     data.train_target = ""
     data.valid_source = ""
     data.valid_target = ""
     data.test_source = ""
     data.test_target = ""
-    data.num_train = 0  # pairs to generate: none
+    data.num_train = 0  # no pairs to generate
     data.num_valid = 0
     data.num_test = 0
     data.directory = ""  # WORKDIR/data
@@ -79,9 +79,9 @@ def _data() -> ml_collections.ConfigDict:
     data.target_tokens_per_batch = 25_000  # section 5.1
     data.batching = "buckets"  # section 5.1: "by approximate sequence length"
     data.num_buckets = 8  # open
-    data.packed_length = 256  # of packed batches alone
-    data.text_form = "detokenized"  # as WMT14 has it; scores tokenise it
-    data.lowercase_scores = False  # open; the toolkits compared with score case
+    data.packed_length = 256  # for packed batches only
+    data.text_form = "detokenized"  # as in WMT14; scores tokenise it
+    data.lowercase_scores = False  # open
     return data
 
 
@@ -98,22 +98,22 @@ def _optimizer() -> ml_collections.ConfigDict:
 def _training() -> ml_collections.ConfigDict:
     training = ml_collections.ConfigDict()
     training.num_steps = 100_000  # train steps, table 3
-    training.accumulate_steps = "1"  # or "auto": as few parts as the memory allows
+    training.accumulate_steps = "1"  # the whole batch at once
     training.label_smoothing = 0.1  # epsilon_ls
-    # Open: Szegedy et al., cited for it, spread epsilon_ls over all V, the authors'
-    # code over the V - 1 others ("others").
+    # Open: Szegedy et al., whom the paper cites, spread epsilon_ls over all V subwords;
+    # the authors' code over the V - 1 other ones ("others").
     training.label_smoothing_form = "uniform"
     training.r_drop = 0.0  # not in the paper
     training.log_every_steps = 100  # open
     training.evaluate_every_steps = 5000  # open
-    # Section 6.1: 10 minutes, at 0.4 s a step; the last interval is of 1,000 steps.
+    # Section 6.1: 10 minutes, at 0.4 s a step. The last interval has 1,000 steps.
     training.checkpoint_every_steps = 1500
-    training.keep_checkpoints = 10  # open; at least those that are averaged
+    training.keep_checkpoints = 10  # open
     training.average_checkpoints = 5  # section 6.1
-    training.best_metric = "bleu"  # of best/, which the paper has not
+    training.best_metric = "bleu"  # not in the paper
     training.patience = 0  # section 5.2: a fixed number of steps
     training.max_skipped_batches = 3  # open
-    training.max_loss_rise = 0.0  # open; no rise of the loss is too much
+    training.max_loss_rise = 0.0  # open; no limit
     return training
 
 
@@ -121,13 +121,13 @@ def _search() -> ml_collections.ConfigDict:
     search = ml_collections.ConfigDict()
     search.beam_size = 4  # section 6.1
     search.length_penalty = 0.6  # alpha, section 6.1
-    search.length_penalty_form = "paper"  # of Wu et al. (2016), cited for it
+    search.length_penalty_form = "paper"  # section 6.1 cites Wu et al. (2016)
     search.max_extra_tokens = 50  # section 6.1: input length + 50
     search.min_tokens = 1  # no limit
     search.max_tokens = 0  # no other limit
-    search.no_repeat_ngram = 0  # any repetition
+    search.no_repeat_ngram = 0  # no limit
     search.sampling = False  # section 6.1: beam search
-    search.temperature = 1.0  # of sampling alone, as the next two
+    search.temperature = 1.0  # for sampling only, like the next two
     search.top_k = 0  # all tokens
     search.top_p = 1.0  # all tokens
     search.max_source_tokens = 512  # open

@@ -2,12 +2,11 @@
 
   python -m vaswani_jax.main --config=configs/base_enfr.py
 
-It downloads WMT14 through tensorflow-datasets (6.2 GiB by its checksums): all of it,
-some 40 million pairs, where the paper has 36 million and does not say how it chose
-them.
+The run downloads WMT14 through tensorflow-datasets (6.2 GiB by its checksums): about 40
+million pairs. The paper has 36 million and does not say how it chose them.
 
-Paper: 8 P100 GPUs, 12 hours (0.4 s a step), 38.1 BLEU on newstest2014, of which kind
-it does not say.
+Paper: 8 P100 GPUs, 12 hours (0.4 s a step), 38.1 BLEU on newstest2014; it
+does not say of which kind.
 Here: not run.
 """
 
@@ -17,15 +16,15 @@ from configs import base_ende
 
 
 def get_config() -> ml_collections.ConfigDict:
-    """Table 2, row "base"."""
+    """Return the settings of table 2, row "base"."""
     return french(base_ende.get_config())
 
 
 def french(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """The same model on the data of section 5.1's second paragraph."""
+    """Replace the data by that of section 5.1's second paragraph, and return it all."""
     config.data.source = "tfds:wmt14_translate/fr-en"  # the paper: 36M pairs
     config.data.target_locale = "fr"
-    # "a 32000 word-piece vocabulary". Deviation: of SentencePiece's byte pairs, which
-    # as word pieces do join frequent neighbours.
+    # Deviation: the paper has "a 32000 word-piece vocabulary"; this one is of byte
+    # pairs, which also joins frequent neighbours.
     config.data.vocab_size = 32_000
     return config

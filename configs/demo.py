@@ -1,9 +1,9 @@
-"""The embedded default: localised phrases of the Unicode CLDR, English to German.
+"""The demo: localised phrases of the Unicode CLDR, English to German, by a small model.
 
-make demo
+  python -m vaswani_jax.main --config=configs/demo.py
 
-Two CPU cores, 3.5 minutes with the installation: 99.53 sacreBLEU on test (99.40
-to 99.46 with earlier steps, which round otherwise).
+`make demo` installs first. Two CPU cores, 3.5 minutes with the installation: 99.53
+sacreBLEU on test.
 """
 
 import ml_collections
@@ -12,7 +12,7 @@ from configs import own_text
 
 
 def get_config() -> ml_collections.ConfigDict:
-    """A 3-layer model of width 128 that two cores train in minutes."""
+    """Return the settings of a 3-layer model of width 128."""
     config = own_text.get_config("small")
     config.update_from_flattened_dict(
         {

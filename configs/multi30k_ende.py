@@ -1,21 +1,21 @@
-"""Multi30k En-De, 29,000 pairs, the model size of the published 41.02 BLEU.
+"""Multi30k En-De, 29,000 pairs: a model of the size that reached 41.02 BLEU in print.
 
   python -m vaswani_jax.main --config=configs/multi30k_ende.py --workdir=runs/multi30k
   python -m vaswani_jax.main --config=configs/multi30k_ende.py:raw \\
       --workdir=runs/multi30k_raw
 
-The text lies in ../shared/data/multi30k_ende, or where --config.data.text_directory
-says; README.md, "Multi30k", makes such a directory from github.com/multi30k/dataset.
+The text lies in ../shared/data/multi30k_ende, unless --config.data.text_directory names
+another place. README.md, "Multi30k", makes one from github.com/multi30k/dataset.
 
 Two CPU cores: 40.25 tokenised BLEU on test_2016_flickr, the mean of three seeds (39.88
-to 41.07); seed 1 took 79 minutes, some 20 beside other work. Raw as it stands: not run;
-by the command in README.md, 4,000 updates with some other settings, 45 minutes beside
-other work: 36.17 sacreBLEU.
+to 41.07); seed 1 took 79 minutes, 20 of them beside other work. :raw as it stands: not
+run. The command in README.md changes some settings: 4,000 steps, 45 minutes beside
+other work, 36.17 sacreBLEU.
 
 `launch/multi30k.sh` trains :forward, :backward, :diversified and :tuned in turn, on the
-text and machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, by much
-the same settings, each stage by itself (results/multi30k.md). In one go: not run; its
-first 1,277 updates took 0.61 to 0.67 s each (two cores, nothing beside it).
+text and on machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, each
+stage on its own with nearly these settings (results/multi30k.md). All in one run: not
+run; its first 1,277 steps took 0.61 to 0.67 s each (two cores, nothing else running).
 """
 
 import ml_collections
@@ -29,9 +29,9 @@ TEACHER = {
     "search.beam_size": 4,
     "search.length_penalty": 0.6,
 }
-# The published form in stages: a teacher of each direction, a model of the text with
-# their translations (Nguyen et al., 2020, "Data Diversification"), more training on the
-# text. The teachers see other subwords than it, so they err elsewhere.
+# Stages on the published form (Nguyen et al., 2020, "Data Diversification"): a teacher
+# for each direction, a model of the text with their translations, more training on the
+# text. The teachers' vocabularies differ from the model's, so their errors differ, too.
 STAGES = {
     "forward": {**TEACHER, "data.vocab_size": 16_000, "training.num_steps": 3250},
     "backward": {
@@ -56,7 +56,7 @@ STAGES = {
 
 
 def get_config(text: str = "lc_norm_tok") -> ml_collections.ConfigDict:
-    """The small model on Multi30k.
+    """Return the settings of the small model on Multi30k.
 
     Args:
         text: "lc_norm_tok", the published form (lower-cased, normalised, tokenised);

@@ -1,20 +1,19 @@
-"""Your own parallel text with the paper's base model (or a small one for a CPU).
+"""Your own parallel text, with the paper's base model or a small one for a CPU.
 
-Two files a split, one sentence a line, the same number of lines on both sides:
+Each split has two files, one sentence a line, with equal numbers of lines:
 
   python -m vaswani_jax.main --config=configs/own_text.py --workdir=runs/own \\
       --config.data.text_directory=DIR --config.data.source_locale=en \\
       --config.data.target_locale=de
 
 DIR holds train.source, train.target, valid.source, valid.target, test.source and
-test.target. Other names, and all that end in .gz, must be named by their keys
-(--config.data.train_source=train.source.gz); no test set is
+test.target. Files of other names are set by their keys, compressed ones among them
+(--config.data.train_source=train.source.gz). Without a test set, set
 --config.data.test_source= --config.data.test_target=.
 `--config=configs/own_text.py:small` is a model for tens of thousands of pairs, `:big`
-the paper's big one.
+the paper's big model.
 
-Hardware, time, score: not run as it stands; configs/multi30k_ende.py is the small
-model on real text.
+Not run as it stands; configs/multi30k_ende.py is the small model on real text.
 """
 
 import ml_collections
@@ -23,7 +22,7 @@ from configs import base_ende, big_ende
 
 TEXT = {
     "data.source": "text",
-    "data.source_locale": "",  # the direction is the user's: en, de, pt_BR, ...
+    "data.source_locale": "",  # set by the user: en, de, pt_BR, ...
     "data.target_locale": "",
     "data.text_directory": ".",
     "data.train_source": "train.source",
@@ -47,8 +46,7 @@ SMALL = {
     "data.source_tokens_per_batch": 4096,
     "data.target_tokens_per_batch": 4096,
     "data.num_buckets": 6,
-    # Smaller first weights let a post-norm model of this size learn from the start:
-    # with 1 it lingers for thousands of updates.
+    # With 1, a post-norm model of this size learns nothing for thousands of steps.
     "model.init_scale": 0.25,
     "optimizer.warmup_steps": 1000,
     "optimizer.learning_rate_scale": 0.8,
@@ -60,10 +58,10 @@ SMALL = {
 
 
 def get_config(size: str = "base") -> ml_collections.ConfigDict:
-    """The paper's models on text files.
+    """Return the settings of a model on text files.
 
     Args:
-        size: "base" or "big" as table 3 has them, or "small".
+        size: "base" or "big" as in table 3, or "small".
     """
     if size not in ("base", "big", "small"):
         raise ValueError(f"own_text.py has base, big, small; got {size!r}")

@@ -3,11 +3,11 @@
   python -m vaswani_jax.main --config=configs/table3.py:A1
   launch/table3.sh
 
-Rows are base, A1 to A4, B1, B2, C1 to C7, D1 to D4, E and big, in the table's order;
-the paper letters the groups and we number within them. Development set: newstest2013
-(the valid split); perplexity per subword, BLEU by beam search as in section 6.1.
+Rows are base, A1 to A4, B1, B2, C1 to C7, D1 to D4, E and big, in the table's order:
+the paper's letters, numbered within each group. Development set: newstest2013 (the
+valid split); perplexity per subword, BLEU by beam search as in section 6.1.
 
-Paper: 8 P100 GPUs, 12 hours for base and 3.5 days for big, unsaid for the others.
+Paper: 8 P100 GPUs, 12 hours for base and 3.5 days for big; no time for the others.
 Here: not run. configs/table3_small.py has the same rows of a small model.
 """
 
@@ -15,7 +15,7 @@ import ml_collections
 
 from configs import base_ende, big_ende
 
-# As the table: only what differs from base.
+# As in the table: only what differs from base.
 ROWS: dict[str, dict[str, int | float | str]] = {
     "base": {},
     "A1": {"model.num_heads": 1, "model.d_k": 512, "model.d_v": 512},
@@ -41,7 +41,7 @@ ROWS: dict[str, dict[str, int | float | str]] = {
 
 
 def get_config(row: str = "base") -> ml_collections.ConfigDict:
-    """One row of table 3."""
+    """Return the settings of one row of table 3."""
     if row not in ROWS:
         raise ValueError(f"table3.py has {', '.join(ROWS)}, got {row!r}")
     parent = big_ende if row == "big" else base_ende

@@ -1,19 +1,19 @@
-"""Table 3's variations of a small model on Multi30k: the same questions, two cores.
+"""Table 3's variations of a small model on Multi30k, for two CPU cores.
 
   launch/table3.sh configs/table3_small.py runs \\
       --config.data.text_directory=DIR/lc_norm_tok
 
-Every size of the paper's rows is divided alike: widths, d_k and d_v by 4, layers by 2;
-heads, rates and what row E changes stay. All rows, the big one among them, have the
-same number of updates. What else is not the paper's, for all rows alike: 2,000 updates
-of 2,048 tokens, the first half of them warm-up (so that rows also differ by how fast
-they learn), 0.8 of the rate, first weights of a quarter of Glorot's variance, a
-vocabulary of 10,000, one seed. Without the last flag the text is looked for in
-../shared/data; README.md, "Multi30k", makes DIR from github.com/multi30k/dataset.
+Widths, d_k and d_v of each row are the paper's divided by 4, layers by 2; heads, rates
+and row E's change are the paper's. All rows train for the same number of steps, the big
+one included. These settings are not the paper's either, and are equal for all rows:
+2,000 steps of 2,048 tokens, half of them warm-up, 0.8 of the learning rate, initial
+weights of a quarter of Glorot's variance, a vocabulary of 10,000. So rows also differ
+by how fast they learn. Without the last flag, the text lies in ../shared/data; README.md,
+"Multi30k", makes DIR from github.com/multi30k/dataset.
 
-Here: some 30 minutes a row on one core, all rows, and base with further seeds, which
+About 30 minutes a row on one core; all rows were run, and base with more seeds, which
 differ more than most rows do. Scores: README.md, "Table 3 at the scale of two cores";
-the records: results/.
+records: results/.
 """
 
 import ml_collections
@@ -38,20 +38,20 @@ BIG = {
 }
 
 
-def smaller(key: str, value: float | str) -> float | str:
-    """The paper's value of a row at this scale."""
+def scale_down(key: str, value: float | str) -> float | str:
+    """Return the paper's value of a row at this scale."""
     if key in WIDTHS:
         return int(value) // 4
     return int(value) // 2 if key == "model.num_layers" else value
 
 
 def get_config(row: str = "base") -> ml_collections.ConfigDict:
-    """One row."""
+    """Return the settings of one row."""
     if row not in table3.ROWS:
         raise ValueError(f"table3_small.py has {', '.join(table3.ROWS)}, got {row!r}")
     config = multi30k_ende.get_config()
     config.update_from_flattened_dict(BASE)
-    changes = {key: smaller(key, value) for key, value in table3.ROWS[row].items()}
+    changes = {key: scale_down(key, value) for key, value in table3.ROWS[row].items()}
     config.update_from_flattened_dict(BIG if row == "big" else changes)
     config.update_from_flattened_dict(
         {
