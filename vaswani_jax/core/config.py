@@ -1,6 +1,7 @@
-"""Every setting of a run, declared once (sections 3, 5 and 6.1; table 3's symbols).
+"""Declare every setting of a run: type, range, meaning and role, once, on its field.
 
-The values stand in `configs/*.py`, rules between several settings in `core.rules`.
+`configs/*.py` has the values, `core.rules` the rules between several settings. A new
+setting is a field here, its values there, and its use.
 """
 
 import dataclasses
@@ -10,9 +11,9 @@ from typing import Any
 
 from vaswani_jax.core.settings import declared, setting
 
-# What an imported model decides.
+# An imported model decides the whole architecture.
 model_setting = functools.partial(setting, imported=True)
-# What any decoding may choose, and scores depend on.
+# Every decoding may search in another way, and its scores depend on it.
 search_setting = functools.partial(setting, changeable=True, affects="scores")
 
 
@@ -443,7 +444,7 @@ SETTINGS = declared(Config)
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration, or some of its sections, by dotted keys.
+    """Return nested values (a configuration, or some sections) by dotted keys.
 
     >>> flatten({"seed": 1, "search": {"beam_size": 4}})
     {'seed': 1, 'search.beam_size': 4}
@@ -458,10 +459,10 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten_record(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recorded configuration, or some of its sections, by dotted keys.
+    """Return recorded values (a configuration, or some sections) by dotted keys.
 
-    Settings that did not exist when it was recorded get the value of the behaviour
-    then.
+    Settings that did not exist when the run was recorded get the value that reproduces
+    its behaviour.
     """
     flat = {
         setting.key: setting.legacy
@@ -474,5 +475,5 @@ def flatten_record(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """Return the plain nested dictionary that is recorded and that `parse` accepts."""
+    """Return the nested dictionary that runs record and `parsing.parse` accepts."""
     return dataclasses.asdict(config)

@@ -5,7 +5,6 @@ ValueError; the message has the key, the value and the rule.
 """
 
 import re
-from typing import Any
 
 from vaswani_jax.core.config import Config, DataConfig, ModelConfig, SearchConfig
 
@@ -162,13 +161,12 @@ def _check_training(settings: Config) -> None:
         )
 
 
-def _check_at_least(data: DataConfig, key: str, other: str) -> None:
-    number: Any = getattr(data, key)
-    minimum = getattr(data, other)
-    if number < minimum:
+def _check_at_least(data: DataConfig, key: str, smaller_key: str) -> None:
+    tokens, minimum = getattr(data, key), getattr(data, smaller_key)
+    if tokens < minimum:
         raise ValueError(
-            f"config.data.{key} must be at least config.data.{other} ({minimum}), "
-            f"got {number}"
+            f"config.data.{key} must be at least config.data.{smaller_key} "
+            f"({minimum}), got {tokens}"
         )
 
 

@@ -1,7 +1,7 @@
-"""Declare a setting once: type, range, meaning and role stand on its dataclass field.
+"""Declare settings on dataclass fields, and check and describe values by them.
 
-Parsing, `--help`, the rules for resumed runs, `report` and the reference page read the
-declarations from `core.config.SETTINGS`.
+Parsing, `--help`, resumed runs, `report` and the reference page read the declarations
+of `core.config` in its `SETTINGS`.
 """
 
 import dataclasses
@@ -12,26 +12,27 @@ from typing import Any, Literal
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is known of one setting beside its value.
+    """The declaration of one setting.
 
     Attributes:
         key: The dotted key, as in `--config.KEY=VALUE`.
         type: int, float, bool or str.
         meaning: One line for people.
         symbol: The paper's symbol.
-        at_least: The smallest value.
-        above: A bound that every value exceeds.
-        at_most: The largest value.
-        below: A bound that no value reaches.
-        choices: All values.
-        values: The range in words, where a function of `core.rules` checks it.
+        at_least: The smallest allowed value.
+        above: A lower bound that is not allowed itself.
+        at_most: The largest allowed value.
+        below: An upper bound that is not allowed itself.
+        choices: All allowed values.
+        values: The allowed values in words, if `core.rules` checks them.
         changeable: Whether a run may resume with another value.
         legacy: The value of runs that were recorded before the setting existed.
-        affects: What another value makes incomparable: prepared "data"; a model's
-            "outputs" for the same parameters; "scores" of the same model.
-        incidental: Whether it says how or where a run computes, not what: `report`
+        affects: What the value decides, so that it cannot be compared or reused under
+            another one: prepared "data", a model's "outputs" beyond the shapes of its
+            parameters, or the "scores" of a model.
+        incidental: Whether it decides how or where a run computes, not what: `report`
             counts runs that differ in nothing else as repetitions.
-        imported: Whether an imported model decides it.
+        imported: Whether an imported model decides it, so that users cannot.
     """
 
     key: str
