@@ -1,4 +1,4 @@
-"""The paper's tables and figures, from the code and from what has been run.
+"""Print the paper's tables and figures, from the code and from scored runs.
 
 python -m vaswani_jax.report --output=runs/report
 """
@@ -10,8 +10,14 @@ from absl import flags
 
 from vaswani_jax.cli import program
 from vaswani_jax.core import remote
-from vaswani_jax.paper import ablations, figures, presets, table1, tables
-from vaswani_jax.paper import runs as runs_
+from vaswani_jax.paper import (
+    figures,
+    presets,
+    scored_runs,
+    small_table3,
+    table1,
+    tables,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +43,12 @@ SENTENCES = flags.DEFINE_integer(
 
 def main() -> None:
     """Print report.md, and write it with its figures."""
+    figures.require()
     lengths = _lengths()
     systems = presets.systems()
     rows, small = presets.rows("table3"), presets.rows("table3_small")
     output = _directory("output", OUTPUT.value)
-    runs = _runs()
+    runs = _read_runs()
     output.mkdir(parents=True, exist_ok=True)
     costs = table1.measure(
         lengths,
@@ -49,20 +56,19 @@ def main() -> None:
         kernel=KERNEL.value,
         window=WINDOW.value,
         rows=SENTENCES.value,
-        say=program.say,
     )
-    figures.layers(output / "table1.png", costs)
-    figures.learning_rates(output / "learning_rate.png")
-    figures.positions(output / "positions.png")
+    figures.draw_table1(costs).savefig(output / "table1.png")
+    figures.draw_learning_rates().savefig(output / "learning_rate.png")
+    figures.draw_positions().savefig(output / "positions.png")
     sections = {
         "Table 1: what layers cost": (
-            f"{table1.text(costs)}\n\n![operations and seconds](table1.png)"
+            f"{table1.format_costs(costs)}\n\n![operations and seconds](table1.png)"
         ),
         "Table 2: translation": tables.table2(systems, runs),
         "Table 3: variations of the base model": tables.table3(rows, runs),
         "Table 3: parameters by matrix, in millions": tables.matrices(rows),
-        "Table 3 at the scale of two cores": ablations.table(small, runs),
-        "All that has been scored": tables.evaluations(runs),
+        "Table 3 at the scale of two cores": small_table3.format_table(small, runs),
+        "All scored runs": tables.evaluations(runs),
         "Section 5.3: the learning rate": (
             f"{tables.learning_rate(rows['base'])}\n\n"
             "![learning rate](learning_rate.png)"
@@ -78,23 +84,23 @@ def main() -> None:
     logger.info(f"written: {output}/report.md and its figures")
 
 
-def _runs() -> list[runs_.Found]:
-    """What lies in all of --runs; of its default, in those that there are."""
+def _read_runs() -> list[scored_runs.ScoredRun]:
+    """Read all of --runs; of its default, the directories that exist."""
     named = not flags.FLAGS["runs"].using_default_value
     if not RUNS.value:
         raise ValueError("--runs= must be a directory of this machine")
     runs = []
     for value in RUNS.value:
-        where = _directory("runs", value)
-        if not where.is_dir():
+        directory = _directory("runs", value)
+        if not directory.is_dir():
             if named:
-                raise ValueError(f"--runs={where} is no directory")
+                raise ValueError(f"--runs={directory} is not a directory")
             continue
-        found, unreadable = runs_.read(where)
-        logger.info(f"{len(found)} evaluations of workdirs in {where}")
-        for problem in unreadable:
+        records = scored_runs.read(directory)
+        logger.info(f"{len(records.runs)} evaluations of workdirs in {directory}")
+        for problem in records.unreadable:
             logger.info(f"left out: {problem}")
-        runs += found
+        runs += records.runs
     return runs
 
 

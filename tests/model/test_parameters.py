@@ -22,14 +22,14 @@ def test_the_count_of_every_row_is_that_of_the_model_it_builds(row):
     config = parsing.parse(table3.get_config(row))
     state = jax.eval_shape(lambda: step.create_state(config, vocab_size=V))
     built = sum(leaf.size for leaf in jax.tree.leaves(state.params))
-    assert cost.total(config.model, vocab_size=V) == built
+    assert cost.count_parameters(config.model, vocab_size=V) == built
 
 
 def test_a_pre_norm_model_is_counted_too():
     small = settings.small_settings(**{"model.layer_norm_position": "pre"})
     state = jax.eval_shape(lambda: step.create_state(small, vocab_size=30))
     built = sum(leaf.size for leaf in jax.tree.leaves(state.params))
-    assert cost.total(small.model, vocab_size=30) == built
+    assert cost.count_parameters(small.model, vocab_size=30) == built
 
 
 def test_no_vocabulary_explains_every_printed_count():
@@ -44,13 +44,13 @@ def test_no_vocabulary_explains_every_printed_count():
     assert 41_000 < least <= largest < 41_250
     # ... which is not the 37,000 of section 5.1, nor the one of the big model.
     assert ranges["big"][1] < 37_000 < least
-    assert cost.total(model_of("base"), vocab_size=V) == 63_045_632
+    assert cost.count_parameters(model_of("base"), vocab_size=V) == 63_045_632
 
 
 def test_the_bounds_of_the_vocabulary_round_to_the_printed_count():
     least, largest = cost.implied_vocabulary(model_of("base"), 65.0)
     counts = [
-        cost.total(model_of("base"), vocab_size=size) / 1e6
+        cost.count_parameters(model_of("base"), vocab_size=size) / 1e6
         for size in (least - 1, least, largest, largest + 1)
     ]
     assert [round(count) for count in counts] == [64, 65, 65, 66]
@@ -61,7 +61,7 @@ def test_the_matrices_are_those_of_the_model(row):
     """Each by the names of its leaves."""
     config = parsing.parse(table3.get_config(row))
     state = jax.eval_shape(lambda: step.create_state(config, vocab_size=V))
-    built = dict.fromkeys(cost.by_matrix(config.model, vocab_size=V), 0)
+    built = dict.fromkeys(cost.count_by_matrix(config.model, vocab_size=V), 0)
     names = {
         "query": "W^Q",
         "key": "W^K",
@@ -78,4 +78,4 @@ def test_the_matrices_are_those_of_the_model(row):
         if any("position" in key for key in keys):
             name = "learned positions"
         built[name] += leaf.size
-    assert built == cost.by_matrix(config.model, vocab_size=V)
+    assert built == cost.count_by_matrix(config.model, vocab_size=V)

@@ -1,11 +1,11 @@
-"""Workdirs as main leaves them, for tests of what a report finds in them."""
+"""Workdirs like those that a training leaves, for tests of the report."""
 
 import dataclasses
 import json
 
 from configs import table3, table3_small
 from vaswani_jax.core import config, parsing
-from vaswani_jax.paper import runs
+from vaswani_jax.paper import scored_runs
 
 ROWS = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
 SMALL = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
@@ -22,7 +22,7 @@ def leave(
     starts=(),
     **changes,
 ):
-    """What main leaves when it has trained and scored."""
+    """Write what a training leaves when it has scored its average."""
     (workdir / "evaluations").mkdir(parents=True, exist_ok=True)
     (workdir / "config.json").write_text(json.dumps(config.to_dict(settings)))
     scores = [
@@ -61,6 +61,6 @@ def cells(table, row):
 
 
 def read(directory):
-    found, unreadable = runs.read(directory)
-    assert unreadable == []
-    return found
+    records = scored_runs.read(directory)
+    assert records.unreadable == []
+    return records.runs

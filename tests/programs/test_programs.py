@@ -61,7 +61,7 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is no directory"),
+        (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is not a directory"),
         (["--runs=gs://bucket/runs"], "must be a directory of this machine"),
         (["--runs="], "--runs= must be a directory of this machine"),
         (["--output=gs://bucket/report"], "must be a directory of this machine"),

@@ -1,18 +1,20 @@
-"""Table 2's training cost: floating-point operations of the matrix products."""
+"""Count parameters, and table 2's floating-point operations of matrix products."""
+
+import math
 
 from vaswani_jax.core import config
 
-# The backward pass makes two products, of the same size, for each one of the forward.
+# The backward pass makes two products of the same size for each of the forward pass.
 FORWARD_AND_BACKWARD = 3
 
 
 def forward_flops(
     model: config.ModelConfig, *, vocab_size: int, rows: int, source: int, target: int
 ) -> float:
-    """Operations of the forward pass; a multiplication and its addition count as two.
+    """Return the operations of a forward pass; a multiplication and addition are two.
 
-    Only matrix products count: what is left (normalisation, softmax, dropout, the
-    embedding's lookup) is of lower order in every size.
+    Only matrix products count: normalisation, softmax, dropout and the embedding's
+    lookup are of lower order in every size.
 
     Args:
         model: The architecture.
@@ -23,9 +25,9 @@ def forward_flops(
     """
     keys, values = model.num_heads * model.d_k, model.num_heads * model.d_v
 
-    def attention(queries: int, looked_at: int) -> int:
-        projections = queries * (keys + values) + looked_at * (keys + values)
-        return model.d_model * projections + queries * looked_at * (keys + values)
+    def attention(queries: int, memory: int) -> int:
+        projections = queries * (keys + values) + memory * (keys + values)
+        return model.d_model * projections + queries * memory * (keys + values)
 
     def feed_forward(tokens: int) -> int:
         return tokens * 2 * model.d_model * model.d_ff
@@ -41,17 +43,14 @@ def forward_flops(
 def update_flops(
     model: config.ModelConfig, *, vocab_size: int, rows: int, source: int, target: int
 ) -> float:
-    """Operations of one update on a batch, see `forward_flops`."""
+    """Return the operations of one update on a batch, see `forward_flops`."""
     return FORWARD_AND_BACKWARD * forward_flops(
         model, vocab_size=vocab_size, rows=rows, source=source, target=target
     )
 
 
-MILLION = 1_000_000
-
-
-def by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
-    """Parameters of each kind of matrix or vector, over all layers.
+def count_by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
+    """Return the parameters of each kind of matrix or vector, over all layers.
 
     Feed-forward networks have two biases, every sub-layer a normalisation with gain
     and bias; one embedding serves both sides and the softmax (section 3.4).
@@ -59,7 +58,7 @@ def by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
     N, d_model = model.num_layers, model.d_model
     keys, values = model.num_heads * model.d_k, model.num_heads * model.d_v
     attentions = 3 * N  # of the encoder; of the decoder to itself and to the memory
-    found = {
+    counts = {
         "shared embedding": vocab_size * d_model,
         "W^Q": attentions * d_model * keys,
         "W^K": attentions * d_model * keys,
@@ -70,26 +69,28 @@ def by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
         "layer normalisation": 5 * N * 2 * d_model,
     }
     if model.attention_bias:
-        found["attention's biases"] = attentions * (2 * keys + values + d_model)
+        counts["attention's biases"] = attentions * (2 * keys + values + d_model)
     if model.logits_bias:
-        found["the logits' bias"] = vocab_size
+        counts["the logits' bias"] = vocab_size
     if model.positional_encoding == "learned":
-        found["learned positions"] = 2 * model.max_positions * d_model
+        counts["learned positions"] = 2 * model.max_positions * d_model
     if model.layer_norm_position == "pre":
-        found["layer normalisation"] += 2 * 2 * d_model
-    return found
+        counts["layer normalisation"] += 2 * 2 * d_model
+    return counts
 
 
-def total(model: config.ModelConfig, *, vocab_size: int) -> int:
-    """All parameters."""
-    return sum(by_matrix(model, vocab_size=vocab_size).values())
+def count_parameters(model: config.ModelConfig, *, vocab_size: int) -> int:
+    """Return the number of all parameters."""
+    return sum(count_by_matrix(model, vocab_size=vocab_size).values())
 
 
 def implied_vocabulary(
     model: config.ModelConfig, printed_millions: float
 ) -> tuple[int, int]:
-    """The least and the largest vocabulary that rounds to a printed count."""
-    rest = total(model, vocab_size=0)
-    bounds = (printed_millions - 0.5, printed_millions + 0.5)
-    least, largest = ((bound * MILLION - rest) / model.d_model for bound in bounds)
-    return -int(-least // 1), int(largest)
+    """Return the smallest and the largest vocabulary that round to a printed count."""
+    without_embedding = count_parameters(model, vocab_size=0)
+    smallest, largest = (
+        ((printed_millions + rounding) * 1e6 - without_embedding) / model.d_model
+        for rounding in (-0.5, 0.5)
+    )
+    return math.ceil(smallest), int(largest)

@@ -1,1 +1,1 @@
-"""What `report` prints: the paper's tables and figures beside our own."""
+"""The contents of `report`: the paper's tables and figures beside our own."""

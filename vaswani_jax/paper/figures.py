@@ -1,34 +1,47 @@
-"""The paper's curves, drawn from the code: schedule, positions, costs of layers."""
+"""Draw the paper's curves from the code: schedule, positions, costs of layers.
 
-import pathlib
+Needs matplotlib, which a base installation does not have.
+"""
+
+import importlib.util
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import matplotlib
 import numpy as np
 
+from vaswani_jax.core import environment
 from vaswani_jax.model import positional_encoding
-from vaswani_jax.paper import printed, table1
+from vaswani_jax.paper import printed
+from vaswani_jax.paper.table1 import Costs
 from vaswani_jax.training import optimizer
 
-matplotlib.use("agg")  # Files alone: there may be no screen.
 
-from matplotlib import pyplot
+def require() -> None:
+    """Refuse to draw without matplotlib, before any work.
+
+    Raises:
+        ImportError: Says how to install it.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError(
+            f"the figures need matplotlib: {environment.how_to_install('plot')}"
+        )
 
 
-def learning_rates(path: pathlib.Path) -> None:
-    """Equation 3 over the big model's 300,000 updates, for three widths of table 3."""
-    figure, axes = pyplot.subplots(figsize=(7, 4))
+def draw_learning_rates() -> Any:
+    """Draw equation 3 over the big model's 300,000 updates, for three widths."""
+    figure = _figure(7.0, 4.0)
+    axes = figure.subplots()
     steps = np.unique(np.geomspace(100, 300_000, 500).astype(int))
     steps = np.union1d(steps, printed.WARMUP_STEPS)
     for name, d_model in (("base", 512), ("big", 1024), ("row C4", 256)):
         rate = optimizer.warmup_inverse_sqrt(
             d_model=d_model, warmup_steps=printed.WARMUP_STEPS, scale=1.0
         )
-        values = np.asarray(jax.vmap(rate)(jnp.asarray(steps - 1)))
-        label = f"{name}, $d_{{model}}$ = {d_model}: at most {values.max():.2e}"
-        axes.plot(steps, values, label=label)
+        rates = np.asarray(jax.vmap(rate)(jnp.asarray(steps - 1)))
+        label = f"{name}, $d_{{model}}$ = {d_model}: at most {rates.max():.2e}"
+        axes.plot(steps, rates, label=label)
     axes.axvline(
         printed.WARMUP_STEPS,
         color="0.6",
@@ -38,43 +51,50 @@ def learning_rates(path: pathlib.Path) -> None:
     axes.set(xlabel="update", ylabel="learning rate", xscale="log", ylim=(0, 1.4e-3))
     axes.set_title("Section 5.3: linear warm-up, then the inverse square root")
     axes.legend(fontsize="small")
-    _save(figure, path)
+    return figure
 
 
-def positions(path: pathlib.Path) -> None:
-    """Section 3.5: the sinusoids of 100 positions, narrow enough to be seen apart."""
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    values = positional_encoding.sinusoids(jnp.arange(100), d_model=64)
+def draw_positions() -> Any:
+    """Draw the sinusoids of 100 positions, narrow enough to tell them apart."""
+    figure = _figure(8.0, 5.0)
+    axes = figure.subplots()
+    sinusoids = positional_encoding.sinusoids(jnp.arange(100), d_model=64)
     image = axes.imshow(
-        values, aspect="auto", cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest"
+        sinusoids, aspect="auto", cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest"
     )
     figure.colorbar(image, label="value")
     axes.set(xlabel="dimension (2i sine, 2i + 1 cosine)", ylabel="position")
     axes.set_title("Section 3.5: PE(pos, i) at $d_{model}$ = 64")
-    _save(figure, path)
+    return figure
 
 
-def layers(path: pathlib.Path, costs: table1.Costs) -> None:
-    """Table 1: operations by formula beside seconds by the clock, over n."""
-    figure, both = pyplot.subplots(1, 2, figsize=(12, 4.8))
+def draw_table1(costs: Costs) -> Any:
+    """Draw operations by formula beside seconds by the clock, over the length n."""
+    figure = _figure(12.0, 4.8)
     panels = (
         ("operations", "by the formula", costs.operations),
         ("seconds", f"measured, {costs.rows} sentence(s)", costs.seconds),
     )
-    for axes, (quantity, how, values) in zip(both, panels, strict=True):
-        for name, curve in values.items():
+    for axes, (quantity, how, curves) in zip(
+        figure.subplots(1, 2), panels, strict=True
+    ):
+        for name, curve in curves.items():
             axes.plot(costs.lengths, curve, marker="o", label=name)
         axes.axvline(costs.d, color="0.6", linewidth=1, label=f"n = d = {costs.d}")
-        if where := costs.crossing(values):
-            label = f"attention = recurrence: n = {where:,.0f}"
-            axes.axvline(where, color="0.2", linewidth=1, linestyle="--", label=label)
+        if crossing := costs.crossing(curves):
+            label = f"attention = recurrence: n = {crossing:,.0f}"
+            axes.axvline(
+                crossing, color="0.2", linewidth=1, linestyle="--", label=label
+            )
         axes.set(xlabel="length n", ylabel=quantity, xscale="log", yscale="log")
         axes.set_title(f"Table 1: {quantity}, {how}")
         axes.legend(fontsize="small")
-    _save(figure, path)
+    return figure
 
 
-def _save(figure: Any, path: pathlib.Path) -> None:
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+def _figure(width: float, height: float) -> Any:
+    """Return an empty figure that belongs to no window, in inches."""
+    require()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=120, layout="tight")

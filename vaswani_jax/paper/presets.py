@@ -1,11 +1,11 @@
-"""The paper's systems, as the presets describe them."""
+"""The settings of table 2's systems and table 3's rows, from the presets."""
 
 from vaswani_jax.core import config, parsing, presets
 
-System = tuple[str, str]  # base or big; de or fr, the language that is translated into
+SystemName = tuple[str, str]  # "base" or "big", and the target language
 
 
-def systems() -> dict[System, config.Config]:
+def systems() -> dict[SystemName, config.Config]:
     """Return table 2's four systems of the paper."""
     return {
         (size, language): _settings(f"{size}_en{language}")

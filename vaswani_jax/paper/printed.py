@@ -1,4 +1,4 @@
-"""Tables 2 and 3 as they are printed, what they are said to show, and costs."""
+"""Tables 2 and 3 as printed, the conclusions drawn from table 3, and the costs."""
 
 import dataclasses
 
@@ -13,32 +13,42 @@ WARMUP_STEPS = 4000  # section 5.3
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A row of table 2; None where nothing is printed."""
+    """A row of table 2: En-De, then En-Fr; None where nothing is printed.
+
+    Attributes:
+        name: As printed.
+        bleu: On newstest2014.
+        cost: Of training, in floating-point operations.
+    """
 
     name: str
-    bleu_ende: float | None
-    bleu_enfr: float | None
-    cost_ende: float | None  # floating-point operations
-    cost_enfr: float | None
+    bleu: tuple[float | None, float | None]
+    cost: tuple[float | None, float | None]
 
 
 TABLE2 = (
-    System("ByteNet", 23.75, None, None, None),
-    System("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
-    System("GNMT + RL", 24.6, 39.92, 2.3e19, 1.4e20),
-    System("ConvS2S", 25.16, 40.46, 9.6e18, 1.5e20),
-    System("MoE", 26.03, 40.56, 2.0e19, 1.2e20),
-    System("Deep-Att + PosUnk Ensemble", None, 40.4, None, 8.0e20),
-    System("GNMT + RL Ensemble", 26.30, 41.16, 1.8e20, 1.1e21),
-    System("ConvS2S Ensemble", 26.36, 41.29, 7.7e19, 1.2e21),
-    System("Transformer (base model)", 27.3, 38.1, 3.3e18, 3.3e18),
-    System("Transformer (big)", 28.4, 41.8, 2.3e19, 2.3e19),
+    System("ByteNet", (23.75, None), (None, None)),
+    System("Deep-Att + PosUnk", (None, 39.2), (None, 1.0e20)),
+    System("GNMT + RL", (24.6, 39.92), (2.3e19, 1.4e20)),
+    System("ConvS2S", (25.16, 40.46), (9.6e18, 1.5e20)),
+    System("MoE", (26.03, 40.56), (2.0e19, 1.2e20)),
+    System("Deep-Att + PosUnk Ensemble", (None, 40.4), (None, 8.0e20)),
+    System("GNMT + RL Ensemble", (26.30, 41.16), (1.8e20, 1.1e21)),
+    System("ConvS2S Ensemble", (26.36, 41.29), (7.7e19, 1.2e21)),
+    System("Transformer (base model)", (27.3, 38.1), (3.3e18, 3.3e18)),
+    System("Transformer (big)", (28.4, 41.8), (2.3e19, 2.3e19)),
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
-    """A row of table 3 on newstest2013; parameters in millions, None if not printed."""
+    """A row of table 3, on newstest2013.
+
+    Attributes:
+        perplexity: Per subword.
+        bleu: From 0 to 100.
+        parameters: In millions; None if not printed.
+    """
 
     perplexity: float
     bleu: float
@@ -74,13 +84,21 @@ QUALITY = ("bleu", "perplexity")
 
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
-    """What the text draws from table 3."""
+    """A conclusion that the text draws from table 3.
+
+    Attributes:
+        section: Where it stands.
+        text: The conclusion.
+        figures: That it is about; both if the text speaks of quality or of results.
+        pairs: The worse row and the better one.
+        same: Whether neither row is the better one.
+    """
 
     section: str
     text: str
-    figures: tuple[str, ...]  # both where the text speaks of quality or of results
-    pairs: tuple[tuple[str, str], ...]  # the worse row and the better one
-    same: bool = False  # whether neither is the better one
+    figures: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    same: bool = False
 
 
 CONCLUSIONS = (
@@ -115,7 +133,7 @@ CONCLUSIONS = (
 
 
 def training_cost(model: str) -> float:
-    """Table 2's operations: time x GPUs x sustained operations per second.
+    """Return table 2's operations: time x GPUs x sustained operations per second.
 
     >>> f"{training_cost('base'):.1e} {training_cost('big'):.1e}"
     '3.3e+18 2.3e+19'

@@ -1,4 +1,4 @@
-"""The paper's tables as Markdown, from the code and from what has been run."""
+"""Tables 2 and 3, sections 3.5 and 5.3, as Markdown: printed and from this code."""
 
 import datetime
 import os
@@ -10,87 +10,89 @@ import jax.numpy as jnp
 import numpy as np
 
 from vaswani_jax.core import config, environment, parallel
-from vaswani_jax.model import cost as cost_
-from vaswani_jax.model import positional_encoding
-from vaswani_jax.paper import printed as printed_
-from vaswani_jax.paper import runs as runs_
+from vaswani_jax.model import cost, positional_encoding
+from vaswani_jax.paper import markdown, printed, scored_runs
+from vaswani_jax.paper.presets import SystemName
+from vaswani_jax.paper.scored_runs import ScoredRun
 from vaswani_jax.training import optimizer
 
+BLEU_TOLERANCE = 0.3
+PERPLEXITY_TOLERANCE = 0.02  # of the printed one
 SENTENCE_TOKENS = 25
+LANGUAGES = ("de", "fr")
 RULE = (
-    f"Reproduced: within {runs_.BLEU_TOLERANCE} BLEU, or within "
-    f"{runs_.PERPLEXITY_TOLERANCE:.0%} of the printed perplexity."
+    f"Reproduced: within {BLEU_TOLERANCE} BLEU, or within "
+    f"{PERPLEXITY_TOLERANCE:.0%} of the printed perplexity."
 )
 
 
 def provenance() -> str:
-    """When, from what and on what it was made."""
+    """Return when, from which revision and on what hardware the report was made."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
-    made = environment.describe()
+    versions = environment.describe()
     return (
-        f"Made {now}, revision {made['revision']}, jax {made['jax']}, "
+        f"Made {now}, revision {versions['revision']}, jax {versions['jax']}, "
         f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."
     )
 
 
 def table2(
-    presets: Mapping[tuple[str, str], config.Config], runs: Sequence[runs_.Found]
+    systems: Mapping[SystemName, config.Config], runs: Sequence[ScoredRun]
 ) -> str:
-    """Printed and found BLEU on newstest2014, and the training cost both ways.
+    """Return BLEU on newstest2014 and training costs, the printed ones and ours.
 
     Args:
-        presets: By "base" or "big" and "de" or "fr".
-        runs: What has been run.
+        systems: The settings of each system of the paper.
+        runs: To look for them in.
     """
     head = ["system", "En-De", "En-Fr", "cost En-De", "cost En-Fr"]
     rows: list[list[str | None]] = [
         [
-            system.name,
-            *(None if value is None else f"{value:g}" for value in _bleu(system)),
-            *(None if value is None else f"{value:.1e}" for value in _cost(system)),
+            row.name,
+            *(None if bleu is None else f"{bleu:g}" for bleu in row.bleu),
+            *(None if flops is None else f"{flops:.1e}" for flops in row.cost),
         ]
-        for system in printed_.TABLE2
+        for row in printed.TABLE2
     ]
-    for size, printed in (("base", printed_.TABLE2[-2]), ("big", printed_.TABLE2[-1])):
+    for size, row in (("base", printed.TABLE2[-2]), ("big", printed.TABLE2[-1])):
         cells = []
-        for language, bleu in zip(("de", "fr"), _bleu(printed), strict=True):
-            found = runs_.scored(runs, presets[size, language], split="test")
-            _, own = runs_.figures(found)
-            told = runs_.verdict(own, bleu, tolerance=runs_.BLEU_TOLERANCE)
-            told = told if own is None else f"{own:.2f}, {told}"
-            cells.append(f"{told} ({found.where})" if found else told)
-        for language, cost in zip(("de", "fr"), _cost(printed), strict=True):
-            operations = model_cost(presets[size, language])
-            cells.append(f"{operations:.1e}, {_same_figures(operations, cost)}")
+        for language, printed_bleu in zip(LANGUAGES, row.bleu, strict=True):
+            run = scored_runs.find_run(runs, systems[size, language], split="test")
+            bleu = run.bleu if run and not run.flaw else None
+            cell = markdown.verdict(bleu, printed_bleu, tolerance=BLEU_TOLERANCE)
+            cell = cell if bleu is None else f"{bleu:.2f}, {cell}"
+            cells.append(f"{cell} ({run.source})" if run else cell)
+        for language, printed_cost in zip(LANGUAGES, row.cost, strict=True):
+            operations = training_operations(systems[size, language])
+            cells.append(f"{operations:.1e}, {_two_digits(operations, printed_cost)}")
         rows.append([f"**{size}, this code**", *cells])
-        spent = printed_.training_cost(size)
-        costs = [f"{spent:.1e}, {_same_figures(spent, c)}" for c in _cost(printed)]
+        hardware = printed.training_cost(size)
+        costs = [f"{hardware:.1e}, {_two_digits(hardware, c)}" for c in row.cost]
         rows.append([f"**{size}, hours x GPUs x FLOP/s**", None, None, *costs])
-    base, big = (update_cost(presets[size, "de"]) for size in ("base", "big"))
-    tokens = presets["base", "de"].data.target_tokens_per_batch
+    base, big = (update_operations(systems[size, "de"]) for size in ("base", "big"))
+    tokens = systems["base", "de"].data.target_tokens_per_batch
     notes = (
-        "The printed BLEU of En-De is tokenised and compound-split, as its authors "
+        "The printed BLEU of En-De is tokenized and compound-split, as its authors "
         "say (tensor2tensor#61), against a reference with straight quotes "
-        "(tensor2tensor#317); ours is paper_bleu_split_ascii, which has ASCII's "
-        "punctuation on both sides. The kind of En-Fr's is not said; ours is "
-        "tokenised, paper_bleu. "
-        "The printed costs are the hardware's: hours x GPUs x the operations a GPU "
-        "sustains. This code's are the operations of the model's matrix products "
-        f"({base:.2e} an update of base, {big:.2e} of big), for batches of "
-        f"{tokens:,} + {tokens:,} tokens in sentences of {SENTENCE_TOKENS}: something "
-        f"else, and less. {RULE}"
+        "(tensor2tensor#317); ours is paper_bleu_split_ascii, with ASCII's punctuation "
+        "on both sides. The paper does not say which BLEU En-Fr's is; ours is "
+        "tokenized, paper_bleu. The printed costs are the hardware's: hours x GPUs x "
+        "the operations a GPU sustains. This code's are the operations of the model's "
+        f"matrix products ({base:.2e} an update of base, {big:.2e} of big), for "
+        f"batches of {tokens:,} + {tokens:,} tokens in sentences of {SENTENCE_TOKENS}: "
+        f"another quantity, and a smaller one. {RULE}"
     )
-    return f"{notes}\n\n{runs_.markdown(head, rows)}"
+    return f"{notes}\n\n{markdown.table(head, rows)}"
 
 
-def model_cost(settings: config.Config) -> float:
-    """Operations of the matrix products of a whole training."""
-    return update_cost(settings) * settings.training.num_steps
+def training_operations(settings: config.Config) -> float:
+    """Return the operations of the matrix products of a whole training."""
+    return update_operations(settings) * settings.training.num_steps
 
 
-def update_cost(settings: config.Config) -> float:
-    """Those of one update, whose batch is full of sentences of `SENTENCE_TOKENS`."""
-    return cost_.update_flops(
+def update_operations(settings: config.Config) -> float:
+    """Return those of one update on a batch full of sentences of `SENTENCE_TOKENS`."""
+    return cost.update_flops(
         settings.model,
         vocab_size=settings.data.vocab_size,
         rows=settings.data.target_tokens_per_batch // SENTENCE_TOKENS,
@@ -99,54 +101,58 @@ def update_cost(settings: config.Config) -> float:
     )
 
 
-def table3(rows: Mapping[str, config.Config], runs: Sequence[runs_.Found]) -> str:
-    """Parameters, perplexity and BLEU of every row, printed and ours."""
+def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
+    """Return parameters, perplexity and BLEU of every row, printed and ours."""
     head = ["row", "parameters", "printed", "is", "V it implies"]
     head += ["perplexity", "printed", "is", "BLEU", "printed", "is", "from"]
     lines = []
-    found = runs_.rows(runs, rows)
+    found_runs = scored_runs.find_rows(runs, rows)
     for row, settings in rows.items():
-        printed = printed_.TABLE3[row]
-        count = cost_.total(settings.model, vocab_size=settings.data.vocab_size)
+        paper = printed.TABLE3[row]
+        count = cost.count_parameters(
+            settings.model, vocab_size=settings.data.vocab_size
+        )
         implied = None
-        if printed.parameters:
-            low, high = cost_.implied_vocabulary(settings.model, printed.parameters)
+        if paper.parameters:
+            low, high = cost.implied_vocabulary(settings.model, paper.parameters)
             implied = f"{low:,} to {high:,}"
-        one = found[row]
-        perplexity, bleu = runs_.figures(one)
-        near = runs_.PERPLEXITY_TOLERANCE * printed.perplexity
+        run = found_runs[row]
+        complete = scored_runs.complete(run)
+        perplexity = complete.perplexity if complete else None
+        bleu = complete.bleu if complete else None
+        tolerance = PERPLEXITY_TOLERANCE * paper.perplexity
         millions = count / 1e6
         lines.append(
             [
                 row,
                 f"{millions:.1f} M",
-                printed.parameters and f"{printed.parameters:.0f} M",
-                runs_.verdict(millions, printed.parameters, tolerance=0.5),
+                paper.parameters and f"{paper.parameters:.0f} M",
+                markdown.verdict(millions, paper.parameters, tolerance=0.5),
                 implied,
                 perplexity and f"{perplexity:.2f}",
-                f"{printed.perplexity:.2f}",
-                runs_.verdict(perplexity, printed.perplexity, tolerance=near),
+                f"{paper.perplexity:.2f}",
+                markdown.verdict(perplexity, paper.perplexity, tolerance=tolerance),
                 bleu and f"{bleu:.2f}",
-                f"{printed.bleu:.1f}",
-                runs_.verdict(bleu, printed.bleu, tolerance=runs_.BLEU_TOLERANCE),
-                one and one.where,
+                f"{paper.bleu:.1f}",
+                markdown.verdict(bleu, paper.bleu, tolerance=BLEU_TOLERANCE),
+                run and run.source,
             ]
         )
     size = rows["base"].data.vocab_size
     return (
         f"Parameters at V = {size:,}. The printed counts of the rows that vary the "
         "base model need a vocabulary of about 41,100, that of the big model one of "
-        f"36,000: no single one explains them. {RULE} Our perplexity is of the plain "
-        "likelihood, per subword of our vocabulary; whether the printed one is of the "
-        "smoothed likelihood the paper does not say (it matters in rows D3 and D4), "
-        "and its subwords are others. Nor is the kind of the printed BLEU said; ours "
-        "is table 2's (paper_bleu_split_ascii).\n\n"
-        f"{runs_.markdown(head, lines)}"
+        f"36,000: no single one explains them. {RULE} Our perplexity is of the "
+        "likelihood without smoothing, per subword of our vocabulary, which is another "
+        "one; whether the printed one is of the smoothed likelihood the paper does not "
+        "say (it matters in rows D3 and D4). It does not say which BLEU is printed "
+        "either; ours is table 2's (paper_bleu_split_ascii).\n\n"
+        f"{markdown.table(head, lines)}"
     )
 
 
-def evaluations(runs: Sequence[runs_.Found]) -> str:
-    """Every evaluation that was read, of whatever settings."""
+def evaluations(runs: Sequence[ScoredRun]) -> str:
+    """Return every evaluation, whatever its settings."""
     if not runs:
         return "Nothing."
     lines = []
@@ -164,13 +170,13 @@ def evaluations(runs: Sequence[runs_.Found]) -> str:
             ]
         )
     head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", "BLEU"]
-    return runs_.markdown([*head, "is"], lines)
+    return markdown.table([*head, "is"], lines)
 
 
 def matrices(rows: Mapping[str, config.Config]) -> str:
-    """Parameters of every row by the matrix they are in, in millions."""
+    """Return the parameters of every row by kind of matrix, in millions."""
     counts = {
-        row: cost_.by_matrix(settings.model, vocab_size=settings.data.vocab_size)
+        row: cost.count_by_matrix(settings.model, vocab_size=settings.data.vocab_size)
         for row, settings in rows.items()
     }
     names = list(dict.fromkeys(name for count in counts.values() for name in count))
@@ -178,55 +184,49 @@ def matrices(rows: Mapping[str, config.Config]) -> str:
         [row, *(f"{count.get(name, 0) / 1e6:.3f}" for name in names)]
         for row, count in counts.items()
     ]
-    return runs_.markdown(["row", *names], lines)
+    return markdown.table(["row", *names], lines)
 
 
 def learning_rate(settings: config.Config) -> str:
-    """Where equation 3 is greatest, and whether that is where it is printed."""
+    """Return where equation 3 is greatest, and whether the paper says the same."""
     rate = optimizer.warmup_inverse_sqrt(
         d_model=settings.model.d_model,
         warmup_steps=settings.optimizer.warmup_steps,
         scale=settings.optimizer.learning_rate_scale,
     )
-    values = np.asarray(jax.vmap(rate)(jnp.arange(settings.training.num_steps)))
-    peak = int(values.argmax()) + 1  # the paper counts updates from 1
-    told = runs_.verdict(float(peak), float(printed_.WARMUP_STEPS), tolerance=0.0)
+    rates = np.asarray(jax.vmap(rate)(jnp.arange(settings.training.num_steps)))
+    peak = int(rates.argmax()) + 1  # the paper counts updates from 1
+    verdict = markdown.verdict(float(peak), float(printed.WARMUP_STEPS), tolerance=0.0)
     return (
-        f"Over the {values.size:,} updates of the base model it is greatest, "
-        f"{values.max():.3e}, in update {peak:,}; printed: {printed_.WARMUP_STEPS:,} "
-        f"updates of warm-up: {told}."
+        f"Over the {rates.size:,} updates of the base model it is greatest, "
+        f"{rates.max():.3e}, in update {peak:,}; printed: {printed.WARMUP_STEPS:,} "
+        f"updates of warm-up: {verdict}."
     )
 
 
 def positions(settings: config.Config) -> str:
-    """How far the sinusoids are from their formula, computed in double precision."""
+    """Return how far the sinusoids are from their formula in double precision."""
     d, last = settings.model.d_model, settings.data.max_length
-    ours = np.asarray(positional_encoding.sinusoids(jnp.arange(last + 1), d_model=d))
+    sinusoids = np.asarray(
+        positional_encoding.sinusoids(jnp.arange(last + 1), d_model=d)
+    )
     position, pair = np.arange(last + 1)[:, None], np.arange(d // 2)
     angle = position / 10_000 ** (2 * pair / d)
-    apart = max(
-        float(abs(ours[:, 0::2] - np.sin(angle)).max()),
-        float(abs(ours[:, 1::2] - np.cos(angle)).max()),
+    error = max(
+        float(abs(sinusoids[:, 0::2] - np.sin(angle)).max()),
+        float(abs(sinusoids[:, 1::2] - np.cos(angle)).max()),
     )
     # A float32 of that size has steps of 1e-7 of it, and so has the sine's argument.
-    told = runs_.verdict(apart, 0.0, tolerance=last * 2**-23)
+    verdict = markdown.verdict(error, 0.0, tolerance=last * 2**-23)
     return (
         f"PE(pos, 2i) = sin(pos / 10000^(2i / d)), PE(pos, 2i + 1) its cosine: at "
-        f"positions 0 to {last:,} and d = {d} ours are at most {apart:.1e} from that "
-        f"in double precision: {told}."
+        f"positions 0 to {last:,} and d = {d} ours are at most {error:.1e} from that "
+        f"in double precision: {verdict}."
     )
 
 
-def _bleu(system: printed_.System) -> tuple[float | None, float | None]:
-    return system.bleu_ende, system.bleu_enfr
-
-
-def _same_figures(ours: float, printed: float | None) -> str:
-    """Whether a number is the printed one in the two figures that it has."""
-    if printed is None:
+def _two_digits(flops: float, printed_cost: float | None) -> str:
+    """Return whether a number is the printed one in the two digits that it has."""
+    if printed_cost is None:
         return "not printed"
-    return "reproduced" if f"{ours:.1e}" == f"{printed:.1e}" else "differs"
-
-
-def _cost(system: printed_.System) -> tuple[float | None, float | None]:
-    return system.cost_ende, system.cost_enfr
+    return "reproduced" if f"{flops:.1e}" == f"{printed_cost:.1e}" else "differs"

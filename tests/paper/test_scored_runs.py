@@ -1,4 +1,4 @@
-"""What a report finds in workdirs, and what it calls it."""
+"""Runs are found by their settings in workdirs, and judged if they are complete."""
 
 import dataclasses
 import json
@@ -10,8 +10,7 @@ import pytest
 from configs import base_ende, big_ende, table3
 from tests.paper.workdirs import ROWS, SMALL, cells, leave, read
 from vaswani_jax.core import config, parsing
-from vaswani_jax.paper import ablations, tables
-from vaswani_jax.paper import runs as runs_
+from vaswani_jax.paper import scored_runs, small_table3, tables
 
 
 def test_a_row_that_was_run_is_found_and_judged(tmp_path):
@@ -96,8 +95,8 @@ def test_what_cannot_be_read_is_named_and_left_out(tmp_path):
     for name, text in (("record", '{"split"'), ("keys", '{"split": "valid"}')):
         [path] = (tmp_path / name / "evaluations").iterdir()
         path.write_text(text)
-    found, unreadable = runs_.read(tmp_path)
-    assert [one.workdir.name for one in found] == ["whole"]
+    runs, unreadable = scored_runs.read(tmp_path)
+    assert [run.workdir.name for run in runs] == ["whole"]
     assert [line.split("/evaluations")[0] for line in unreadable] == [
         str(tmp_path / name) for name in ("keys", "list", "record", "settings")
     ]
@@ -109,17 +108,17 @@ def test_a_run_without_a_seed_is_named_and_left_out(tmp_path, seed):
         leave(tmp_path / name, ROWS["base"], bleu=25.8, perplexity=4.92)
     values = json.loads((tmp_path / "odd" / "config.json").read_text())
     values.pop("seed")
-    given = values if seed is None else {**values, "seed": seed}
-    (tmp_path / "odd" / "config.json").write_text(json.dumps(given))
-    found, [told] = runs_.read(tmp_path)
-    assert str(tmp_path / "odd") in told and "seed of its config.json is" in told
-    assert cells(tables.table3(ROWS, found), "base")[10] == "reproduced"
+    values = values if seed is None else {**values, "seed": seed}
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(values))
+    runs, [problem] = scored_runs.read(tmp_path)
+    assert str(tmp_path / "odd") in problem and "seed of its config.json" in problem
+    assert cells(tables.table3(ROWS, runs), "base")[10] == "reproduced"
 
 
 def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
     leave(tmp_path / "a", ROWS["base"])
     with pytest.raises(ValueError, match="is a workdir"):
-        runs_.read(tmp_path / "a")
+        scored_runs.read(tmp_path / "a")
 
 
 def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
@@ -130,10 +129,10 @@ def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
     }
     leave(tmp_path / "big", ROWS["big"], split="test", bleu=28.3)
     table = tables.table2(presets, read(tmp_path))
-    found = cells(table, "**big, this code**")
-    where = tmp_path / "big"
-    assert found[1] == f"28.30, reproduced ({where}: paper_bleu_split_ascii)"
-    assert found[3].endswith(", differs")
+    row = cells(table, "**big, this code**")
+    source = f"{tmp_path / 'big'}: paper_bleu_split_ascii"
+    assert row[1] == f"28.30, reproduced ({source})"
+    assert row[3].endswith(", differs")
     assert cells(table, "**base, this code**")[1] == "not run"
     costs = cells(table, "**big, hours x GPUs x FLOP/s**")[3:]
     assert costs == ["2.3e+19, reproduced"] * 2
@@ -151,7 +150,7 @@ ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
 
 
 @pytest.mark.parametrize(
-    ("flawed", "told"),
+    ("flawed", "flaw"),
     [
         ({"step": 200}, "scored at step 200 of 100,000"),
         ({"valid/perplexity": math.nan}, "its perplexity is nan"),
@@ -166,22 +165,20 @@ ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
         ),
     ],
 )
-def test_what_is_no_whole_run_of_its_settings_is_told_and_not_judged(
-    tmp_path, flawed, told
-):
+def test_an_incomplete_run_is_named_and_not_judged(tmp_path, flawed, flaw):
     right = {"bleu": 25.8, "perplexity": 4.92}
     leave(tmp_path / "a", ROWS["base"], **right, **flawed)
-    found = cells(tables.table3(ROWS, read(tmp_path)), "base")
-    assert found[5:] == [
+    row = cells(tables.table3(ROWS, read(tmp_path)), "base")
+    assert row[5:] == [
         *("", "4.92", "not run", "", "25.8", "not run"),
-        f"{tmp_path / 'a'}: {told}",
+        f"{tmp_path / 'a'}: {flaw}",
     ]
-    # A whole one, however old, comes first.
+    # A complete one, however old, comes first.
     leave(tmp_path / "b", ROWS["base"], **right)
     [path] = (tmp_path / "b" / "evaluations").iterdir()
     os.utime(path, (0, 0))
-    found = cells(tables.table3(ROWS, read(tmp_path)), "base")
-    assert found[-1] == f"{tmp_path / 'b'}: paper_bleu_split_ascii"
+    row = cells(tables.table3(ROWS, read(tmp_path)), "base")
+    assert row[-1] == f"{tmp_path / 'b'}: paper_bleu_split_ascii"
 
 
 def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):
@@ -193,33 +190,35 @@ def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):
 def test_a_run_without_a_record_of_its_start_is_not_judged(tmp_path):
     leave(tmp_path / "a", ROWS["base"], bleu=25.8, perplexity=4.92)
     (tmp_path / "a" / "starts.jsonl").unlink()
-    found = cells(tables.table3(ROWS, read(tmp_path)), "base")
-    assert found[7] == "not run" and "no start of it is recorded" in found[-1]
+    row = cells(tables.table3(ROWS, read(tmp_path)), "base")
+    assert row[7] == "not run" and "no start of it is recorded" in row[-1]
 
 
-@pytest.mark.parametrize("table", [tables.table3, ablations.table])
+@pytest.mark.parametrize("table", [tables.table3, small_table3.format_table])
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("changes", "reason"),
     [
         ({"references": "4567"}, "scored on another text than"),
         ({"vocabulary": "4567"}, "of another vocabulary than"),
     ],
 )
-def test_a_row_of_other_subwords_or_text_is_not_compared(tmp_path, table, other, told):
+def test_a_row_of_other_subwords_or_text_is_not_compared(
+    tmp_path, table, changes, reason
+):
     rows = ROWS if table is tables.table3 else SMALL
     leave(tmp_path / "base", rows["base"])
-    leave(tmp_path / "A2", rows["A2"], bleu=25.5, **other)
-    found = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
-    assert found[-1] == f"{tmp_path / 'A2'}: {told} {tmp_path / 'base'}"
-    assert "25.50" not in found
+    leave(tmp_path / "A2", rows["A2"], bleu=25.5, **changes)
+    row = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
+    assert row[-1] == f"{tmp_path / 'A2'}: {reason} {tmp_path / 'base'}"
+    assert "25.50" not in row
 
 
 def test_every_evaluation_is_listed_whatever_it_is_of(tmp_path):
     leave(tmp_path / "row", ROWS["A2"], bleu=25.5)
     values = table3.get_config("base")
     values.update_from_flattened_dict({"data.vocab_size": 90, "search.beam_size": 2})
-    other = {"checkpoint": "best", "step": 70, "bleu": 3.25}
-    leave(tmp_path / "own", parsing.parse(values), split="test", **other)
+    changes = {"checkpoint": "best", "step": 70, "bleu": 3.25}
+    leave(tmp_path / "own", parsing.parse(values), split="test", **changes)
     listed = tables.evaluations(read(tmp_path))
     kind = "paper_bleu_split_ascii"
     assert cells(listed, tmp_path / "row")[1:] == [
@@ -245,8 +244,8 @@ def test_a_whole_run_of_a_preset_is_found_and_judged(tmp_path, module, averaged)
     presets = {(s, x): preset for s in ("base", "big") for x in ("de", "fr")}
     record = {"split": "test", "bleu": 27.2 if size == "base" else 28.5}
     leave(tmp_path / "a", preset, averaged=averaged, **record)
-    found = cells(tables.table2(presets, read(tmp_path)), f"**{size}, this code**")[1]
-    assert found == (
+    cell = cells(tables.table2(presets, read(tmp_path)), f"**{size}, this code**")[1]
+    assert cell == (
         f"{record['bleu']:.2f}, reproduced ({tmp_path / 'a'}: paper_bleu_split_ascii)"
     )
 

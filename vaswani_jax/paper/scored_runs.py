@@ -1,0 +1,237 @@
+"""Read which runs were scored, from workdirs, and find those of given settings."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vaswani_jax.core import config
+from vaswani_jax.evaluation.bleu import language_code
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredRun:
+    """A scored checkpoint of a workdir.
+
+    Attributes:
+        workdir: Of the run.
+        settings: Of its training, by the key as on the command line.
+        record: Of its evaluation, as `scores.write_evaluation` writes it.
+        starts: As `run_record.record_start` writes them.
+        time: When the evaluation was written, in seconds since the epoch.
+        incomparable: Why it cannot be compared with the base model; "" if it can.
+    """
+
+    workdir: pathlib.Path
+    settings: Mapping[str, Any]
+    record: Mapping[str, Any]
+    starts: Sequence[Mapping[str, Any]]
+    time: float
+    incomparable: str = ""
+
+    @property
+    def perplexity(self) -> float:
+        """Per subword, of the likelihood without smoothing."""
+        return float(self.record[f"{self.record['split']}/perplexity"])
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """Settings of the evaluation, by the key as on the command line."""
+        return config.flatten_record(
+            {key: self.record[key] for key in ("search", "data")}
+        )
+
+    @property
+    def metric(self) -> str:
+        """The name of the BLEU that comes nearest to the paper's."""
+        data = self.record["data"]
+        name = "tokenized_bleu"
+        if data["text_form"] != "tokenized":
+            is_german = language_code(data["target_locale"]) == "de"
+            name = "paper_bleu_split_ascii" if is_german else "paper_bleu"
+        return name + ("_lc" if data["lowercase_scores"] else "")
+
+    @property
+    def bleu(self) -> float:
+        """The value of `metric`."""
+        scores = self.record["scores"]
+        return next(float(s["value"]) for s in scores if s["name"] == self.metric)
+
+    @property
+    def flaw(self) -> str:
+        """Why this is not the score of a complete run of its settings; "" if it is."""
+        if self.incomparable:
+            return self.incomparable
+        if not math.isfinite(self.perplexity):
+            return f"its perplexity is {self.perplexity}"
+        if not self.starts:
+            return "no start of it is recorded"
+        step, steps = self.record["step"], self.settings["training.num_steps"]
+        if step != steps:
+            return f"scored at step {step:,} of {steps:,}"
+        interval = self.settings["training.checkpoint_every_steps"]
+        checkpoints = sorted({*range(interval, steps, interval), steps})
+        last = checkpoints[-self.settings["training.average_checkpoints"] :]
+        if (averaged := self.record["averaged"] or [step]) != last:
+            return f"the average of the checkpoints {averaged}, not of {last}"
+        for start in self.starts:
+            if start["init_from"]:
+                return f"started from {start['init_from']}"
+            for change in start["changes"]:
+                key, now = change["key"], change["now"]
+                trains = key.startswith(("model.", "optimizer."))
+                setting = config.SETTINGS.get(key)
+                if trains and not (setting and setting.incidental):
+                    return f"config.{key} was {change['was']!r} before it was {now!r}"
+        return ""
+
+    @property
+    def source(self) -> str:
+        """The workdir, and its BLEU's name or its flaw."""
+        return f"{self.workdir}: {self.flaw or self.metric}"
+
+
+class Records(NamedTuple):
+    """The scored runs of a directory, and which records cannot be read, and why."""
+
+    runs: list[ScoredRun]
+    unreadable: list[str]
+
+
+def read(directory: pathlib.Path) -> Records:
+    """Read the evaluations of all workdirs in a directory.
+
+    Raises:
+        ValueError: The directory is itself a workdir.
+    """
+    if (directory / "config.json").exists():
+        raise ValueError(
+            f"--runs={directory} is a workdir; name the directory that workdirs lie in"
+        )
+    runs, unreadable = [], []
+    for path in sorted(directory.glob("*/evaluations/*.json")):
+        try:
+            runs.append(_read_run(path))
+        except (
+            *(OSError, ValueError, KeyError, TypeError),
+            *(AssertionError, AttributeError, StopIteration),
+        ) as error:
+            unreadable.append(f"{path}: {type(error).__name__}: {error}")
+    return Records(runs, unreadable)
+
+
+def _read_run(path: pathlib.Path) -> ScoredRun:
+    workdir = path.parent.parent
+    settings = json.loads((workdir / "config.json").read_text())
+    if not isinstance(settings, dict):
+        raise ValueError("its config.json is not a JSON object")
+    run = ScoredRun(
+        workdir=workdir,
+        settings=config.flatten_record(settings),
+        record=json.loads(path.read_text()),
+        starts=_read_starts(workdir / "starts.jsonl"),
+        time=path.stat().st_mtime,
+    )
+    if type(seed := run.settings.get("seed")) is not int:
+        raise ValueError(f"the seed of its config.json is {seed!r}")
+    # Fails for a record that lacks what a table shows.
+    _ = run.perplexity, run.bleu, run.record["checkpoint"], run.scoring
+    _ = run.flaw, run.record["references"], run.record["vocabulary"]
+    _ = run.record["search"]["beam_size"], run.record["step"]
+    return run
+
+
+def _read_starts(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Read every start of a run; skip a line that a full disk has cut."""
+    starts = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            starts.append(dict(json.loads(line)))
+    return starts
+
+
+def complete(run: ScoredRun | None) -> ScoredRun | None:
+    """Return the run if it has no flaw."""
+    return run if run and not run.flaw else None
+
+
+def find_rows(
+    runs: Sequence[ScoredRun], rows: Mapping[str, config.Config]
+) -> dict[str, ScoredRun | None]:
+    """Find each row of table 3, scored on the validation set.
+
+    A run on another text or with another vocabulary than the base model's is marked
+    as incomparable: its perplexity is per other subwords.
+
+    Args:
+        runs: To search.
+        rows: The settings of each row, "base" among them.
+    """
+    found_runs = {
+        row: find_run(runs, settings, split="valid") for row, settings in rows.items()
+    }
+    if base := found_runs["base"]:
+        for row, run in found_runs.items():
+            for key, reason in (
+                ("references", "scored on another text than"),
+                ("vocabulary", "of another vocabulary than"),
+            ):
+                if run and run.record[key] != base.record[key]:
+                    reason = f"{reason} {base.workdir}"
+                    found_runs[row] = dataclasses.replace(run, incomparable=reason)
+    return found_runs
+
+
+def find_run(
+    runs: Sequence[ScoredRun], settings: config.Config, *, split: str
+) -> ScoredRun | None:
+    """Find the averaged checkpoint of a run with these settings.
+
+    Prefers runs without a flaw, then the configured seed, then the newest.
+
+    Args:
+        runs: To search.
+        settings: Those that decide the parameters must be the training's, those that
+            decide the scores the evaluation's; incidental ones do not count.
+        split: "valid" or "test".
+    """
+    return max(
+        _with_settings(runs, settings, split=split),
+        key=lambda run: (
+            not run.flaw,
+            run.settings["seed"] == settings.seed,
+            run.time,
+        ),
+        default=None,
+    )
+
+
+def find_seeds(
+    runs: Sequence[ScoredRun], settings: config.Config, *, split: str
+) -> dict[int, ScoredRun]:
+    """Find the newest complete run of each seed with these settings."""
+    candidates = _with_settings(runs, settings, split=split)
+    by_time = sorted(filter(complete, candidates), key=lambda run: run.time)
+    newest = {int(run.settings["seed"]): run for run in by_time}
+    return dict(sorted(newest.items()))
+
+
+def _with_settings(
+    runs: Sequence[ScoredRun], settings: config.Config, *, split: str
+) -> list[ScoredRun]:
+    training: dict[str, Any] = {}
+    scoring: dict[str, Any] = {}
+    for key, value in config.flatten(config.to_dict(settings)).items():
+        setting = config.SETTINGS[key]
+        if not setting.incidental:
+            (scoring if setting.affects == "scores" else training)[key] = value
+    return [
+        run
+        for run in runs
+        if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
+        and training.items() <= run.settings.items()
+        and scoring.items() <= run.scoring.items()
+    ]

@@ -1,0 +1,211 @@
+"""Table 3 at a smaller scale: whether rows move as printed, and conclusions hold.
+
+Sizes, text and budget differ from the paper's, so that only directions can be
+compared: those in which rows differ from the base model.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from vaswani_jax.core import config
+from vaswani_jax.model import cost
+from vaswani_jax.paper import markdown, printed, scored_runs
+from vaswani_jax.paper.printed import Variation
+from vaswani_jax.paper.scored_runs import ScoredRun
+
+# A printed difference of up to this counts as none, and so does ours where the base
+# model was run with one seed: chosen, not measured. Perplexity's are shares of the
+# base model's.
+CHOSEN_NOISE = {"bleu": 0.5, "perplexity": 0.01}
+
+
+def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
+    """Return every row beside the base model, ours and the paper's, and conclusions."""
+    found_runs = scored_runs.find_rows(runs, rows)
+    measured = {
+        row: Variation(run.perplexity, run.bleu, None)
+        for row, run in found_runs.items()
+        if run and not run.flaw
+    }
+    seeds = scored_runs.find_seeds(runs, rows["base"], split="valid")
+    noise = measure_noise(seeds)
+    lines = []
+    for row, settings in rows.items():
+        run = found_runs[row]
+        count = cost.count_parameters(
+            settings.model, vocab_size=settings.data.vocab_size
+        )
+        cells: list[str | None] = [row, f"{count / 1e6:.2f} M"]
+        for figure in ("perplexity", "bleu"):
+            cells += _row_cells(measured, row, figure=figure, noise=noise[figure])
+        lines.append([*cells, run and run.source])
+    head = ["row", "parameters"]
+    head += ["perplexity", "change", "paper's", "moves"]
+    head += ["BLEU", "change", "paper's", "moves", "from"]
+    row_seeds = sorted(
+        {int(run.settings["seed"]) for run in found_runs.values() if run}
+    )
+    return (
+        f"All rows: {rows['base'].training.num_steps:,} updates, one seed "
+        f"({', '.join(map(str, row_seeds)) or 'not run'}). "
+        f"{_format_noise(seeds, noise)} A change of the paper's counts as none up to "
+        f"{CHOSEN_NOISE['bleu']} BLEU or {CHOSEN_NOISE['perplexity']:.0%} of the base "
+        "model's perplexity: chosen, because nothing is known of its seeds.\n\n"
+        f"{markdown.table(head, lines)}\n\n"
+        "What the paper concludes from its table, and the differences of the rows it "
+        f"rests on (better minus worse):\n\n{_format_conclusions(measured, noise)}"
+    )
+
+
+def measure_noise(seeds: Mapping[int, ScoredRun]) -> dict[str, float]:
+    """Return the largest difference between two seeds of the base model.
+
+    A change of ours up to it counts as none. By figure, perplexity's as a share of the
+    base model's; `CHOSEN_NOISE` for a single seed.
+    """
+    if len(seeds) < 2:
+        return dict(CHOSEN_NOISE)
+    bleu = [run.bleu for run in seeds.values()]
+    perplexity = [run.perplexity for run in seeds.values()]
+    return {
+        "bleu": max(bleu) - min(bleu),
+        "perplexity": (max(perplexity) - min(perplexity)) / min(perplexity),
+    }
+
+
+def _format_noise(seeds: Mapping[int, ScoredRun], noise: Mapping[str, float]) -> str:
+    bound = f"{noise['bleu']:.2f} BLEU or {noise['perplexity']:.1%}"
+    if len(seeds) < 2:
+        return (
+            "The base model was run with one seed; a change of ours counts as none up "
+            f"to {bound} of its perplexity: chosen, not measured."
+        )
+    figures = ", ".join(
+        f"{run.bleu:.2f} and {run.perplexity:.2f} (seed {seed})"
+        for seed, run in seeds.items()
+    )
+    return (
+        f"BLEU and perplexity of the base model by its seed: {figures}. A change of "
+        "ours counts as none up to the largest between two of them, "
+        f"{bound} of perplexity."
+    )
+
+
+def direction_verdict(
+    change: float, printed_change: float, *, noise: float, printed_noise: float
+) -> str:
+    """Return whether a change has the direction of the printed one.
+
+    Args:
+        change: Ours.
+        printed_change: The paper's.
+        noise: Up to this, our change counts as none.
+        printed_noise: Up to this, the paper's counts as none.
+
+    >>> def verdict(change, printed_change):
+    ...     noise = {"noise": 1.0, "printed_noise": 0.5}
+    ...     return direction_verdict(change, printed_change, **noise)
+    >>> [verdict(change, -0.9) for change in (-1.1, -0.9, 1.1)]
+    ['as printed', 'ours does not', 'the other way']
+    >>> [verdict(change, 0.1) for change in (-0.9, -1.1)]
+    ['neither does', 'only ours does']
+    """
+    if abs(change) <= noise + markdown.ROUNDING:
+        return (
+            "neither does" if abs(printed_change) <= printed_noise else "ours does not"
+        )
+    if abs(printed_change) <= printed_noise:
+        return "only ours does"
+    return "as printed" if change * printed_change > 0 else "the other way"
+
+
+def conclusion_verdict(difference: float, *, noise: float, same: bool) -> str:
+    """Return whether the better row is better, or neither of two that are the same.
+
+    >>> [conclusion_verdict(d, noise=0.5, same=False) for d in (0.6, 0.4, -0.6)]
+    ['holds', 'no clear difference', 'does not hold']
+    >>> [conclusion_verdict(d, noise=0.5, same=True) for d in (0.4, -0.6)]
+    ['holds: no clear difference', 'does not hold']
+    """
+    if abs(difference) <= noise + markdown.ROUNDING:
+        return f"{'holds: ' if same else ''}no clear difference"
+    return "holds" if difference > 0 and not same else "does not hold"
+
+
+def _row_cells(
+    measured: Mapping[str, Variation], row: str, *, figure: str, noise: float
+) -> list[str | None]:
+    """Return a figure, its change from the base model, the paper's, and the verdict."""
+    digits = ".1f" if figure == "bleu" else ".2f"
+    cell = f"{getattr(measured[row], figure):.2f}" if row in measured else None
+    if row == "base":
+        return [cell, None, None, None]
+    pair = {"worse": "base", "better": row, "figure": figure}
+    printed_change = _difference(printed.TABLE3, **pair)
+    if row not in measured or "base" not in measured:
+        return [cell, None, f"{printed_change:+{digits}}", "not run"]
+    change = _difference(measured, **pair)
+    verdict = direction_verdict(
+        change / _unit(measured, figure),
+        printed_change / _unit(printed.TABLE3, figure),
+        noise=noise,
+        printed_noise=CHOSEN_NOISE[figure],
+    )
+    return [cell, f"{change:+.2f}", f"{printed_change:+{digits}}", verdict]
+
+
+def _format_conclusions(
+    measured: Mapping[str, Variation], noise: Mapping[str, float]
+) -> str:
+    lines = []
+    for conclusion in printed.CONCLUSIONS:
+        for worse, better in conclusion.pairs:
+            for figure in conclusion.figures:
+                pair = {"worse": worse, "better": better, "figure": figure}
+                lines.append(
+                    [
+                        f"{conclusion.text} (section {conclusion.section})",
+                        f"{better} against {worse}",
+                        "BLEU" if figure == "bleu" else figure,
+                        f"{_difference(printed.TABLE3, **pair):+.2f}",
+                        *_conclusion_cells(
+                            measured, pair, noise=noise[figure], same=conclusion.same
+                        ),
+                    ]
+                )
+    head = ["conclusion", "rows", "of", "paper's", "ours", "at this scale it"]
+    return markdown.table(head, lines)
+
+
+def _conclusion_cells(
+    measured: Mapping[str, Variation],
+    pair: Mapping[str, str],
+    *,
+    noise: float,
+    same: bool,
+) -> list[str | None]:
+    """Return our difference of two rows, and whether the conclusion holds by it."""
+    if not {pair["worse"], pair["better"], "base"} <= measured.keys():
+        return [None, "not run"]
+    figure = pair["figure"]
+    change = _difference(measured, **pair)
+    # A lower perplexity is the better one.
+    sign = 1 if figure == "bleu" else -1
+    verdict = conclusion_verdict(
+        sign * change / _unit(measured, figure), noise=noise, same=same
+    )
+    printed_change = abs(_difference(printed.TABLE3, **pair))
+    is_unclear = printed_change / _unit(printed.TABLE3, figure) <= CHOSEN_NOISE[figure]
+    if is_unclear and not same:
+        verdict += "; the paper's is within the bound"
+    return [f"{change:+.2f}", verdict]
+
+
+def _difference(
+    rows: Mapping[str, Variation], *, worse: str, better: str, figure: str
+) -> float:
+    return float(getattr(rows[better], figure) - getattr(rows[worse], figure))
+
+
+def _unit(rows: Mapping[str, Variation], figure: str) -> float:
+    """Return what a change is measured in: perplexity depends on the text."""
+    return 1.0 if figure == "bleu" else rows["base"].perplexity
