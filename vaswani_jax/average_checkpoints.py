@@ -29,9 +29,8 @@ def main() -> None:
     directory = workdir / "checkpoints"
     if not directory.is_dir():
         raise FileNotFoundError(f"--workdir: there is no {directory}")
-    found = store.Checkpoints(directory, keep=1_000_000)
     if last is not None:
-        steps = found.steps()[-last:]
+        steps = store.steps(directory)[-last:]
         if len(steps) < last:
             raise ValueError(f"--last={last}: {directory} has {len(steps)} checkpoints")
     else:
@@ -40,7 +39,7 @@ def main() -> None:
         steps = [int(step) for step in named]
         if len(set(steps)) < len(steps):
             raise ValueError(f"--steps must be different numbers, got {named}")
-    mean = average.average_params(found, steps)
+    mean = average.average_params(directory, steps)
     path = average.save_average(workdir, mean)
     remote.send(workdir, within="averaged")
     logger.info(f"the mean of the checkpoints {steps} is in {path}")

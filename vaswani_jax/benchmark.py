@@ -72,7 +72,7 @@ def train() -> None:
             settings,
             prepared.data_directory(settings.data, place),
             rebuild=False,
-            trained_with=select.vocabulary_of(place),
+            trained_with=select.recorded_vocabulary(place),
             log=program.say,
         )
         vocab_size = data.vocabulary.size

@@ -64,15 +64,15 @@ def main() -> None:
 
 def _run(settings: config.Config, workdir: pathlib.Path) -> None:
     initial = given = None
-    before, init_from = select.vocabulary_of(workdir), INIT_FROM.value
-    if init_from and select.has_begun(workdir):
+    before, init_from = select.recorded_vocabulary(workdir), INIT_FROM.value
+    if init_from and select.has_checkpoints(workdir):
         logger.info("note: this run has begun; --init_from is of no effect any more")
         init_from = ""
     elif init_from:
-        found, place = select.start_from(init_from)
-        given = prepared.open_prepared(place).vocabulary
-        initial = found.items["params"]
-        compatibility.check_fits(found, settings, given)
+        start = select.starting_point(init_from)
+        given = prepared.open_prepared(start.data_directory).vocabulary
+        initial = start.checkpoint.items["params"]
+        compatibility.check_fits(start.checkpoint, settings, given)
 
     def prepare(*, rebuild: bool) -> prepared.PreparedData:
         directory = prepared.data_directory(settings.data, workdir)
@@ -95,16 +95,15 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         remote.refresh(workdir)
         data = prepare(rebuild=False)
     compilation_cache.enable(workdir / "compiled")
-    run = loop.Run(
-        settings,
-        data,
-        workdir,
-        validation.make_validators(settings, data),
-        initial=initial,
-        init_from=init_from,
-    )
     try:
-        run.train()
+        loop.train(
+            settings,
+            data,
+            workdir,
+            validation.make_validators(settings, data),
+            initial_params=initial,
+            init_from=init_from,
+        )
     except preemption.Stopped as stopped:
         logger.info(str(stopped))
         sys.exit(stopped.status)
@@ -115,7 +114,7 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         raise
     if not processes.is_main_process():
         remote.refresh(workdir)
-    for evaluation in scores.score_average(settings, data, workdir, run.checkpoints):
+    for evaluation in scores.score_average(settings, data, workdir):
         if processes.is_main_process():
             print(evaluation.format(samples=0))
 

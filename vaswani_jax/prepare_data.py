@@ -33,7 +33,7 @@ def main() -> None:
         settings,
         directory,
         rebuild=REBUILD.value,
-        trained_with=select.vocabulary_of(workdir),
+        trained_with=select.recorded_vocabulary(workdir),
         log=program.say,
     )
     remote.send(directory)

@@ -1,5 +1,6 @@
 """Lines on standard error, which no reader can break."""
 
+import io
 import logging
 import os
 from collections.abc import Iterator
@@ -71,3 +72,29 @@ def test_a_stream_whose_reader_is_gone_drops_its_text() -> None:
     os.close(writing)
     assert not os.isatty(stream.fileno())
     print("nor this", file=stream, flush=True)
+
+
+def test_on_a_terminal_progress_is_replaced_and_other_lines_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "10")
+    terminal = Terminal()
+    handler = logs.LineHandler(terminal)
+    for text, is_progress in (
+        ("hello", False),
+        ("step 1", True),
+        ("step 2 of 100", True),
+        ("evaluated", False),
+        ("step 3", True),
+    ):
+        record = logging.makeLogRecord({"msg": text, "is_progress": is_progress})
+        handler.emit(record)
+    handler.close()
+    # A line shows what follows the last return to its start.
+    lines = terminal.getvalue().split("\n")
+    screen = [line.rpartition("\r\033[K")[2] for line in lines]
+    assert screen == ["hello", "step 2 of", "evaluated", "step 3", ""]

@@ -59,8 +59,8 @@ def wait_for_step(workdir: pathlib.Path, step: int) -> None:
 
 def ended(workdir: pathlib.Path) -> Ended:
     """The last checkpoint, and the loss of every update."""
-    found = store.Checkpoints(workdir / "checkpoints", keep=99)
-    last = found.restore(found.steps()[-1], ["params", "optimizer"])
+    directory = workdir / "checkpoints"
+    last = store.restore(directory, store.steps(directory)[-1], ["params", "optimizer"])
     rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
     losses = {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}
     return last, losses

@@ -101,10 +101,9 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     assert statuses == ["status 1", "status 0"], told
     assert "training goes on without it" in told
     assert "MiB are free on that file system: free some" in told
-    saved = store.Checkpoints(places["kept"], keep=99)
-    last = saved.steps()[-1]
+    last = store.steps(places["kept"])[-1]
     assert 20 <= last < 60
-    saved.restore(last, ["params", "optimizer"])
+    store.restore(places["kept"], last, ["params", "optimizer"])
     assert f"resumed at step {last}" in told
     assert "metrics.jsonl cannot be written" in told
     long_runs.assert_same(long_runs.ended(places["result"]), whole)

@@ -27,14 +27,13 @@ def test_a_run_on_a_store_goes_on_on_another_machine(
     told = on("two", "main")
     assert "resumed at step 4" in told
     assert "tokenised" not in told, "the data is prepared once"
-    stored = store.Checkpoints(tmp_path / "bucket/copy/checkpoints", keep=9)
-    expected = store.Checkpoints(trained / "checkpoints", keep=9)
-    assert stored.steps() == expected.steps() == [4, 8]
-    jax.tree.map(
-        np.testing.assert_array_equal,
-        stored.restore(8, ["params", "optimizer"]).items,
-        expected.restore(8, ["params", "optimizer"]).items,
+    directories = [tmp_path / "bucket/copy/checkpoints", trained / "checkpoints"]
+    assert [store.steps(directory) for directory in directories] == [[4, 8], [4, 8]]
+    stored, expected = (
+        store.restore(directory, 8, ["params", "optimizer"]).items
+        for directory in directories
     )
+    jax.tree.map(np.testing.assert_array_equal, stored, expected)
     # A third machine needs the average alone.
     translated = on("three", "decode")
     [mirror] = [path for path in (tmp_path / "three").iterdir() if path.is_dir()]

@@ -35,7 +35,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(
         took = time.monotonic() - begun
     assert process.returncode == status, told.decode()
     assert took < 30
-    saved = store.Checkpoints(workdir / "checkpoints", keep=99).steps()
+    saved = store.steps(workdir / "checkpoints")
     last = told.decode().splitlines()[-1]
     assert last == (
         f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
@@ -76,9 +76,9 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
 
 def saved_at(workdir: pathlib.Path) -> int:
     """The newest checkpoint, which is whole."""
-    found = store.Checkpoints(workdir / "checkpoints", keep=99)
-    newest = found.steps()[-1]
-    found.restore(newest, ["params", "optimizer"])
+    directory = workdir / "checkpoints"
+    newest = store.steps(directory)[-1]
+    store.restore(directory, newest, ["params", "optimizer"])
     return newest
 
 

@@ -14,7 +14,7 @@ import pytest
 from configs import of_run
 from tests import settings
 from tests.programs import runs
-from tests.training.test_loop import run
+from tests.training.small_runs import train
 from vaswani_jax.checkpoints import average, select, store
 from vaswani_jax.data import manifest, prepared
 from vaswani_jax.training import metrics_log
@@ -34,7 +34,7 @@ class Payload:
 def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir with every kind of file."""
     workdir = tmp_path_factory.mktemp("run") / "made"
-    run(settings.small_settings(), workdir)
+    train(settings.small_settings(), workdir)
     average.save_average(workdir, select.select(workdir, "average:2"))
     return workdir
 
@@ -49,9 +49,9 @@ def read_all(workdir: pathlib.Path) -> None:
     data.text("valid")
     for name in ("newest", "best", "averaged"):
         select.select(workdir, name)
-    found = store.Checkpoints(workdir / "checkpoints", keep=9)
-    found.restore(found.steps()[0], ["params", "optimizer"])
-    metrics_log.Log(workdir, first_step=2, num_steps=4, active=True).close()
+    directory = workdir / "checkpoints"
+    store.restore(directory, store.steps(directory)[0], ["params", "optimizer"])
+    metrics_log.MetricsLog(workdir, first_step=2, num_steps=4, is_active=True).close()
     data.corpus("train").source.rows(np.arange(2), length=9)
 
 

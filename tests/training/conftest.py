@@ -6,6 +6,7 @@ Runs of a module that compute the same step share one, traced and compiled once.
 import copy
 import dataclasses
 import functools
+import logging
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -68,6 +69,13 @@ def steps_once() -> Iterator[None]:
         patch.setattr(step, "create_state", _remembered(created))
         patch.setattr(parallel, "over_devices", functools.cache(parallel.over_devices))
         yield
+
+
+@pytest.fixture
+def log_lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What is logged for a person."""
+    caplog.set_level(logging.INFO, "vaswani_jax")
+    return caplog
 
 
 @pytest.fixture

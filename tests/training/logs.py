@@ -1,4 +1,4 @@
-"""A log, and a clock that stands still until it is told to go on."""
+"""A log of metrics, and a clock that a test moves."""
 
 import pathlib
 
@@ -6,7 +6,7 @@ from vaswani_jax.training import metrics_log
 
 
 class Clock:
-    """Stands for the module `time`, and goes on when told to."""
+    """Stands in for the module `time`; a test changes `seconds`."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -20,8 +20,8 @@ def opened(
     *,
     first_step: int = 0,
     num_steps: int = 9,
-    active: bool = True,
-) -> metrics_log.Log:
-    return metrics_log.Log(
-        workdir, first_step=first_step, num_steps=num_steps, active=active
+    is_active: bool = True,
+) -> metrics_log.MetricsLog:
+    return metrics_log.MetricsLog(
+        workdir, first_step=first_step, num_steps=num_steps, is_active=is_active
     )

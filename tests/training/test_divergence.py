@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests import settings
-from tests.training.test_loop import OVERRIDES, metrics, run
+from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
 from vaswani_jax.data import packing, prepared
 from vaswani_jax.training import divergence, step
@@ -57,8 +57,8 @@ def test_an_update_that_diverges_is_named_among_several(
         }
     )
     with pytest.raises(divergence.DivergedError, match=r"step 4 .*nan.*: step 3"):
-        run(small, tmp_path)
-    assert store.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [3]
+        train(small, tmp_path)
+    assert store.steps(tmp_path / "checkpoints") == [3]
 
 
 def total_of(batch: Any) -> Any:
@@ -91,7 +91,7 @@ def totals(tmp_path: pathlib.Path) -> list[int]:
 def test_a_bad_batch_is_recorded_and_left_out(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    log_lines: pytest.LogCaptureFixture,
     totals: list[int],
     value: float,
 ) -> None:
@@ -107,10 +107,10 @@ def test_a_bad_batch_is_recorded_and_left_out(
         return jax.lax.psum(total_of(batch), "devices") == totals[4]
 
     poison(monkeypatch, is_fifth, value)
-    found = run(small, tmp_path)
-    told = capsys.readouterr().err
-    assert "at step 5 the loss is" in told and "not finite" in told
-    assert "batch 4 is left out" in told and "goes on from step 4" in told
+    found = train(small, tmp_path)
+    text = log_lines.text
+    assert "at step 5 the loss is" in text and "not finite" in text
+    assert "batch 4 is left out" in text and "goes on from step 4" in text
     [line] = (tmp_path / "diverged.jsonl").read_text().splitlines()
     record = json.loads(line)
     assert (record["step"], record["batch"]) == (5, 4)
@@ -119,12 +119,12 @@ def test_a_bad_batch_is_recorded_and_left_out(
     for leaf in jax.tree.leaves(found.items):
         assert np.isfinite(leaf).all()
     # It is the run of a corpus whose fifth batch is the sixth, and so on.
-    rows = metrics(tmp_path)
+    rows = read_metrics(tmp_path)
     assert sorted(rows) == [2, 4, 6, 8]
     # Resumed, it leaves out the same batch, and ends in the same parameters.
     for later in ("6", "8"):
         shutil.rmtree(tmp_path / "checkpoints" / later)
-    resumed = run(small, tmp_path)
+    resumed = train(small, tmp_path)
     jax.tree.map(np.testing.assert_array_equal, found.items, resumed.items)
 
 
@@ -138,7 +138,7 @@ def test_too_many_bad_batches_end_the_run_with_a_report(
     }
     poison(monkeypatch, lambda made, batch: True, np.nan)
     with pytest.raises(divergence.DivergedError, match="2 batches were left out"):
-        run(settings.small_settings(**changes), tmp_path)
+        train(settings.small_settings(**changes), tmp_path)
     lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
     assert [json.loads(line)["batch"] for line in lines] == [0, 1, 2]
 
@@ -146,7 +146,7 @@ def test_too_many_bad_batches_end_the_run_with_a_report(
 def test_a_spike_is_gone_back_from_and_left_out(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    log_lines: pytest.LogCaptureFixture,
 ) -> None:
     window = divergence.WINDOW
     small = settings.small_settings(
@@ -169,19 +169,17 @@ def test_a_spike_is_gone_back_from_and_left_out(
         return jax.lax.psum(total_of(batch), "devices") == totals[planted]
 
     poison(monkeypatch, is_planted, 3.0)
-    found = run(small, tmp_path / "run")
-    told = capsys.readouterr().err
-    assert f"at step {planted + 1} the loss is" in told
-    assert f"batch {planted} is left out" in told
-    assert f"goes on from step {planted // 4 * 4}" in told
+    found = train(small, tmp_path / "run")
+    text = log_lines.text
+    assert f"at step {planted + 1} the loss is" in text
+    assert f"batch {planted} is left out" in text
+    assert f"goes on from step {planted // 4 * 4}" in text
     assert found.record["skipped"] == [planted]
-    losses = [row["train/loss"] for row in metrics(tmp_path / "run").values()]
+    losses = [row["train/loss"] for row in read_metrics(tmp_path / "run").values()]
     assert max(losses[window // 4 :]) < 5
 
 
 def test_a_spike_counts_from_the_mean_of_the_last_updates() -> None:
-    small = settings.small_settings(**{"training.max_loss_rise": 0.5}).training
-
     def metrics_of(value: float) -> step.StepMetrics:
         sums = dict.fromkeys(("nll", "correct"), np.array(0, np.float32))
         return step.StepMetrics(
@@ -193,13 +191,23 @@ def test_a_spike_counts_from_the_mean_of_the_last_updates() -> None:
             np.array(1, np.float32),
         )
 
+    def find(
+        losses: list[float], *, step: int, recent_losses: list[float]
+    ) -> divergence.BadUpdate | None:
+        return divergence.find_bad_update(
+            [metrics_of(value) for value in losses],
+            step=step,
+            recent_losses=recent_losses,
+            max_loss_rise=0.5,
+        )
+
     window = divergence.WINDOW
-    watch = divergence.Watch(small, recent=[2.0] * (window - 1), skipped=[])
     # Before there are enough of them nothing is a spike.
-    assert watch.look(window, [metrics_of(9.0)]) is None
-    watch = divergence.Watch(small, recent=[2.0] * window, skipped=[])
-    assert watch.look(window + 1, [metrics_of(2.4)]) is None
-    bad = watch.look(window + 3, [metrics_of(2.4), metrics_of(2.6)])
+    assert find([9.0], step=window, recent_losses=[2.0] * (window - 1)) is None
+    recent_losses = [2.0] * window
+    assert find([2.4], step=window + 1, recent_losses=recent_losses) is None
+    bad = find([2.4, 2.6], step=window + 3, recent_losses=recent_losses)
     assert bad is not None and bad.step == window + 3
     assert "config.training.max_loss_rise=0.5" in str(bad)
-    assert len(watch.recent) == window and watch.recent[-1] == pytest.approx(2.4)
+    assert len(recent_losses) == window
+    assert recent_losses[-2:] == pytest.approx([2.4, 2.4])

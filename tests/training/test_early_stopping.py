@@ -16,7 +16,7 @@ import pytest
 
 from tests import settings
 from tests.checkpoints import damages
-from tests.training.test_loop import OVERRIDES, metrics, run
+from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
 from vaswani_jax.training import early_stopping, preemption
 
@@ -26,7 +26,7 @@ Evaluator = Callable[[Any], Mapping[str, float]]
 
 
 def test_training_ends_when_nothing_has_been_better_for_long(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     losses = iter([3.0, 2.0, 2.5, 2.2, 9.9])
     small = settings.small_settings(
@@ -42,14 +42,14 @@ def test_training_ends_when_nothing_has_been_better_for_long(
     def evaluate(params: Any) -> dict[str, float]:
         return {"valid/loss": next(losses), "valid/bleu": 1.0}
 
-    found = run(small, tmp_path, evaluator=evaluate)
+    found = train(small, tmp_path, evaluator=evaluate)
     assert found.step == 8
-    assert store.Checkpoints(tmp_path / "best", keep=1).steps() == [4]
-    told = capsys.readouterr().err
-    assert "no better valid/loss than that of step 4 in 2 evaluations" in told
-    again = run(small, tmp_path, evaluator=evaluate)
+    assert store.steps(tmp_path / "best") == [4]
+    text = log_lines.text
+    assert "no better valid/loss than that of step 4 in 2 evaluations" in text
+    again = train(small, tmp_path, evaluator=evaluate)
     assert again.step == 8
-    assert "nothing to train: no better valid/loss" in capsys.readouterr().err
+    assert "nothing to train: no better valid/loss" in log_lines.text
 
 
 def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
@@ -67,36 +67,38 @@ def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
     # Once in the middle of training, once where it goes on: it stays to be made.
     for count in (1, 2):
         with pytest.raises(preemption.Stopped) as stopped:
-            run(small, tmp_path / "cut", evaluator=cut)
+            train(small, tmp_path / "cut", evaluator=cut)
         assert (stopped.value.status, len(begun)) == (143, count)
         assert "at step 4" in str(stopped.value)
-    found = run(small, tmp_path / "cut")
-    whole = run(small, tmp_path / "whole")
+    found = train(small, tmp_path / "cut")
+    whole = train(small, tmp_path / "whole")
     jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
-    losses = [metrics(tmp_path / name)[4]["valid/loss"] for name in ("cut", "whole")]
+    losses = [
+        read_metrics(tmp_path / name)[4]["valid/loss"] for name in ("cut", "whole")
+    ]
     assert losses == [0.0, 0.0]
 
 
 def test_a_damaged_best_checkpoint_is_told_and_replaced(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     short, long = (
         settings.small_settings(**OVERRIDES, **{"training.num_steps": steps})
         for steps in (4, 6)
     )
-    run(short, tmp_path, evaluator=lambda params: {"valid/bleu": 50.0})
+    train(short, tmp_path, evaluator=lambda params: {"valid/bleu": 50.0})
     damages.truncate(tmp_path / "best" / "2")
-    run(long, tmp_path, evaluator=lambda params: {"valid/bleu": 1.0})
-    told = capsys.readouterr().err
-    assert f"{tmp_path / 'best' / '2'} is damaged" in told
-    assert "counts as the best so far" in told
-    best = store.Checkpoints(tmp_path / "best", keep=1)
-    assert best.steps() == [6]
-    assert best.restore(6, ["params"]).record["score"] == 1.0
+    train(long, tmp_path, evaluator=lambda params: {"valid/bleu": 1.0})
+    text = log_lines.text
+    assert f"{tmp_path / 'best' / '2'} is damaged" in text
+    assert "counts as the best so far" in text
+    best = tmp_path / "best"
+    assert store.steps(best) == [6]
+    assert store.restore(best, 6, ["params"]).record["score"] == 1.0
 
 
 def test_a_score_of_another_metric_is_not_compared(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     def evaluator(params: Any) -> dict[str, float]:
         return {"valid/loss": 3.0, "valid/bleu": 20.0}
@@ -105,9 +107,9 @@ def test_a_score_of_another_metric_is_not_compared(
     for steps, metric in ((2, "bleu"), (4, "loss")):
         changes = {"training.num_steps": steps, "training.best_metric": metric}
         small = settings.small_settings(**OVERRIDES, **changes)
-        run(small, tmp_path, evaluator=evaluator)
-    assert store.Checkpoints(tmp_path / "best", keep=9).steps() == [4]
-    assert "is of another text, metric or search" in capsys.readouterr().err
+        train(small, tmp_path, evaluator=evaluator)
+    assert store.steps(tmp_path / "best") == [4]
+    assert "is of another text, metric or search" in log_lines.text
 
 
 def stopped_at(step: int, evaluator: Evaluator) -> Evaluator:
@@ -135,24 +137,28 @@ PATIENT = {
 
 def test_patience_sees_what_could_not_be_kept(
     tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
+    log_lines: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     losses = iter([5.0, 4.0, 3.0, 2.0, 1.9, 1.8, 1.7, 1.6])
-    replace = early_stopping.Validation._replace
+    replace_best = early_stopping.replace_best
 
-    def full_disk(self: early_stopping.Validation, made: int, *rest: Any) -> None:
-        if made > 1:
+    def full_disk(
+        directory: pathlib.Path, checkpoint: store.Checkpoint, *, saved_score: float
+    ) -> None:
+        if checkpoint.step > 1:
             raise store.NotWrittenError("no space left")
-        replace(self, made, *rest)
+        replace_best(directory, checkpoint, saved_score=saved_score)
 
-    monkeypatch.setattr(early_stopping.Validation, "_replace", full_disk)
+    monkeypatch.setattr(early_stopping, "replace_best", full_disk)
     small = settings.small_settings(**PATIENT)
-    found = run(small, tmp_path, evaluator=lambda params: {"valid/loss": next(losses)})
+    found = train(
+        small, tmp_path, evaluator=lambda params: {"valid/loss": next(losses)}
+    )
     assert found.step == 8
-    told = capsys.readouterr().err
-    assert told.count("no space left; training goes on without it") == 7
-    assert "training ends" not in told
+    text = log_lines.text
+    assert text.count("no space left; training goes on without it") == 7
+    assert "training ends" not in text
 
 
 def test_patience_begins_anew_with_another_metric(tmp_path: pathlib.Path) -> None:
@@ -165,13 +171,13 @@ def test_patience_begins_anew_with_another_metric(tmp_path: pathlib.Path) -> Non
         (8, {"training.best_metric": "bleu", "data.lowercase_scores": True}),
     ):
         changes = {**PATIENT, "training.num_steps": steps, **more}
-        found = run(settings.small_settings(**changes), tmp_path, evaluator=evaluate)
+        found = train(settings.small_settings(**changes), tmp_path, evaluator=evaluate)
         assert found.step == steps
     assert found.record["best"]["step"] == 8
 
 
 def test_how_a_search_is_computed_changes_no_score(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     for steps, key, value in (
         (2, "num_steps", 2),
@@ -182,12 +188,12 @@ def test_how_a_search_is_computed_changes_no_score(
         changes = {"training.num_steps": steps, f"{section}.{key}": value}
         small = settings.small_settings(**OVERRIDES, **changes)
         score = {2: 50.0, 4: 20.0, 6: 10.0}[steps]
-        run(small, tmp_path, evaluator=lambda params, s=score: {"valid/bleu": s})
-        told = capsys.readouterr().err
-        assert ("is of another" in told) == (key == "beam_size")
+        train(small, tmp_path, evaluator=lambda params, s=score: {"valid/bleu": s})
+        text = log_lines.text
+        assert ("is of another" in text) == (key == "beam_size")
     # A wider beam counts anew; the best of the other is set aside.
-    assert store.Checkpoints(tmp_path / "best", keep=9).steps() == [6]
-    assert store.Checkpoints(tmp_path / "best.old", keep=9).steps() == [2]
+    assert store.steps(tmp_path / "best") == [6]
+    assert store.steps(tmp_path / "best.old") == [2]
 
 
 def test_what_a_kill_took_back_ends_no_run(tmp_path: pathlib.Path) -> None:
@@ -200,12 +206,12 @@ def test_what_a_kill_took_back_ends_no_run(tmp_path: pathlib.Path) -> None:
         return {"valid/loss": losses.pop(min(losses))}
 
     with pytest.raises(KeyboardInterrupt):
-        run(settings.small_settings(**PATIENT), tmp_path, evaluator=killed)
-    assert store.Checkpoints(tmp_path / "checkpoints", keep=9).steps() == [2]
-    assert store.Checkpoints(tmp_path / "best", keep=9).steps() == [3]
+        train(settings.small_settings(**PATIENT), tmp_path, evaluator=killed)
+    assert store.steps(tmp_path / "checkpoints") == [2]
+    assert store.steps(tmp_path / "best") == [3]
     falling = iter([3.9, 3.8, 3.7, 3.6, 3.5, 3.4])
     changed = {**PATIENT, "optimizer.learning_rate_scale": 0.5}
-    found = run(
+    found = train(
         settings.small_settings(**changed),
         tmp_path,
         evaluator=lambda params: {"valid/loss": next(falling)},
@@ -214,15 +220,15 @@ def test_what_a_kill_took_back_ends_no_run(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_best_of_a_run_whose_checkpoints_are_gone_is_moved_and_told(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 2})
-    run(small, tmp_path)
-    before = store.Checkpoints(tmp_path / "best", keep=1).steps()
+    train(small, tmp_path)
+    before = store.steps(tmp_path / "best")
     shutil.rmtree(tmp_path / "checkpoints")
-    run(small, tmp_path)
-    assert store.Checkpoints(tmp_path / "best.old", keep=9).steps() == before
-    assert str(tmp_path / "best.old") in capsys.readouterr().err
+    train(small, tmp_path)
+    assert store.steps(tmp_path / "best.old") == before
+    assert str(tmp_path / "best.old") in log_lines.text
 
 
 def test_a_stopped_run_averages_what_an_undisturbed_one_does(
@@ -235,14 +241,14 @@ def test_a_stopped_run_averages_what_an_undisturbed_one_does(
         return {"valid/loss": 0.0}
 
     def steps(name: str) -> list[int]:
-        return store.Checkpoints(tmp_path / name / "checkpoints", keep=9).steps()
+        return store.steps(tmp_path / name / "checkpoints")
 
-    whole = run(small, tmp_path / "whole", evaluator=zero)
+    whole = train(small, tmp_path / "whole", evaluator=zero)
     # Twice between two regular checkpoints, once at a regular one.
     for at, kept in ((7, [4, 6, 7]), (1, [4, 6, 7]), (2, [6, 8])):
         with contextlib.suppress(preemption.Stopped):
-            run(small, tmp_path / "cut", evaluator=stopped_at(at, zero))
+            train(small, tmp_path / "cut", evaluator=stopped_at(at, zero))
         assert steps("cut") == kept
-    cut = run(small, tmp_path / "cut", evaluator=zero)
+    cut = train(small, tmp_path / "cut", evaluator=zero)
     assert steps("cut") == steps("whole") == [6, 8]
     jax.tree.map(np.testing.assert_array_equal, whole.items, cut.items)

@@ -1,5 +1,6 @@
-"""What a run tells is whole after a crash, and the same in every form."""
+"""Records are whole after a crash, and the same in every form."""
 
+import contextlib
 import io
 import json
 import os
@@ -166,17 +167,22 @@ def test_infinity_is_null_in_json_and_infinity_for_tensorboard(
     ]
 
 
-@pytest.mark.parametrize("full", ["_json", "_events", "both"])
+def fill_disk(path: pathlib.Path) -> None:
+    """Let the next write to an open file fail."""
+    for handle in pathlib.Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if pathlib.Path(os.readlink(handle)).is_relative_to(path):
+                with open("/dev/full", "ab") as device:
+                    os.dup2(device.fileno(), int(handle.name))
+
+
+@pytest.mark.parametrize("full", ["metrics.jsonl", "tensorboard", "both"])
 def test_records_go_on_when_a_full_disk_has_room_again(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], full: str
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture, full: str
 ) -> None:
     written = opened(tmp_path)
     written.metrics(1, {"train/loss": 9.0})
-    file = written._json
-    if full == "_events":
-        file = written._events._file._writer
-    with open("/dev/full", "ab") as device:
-        os.dup2(device.fileno(), file.fileno())
+    fill_disk(tmp_path / ("metrics.jsonl" if full == "both" else full))
     if full == "both":
         # Half a record was written, and the file cannot be opened for some time.
         with open(tmp_path / "metrics.jsonl", "a", encoding="utf-8") as half:
@@ -188,18 +194,18 @@ def test_records_go_on_when_a_full_disk_has_room_again(
         (tmp_path / "metrics.jsonl.unfinished").rmdir()
     written.metrics(4, {"train/loss": 6.0})
     written.close()
-    told = capsys.readouterr().err
-    assert told.count("cannot be written") == 1
-    assert "No space left on device" in told
-    lost = {"_json": {2}, "_events": set(), "both": {2, 3}}[full]
+    [message] = caplog.messages
+    assert "cannot be written" in message
+    assert "No space left on device" in message
+    lost = {"metrics.jsonl": {2}, "tensorboard": set(), "both": {2, 3}}[full]
     steps = [step for step, *_ in flat(rows(tmp_path))]
     assert steps == [step for step in (1, 2, 3, 4) if step not in lost]
     shown = [step for step, *_ in shown_by_tensorboard(tmp_path)]
     assert shown == [step for step in (1, 2, 3, 4) if step not in (lost or {2})]
 
 
-def test_a_full_disk_at_the_start_is_told_and_costs_no_run(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+def test_a_full_disk_at_the_start_costs_no_run(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = opened(tmp_path)
     for step in (1, 2, 3):
@@ -212,7 +218,7 @@ def test_a_full_disk_at_the_start_is_told_and_costs_no_run(
     (tmp_path / "metrics.jsonl.unfinished").rmdir()
     written.metrics(3, {"train/loss": 7.0})
     written.close()
-    assert capsys.readouterr().err.count("cannot be written") == 1
+    assert caplog.text.count("cannot be written") == 1
     assert flat(rows(tmp_path)) == [(1, "train/loss", 9.0), (3, "train/loss", 7.0)]
 
 
@@ -221,3 +227,67 @@ def test_records_are_in_the_file_before_the_run_ends(tmp_path: pathlib.Path) -> 
     written.metrics(1, {"train/loss": 5.0})
     assert flat(rows(tmp_path)) == [(1, "train/loss", 5.0)]
     written.close()
+
+
+def test_the_latest_values_are_known_after_a_run_resumes(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    run(tmp_path, first_step=0, last_step=5, clock=clock, loss=7.0)
+    resumed = opened(tmp_path, first_step=4)
+    assert resumed.latest == {"train/loss": 7.4, "valid/loss": 11.0, "valid/bleu": 14.0}
+    resumed.metrics(5, {"train/loss": 6.0})
+    assert resumed.latest["train/loss"] == 6.0
+    resumed.rewind(2)
+    assert resumed.latest == {"train/loss": 7.2, "valid/loss": 9.0, "valid/bleu": 7.0}
+    resumed.close()
+
+
+def test_only_the_main_process_writes(tmp_path: pathlib.Path) -> None:
+    silent = opened(tmp_path, is_active=False)
+    silent.metrics(1, {"train/loss": 5.0})
+    silent.close()
+    assert list(tmp_path.iterdir()) == []
+    assert silent.latest == {"train/loss": 5.0}
+
+
+VALUES = {
+    "train/loss": 4.3214,
+    "train/perplexity": 75.296,
+    "train/learning_rate": 6.987e-4,
+    "time/tokens_per_second": 25_123.4,
+}
+
+
+def test_progress_shows_step_loss_rate_speed_and_time_left(
+    tmp_path: pathlib.Path, clock: Clock, log_lines: pytest.LogCaptureFixture
+) -> None:
+    written = opened(tmp_path, first_step=2_000, num_steps=10_500)
+    clock.seconds += 567
+    written.progress(2_500, VALUES)
+    written.close()
+    [line] = log_lines.messages
+    assert "step 2,500 of 10,500 " in line
+    assert "loss 4.321 " in line
+    assert "perplexity 75.30 " in line
+    assert "lr 6.99e-04 " in line
+    assert " 25,123 target tokens/s" in line
+    # The 500 updates since the start took 567 s; at that pace 8,000 take 9,072 s.
+    assert line.endswith("left 2:31:12")
+
+
+@pytest.mark.parametrize(
+    ("elapsed_seconds", "left"),
+    [(2.0, "0:00:06"), (20.5, "0:01:02"), (2e4, "16:40:00")],
+)
+def test_time_left_is_hours_minutes_seconds(
+    tmp_path: pathlib.Path,
+    clock: Clock,
+    log_lines: pytest.LogCaptureFixture,
+    elapsed_seconds: float,
+    left: str,
+) -> None:
+    written = opened(tmp_path, num_steps=4)
+    clock.seconds += elapsed_seconds
+    written.progress(1, VALUES)
+    written.close()
+    assert log_lines.messages[0].endswith(f"left {left}")

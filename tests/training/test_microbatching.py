@@ -18,34 +18,50 @@ def empty(bucket):
     return types.Batch(*(np.zeros(shape, np.int32) for _ in range(3)))
 
 
-def plan(buckets, *, accumulate_steps, parts_before=1):
+def plan(buckets, *, accumulate_steps, previous=1):
     wide = settings.small_settings(
         **{"training.accumulate_steps": accumulate_steps, "model.d_ff": 64}
     )
     state = parallel.replicate(step.create_state(wide, vocab_size=V))
+
+    def train_step_in(num_microbatches):
+        update = step.train_step(wide, vocab_size=V, parts=num_microbatches)
+        return parallel.over_devices(update, donate_state=True)
+
     return microbatching.plan(
-        wide, state, empty, buckets, vocab_size=V, parts_before=parts_before
+        wide,
+        state,
+        empty,
+        buckets,
+        vocab_size=V,
+        previous=previous,
+        train_step_in=train_step_in,
     )
 
 
 def test_a_step_needs_at_least_its_logits_and_their_gradient():
     bucket = batching.Bucket(16, 64 * jax.device_count())
     found = plan([bucket], accumulate_steps="1")
-    assert found.step > 2 * 4 * 64 * 16 * V  # of one device, in float32
-    assert found.state > 3 * 4 * V * settings.small_settings().model.d_model
+    assert found.step_bytes > 2 * 4 * 64 * 16 * V  # of one device, in float32
+    assert found.state_bytes > 3 * 4 * V * settings.small_settings().model.d_model
 
 
 def test_auto_divides_the_batch_until_it_fits(monkeypatch):
     bucket = batching.Bucket(16, 64 * jax.device_count())
     whole = plan([bucket], accumulate_steps="1")
     monkeypatch.setattr(
-        memory, "available_bytes", lambda held: whole.state + whole.step // 3
+        memory,
+        "available_bytes",
+        lambda held: whole.state_bytes + whole.step_bytes // 3,
     )
     found = plan([bucket], accumulate_steps="auto")
-    assert found.parts in (4, 8)
-    assert found.state + found.step <= microbatching.USABLE * found.available
+    assert found.num_microbatches in (4, 8)
+    assert (
+        found.state_bytes + found.step_bytes
+        <= microbatching.USABLE * found.available_bytes
+    )
     # What is not auto is done as it was asked for.
-    assert plan([bucket], accumulate_steps="1").parts == 1
+    assert plan([bucket], accumulate_steps="1").num_microbatches == 1
 
 
 def test_what_was_found_is_remembered_beside_the_compiled_programs(
@@ -65,15 +81,21 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     monkeypatch.setattr(memory, "needed_bytes", counted)
     for _ in range(2):
         found = plan([bucket], accumulate_steps="1")
-        assert (found.state, found.step) == (plain.state, plain.step)
+        assert (found.state_bytes, found.step_bytes) == (
+            plain.state_bytes,
+            plain.step_bytes,
+        )
     assert len(measured) == 1
     # Another shape is another entry; a damaged or missing one is made again.
-    assert plan([batching.Bucket(16, 128)], accumulate_steps="1").step > plain.step
+    assert (
+        plan([batching.Bucket(16, 128)], accumulate_steps="1").step_bytes
+        > plain.step_bytes
+    )
     assert len(measured) == 2
     files = sorted(directory.iterdir())
     files[0].write_text("")
     files[1].unlink()
-    assert plan([bucket], accumulate_steps="1").step == plain.step
+    assert plan([bucket], accumulate_steps="1").step_bytes == plain.step_bytes
     assert len(measured) == 3
 
 
@@ -82,13 +104,13 @@ def test_what_cannot_be_remembered_is_found_again(tmp_path, monkeypatch):
     monkeypatch.setattr(
         compilation_cache, "directory", lambda: tmp_path / "file" / "compiled"
     )
-    assert plan([batching.Bucket(16, 64)], accumulate_steps="1").step > 0
+    assert plan([batching.Bucket(16, 64)], accumulate_steps="1").step_bytes > 0
 
 
 def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
     bucket = batching.Bucket(16, 64)
-    assert plan([bucket], accumulate_steps="auto").parts == 1
-    assert plan([bucket], accumulate_steps="auto", parts_before=2).parts == 2
+    assert plan([bucket], accumulate_steps="auto").num_microbatches == 1
+    assert plan([bucket], accumulate_steps="auto", previous=2).num_microbatches == 2
 
 
 def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
@@ -97,39 +119,44 @@ def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
         plan([batching.Bucket(16, 4)], accumulate_steps="auto")
 
 
-def test_a_step_that_does_not_fit_is_warned_of(monkeypatch):
+def test_a_step_that_does_not_fit_is_known(monkeypatch):
     found = plan([batching.Bucket(16, 64)], accumulate_steps="1")
-    assert not found.warning()
-    needed = found.state + found.step
+    assert found.fits
+    needed = found.state_bytes + found.step_bytes
     for available, warned in ((needed, False), (needed - 1, True)):
         monkeypatch.setattr(memory, "available_bytes", lambda held, a=available: a)
-        told = plan([batching.Bucket(16, 64)], accumulate_steps="1").warning()
-        assert bool(told) == warned == ("accumulate_steps=auto" in told)
+        found = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+        assert found.fits != warned
 
 
-def test_rows_that_devices_and_parts_add_are_told():
+def test_rows_that_devices_and_parts_add_are_logged():
     # Of 8 devices, 12 rows each: 6 + 6, or 8 parts of 2.
     even, long = batching.Bucket(16, 1600), batching.Bucket(256, 96)
-    assert microbatching.empty_rows([even, long], parts=2) == ""
-    told = microbatching.empty_rows([even, long], parts=8)
-    assert "compute 128 rows of 256 tokens for 96: 33% more" in told
+    assert microbatching.describe_padding([even, long], num_microbatches=2) == ""
+    text = microbatching.describe_padding([even, long], num_microbatches=8)
+    assert "compute 128 rows of 256 tokens for 96: 33% more" in text
     for parts in (1, 2, 3, 8, 100):
         for rows in (1, 7, 96):
             leaf = np.zeros((rows, 3))
             split = parallel.split_rows(leaf, num_microbatches=parts)
-            assert (
-                parallel.computed_rows(rows, num_microbatches=parts) * 3 == split.size
-            )
+            computed = parallel.computed_rows(rows, num_microbatches=parts)
+            assert computed * 3 == split.size
 
 
 def test_the_largest_shape_is_that_of_the_most_logits():
     small = settings.small_settings()
+
+    def largest(*buckets, vocab_size):
+        return microbatching.largest_bucket(
+            small, buckets, vocab_size=vocab_size, num_microbatches=1
+        )
+
     wide, long = batching.Bucket(4, 96), batching.Bucket(16, 16)
-    assert microbatching.largest(small, [long, wide], vocab_size=9000, parts=1) == wide
+    assert largest(long, wide, vocab_size=9000) == wide
     # Attention weights grow with the square of the length.
     long = batching.Bucket(2000, 8)
     wide = batching.Bucket(4, 4000)
-    assert microbatching.largest(small, [wide, long], vocab_size=9, parts=1) == long
+    assert largest(wide, long, vocab_size=9) == long
 
 
 def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
@@ -139,7 +166,9 @@ def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
     even, uneven = batching.Bucket(32, 128), batching.Bucket(40, 96)
     assert even.rows * even.length > uneven.rows * uneven.length
     found = [
-        microbatching.largest(small, [even, uneven], vocab_size=9000, parts=parts)
+        microbatching.largest_bucket(
+            small, [even, uneven], vocab_size=9000, num_microbatches=parts
+        )
         for parts in (1, 8)
     ]
     assert found == [even, uneven]
@@ -149,7 +178,8 @@ def test_the_shape_planned_is_the_largest_in_its_parts():
     devices = jax.device_count()
     even, uneven = batching.Bucket(16, 64 * devices), batching.Bucket(20, 33 * devices)
     needed = {
-        bucket: plan([bucket], accumulate_steps="32").step for bucket in (even, uneven)
+        bucket: plan([bucket], accumulate_steps="32").step_bytes
+        for bucket in (even, uneven)
     }
     assert needed[uneven] > needed[even]
-    assert plan([even, uneven], accumulate_steps="32").step == needed[uneven]
+    assert plan([even, uneven], accumulate_steps="32").step_bytes == needed[uneven]

@@ -216,14 +216,22 @@ def _parts(
         for made in batches
     }
     state = step.create_state(settings, vocab_size=vocab_size)
+
+    def train_step_in(num_microbatches: int) -> Callable[..., Any]:
+        update = step.train_step(
+            settings, vocab_size=vocab_size, parts=num_microbatches
+        )
+        return parallel.over_devices(update, donate_state=True)
+
     return microbatching.plan(
         settings,
         parallel.replicate(state),
         lambda bucket: by_bucket[bucket],
         list(by_bucket),
         vocab_size=vocab_size,
-        parts_before=1,
-    ).parts
+        previous=1,
+        train_step_in=train_step_in,
+    ).num_microbatches
 
 
 def _shape(batch: types.Batch) -> tuple[int, int, int]:

@@ -1,76 +1,85 @@
 """Average the parameters of several checkpoints, as section 6.1 does."""
 
+import logging
 import pathlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError, Checkpoints
+from vaswani_jax.checkpoints import store
+from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import files, remote
 
+logger = logging.getLogger(__name__)
 
-def average_params(found: Checkpoints, steps: list[int]) -> Checkpoint:
-    """The mean of the parameters of some checkpoints, summed in float64.
+
+def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
+    """Return the mean of the parameters of some checkpoints, summed in float64.
 
     Raises:
         CheckpointError: One is missing or damaged, or their vocabularies differ.
     """
     totals: Any = None
     record: dict[str, Any] = {}
-    for number in steps:
-        one = found.restore(number, ["params"])
-        if record and one.record["vocabulary"] != record["vocabulary"]:
+    for step in steps:
+        checkpoint = store.restore(directory, step, ["params"])
+        vocabulary = checkpoint.record["vocabulary"]
+        if record and vocabulary != record["vocabulary"]:
             raise CheckpointError(
-                f"checkpoint {number} has the vocabulary {one.record['vocabulary']}, "
-                f"another one {record['vocabulary']}: they cannot be averaged"
+                f"checkpoint {step} has the vocabulary {vocabulary}, another one "
+                f"{record['vocabulary']}: they cannot be averaged"
             )
-        record = one.record
-        params = jax.tree.map(np.float64, one.items["params"])
+        record = checkpoint.record
+        params = jax.tree.map(np.float64, checkpoint.items["params"])
         totals = params if totals is None else jax.tree.map(np.add, totals, params)
     mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
-    return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": steps})
+    return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": list(steps)})
 
 
-def save_average(workdir: pathlib.Path, mean: Checkpoint) -> pathlib.Path:
-    """Write averaged parameters to WORKDIR/averaged, for decoding."""
+def save_average(workdir: pathlib.Path, average: Checkpoint) -> pathlib.Path:
+    """Write averaged parameters to WORKDIR/averaged, and return their path."""
     directory = workdir / "averaged"
     with files.replacing(directory) as unfinished:
-        manager = Checkpoints(unfinished, keep=1)
-        manager.save(mean.step, mean.items, mean.record)
-        manager.close()
-    return directory / str(mean.step)
+        store.save(unfinished, average, keep=1)
+    return directory / str(average.step)
 
 
-def last_good(
-    found: Checkpoints, count: int, *, log: Callable[[str], None]
-) -> list[int]:
-    """The steps of the last checkpoints that can be averaged, damaged ones left out.
+def last_good(directory: pathlib.Path, count: int) -> list[int]:
+    """Return the steps of the last checkpoints that can be averaged.
+
+    Damaged ones are left out, with a warning.
 
     Raises:
         CheckpointError: All are damaged.
     """
     good: list[int] = []
-    for number in reversed(found.steps()):
+    for step in reversed(store.steps(directory)):
         try:
-            restored(found, number, ["params"])
+            restore_or_fetch(directory, step, ["params"])
         except CheckpointError as error:
-            log(f"warning: {error}; it is left out of the average")
+            logger.warning(f"{error}; it is left out of the average")
         else:
-            good.insert(0, number)
+            good.insert(0, step)
         if len(good) == count:
             break
     if not good:
-        raise CheckpointError(f"no checkpoint in {found.directory} can be averaged")
+        raise CheckpointError(f"no checkpoint in {directory} can be averaged")
     return good
 
 
-def restored(found: Checkpoints, number: int, names: list[str]) -> Checkpoint:
+def restore_or_fetch(
+    directory: pathlib.Path, step: int, names: Sequence[str]
+) -> Checkpoint:
+    """Restore a checkpoint; if the local copy is damaged, fetch it once more.
+
+    Raises:
+        CheckpointError: It is missing or damaged, on a store of objects, too.
+    """
     try:
-        return found.restore(number, names)
+        return store.restore(directory, step, names)
     except CheckpointError:
-        # A mirror's copy may be damaged and the store's good.
-        if not remote.fetch_again(found.directory / str(number)):
+        if not remote.fetch_again(directory / str(step)):
             raise
-        return found.restore(number, names)
+        return store.restore(directory, step, names)

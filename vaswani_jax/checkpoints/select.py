@@ -1,45 +1,48 @@
-"""Section 6.1: which checkpoint is meant, averages of several, and whether one fits."""
+"""Find the checkpoint that a name means: "newest", "best", "averaged", a step, ...
+
+A name is "newest", "best" (of the validation), "averaged" (what training or
+`average_checkpoints` wrote), "average:N" (the mean of the last N, computed on the spot)
+or the number of a step.
+"""
 
 import contextlib
+import dataclasses
 import json
 import pathlib
 import re
 
-from vaswani_jax.checkpoints import average
-from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError, Checkpoints
+from vaswani_jax.checkpoints import average, store
+from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import files, remote
 
-# A checkpoint of that name lies in a directory of its own.
+# Checkpoints of these names lie in directories of the same names.
 FOLDERS = ("averaged", "best")
 
 
 def select(workdir: pathlib.Path, name: str) -> Checkpoint:
-    """The parameters that a name means.
+    """Return the parameters that a name means.
 
     Args:
-        workdir: Of the run.
-        name: "newest", "best", "averaged" (what `average_checkpoints` or `main`
-            wrote), "average:N" (the mean of the last N, made on the spot), or the
-            number of a step.
+        workdir: The run's directory.
+        name: See the head of this module.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
     """
-    directory = _place(workdir, _folder(name))
+    directory = _directory(workdir, _folder(name))
     if not directory.is_dir():
-        others = [
+        existing = [
             other
-            for other, place in (("newest", "checkpoints"), ("best", "best"))
-            if (workdir / place).is_dir()
+            for other, folder in (("newest", "checkpoints"), ("best", "best"))
+            if (workdir / folder).is_dir()
         ]
-        hint = f"; there is {' and '.join(others)}" if others else ""
+        hint = f"; there is {' and '.join(existing)}" if existing else ""
         raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}{hint}")
-    found = Checkpoints(directory, keep=1_000_000)
-    steps = found.steps()
+    steps = store.steps(directory)
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
     if name in ("newest", "best", "averaged"):
-        return found.restore(steps[-1], ["params"])
+        return store.restore(directory, steps[-1], ["params"])
     kind, _, number = name.rpartition(":")
     is_average = kind == "average" and ":" in name
     if not (is_average or name == number) or not number.isdecimal():
@@ -48,19 +51,19 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
             f"newest, best, averaged, average:N or a step; got {name!r}"
         )
     if not is_average:
-        return found.restore(int(number), ["params"])
+        return store.restore(directory, int(number), ["params"])
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
         )
-    return average.average_params(found, steps[-int(number) :])
+    return average.average_params(directory, steps[-int(number) :])
 
 
-def _place(workdir: pathlib.Path, folder: str) -> pathlib.Path:
-    """Where checkpoints lie; a kill may have come while they were replaced."""
+def _directory(workdir: pathlib.Path, folder: str) -> pathlib.Path:
+    """Return a folder of a workdir, also if a kill came while it was replaced."""
     directory = workdir / folder
-    before = files.sibling(directory, "old")
-    return before if before.is_dir() and not directory.exists() else directory
+    replaced = files.sibling(directory, "old")
+    return replaced if replaced.is_dir() and not directory.exists() else directory
 
 
 def _folder(name: str) -> str:
@@ -68,91 +71,102 @@ def _folder(name: str) -> str:
 
 
 def other_folders(names: str) -> set[str]:
-    """The directories of a workdir in which none of some checkpoints lies.
+    """Return the folders of a workdir that hold none of some checkpoints.
 
     Args:
-        names: Of the checkpoints, with commas between them.
+        names: The checkpoints' names, with commas between them.
     """
     return {"checkpoints", *FOLDERS} - {_folder(name) for name in names.split(",")}
 
 
-def describe(workdir: pathlib.Path, name: str, found: Checkpoint) -> str:
-    """Which checkpoint is used, in words, and whether there are later ones."""
-    of = f" (the mean of {steps})" if (steps := found.record.get("averaged")) else ""
-    text = f"checkpoint {name}: step {found.step:,}{of}"
-    directory = workdir / "checkpoints"
-    newest = (
-        Checkpoints(directory, keep=1_000_000).steps() if directory.is_dir() else []
-    )
-    if name == "averaged" and newest and newest[-1] > found.step:
+def describe(workdir: pathlib.Path, name: str, checkpoint: Checkpoint) -> str:
+    """Describe a selected checkpoint, and note if an average has become old."""
+    averaged = checkpoint.record.get("averaged")
+    mean = f" (the mean of {averaged})" if averaged else ""
+    text = f"checkpoint {name}: step {checkpoint.step:,}{mean}"
+    steps = store.steps(workdir / "checkpoints")
+    if name == "averaged" and steps and steps[-1] > checkpoint.step:
         text += (
-            f"\nnote: training has gone on to step {newest[-1]:,}; average_checkpoints "
+            f"\nnote: training has gone on to step {steps[-1]:,}; average_checkpoints "
             "makes a new mean, --checkpoint=average:N takes one on the spot"
         )
     return text
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """WORKDIR and CHECKPOINT of WORKDIR@CHECKPOINT, or WORKDIR alone.
+    """Split WORKDIR@CHECKPOINT; the checkpoint of WORKDIR alone is "".
 
     >>> split_name("runs/a@best"), split_name("abfs://box@account/runs/a")
     (('runs/a', 'best'), ('abfs://box@account/runs/a', ''))
     """
-    folder, _, chosen = name.rpartition("@")
-    return (name, "") if "/" in chosen or not folder else (folder, chosen)
+    workdir, _, checkpoint = name.rpartition("@")
+    if "/" in checkpoint or not workdir:
+        return name, ""
+    return workdir, checkpoint
 
 
-def start_from(name: str) -> tuple[Checkpoint, pathlib.Path]:
-    """The checkpoint that a new run starts from, and where its vocabulary lies.
+@dataclasses.dataclass(frozen=True)
+class StartingPoint:
+    """What a new run starts from: another run's parameters and vocabulary.
+
+    Attributes:
+        checkpoint: The parameters.
+        data_directory: Where the vocabulary lies.
+    """
+
+    checkpoint: Checkpoint
+    data_directory: pathlib.Path
+
+
+def starting_point(name: str) -> StartingPoint:
+    """Return what --init_from names.
 
     Args:
         name: WORKDIR, WORKDIR@CHECKPOINT ("averaged" by default), or the path of one
             checkpoint: WORKDIR/checkpoints/STEP.
 
     Raises:
-        CheckpointError: There is none, or it is damaged.
+        CheckpointError: There is no such checkpoint, or it is damaged.
         ValueError: The workdir has no configuration.
     """
-    folder, chosen = split_name(name)
-    one = None
+    folder, checkpoint_name = split_name(name)
+    path = None
     parts = re.fullmatch(r"(.+)/((?:checkpoints|best|averaged)/\d+)/?", folder)
     if parts:
-        folder, one = parts[1], parts[2]
+        folder, path = parts[1], parts[2]
     workdir = remote.here(folder)
-    if not (workdir / "config.json").exists():
+    config_file = workdir / "config.json"
+    if not config_file.exists():
         raise ValueError(f"--init_from: {workdir} is no workdir of a run")
-    if one is None:
-        kinds = [kind for kind in FOLDERS if _place(workdir, kind).is_dir()]
-        found = select(workdir, chosen or [*kinds, "newest"][0])
-    elif (workdir / one).is_dir():
-        of_its_kind = Checkpoints((workdir / one).parent, keep=1_000_000)
-        found = of_its_kind.restore(int((workdir / one).name), ["params"])
+    if path is None:
+        existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
+        checkpoint = select(workdir, checkpoint_name or [*existing, "newest"][0])
+    elif (workdir / path).is_dir():
+        step = int((workdir / path).name)
+        checkpoint = store.restore((workdir / path).parent, step, ["params"])
     else:
-        raise CheckpointError(f"--init_from: there is no checkpoint {workdir / one}")
+        raise CheckpointError(f"--init_from: there is no checkpoint {workdir / path}")
     try:
-        own = str(
-            json.loads((workdir / "config.json").read_text())["data"]["directory"]
-        )
+        data = str(json.loads(config_file.read_text())["data"]["directory"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{workdir / 'config.json'} is damaged: {error!r}") from None
-    return found, remote.here(own) if own else workdir / "data"
+        raise ValueError(f"{config_file} is damaged: {error!r}") from None
+    return StartingPoint(checkpoint, remote.here(data) if data else workdir / "data")
 
 
-def has_begun(workdir: pathlib.Path) -> bool:
-    """Whether a run has a checkpoint to go on from.
+def has_checkpoints(workdir: pathlib.Path) -> bool:
+    """Return whether a run can resume.
 
-    The parameters in `best` are not enough: they may have come before the first.
+    The parameters in `best` are not enough: they may be older than any checkpoint.
     """
-    directory = workdir / "checkpoints"
-    return directory.is_dir() and bool(Checkpoints(directory, keep=1_000_000).steps())
+    return bool(store.steps(workdir / "checkpoints"))
 
 
-def vocabulary_of(workdir: pathlib.Path) -> str | None:
-    """The fingerprint that the checkpoints of a workdir have, if there are any."""
-    for name in ("checkpoints", "averaged", "best"):
-        if (directory := _place(workdir, name)).is_dir():
-            found = Checkpoints(directory, keep=1_000_000)
-            for step in reversed(found.steps()):
-                with contextlib.suppress(CheckpointError):  # A damaged one tells less.
-                    return str(found.restore(step, []).record["vocabulary"])
+def recorded_vocabulary(workdir: pathlib.Path) -> str | None:
+    """Return the vocabulary's fingerprint that a workdir's checkpoints record."""
+    for folder in ("checkpoints", *FOLDERS):
+        directory = _directory(workdir, folder)
+        for step in reversed(store.steps(directory)):
+            with contextlib.suppress(CheckpointError):  # Another one may be whole.
+                record = store.restore(directory, step, []).record
+                return str(record["vocabulary"])
     return None

@@ -1,22 +1,23 @@
-"""Section 6.1: checkpoints by Orbax, each with a digest of what it holds.
+"""Save and restore checkpoints with Orbax; SHA-256 digests tell damaged ones.
 
-A checkpoint is written beside the others and renamed when it is whole: a crash during
-writing costs nothing. It has the parameters, the optimizer's state (unless it is only
-for decoding) and a record: digests, vocabulary, configuration, metrics.
+DIRECTORY/STEP is a checkpoint: the parameters, the optimizer's state (unless it is only
+for decoding), a JSON record of the run, and the digest of each file in `SEAL`. It is
+written under another name and renamed when it is whole and sealed, so that a crash
+leaves all of it or nothing.
+
+Orbax's `CheckpointManager` would delete older checkpoints before the new one is sealed
+and on the disk, and fail with them. Hence `save` renames and `prune` deletes.
 """
 
-import contextlib
 import dataclasses
 import errno
 import hashlib
-import io
 import itertools
 import json
 import logging
 import pathlib
 import shutil
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,16 +28,24 @@ from vaswani_jax.core import files as files_
 
 RECORD = "record"
 SEAL = "files.json"
-# What Orbax appends to the name of what it is writing.
+# Orbax appends this to the name of what it writes.
 UNFINISHED = ".orbax-checkpoint-tmp"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What was restored."""
+    """The state of a run after some step.
+
+    Attributes:
+        step: Number of updates made.
+        items: Trees of NumPy arrays by name: "params", "optimizer".
+        record: What is saved with them, as JSON.
+    """
 
     step: int
-    items: dict[str, Any]
+    items: Mapping[str, Any]
     record: dict[str, Any]
 
 
@@ -48,206 +57,218 @@ class NotWrittenError(CheckpointError):
     """A checkpoint could not be written, for want of space perhaps."""
 
 
-class Checkpoints:
-    """The checkpoints in a directory, of which the newest `keep` stay.
+def steps(directory: pathlib.Path) -> list[int]:
+    """Return the steps of the checkpoints in a directory, oldest first."""
+    if not directory.is_dir():
+        return []
+    return sorted(
+        int(path.name)
+        for path in directory.iterdir()
+        if path.name.isdecimal() and path.is_dir()
+    )
 
-    Those of the steps in `extra` (a signal asked for them) are kept beside these, and
-    only until there is a newer one: a run that was stopped keeps what others keep.
+
+def save(
+    directory: pathlib.Path,
+    checkpoint: Checkpoint,
+    *,
+    keep: int,
+    preemption_steps: Collection[int] = (),
+) -> None:
+    """Write a checkpoint, unless there is one of its step, and delete old ones.
+
+    Args:
+        directory: Where it lies beside others; made if it does not exist.
+        checkpoint: What to write.
+        keep: See `prune`.
+        preemption_steps: See `prune`.
+
+    Raises:
+        NotWrittenError: It could not be written. Nothing of it stays; the others do.
     """
-
-    def __init__(
-        self,
-        directory: pathlib.Path,
-        *,
-        keep: int,
-        warn: Callable[[str], None] = lambda text: None,
-    ) -> None:
-        logging.getLogger("absl").setLevel(logging.ERROR)
-        self.directory = directory.absolute()
-        self._keep = keep
-        self._warn = warn
-        self.extra: list[int] = []
-        self.directory.mkdir(parents=True, exist_ok=True)
-        # Each process by itself: who writes is decided by the callers.
-        here = jax.process_index()
-        options = ocp.CheckpointManagerOptions(
-            create=False,
-            enable_async_checkpointing=False,
-            multiprocessing_options=ocp.options.MultiprocessingOptions(
-                primary_host=here,
-                active_processes={here},
-                barrier_sync_key_prefix=str(here),
-            ),
-        )
-        self._manager = ocp.CheckpointManager(self.directory, options=options)
-
-    def steps(self) -> list[int]:
-        """Steps of the whole checkpoints, oldest first."""
-        return sorted(self._manager.all_steps(read=True))
-
-    def save(self, step: int, items: Mapping[str, Any], record: dict[str, Any]) -> None:
-        """Write a checkpoint; one of the same step, if there, stays as it is.
-
-        Args:
-            step: Updates made.
-            items: Trees of NumPy arrays by name.
-            record: What to keep beside them, as JSON.
-
-        Raises:
-            NotWrittenError: It could not be; nothing of it stays, the others do.
-        """
-        if step in self._manager.all_steps(read=True):
-            return
-        needed = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(items))
-        # Of a run that kept more: they may have the room that this one needs.
-        self.make_room()
-        try:
-            if shutil.disk_usage(self.directory).free < needed:
-                raise OSError(errno.ENOSPC, "no space left")
-            self._write(step, items, record)
-        except Exception as error:  # Orbax and TensorStore raise many kinds.
-            self.clear_unfinished()
-            shutil.rmtree(self.directory / str(step), ignore_errors=True)
-            self._manager.reload()
-            free = shutil.disk_usage(self.directory).free
-            reason = " ".join(str(error).split())[:300]
-            raise NotWrittenError(
-                f"checkpoint {self.directory / str(step)} was not written: {reason}. "
-                f"It needs {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free "
-                "on that file system: free some, or lower "
-                "config.training.keep_checkpoints"
-            ) from error
-        # Only now, when a power cut could no longer take the new one.
-        self.make_room()
-
-    def _write(
-        self, step: int, items: Mapping[str, Any], record: dict[str, Any]
-    ) -> None:
-        found = {name: digest(tree) for name, tree in items.items()}
-        arguments: dict[str, Any] = {
-            name: ocp.args.StandardSave(tree) for name, tree in items.items()
-        }
-        arguments[RECORD] = ocp.args.JsonSave({**record, "digests": found})
-        composite = ocp.args.Composite(**arguments)
-        if not self._manager.save(step, args=composite, force=True):
-            raise CheckpointError(f"step {step} was not written to {self.directory}")
-        self._manager.wait_until_finished()
-        seal(self.directory / str(step))
-
-    def make_room(self) -> None:
-        """Delete what is no longer kept; what cannot be deleted is told and stays."""
-        steps = self.steps()
-        extra = {step for step in steps if step in self.extra}
-        kept = [step for step in steps if step not in extra][-self._keep :]
-        kept += steps[-1:]
-        for step in steps:
-            if step in kept:
-                continue
-            try:
-                self._manager.delete(step)
-            except OSError as error:
-                self._warn(
-                    f"warning: checkpoint {self.directory / str(step)} could not be "
-                    f"deleted: {error}"
-                )
-                self._manager.reload()
-
-    def clear_unfinished(self) -> None:
-        """Remove what was being written when a run was killed; for who holds it."""
-        for part in self.directory.glob(f"*{UNFINISHED}*"):
-            shutil.rmtree(part, ignore_errors=True)
-
-    def set_aside(self, steps: list[int], *, word: str) -> pathlib.Path:
-        """Move checkpoints out of the way, to a directory beside this one."""
-        here = self.directory.resolve()  # A link may lead to another file system.
-        aside = here.with_name(f"{here.name}.{word}")
-        aside.mkdir(exist_ok=True)
-        for step in steps:
-            names = (f"{step}" + f".{n}" * (n > 0) for n in itertools.count())
-            free = next(name for name in names if not (aside / name).exists())
-            (here / str(step)).rename(aside / free)
-        self._manager.reload()
-        return aside
-
-    def delete(self, steps: list[int]) -> None:
-        """Remove checkpoints."""
-        for step in steps:
-            self._manager.delete(step)
-
-    def restore(self, step: int, names: list[str]) -> Checkpoint:
-        """Read a checkpoint's items as trees of NumPy arrays, and check them.
-
-        Raises:
-            CheckpointError: It is missing or damaged.
-        """
-        path = self.directory / str(step)
-        if step not in self._manager.all_steps(read=True):
-            raise CheckpointError(
-                f"no checkpoint of step {step} in {self.directory} (there are "
-                f"{self.steps() or 'none'})"
-            )
-        check_seal(path)
-        arguments: dict[str, Any] = {name: ocp.args.StandardRestore() for name in names}
-        arguments[RECORD] = ocp.args.JsonRestore()
-        composite = ocp.args.Composite(**arguments)
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):
-                found = self._manager.restore(step, args=composite)
-            record = dict(found[RECORD])
-            items = {name: jax.tree.map(np.asarray, found[name]) for name in names}
-        except Exception as error:  # Orbax and TensorStore raise many kinds.
-            reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
-            # Reads still in flight print tracebacks of their own when they end.
-            with contextlib.redirect_stderr(io.StringIO()):
-                time.sleep(1)
-            raise _damaged(path, reason) from error
-        for name, tree in items.items():
-            if digest(tree) != record["digests"][name]:
-                raise _damaged(path, f"the digest of {name!r} does not match")
-        return Checkpoint(step, items, record)
-
-    def close(self) -> None:
-        """Let go of the directory."""
-        self._manager.close()
+    directory = directory.absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    if checkpoint.step in steps(directory):
+        return
+    leaves = jax.tree.leaves(checkpoint.items)
+    num_bytes = sum(np.asarray(leaf).nbytes for leaf in leaves)
+    # A run that kept more of them may resume on a full disk with a smaller `keep`.
+    prune(directory, keep=keep, preemption_steps=preemption_steps)
+    try:
+        if shutil.disk_usage(directory).free < num_bytes:
+            raise OSError(errno.ENOSPC, "no space left")
+        _write(directory, checkpoint)
+    except Exception as error:  # Orbax and TensorStore raise many kinds.
+        clear_unfinished(directory)
+        path = directory / str(checkpoint.step)
+        shutil.rmtree(path, ignore_errors=True)
+        free = shutil.disk_usage(directory).free
+        reason = " ".join(str(error).split())[:300]
+        raise NotWrittenError(
+            f"checkpoint {path} was not written: {reason}. It needs "
+            f"{num_bytes / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free on that "
+            "file system: free some, or lower config.training.keep_checkpoints"
+        ) from error
+    # Now that a power cut could no longer take the new one.
+    prune(directory, keep=keep, preemption_steps=preemption_steps)
 
 
-def seal(path: pathlib.Path) -> None:
-    """Write down the size and the digest of each file of a checkpoint, to last.
-
-    Orbax would notice most damage, but not say where, and other reads that it has
-    begun would go on and fail.
-    """
-    files = (file for file in path.rglob("*") if file.is_file())
-    digests = files_.hash_files(files, within=path)
-    files_.write_atomically(path / SEAL, json.dumps(digests, indent=0))
+def _write(directory: pathlib.Path, checkpoint: Checkpoint) -> None:
+    arguments: dict[str, Any] = {
+        name: ocp.args.StandardSave(tree) for name, tree in checkpoint.items.items()
+    }
+    arguments[RECORD] = ocp.args.JsonSave(checkpoint.record)
+    unfinished = directory / f"{checkpoint.step}{UNFINISHED}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    with _checkpointer() as checkpointer:
+        checkpointer.save(unfinished, args=ocp.args.Composite(**arguments))
+    seal(unfinished)
+    path = unfinished.rename(directory / str(checkpoint.step))
     files_.sync(path)
 
 
+def _checkpointer() -> ocp.Checkpointer:
+    """Return Orbax's reader and writer, for this process alone."""
+    process_index = jax.process_index()
+    options = ocp.options.MultiprocessingOptions(
+        primary_host=process_index,
+        active_processes={process_index},
+        barrier_sync_key_prefix=str(process_index),
+    )
+    handler = ocp.CompositeCheckpointHandler(
+        composite_options=ocp.CompositeOptions(multiprocessing_options=options)
+    )
+    return ocp.Checkpointer(handler, multiprocessing_options=options)
+
+
+def prune(
+    directory: pathlib.Path, *, keep: int, preemption_steps: Collection[int] = ()
+) -> None:
+    """Delete old checkpoints; one that cannot be deleted stays, with a warning.
+
+    Args:
+        directory: Where they lie.
+        keep: How many of the newest stay.
+        preemption_steps: Steps at which a signal asked for a checkpoint. These are
+            not among the `keep` and stay while they are the newest, so that a run
+            that was stopped keeps the same checkpoints as one that was not.
+    """
+    all_steps = steps(directory)
+    regular = [step for step in all_steps if step not in preemption_steps]
+    for step in all_steps[:-1]:
+        if step in regular[-keep:]:
+            continue
+        try:
+            delete(directory, step)
+        except OSError as error:
+            logger.warning(
+                f"checkpoint {directory / str(step)} could not be deleted: {error}"
+            )
+
+
+def delete(directory: pathlib.Path, step: int) -> None:
+    """Delete a checkpoint."""
+    shutil.rmtree(directory / str(step))
+
+
+def clear_unfinished(directory: pathlib.Path) -> None:
+    """Delete what a killed run was writing; only the run itself may call this."""
+    for path in directory.glob(f"*{UNFINISHED}*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def set_aside(
+    directory: pathlib.Path, aside_steps: Sequence[int], *, suffix: str
+) -> pathlib.Path:
+    """Move checkpoints to DIRECTORY.SUFFIX, and return that path."""
+    directory = directory.resolve()  # A link may lead to another file system.
+    target = directory.with_name(f"{directory.name}.{suffix}")
+    target.mkdir(exist_ok=True)
+    for step in aside_steps:
+        names = (f"{step}" + f".{n}" * (n > 0) for n in itertools.count())
+        name = next(name for name in names if not (target / name).exists())
+        (directory / str(step)).rename(target / name)
+    return target
+
+
+def restore(directory: pathlib.Path, step: int, names: Sequence[str]) -> Checkpoint:
+    """Read a checkpoint and verify it.
+
+    Args:
+        directory: Where it lies beside others.
+        step: Its step.
+        names: The items to read; the record always is.
+
+    Raises:
+        CheckpointError: It is missing or damaged.
+    """
+    directory = directory.absolute()
+    path = directory / str(step)
+    all_steps = steps(directory)
+    if step not in all_steps:
+        raise CheckpointError(
+            f"no checkpoint of step {step} in {directory} (there are "
+            f"{all_steps or 'none'})"
+        )
+    if is_sealed(path):
+        check_seal(path)
+    arguments: dict[str, Any] = {name: ocp.args.StandardRestore() for name in names}
+    arguments[RECORD] = ocp.args.JsonRestore()
+    try:
+        with _checkpointer() as checkpointer:
+            restored = checkpointer.restore(path, args=ocp.args.Composite(**arguments))
+        record = dict(restored[RECORD])
+        items = {name: jax.tree.map(np.asarray, restored[name]) for name in names}
+    except Exception as error:  # Orbax and TensorStore raise many kinds.
+        reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
+        raise _damaged(path, reason) from error
+    # Earlier versions recorded digests of the items, and sealed after the renaming.
+    digests = record.pop("digests", None)
+    if digests is None and not is_sealed(path):
+        raise _damaged(path, f"{SEAL} is missing")
+    for name, tree in items.items():
+        if digests is not None and digest(tree) != digests[name]:
+            raise _damaged(path, f"the digest of {name!r} does not match")
+    return Checkpoint(step, items, record)
+
+
+def seal(path: pathlib.Path) -> None:
+    """Record the size and the digest of each file of a checkpoint.
+
+    Orbax would notice most damage, but not name the file.
+    """
+    contents = files_.hash_files(
+        (file for file in path.rglob("*") if file.is_file()), within=path
+    )
+    files_.write_atomically(path / SEAL, json.dumps(contents, indent=0))
+
+
 def is_sealed(path: pathlib.Path) -> bool:
-    """Whether a checkpoint has its seal; a kill may have come before it."""
+    """Return whether a checkpoint has its seal."""
     return (path / SEAL).exists()
 
 
 def check_seal(path: pathlib.Path) -> None:
-    """Compare a checkpoint's files with what `seal` wrote down.
-
-    One that has no seal (a kill came first) is checked when it is read alone.
+    """Compare the files of a checkpoint with its seal.
 
     Raises:
         CheckpointError: A file is missing, cut off or changed; it is named.
     """
     try:
-        sealed = files_.parse_digests(json.loads((path / SEAL).read_text()))
-    except FileNotFoundError:
-        return
-    except (TypeError, ValueError) as error:
+        contents = files_.parse_digests(json.loads((path / SEAL).read_text()))
+    except (OSError, TypeError, ValueError) as error:
         raise _damaged(path, f"{SEAL}: {error}") from None
-    if reason := files_.describe_difference(sealed, path):
+    if reason := files_.describe_difference(contents, path):
         raise _damaged(path, reason)
 
 
+def fingerprint(path: pathlib.Path) -> str:
+    """Return a SHA-256 of all that a sealed checkpoint holds."""
+    return hashlib.sha256((path / SEAL).read_bytes()).hexdigest()
+
+
 def digest(tree: Any) -> str:
-    """SHA-256 over the names, types, shapes and bytes of the arrays of a tree."""
+    """Return the SHA-256 of the names, types, shapes and bytes of a tree's arrays."""
     total = hashlib.sha256()
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     named = sorted((jax.tree_util.keystr(path), leaf) for path, leaf in leaves)

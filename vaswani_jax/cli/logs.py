@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import os
+import shutil
 import sys
 
 from vaswani_jax.core import processes
@@ -61,6 +62,34 @@ class _Formatter(logging.Formatter):
         return f"{record.levelname.lower()}: {text}"
 
 
+class LineHandler(logging.StreamHandler[io.TextIOBase]):
+    """Writes a line a record; on a terminal, progress replaces the progress before."""
+
+    def __init__(self, stream: io.TextIOBase) -> None:
+        super().__init__(stream)
+        self._line_is_open = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; those with `is_progress` leave their line open."""
+        text = self.format(record)
+        is_open = getattr(record, "is_progress", False) and self.stream.isatty()
+        if is_open:
+            # A line that wraps could not be replaced.
+            text = text[: shutil.get_terminal_size().columns - 1]
+            self.stream.write(f"\r\033[K{text}")
+        else:
+            self.stream.write("\n" * self._line_is_open + f"{text}\n")
+        self.stream.flush()
+        self._line_is_open = is_open
+
+    def close(self) -> None:
+        """End an open line."""
+        if self._line_is_open:
+            self.stream.write("\n")
+            self._line_is_open = False
+        super().close()
+
+
 def install() -> None:
     """Replace standard error by one that never raises, and log to it.
 
@@ -69,7 +98,7 @@ def install() -> None:
     # If it was closed from the start, a file of ours could have taken its number.
     closed = sys.stderr is None
     sys.stderr = LastingStderr(os.open(os.devnull, os.O_WRONLY) if closed else 2)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LineHandler(sys.stderr)
     handler.setFormatter(_Formatter())
     handler.addFilter(lambda record: processes.is_main_process())
     for name in OUR_LOGGERS:

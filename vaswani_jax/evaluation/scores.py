@@ -103,7 +103,6 @@ def score_average(
     settings: config.Config,
     data: prepared.PreparedData,
     workdir: pathlib.Path,
-    manager: store.Checkpoints,
 ) -> Iterator[Evaluation]:
     """Average the last checkpoints, as section 6.1 does, and score the mean.
 
@@ -114,8 +113,9 @@ def score_average(
         store.CheckpointError: No checkpoint can be averaged.
     """
     count = settings.training.average_checkpoints
-    steps = average.last_good(manager, count, log=logger.info)
-    mean = average.average_params(manager, steps)
+    directory = workdir / "checkpoints"
+    steps = average.last_good(directory, count)
+    mean = average.average_params(directory, steps)
     if processes.is_main_process():
         average.save_average(workdir, mean)
         remote.send(workdir, within="averaged")

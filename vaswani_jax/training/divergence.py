@@ -1,27 +1,38 @@
-"""Section 5.3's updates go wrong at times: which one, and what batch it was of."""
+"""Detect losses that are not finite or leap, and skip the batches that cause them."""
 
 import dataclasses
 import json
+import logging
 import math
 import pathlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from vaswani_jax.core import config, processes
-from vaswani_jax.training import loss, step
+from vaswani_jax.core import processes
+from vaswani_jax.training import loss
+from vaswani_jax.training.step import StepMetrics
 
-# The mean loss of so many updates is what a spike rises from.
+# A loss spikes when it exceeds the mean loss of this many updates before it.
 WINDOW = 50
+
+logger = logging.getLogger(__name__)
 
 
 class DivergedError(RuntimeError):
-    """The run cannot go on: the loss or the gradient is not finite, or rises."""
+    """Training cannot continue: too many batches gave a loss that cannot stay."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BadUpdate:
-    """An update that must not stay. `step` counts the updates, from 1."""
+    """An update that must be taken back.
+
+    Attributes:
+        step: Its number, from 1.
+        loss: Nats per token.
+        gradient_norm: The norm of the gradient.
+        reason: What is wrong.
+    """
 
     step: int
     loss: float
@@ -35,104 +46,102 @@ class BadUpdate:
         )
 
 
-class Watch:
-    """Looks at the loss of every update, and leaves batches out that spoil it.
+def find_bad_update(
+    updates: Sequence[StepMetrics],
+    *,
+    step: int,
+    recent_losses: list[float],
+    max_loss_rise: float,
+) -> BadUpdate | None:
+    """Return the first of the last updates that must be taken back, or None.
 
-    What it remembers (`recent` losses, `skipped` batches) is kept in checkpoints.
+    Args:
+        updates: The metrics of the last updates.
+        step: The number of the last one.
+        recent_losses: Losses of at most `WINDOW` updates before; those of the good
+            updates are added.
+        max_loss_rise: Nats per token above their mean that make a spike; 0 for any.
     """
-
-    def __init__(
-        self,
-        settings: config.TrainingConfig,
-        *,
-        recent: Sequence[float],
-        skipped: Sequence[int],
-    ) -> None:
-        self._settings = settings
-        self.recent, self.skipped = list(recent), list(skipped)
-
-    def index_of(self, made: int) -> int:
-        """Which batch the next update takes after so many."""
-        return index_of(made, self.skipped)
-
-    def look(self, made: int, found: Sequence[step.StepMetrics]) -> BadUpdate | None:
-        """The first of the last updates that must not stay."""
-        for number, metrics in enumerate(found, start=made - len(found) + 1):
-            value = loss.per_token(metrics.sums)["loss"]
-            norm = float(metrics.gradient_norm)
-            if reason := self._reason(value, norm):
-                return BadUpdate(number, value, norm, reason)
-            self.recent = [*self.recent, value][-WINDOW:]
-        return None
-
-    def _reason(self, value: float, norm: float) -> str:
+    for number, metrics in enumerate(updates, start=step - len(updates) + 1):
+        value = loss.per_token(metrics.sums)["loss"]
+        norm = float(metrics.gradient_norm)
+        mean = sum(recent_losses) / max(1, len(recent_losses))
         if not (math.isfinite(value) and math.isfinite(norm)):
-            return "not finite"
-        most = self._settings.max_loss_rise
-        usual = sum(self.recent) / max(1, len(self.recent))
-        if most and len(self.recent) == WINDOW and value > usual + most:
-            return (
-                f"over {usual:.4g}, the mean of the last {WINDOW}, by more than "
-                f"config.training.max_loss_rise={most}"
+            return BadUpdate(number, value, norm, "not finite")
+        is_full = len(recent_losses) == WINDOW
+        if max_loss_rise and is_full and value > mean + max_loss_rise:
+            reason = (
+                f"over {mean:.4g}, the mean of the last {WINDOW}, by more than "
+                f"config.training.max_loss_rise={max_loss_rise}"
             )
-        return ""
-
-    def leave_out(
-        self,
-        bad: BadUpdate,
-        workdir: pathlib.Path,
-        pairs_at: Callable[[int], np.ndarray],
-        good: Sequence[int],
-    ) -> tuple[list[int], str]:
-        """The batches that are left out from now on, and what to say of it.
-
-        Args:
-            bad: What its batch gave.
-            workdir: Where a line is added to diverged.jsonl.
-            pairs_at: The pairs of a batch.
-            good: Steps of the checkpoints.
-
-        Raises:
-            DivergedError: As many as are allowed were left out before.
-        """
-        batch = self.index_of(bad.step - 1)
-        path = workdir / "diverged.jsonl"
-        lost = ""
-        if processes.is_main_process():
-            try:
-                _record(path, bad, batch=batch, pairs=pairs_at(batch))
-            except OSError as error:
-                lost = f"; {path} cannot be written ({error})"
-        most, before = self._settings.max_skipped_batches, len(self.skipped)
-        if before >= most:
-            newest = f"step {good[-1]:,}" if good else "none yet"
-            raise DivergedError(
-                f"{bad}; {before} batches were left out before "
-                f"(config.training.max_skipped_batches={most}). {path} has the pairs "
-                f"of each; the last good checkpoint in {workdir}: {newest}"
-            )
-        told = f"warning: {bad}; batch {batch:,} is left out (its pairs are in {path})"
-        told += lost
-        return [*self.skipped, batch], told
+            return BadUpdate(number, value, norm, reason)
+        recent_losses[:] = [*recent_losses, value][-WINDOW:]
+    return None
 
 
-def index_of(made: int, skipped: Sequence[int]) -> int:
-    """Which batch the next update takes after so many, some batches being left out.
+def skip_batch(
+    bad_update: BadUpdate,
+    skipped_batches: Sequence[int],
+    *,
+    max_skipped_batches: int,
+    workdir: pathlib.Path,
+    pairs_at: Callable[[int], np.ndarray],
+    checkpoint_steps: Sequence[int],
+) -> list[int]:
+    """Record the batch of a bad update, and return the batches to skip from now on.
 
-    >>> [index_of(made, [1, 2, 4]) for made in range(4)]
+    Args:
+        bad_update: What its batch gave.
+        skipped_batches: The batches that are skipped already.
+        max_skipped_batches: How many may be.
+        workdir: Where a line is added to diverged.jsonl.
+        pairs_at: Returns the pairs of a batch, by their places in the corpus.
+        checkpoint_steps: The steps of the checkpoints, for the message.
+
+    Raises:
+        DivergedError: As many as allowed are skipped already.
+    """
+    batch = batch_index(bad_update.step - 1, skipped_batches)
+    path = workdir / "diverged.jsonl"
+    failure = ""
+    if processes.is_main_process():
+        try:
+            _record(path, bad_update, batch=batch, pairs=pairs_at(batch))
+        except OSError as error:
+            failure = f"; {path} cannot be written ({error})"
+    if len(skipped_batches) >= max_skipped_batches:
+        newest = f"step {checkpoint_steps[-1]:,}" if checkpoint_steps else "none yet"
+        raise DivergedError(
+            f"{bad_update}; {len(skipped_batches)} batches were left out before "
+            f"(config.training.max_skipped_batches={max_skipped_batches}). {path} has "
+            f"the pairs of each; the last good checkpoint in {workdir}: {newest}"
+        )
+    logger.warning(
+        f"{bad_update}; batch {batch:,} is left out (its pairs are in {path}){failure}"
+    )
+    return [*skipped_batches, batch]
+
+
+def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
+    """Return which batch the update after `step` others takes, skipping some.
+
+    >>> [batch_index(step, [1, 2, 4]) for step in range(4)]
     [0, 3, 5, 6]
     """
-    index = made
-    for batch in sorted(skipped):
+    index = step
+    for batch in sorted(skipped_batches):
         index += batch <= index
     return index
 
 
 def _record(
-    path: pathlib.Path, bad: BadUpdate, *, batch: int, pairs: np.ndarray
+    path: pathlib.Path, bad_update: BadUpdate, *, batch: int, pairs: np.ndarray
 ) -> None:
-    """Add a line: the update, its batch and the batch's pairs in the token files."""
-    line = dataclasses.asdict(bad) | {"batch": batch, "pairs": np.sort(pairs).tolist()}
+    """Add a line: the update, its batch, and the batch's pairs in the token files."""
+    line = dataclasses.asdict(bad_update) | {
+        "batch": batch,
+        "pairs": np.sort(pairs).tolist(),
+    }
     for key in ("loss", "gradient_norm"):  # JSON has no infinity.
         line[key] = line[key] if math.isfinite(line[key]) else str(line[key])
     with open(path, "a", encoding="utf-8") as file:

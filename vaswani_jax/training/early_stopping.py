@@ -1,176 +1,207 @@
-"""Section 6.2 chooses on the development set: the best parameters, and patience."""
+"""Keep the parameters with the best validation score; stop when none get better."""
 
+import dataclasses
+import logging
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+import pathlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vaswani_jax.checkpoints import compatibility, store
-from vaswani_jax.core import config, parallel, processes, types
-from vaswani_jax.training import metrics_log, preemption
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import config, parallel, processes
+
+logger = logging.getLogger(__name__)
 
 
-class Validation:
-    """Evaluates now and then, and keeps the parameters with the best score apart.
+@dataclasses.dataclass
+class Best:
+    """The best score of a run, and that of the parameters in WORKDIR/best.
 
-    Patience looks at the best score that this run has seen, which its checkpoints
-    remember; what is kept apart may be of an evaluation that a kill took back.
+    The two differ when a kill takes back the updates before an evaluation, or when the
+    parameters could not be written.
+
+    Attributes:
+        score: The best score in the history of the current parameters.
+        step: Its step; before any evaluation, the step at which the run started.
+        saved_score: The score of the saved parameters.
     """
 
-    def __init__(
-        self,
-        settings: config.Config,
-        evaluators: Sequence[types.Evaluator],
-        found: store.Checkpoints,
-        *,
-        valid_text: str,
-    ) -> None:
-        """Prepare.
+    score: float = -math.inf
+    step: int = 0
+    saved_score: float = -math.inf
 
-        Args:
-            settings: Of the run.
-            evaluators: What is computed of the parameters.
-            found: Where the best ones are kept.
-            valid_text: The fingerprint of the text that scores are of.
-        """
-        self._settings, self._training = settings, settings.training
-        self._evaluators = evaluators
-        self._found = found
-        self._valid_text = valid_text
-        self._seen, self._step = -math.inf, 0
-        self._kept = -math.inf
 
-    def go_on(
-        self, start: int, record: Mapping[str, Any], *, log: Callable[[str], None]
-    ) -> None:
-        """Remember what this run has found on this text before a step.
+@dataclasses.dataclass(frozen=True)
+class Criterion:
+    """What scores of a run measure: a metric on one text.
 
-        Args:
-            start: The step.
-            record: That of its checkpoint, empty if there is none.
-            log: Told if something is lost or of no use any more.
-        """
-        self._seen, self._step, self._kept = -math.inf, start, -math.inf
-        steps = self._found.steps()
-        if steps and not start and processes.is_main_process():
-            aside = self._found.set_aside(steps, word="old")
-            log(f"note: {self._found.directory} had parameters, now in {aside}")
-        elif steps and start:
-            self._remember_kept(steps[-1], log=log)
-        seen = record.get("best")
-        if seen and self._is_comparable({**record, **seen}):
-            self._seen, self._step = float(seen["score"]), int(seen["step"])
-        elif "best" not in record and self._kept > -math.inf and steps[-1] <= start:
-            # A checkpoint from before they remembered.
-            self._seen, self._step = self._kept, steps[-1]
+    Attributes:
+        settings: The settings of the run, which name the metric.
+        valid_text: The fingerprint of the validation text.
+    """
 
-    def _remember_kept(self, step: int, *, log: Callable[[str], None]) -> None:
-        try:
-            record = self._found.restore(step, []).record
-        except store.CheckpointError as error:
-            log(f"warning: {error}; the next evaluation counts as the best so far")
-            return
-        if self._is_comparable(record):
-            self._kept = float(record["score"])
-        else:
-            log(
-                f"note: the score of {self._found.directory / str(step)} is of another "
-                "text, metric or search; the next evaluation counts as the best so "
-                f"far, and this goes to {self._found.directory.name}.old"
-            )
+    settings: config.Config
+    valid_text: str
 
-    def _is_comparable(self, record: Mapping[str, Any]) -> bool:
-        """Whether a score was made as those of this run are."""
-        metric = self._training.best_metric
-        changes = compatibility.changes(record.get("config", {}), self._settings)
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """Return the score that the metrics of an evaluation give; higher is better."""
+        score = -metrics.get("valid/loss", 0.0)
+        if self.settings.training.best_metric == "bleu":
+            score = metrics.get("valid/bleu", score)
+        return score
+
+    def describe(self) -> dict[str, str]:
+        """Return what is recorded beside a score."""
+        metric = self.settings.training.best_metric
+        return {"score_of": metric, "valid_text": self.valid_text}
+
+    def is_comparable(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a recorded score measures the same."""
+        metric = self.settings.training.best_metric
+        changes = compatibility.changes(record.get("config", {}), self.settings)
         scores_changed = any(
             config.SETTINGS[change.key].affects == "scores" for change in changes
         )
         return (
-            record.get("valid_text") == self._valid_text
-            # There was no other metric before it was recorded.
+            record.get("valid_text") == self.valid_text
+            # BLEU was the only metric before it was recorded.
             and record.get("score_of", "bleu") == metric
             and not (metric == "bleu" and scores_changed)
         )
 
-    def seen(self) -> dict[str, Any] | None:
-        """The best score so far, for the record of a checkpoint."""
-        if self._seen == -math.inf:
-            return None
-        return {"score": self._seen, "step": self._step, **self._score_of()}
 
-    def _score_of(self) -> dict[str, str]:
-        return {"score_of": self._training.best_metric, "valid_text": self._valid_text}
+def restore_best(
+    criterion: Criterion,
+    directory: pathlib.Path,
+    *,
+    step: int,
+    record: Mapping[str, Any],
+) -> Best:
+    """Return the best scores of a run that resumes.
 
-    def evaluate(
-        self,
-        made: int,
-        params: Any,
-        *,
-        signals: preemption.Signals,
-        told: metrics_log.Log,
-        record: Callable[[], dict[str, Any]],
-    ) -> bool:
-        """Evaluate the parameters of a step, and keep them if they are the best.
+    Args:
+        criterion: What scores measure.
+        directory: WORKDIR/best.
+        step: Where the run resumes; 0 if it is new.
+        record: The record of the checkpoint it resumes from; empty if it is new.
+    """
+    best = Best(step=step)
+    saved_steps = store.steps(directory)
+    if saved_steps and not step and processes.is_main_process():
+        target = store.set_aside(directory, saved_steps, suffix="old")
+        logger.info(f"note: {directory} had parameters, now in {target}")
+    elif saved_steps and step:
+        best.saved_score = _saved_score(criterion, directory, saved_steps[-1])
+    recorded = record.get("best")
+    if recorded and criterion.is_comparable({**record, **recorded}):
+        best.score, best.step = float(recorded["score"]), int(recorded["step"])
+    elif (
+        "best" not in record  # as in checkpoints of earlier versions
+        and best.saved_score > -math.inf
+        and saved_steps[-1] <= step
+    ):
+        best.score, best.step = best.saved_score, saved_steps[-1]
+    return best
 
-        Returns:
-            Whether it came to its end.
-        """
-        begun = time.monotonic()
 
-        def compute() -> dict[str, float]:
-            found = [evaluator(params) for evaluator in self._evaluators]
-            return {name: value for one in found for name, value in one.items()}
+def _saved_score(criterion: Criterion, directory: pathlib.Path, step: int) -> float:
+    try:
+        record = store.restore(directory, step, []).record
+    except store.CheckpointError as error:
+        logger.warning(f"{error}; the next evaluation counts as the best so far")
+        return -math.inf
+    if criterion.is_comparable(record):
+        return float(record["score"])
+    logger.info(
+        f"note: the score of {directory / str(step)} is of another text, metric or "
+        "search; the next evaluation counts as the best so far, and this goes to "
+        f"{directory.name}.old"
+    )
+    return -math.inf
 
-        values = signals.cut_short(compute)
-        if values is None:
-            return False
-        values["time/evaluation_seconds"] = time.monotonic() - begun
-        told.metrics(made, values)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        told.message(f"step {made:,}  {shown}")
-        score = -values.get("valid/loss", 0.0)
-        if self._training.best_metric == "bleu":
-            score = values.get("valid/bleu", score)
-        if score > self._seen:
-            self._seen, self._step = score, made
-        if processes.broadcast_from_main(score > self._kept):
-            more = {"score": score, "metrics": values, **self._score_of()}
-            items = {"params": parallel.gather(params)}
-            recorded = {**record(), **more}
-            try:
-                processes.run_on_main(
-                    lambda: self._replace(made, items, recorded),
-                    store.NotWrittenError,
-                )
-                self._kept = score
-            except store.NotWrittenError as error:
-                told.message(f"warning: {error}; training goes on without it")
-        return True
 
-    def _replace(self, made: int, items: Any, record: dict[str, Any]) -> None:
-        steps = self._found.steps()
-        try:
-            if steps and self._kept == -math.inf:
-                # They were the best by another measure, or are damaged.
-                self._found.set_aside(steps, word="old")
-            # A run that was killed may have left one, which stays if it is not deleted.
-            self._found.delete([step for step in self._found.steps() if step >= made])
-        except OSError as error:
-            raise store.NotWrittenError(
-                f"{self._found.directory} cannot be replaced: {error}"
-            ) from error
-        self._found.save(made, items, record)
+def best_record(best: Best, criterion: Criterion) -> dict[str, Any] | None:
+    """Return what a checkpoint records of the best score; None before there is one."""
+    if best.score == -math.inf:
+        return None
+    return {"score": best.score, "step": best.step, **criterion.describe()}
 
-    def is_over(self, made: int) -> bool:
-        """Whether nothing has been better for so long that training ends."""
-        longest = self._training.patience * self._training.evaluate_every_steps
-        return bool(longest) and made - self._step >= longest
 
-    def why_over(self) -> str:
-        """The reason, in words."""
-        return (
-            f"no better valid/{self._training.best_metric} than that of step "
-            f"{self._step:,} in {self._training.patience} evaluations "
-            "(config.training.patience)"
+def update_best(
+    best: Best,
+    criterion: Criterion,
+    directory: pathlib.Path,
+    *,
+    step: int,
+    params: Any,
+    metrics: Mapping[str, float],
+    make_record: Callable[[], dict[str, Any]],
+) -> None:
+    """Take note of an evaluation, and save the parameters if they are the best.
+
+    Args:
+        best: The scores so far; changed in place.
+        criterion: What scores measure.
+        directory: WORKDIR/best.
+        step: The step that was evaluated.
+        params: Its parameters, on the devices.
+        metrics: What the evaluation found.
+        make_record: Returns what is recorded with a checkpoint.
+    """
+    score = criterion.score(metrics)
+    if score > best.score:
+        best.score, best.step = score, step
+    if not processes.broadcast_from_main(score > best.saved_score):
+        return
+    record = make_record() | {"score": score, "metrics": dict(metrics)}
+    checkpoint = Checkpoint(
+        step,
+        {"params": parallel.gather(params)},
+        record | criterion.describe(),
+    )
+    try:
+        processes.run_on_main(
+            lambda: replace_best(directory, checkpoint, saved_score=best.saved_score),
+            store.NotWrittenError,
         )
+        best.saved_score = score
+    except store.NotWrittenError as error:
+        logger.warning(f"{error}; training goes on without it")
+
+
+def replace_best(
+    directory: pathlib.Path, checkpoint: Checkpoint, *, saved_score: float
+) -> None:
+    """Save parameters in place of those in WORKDIR/best.
+
+    Raises:
+        store.NotWrittenError: They cannot be written; the others stay.
+    """
+    steps = store.steps(directory)
+    try:
+        if steps and saved_score == -math.inf:
+            # They were the best by another measure, or are damaged.
+            store.set_aside(directory, steps, suffix="old")
+        for step in store.steps(directory):
+            if step >= checkpoint.step:  # of updates that a kill took back
+                store.delete(directory, step)
+    except OSError as error:
+        raise store.NotWrittenError(
+            f"{directory} cannot be replaced: {error}"
+        ) from error
+    store.save(directory, checkpoint, keep=1)
+
+
+def should_stop(best: Best, training: config.TrainingConfig, *, step: int) -> bool:
+    """Return whether `patience` evaluations have brought nothing better."""
+    patience_steps = training.patience * training.evaluate_every_steps
+    return bool(patience_steps) and step - best.step >= patience_steps
+
+
+def stop_reason(best: Best, training: config.TrainingConfig) -> str:
+    """Say why training stops early."""
+    return (
+        f"no better valid/{training.best_metric} than that of step {best.step:,} in "
+        f"{training.patience} evaluations (config.training.patience)"
+    )

@@ -1,251 +1,394 @@
-"""Section 5: the training loop. It knows steps, checkpoints and evaluators."""
+"""The training loop: batch, update, log, evaluate, save (section 5)."""
 
 import contextlib
 import dataclasses
 import functools
+import logging
 import pathlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.core import config, memory, parallel, processes, remote, types
-from vaswani_jax.data import packing, prepared
+from vaswani_jax.data import batching, packing, prepared
 from vaswani_jax.training import (
     divergence,
-    metrics_log,
+    early_stopping,
     microbatching,
     optimizer,
-    persistence,
-    preemption,
     resume,
-    step,
 )
+from vaswani_jax.training import step as step_
+from vaswani_jax.training.metrics_log import MetricsLog
+from vaswani_jax.training.preemption import SignalWatch, Stopped
+
+logger = logging.getLogger(__name__)
 
 
-class Run:
-    """A training run in a work directory."""
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a run has reached.
+
+    Attributes:
+        step: Number of updates made.
+        best_step: The step with the best validation score.
+        metrics: The latest value of each logged metric.
+    """
+
+    step: int
+    best_step: int
+    metrics: dict[str, float]
+
+
+def train(
+    settings: config.Config,
+    data: prepared.PreparedData,
+    workdir: pathlib.Path,
+    evaluators: Sequence[types.Evaluator],
+    *,
+    initial_params: Any = None,
+    init_from: str = "",
+) -> Outcome:
+    """Train up to `training.num_steps`, from the newest valid checkpoint if any.
+
+    Args:
+        settings: The run's settings.
+        data: What it learns from.
+        workdir: The run's directory.
+        evaluators: Compute metrics of the parameters every `evaluate_every_steps`.
+        initial_params: Parameters of a new run, as NumPy arrays; random if None.
+        init_from: Where these come from, for the record.
+
+    Raises:
+        divergence.DivergedError: Too many batches gave no finite loss or a spike.
+        store.CheckpointError: No checkpoint can be used, or the last one could not be
+            written.
+        remote.RemoteError: The workdir is on a store that cannot be written at the
+            start, or where another run has begun since.
+        preemption.Stopped: A signal stopped the run; its state is saved.
+    """
+    run = resume.Run(
+        settings,
+        workdir,
+        data.vocabulary,
+        training_text=data.training_text(),
+        valid_text=data.text_fingerprint("valid"),
+    )
+    batches = packing.training_batches(
+        settings.data, data.corpus("train"), seed=settings.seed
+    )
+    if processes.is_main_process():
+        store.clear_unfinished(run.checkpoints)
+        store.clear_unfinished(run.best)
+    resumed = resume.resume(run, initial_params)
+    log = MetricsLog(
+        workdir,
+        first_step=resumed.progress.step,
+        num_steps=settings.training.num_steps,
+        is_active=processes.is_main_process(),
+    )
+    with contextlib.closing(log), SignalWatch() as signals:
+        _record_start(run, resumed, init_from=init_from)
+        _log_start(run, batches, resumed, init_from=init_from)
+        loop = _Loop(
+            run, batches, evaluators, resumed.progress, log=log, signals=signals
+        )
+        # What was read does not stay in memory beside its copy on the devices.
+        state = parallel.replicate(resumed.state)
+        del resumed
+        loop.train(state)
+    return loop.outcome()
+
+
+class _Loop:
+    """The updates of one start of a run."""
 
     def __init__(
         self,
-        settings: config.Config,
-        data: prepared.PreparedData,
-        workdir: pathlib.Path,
+        run: resume.Run,
+        batches: batching.Batches | packing.PackedBatches,
         evaluators: Sequence[types.Evaluator],
+        progress: resume.Progress,
         *,
-        initial: Any = None,
-        init_from: str = "",
+        log: MetricsLog,
+        signals: SignalWatch,
     ) -> None:
-        """Prepare to train.
+        self._run = run
+        self._training = run.settings.training
+        self._batches = batches
+        self._evaluators = evaluators
+        self._progress = progress
+        self._log = log
+        self._signals = signals
+        self._learning_rate = optimizer.learning_rate(run.settings)
+        self._is_memory_short = False
 
-        Args:
-            settings: Of the run.
-            data: What it learns from.
-            workdir: Where it lies.
-            evaluators: What is computed of the parameters now and then.
-            initial: Parameters to start from, as NumPy arrays; None for random ones.
-            init_from: Where these come from, for the record.
-        """
-        self._settings = settings
-        self._vocab_size = data.vocabulary.size
-        self._workdir = workdir
-        self._init_from = init_from
-        self._batches = packing.training_batches(
-            settings.data, data.corpus("train"), seed=settings.seed
-        )
-        self._kept = persistence.Persistence(
-            settings,
-            data,
-            workdir=workdir,
-            evaluators=evaluators,
-            initial=initial,
-            warn=lambda text: self._log.message(text),
-        )
-        self._rate = optimizer.learning_rate(settings)
-        self._short = False
+    def outcome(self) -> Outcome:
+        progress = self._progress
+        return Outcome(progress.step, progress.best.step, self._log.latest)
 
-    @property
-    def checkpoints(self) -> store.Checkpoints:
-        """The newest ones of the run."""
-        return self._kept.checkpoints
-
-    def train(self) -> None:
-        """Update until `num_steps`, from the newest good checkpoint if there is one.
-
-        Raises:
-            divergence.DivergedError: Too many batches gave no finite loss or a spike.
-            store.CheckpointError: No checkpoint can be used, or the last one
-                could not be written.
-            remote.RemoteError: The workdir is on a store that cannot be written at
-                the start, or where another run has begun since.
-            preemption.Stopped: A signal asked for it; the state is saved.
-        """
-        notes: list[str] = []
-        if processes.is_main_process():
-            self._kept.clear_unfinished()
-        begun = self._kept.begin(notes.append)
-        self._kept.parts = begun.parts
-        num_steps = self._settings.training.num_steps
-        self._log = metrics_log.Log(
-            self._workdir,
-            first_step=begun.step,
-            num_steps=num_steps,
-            active=processes.is_main_process(),
-        )
-        with contextlib.closing(self._log), preemption.Signals() as self._signals:
-            self._introduce(begun, notes)
-            # What was read does not stay in memory beside its copy on the devices.
-            begun = dataclasses.replace(begun, state=parallel.replicate(begun.state))
-            state = begun.state
-            if begun.unevaluated and not self._evaluate(begun.step, state.params):
-                raise preemption.Stopped(self._signals.number, begun.step)
-            if begun.step >= num_steps:
-                self._log.message(
-                    f"nothing to train: the run is at step {begun.step:,} and "
-                    f"config.training.num_steps is {num_steps:,}"
+    def train(self, state: step_.TrainState) -> None:
+        """Make all updates that are missing."""
+        progress, num_steps = self._progress, self._training.num_steps
+        if not progress.is_evaluated and not self._evaluate(state.params):
+            raise Stopped(self._signals.signal_number, progress.step)
+        if progress.step >= num_steps:
+            logger.info(
+                f"nothing to train: the run is at step {progress.step:,} and "
+                f"config.training.num_steps is {num_steps:,}"
+            )
+        elif self._stops_early():
+            logger.info(f"nothing to train: {self._stop_reason()}")
+        else:
+            train_step_in = self._train_steps()
+            plan = self._plan(state, train_step_in)
+            train_step = train_step_in(plan.num_microbatches)
+            shapes = [
+                parallel.split_rows(
+                    self._batches.empty(bucket), num_microbatches=plan.num_microbatches
                 )
-            elif self._kept.validation.is_over(begun.step):
-                self._log.message(
-                    f"nothing to train: {self._kept.validation.why_over()}"
-                )
-            else:
-                with self._compiled(state) as plan:
-                    self._update(plan, state, begun.step)
-                # For what comes after training.
-                self._make_room(plan)
+                for bucket in self._batches.buckets
+            ]
+            with parallel.compiling_ahead(train_step, state, shapes):
+                self._update(state, train_step, plan)
+            # For what comes after training.
+            self._make_room(plan)
 
     def _update(
-        self, plan: microbatching.Plan, state: step.TrainState, made: int
+        self,
+        state: step_.TrainState,
+        train_step: Callable[..., tuple[step_.TrainState, step_.StepMetrics]],
+        plan: microbatching.Plan,
     ) -> None:
-        settings = self._settings.training
-        own = functools.partial(parallel.local_rows, num_microbatches=self._kept.parts)
-        pending: list[step.StepMetrics] = []
-        begun = time.monotonic()
-        over = False
-        while not over:
+        training, step = self._training, self._progress.step
+        num_microbatches = plan.num_microbatches
+        local_rows = functools.partial(
+            parallel.local_rows, num_microbatches=num_microbatches
+        )
+        pending: list[step_.StepMetrics] = []
+        start_time = time.monotonic()
+        is_last = False
+        while not is_last:
             parallel.sync_on_cpu(pending[-1:])
             self._make_room(plan)
-            # An accelerator computes the steps before while this batch is made.
-            batch = self._batches.batch_at(self._kept.watch.index_of(made), own)
-            rows = parallel.split_rows(batch, num_microbatches=self._kept.parts)
-            state, metrics = plan.run(state, rows)
+            # An accelerator computes the updates before while this batch is made.
+            index = divergence.batch_index(step, self._progress.skipped_batches)
+            batch = self._batches.batch_at(index, local_rows)
+            rows = parallel.split_rows(batch, num_microbatches=num_microbatches)
+            state, metrics = train_step(state, rows)
             pending.append(metrics)
-            made += 1
-            over = made == settings.num_steps
-            stop = self._signals.stops_at(made)
-            regular = over or made % settings.checkpoint_every_steps == 0
-            evaluate = over or made % settings.evaluate_every_steps == 0
-            log_now = made % settings.log_every_steps == 0
-            if not (regular or stop or evaluate or log_now):
+            step += 1
+            is_last = step == training.num_steps
+            stops = self._signals.should_stop(step)
+            saves = is_last or step % training.checkpoint_every_steps == 0
+            evaluates = is_last or step % training.evaluate_every_steps == 0
+            logs = step % training.log_every_steps == 0
+            if not (saves or stops or evaluates or logs):
                 continue
             # Waits for the devices, so that the time is that of the work.
-            gathered = parallel.gather(pending)
+            updates = parallel.gather(pending)
             pending = []
-            if bad := self._kept.watch.look(made, gathered):
-                state, made = self._go_back(bad)
-                over, begun = False, time.monotonic()
+            if bad_update := self._find_bad_update(updates, step):
+                state = self._go_back(bad_update)
+                step, is_last = self._progress.step, False
+                start_time = time.monotonic()
                 continue
-            values = step.means(gathered, seconds=time.monotonic() - begun)
-            values["train/learning_rate"] = float(self._rate(made - 1))
-            self._log.metrics(made, values)
-            self._log.progress(made, values)
+            self._progress.step = step
+            self._log_updates(updates, seconds=time.monotonic() - start_time)
             self._make_room(plan)
-            # Before the checkpoint: an evaluation that a kill cut is made again.
-            complete = not evaluate or self._evaluate(made, state.params)
-            over = over or self._kept.validation.is_over(made)
-            stop = stop or not complete
-            if stop and not (regular or over):
-                self._kept.checkpoints.extra.append(made)
-            if regular or over or stop:
-                self._kept.save(
-                    made, state, last=over or stop, unevaluated=not complete
-                )
-            if stop:
-                raise preemption.Stopped(self._signals.number, made)
-            begun = time.monotonic()
-        if made < settings.num_steps:
-            self._log.message(f"training ends: {self._kept.validation.why_over()}")
+            # Before the checkpoint: an evaluation that a kill cuts is made again.
+            is_evaluated = not evaluates or self._evaluate(state.params)
+            is_last = is_last or self._stops_early()
+            stops = stops or not is_evaluated
+            if stops and not (saves or is_last):
+                self._progress.preemption_steps.append(step)
+            if saves or is_last or stops:
+                self._progress.is_evaluated = is_evaluated
+                self._save(state, must_succeed=is_last or stops)
+            if stops:
+                raise Stopped(self._signals.signal_number, step)
+            start_time = time.monotonic()
+        if step < training.num_steps:
+            logger.info(f"training ends: {self._stop_reason()}")
+
+    def _train_steps(self) -> Callable[[int], Callable[..., Any]]:
+        """Return a function from the number of microbatches to the train step."""
+
+        # The plan compiles a step to measure its memory; the loop runs the same one.
+        @functools.lru_cache(maxsize=1)
+        def train_step_in(num_microbatches: int) -> Callable[..., Any]:
+            train_step = step_.train_step(
+                self._run.settings,
+                vocab_size=self._run.vocabulary.size,
+                parts=num_microbatches,
+            )
+            return parallel.over_devices(train_step, donate_state=True)
+
+        return train_step_in
+
+    def _plan(
+        self,
+        state: step_.TrainState,
+        train_step_in: Callable[[int], Callable[..., Any]],
+    ) -> microbatching.Plan:
+        plan = microbatching.plan(
+            self._run.settings,
+            state,
+            self._batches.empty,
+            self._batches.buckets,
+            vocab_size=self._run.vocabulary.size,
+            previous=self._progress.num_microbatches,
+            train_step_in=train_step_in,
+        )
+        self._progress.num_microbatches = plan.num_microbatches
+        logger.info(plan)
+        if not plan.fits:
+            logger.warning(microbatching.HOW_TO_FIT)
+        padding = microbatching.describe_padding(
+            self._batches.buckets, num_microbatches=plan.num_microbatches
+        )
+        if padding:
+            logger.info(padding)
+        return plan
+
+    def _find_bad_update(
+        self, updates: Sequence[step_.StepMetrics], step: int
+    ) -> divergence.BadUpdate | None:
+        return divergence.find_bad_update(
+            updates,
+            step=step,
+            recent_losses=self._progress.recent_losses,
+            max_loss_rise=self._training.max_loss_rise,
+        )
+
+    def _go_back(self, bad_update: divergence.BadUpdate) -> step_.TrainState:
+        """Return the state of the last good checkpoint; skip the bad batch from now."""
+        skipped_batches = divergence.skip_batch(
+            bad_update,
+            self._progress.skipped_batches,
+            max_skipped_batches=self._training.max_skipped_batches,
+            workdir=self._run.workdir,
+            pairs_at=self._batches.pairs_at,
+            checkpoint_steps=store.steps(self._run.checkpoints),
+        )
+        resumed = resume.resume(self._run)
+        self._progress = dataclasses.replace(
+            resumed.progress,
+            num_microbatches=self._progress.num_microbatches,
+            skipped_batches=skipped_batches,
+        )
+        logger.info(f"training goes on from step {self._progress.step:,}")
+        self._log.rewind(self._progress.step)
+        return parallel.replicate(resumed.state)
+
+    def _log_updates(
+        self, updates: Sequence[step_.StepMetrics], *, seconds: float
+    ) -> None:
+        step = self._progress.step
+        values = step_.means(updates, seconds=seconds)
+        values["train/learning_rate"] = float(self._learning_rate(step - 1))
+        self._log.metrics(step, values)
+        self._log.progress(step, values)
+
+    def _evaluate(self, params: Any) -> bool:
+        """Evaluate, and keep the best parameters; False if a signal interrupts it."""
+        step = self._progress.step
+        start_time = time.monotonic()
+
+        def compute() -> dict[str, float]:
+            metrics: dict[str, float] = {}
+            for evaluator in self._evaluators:
+                values = evaluator(params)
+                metrics |= {name: float(value) for name, value in values.items()}
+            return metrics
+
+        metrics = self._signals.run_interruptible(compute)
+        if metrics is None:
+            return False
+        metrics["time/evaluation_seconds"] = time.monotonic() - start_time
+        self._log.metrics(step, metrics)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        logger.info(f"step {step:,}  {shown}")
+        early_stopping.update_best(
+            self._progress.best,
+            self._run.criterion,
+            self._run.best,
+            step=step,
+            params=params,
+            metrics=metrics,
+            make_record=lambda: resume.make_record(self._run, self._progress),
+        )
+        return True
+
+    def _save(self, state: step_.TrainState, *, must_succeed: bool) -> None:
+        try:
+            resume.save_checkpoint(self._run, self._progress, state)
+        except store.NotWrittenError as error:
+            if must_succeed:
+                raise
+            logger.warning(f"{error}; training goes on without it")
+
+    def _stops_early(self) -> bool:
+        progress = self._progress
+        return early_stopping.should_stop(
+            progress.best, self._training, step=progress.step
+        )
+
+    def _stop_reason(self) -> str:
+        return early_stopping.stop_reason(self._progress.best, self._training)
 
     def _make_room(self, plan: microbatching.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need some, too.
-        if memory.make_room(int(plan.step / microbatching.USABLE)) and not self._short:
-            self._short = True
-            self._log.message(
+        needed = int(plan.step_bytes / microbatching.USABLE)
+        if memory.make_room(needed) and not self._is_memory_short:
+            self._is_memory_short = True
+            logger.info(
                 "memory is short: what is freed goes back to the system, which costs "
                 "some time in each step"
             )
 
-    @contextlib.contextmanager
-    def _compiled(self, state: step.TrainState) -> Iterator[microbatching.Plan]:
-        plan = microbatching.plan(
-            self._settings,
-            state,
-            self._batches.empty,
-            self._batches.buckets,
-            vocab_size=self._vocab_size,
-            parts_before=self._kept.parts,
-        )
-        empty = microbatching.empty_rows(self._batches.buckets, parts=plan.parts)
-        for told in filter(None, (str(plan), plan.warning(), empty)):
-            self._log.message(told)
-        self._kept.parts = plan.parts
-        shapes = [
-            parallel.split_rows(
-                self._batches.empty(bucket), num_microbatches=plan.parts
-            )
-            for bucket in self._batches.buckets
-        ]
-        with parallel.compiling_ahead(plan.run, state, shapes):
-            yield plan
 
-    def _introduce(self, begun: resume.Beginning, notes: list[str]) -> None:
-        if processes.is_main_process():
-            # A smaller `keep_checkpoints` is how a full disk gets room.
-            self._kept.checkpoints.make_room()
-            run_record.record_start(
-                self._workdir,
-                self._settings,
-                step=begun.step,
-                changes=begun.changed,
-                init_from=self._init_from,
-            )
-            remote.send(self._workdir)
-        count = sum(leaf.size for leaf in jax.tree.leaves(begun.state.params))
-        shapes = ", ".join(f"{b.rows}x{b.length}" for b in self._batches.buckets)
-        self._log.message(
-            f"{parallel.describe()}; {count:,} parameters; vocabulary of "
-            f"{self._vocab_size:,}\n"
-            f"{self._batches.batches_per_epoch:,} batches an epoch in "
-            f"{len(self._batches.buckets)} training shapes (rows x tokens): {shapes}; "
-            f"{self._batches.padding_share:.1%} padding"
-        )
-        for text in notes:
-            self._log.message(text)
-        if begun.step:
-            self._log.message(f"resumed at step {begun.step:,}")
-        elif self._init_from:
-            self._log.message(f"parameters from {self._init_from}")
-        for change in begun.changed:
-            self._log.message(f"changed since then: {change}")
+def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -> None:
+    if not processes.is_main_process():
+        return
+    # A smaller `keep_checkpoints` is how a full disk gets room.
+    store.prune(
+        run.checkpoints,
+        keep=run.settings.training.keep_checkpoints,
+        preemption_steps=resumed.progress.preemption_steps,
+    )
+    run_record.record_start(
+        run.workdir,
+        run.settings,
+        step=resumed.progress.step,
+        changes=resumed.changes,
+        init_from=init_from,
+    )
+    remote.send(run.workdir)
 
-    def _go_back(self, bad: divergence.BadUpdate) -> tuple[step.TrainState, int]:
-        """Leave out a batch, and go on from the last good checkpoint."""
-        skipped, told = self._kept.watch.leave_out(
-            bad, self._workdir, self._batches.pairs_at, self._kept.checkpoints.steps()
-        )
-        begun = self._kept.begin(self._log.message)
-        self._kept.watch.skipped = skipped
-        self._log.message(f"{told}; training goes on from step {begun.step:,}")
-        self._log.rewind(begun.step)
-        return parallel.replicate(begun.state), begun.step
 
-    def _evaluate(self, made: int, params: Any) -> bool:
-        return self._kept.validation.evaluate(
-            made,
-            params,
-            signals=self._signals,
-            told=self._log,
-            record=self._kept.record,
-        )
+def _log_start(
+    run: resume.Run,
+    batches: batching.Batches | packing.PackedBatches,
+    resumed: resume.Resumed,
+    *,
+    init_from: str,
+) -> None:
+    num_params = sum(leaf.size for leaf in jax.tree.leaves(resumed.state.params))
+    shapes = ", ".join(f"{b.rows}x{b.length}" for b in batches.buckets)
+    logger.info(
+        f"{parallel.describe()}; {num_params:,} parameters; vocabulary of "
+        f"{run.vocabulary.size:,}\n"
+        f"{batches.batches_per_epoch:,} batches an epoch in {len(batches.buckets)} "
+        f"training shapes (rows x tokens): {shapes}; {batches.padding_share:.1%} "
+        "padding"
+    )
+    if resumed.progress.step:
+        logger.info(f"resumed at step {resumed.progress.step:,}")
+    elif init_from:
+        logger.info(f"parameters from {init_from}")
+    for change in resumed.changes:
+        logger.info(f"changed since then: {change}")

@@ -1,11 +1,10 @@
-"""Section 5, what a run tells: a live line, JSON lines and TensorBoard events."""
+"""Record metrics in metrics.jsonl and for TensorBoard, and log the progress."""
 
 import contextlib
 import json
+import logging
 import math
 import pathlib
-import shutil
-import sys
 import time
 from collections.abc import Mapping
 from typing import IO, Any
@@ -17,130 +16,137 @@ from vaswani_jax.core import files
 
 ELAPSED = "time/elapsed_seconds"
 
+logger = logging.getLogger(__name__)
 
-class Log:
-    """Writes metrics in every form; silent in all processes but the main one."""
+
+class MetricsLog:
+    """The records of a run, which continue after the step that it resumes from.
+
+    A full disk costs records, not the run: they are lost until there is room again.
+
+    Attributes:
+        latest: The latest finite value of each metric.
+    """
 
     def __init__(
-        self, workdir: pathlib.Path, *, first_step: int, num_steps: int, active: bool
+        self, workdir: pathlib.Path, *, first_step: int, num_steps: int, is_active: bool
     ) -> None:
-        self._active = active
+        """Open the files, and drop the records of later steps.
+
+        Args:
+            workdir: Where they lie.
+            first_step: The step that the run resumes from; 0 if it is new.
+            num_steps: The step at which it ends, for the time that is left.
+            is_active: Whether to write: True in one of several processes.
+        """
+        self.latest: dict[str, float] = {}
+        self._is_active = is_active
         self._num_steps = num_steps
         self._first_step = first_step
-        self._started = time.monotonic()
-        self._line_open = False
-        self._lost = False
-        self._open_files: list[IO[str] | _Events] = []
+        self._start_time = time.monotonic()
         self._elapsed_before = 0.0
+        self._has_warned = False
         self._workdir = workdir
-        if active:
-            self._open_or_lose(first_step)
+        # Set while the later records have yet to be dropped.
+        self._drop_after: int | None = None
+        self._files: tuple[IO[str], _Events] | None = None
+        if is_active:
+            self._try_open(first_step)
 
-    def _open_or_lose(self, first_step: int) -> None:
-        # Where the records end that are kept, until they have been cut there.
-        self._cut_at: int | None = first_step
+    def _try_open(self, step: int) -> None:
+        self._drop_after = step
         try:
-            self._open(first_step)
+            self._files = self._open(step)
         except OSError as error:
-            self._lose(error)
+            self._handle(error)
 
-    def _open(self, first_step: int) -> None:
-        """Begin after a step, and keep the records up to it."""
+    def _open(self, step: int) -> "tuple[IO[str], _Events]":
+        """Open the files with the records up to a step."""
         path = self._workdir / "metrics.jsonl"
-        kept = _records_up_to(path, first_step)
-        files.write_atomically(path, "".join(f"{line}\n" for line in kept))
-        self._json = open(path, "a", encoding="utf-8")  # noqa: SIM115
-        self._events = _Events(self._workdir / "tensorboard", first_step + 1)
-        self._open_files = [self._json, self._events]
-        if kept and not self._elapsed_before:
-            self._elapsed_before = json.loads(kept[-1])[ELAPSED]
-        self._cut_at = None
+        lines = _lines_up_to(path, step)
+        files.write_atomically(path, "".join(f"{line}\n" for line in lines))
+        records = [json.loads(line) for line in lines]
+        if records and not self._elapsed_before:
+            self._elapsed_before = records[-1][ELAPSED]
+        self.latest = {}
+        for record in records:
+            self._remember(record)
+        events = _Events(self._workdir / "tensorboard", first_step=step + 1)
+        file = open(path, "a", encoding="utf-8")  # noqa: SIM115
+        self._drop_after = None
+        return file, events
+
+    def _remember(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            if name not in ("step", ELAPSED) and value is not None:
+                self.latest[name] = value
 
     def rewind(self, step: int) -> None:
-        """Forget what came after a step: it will be made again."""
-        if self._active:
-            self._close()
-            self._open_or_lose(step)
-
-    def message(self, text: str) -> None:
-        """A line that stays."""
-        if not self._active:
-            return
-        if self._line_open:
-            print(file=sys.stderr)
-            self._line_open = False
-        print(text, file=sys.stderr, flush=True)
+        """Drop the records after a step, whose updates will be made again."""
+        if self._is_active:
+            self.close()
+            self._try_open(step)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Record values of a step, in the file and for TensorBoard."""
-        if not self._active:
-            return
-        elapsed = self._elapsed_before + time.monotonic() - self._started
+        """Record values of a step."""
         # JSON has no infinity; an early perplexity can be one.
         finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
+        self._remember(finite)
+        if not self._is_active:
+            return
+        elapsed = self._elapsed_before + time.monotonic() - self._start_time
         record = {"step": step, ELAPSED: round(elapsed, 3), **finite}
         try:
-            if not self._open_files:
-                self._open(step if self._cut_at is None else self._cut_at)
-            self._json.write(json.dumps(record) + "\n")
-            self._json.flush()
-            self._events.write(step, values)
+            if self._files is None:
+                drop_after = step if self._drop_after is None else self._drop_after
+                self._files = self._open(drop_after)
+            file, events = self._files
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            events.write(step, values)
         except OSError as error:
-            self._lose(error)
+            self._handle(error)
 
-    def _lose(self, error: OSError) -> None:
-        # A record cut in the middle is removed when there is room again.
-        self._close()
-        if not self._lost:
-            self.message(
-                f"warning: {self._workdir / 'metrics.jsonl'} cannot be written "
-                f"({error}); training goes on, records are lost until it can be"
+    def _handle(self, error: OSError) -> None:
+        # A record that was cut off is removed when the file is opened again.
+        self.close()
+        if not self._has_warned:
+            logger.warning(
+                f"{self._workdir / 'metrics.jsonl'} cannot be written ({error}); "
+                "training goes on, records are lost until it can be"
             )
-        self._lost = True
+        self._has_warned = True
 
     def progress(self, step: int, values: Mapping[str, float]) -> None:
-        """The live line: rewritten on a terminal, one line each time elsewhere."""
-        if not self._active:
-            return
-        done = step - self._first_step
-        elapsed = time.monotonic() - self._started
-        left = elapsed / max(done, 1) * (self._num_steps - step)
-        text = (
+        """Log how far training is; on a terminal the line replaces the one before."""
+        elapsed = time.monotonic() - self._start_time
+        seconds_per_step = elapsed / max(step - self._first_step, 1)
+        logger.info(
             f"step {step:,} of {self._num_steps:,}  "
             f"loss {values['train/loss']:.3f}  "
             f"perplexity {values['train/perplexity']:.2f}  "
             f"lr {values['train/learning_rate']:.2e}  "
             f"{values['time/tokens_per_second']:,.0f} target tokens/s  "
-            f"left {_clock(left)}"
+            f"left {_clock(seconds_per_step * (self._num_steps - step))}",
+            extra={"is_progress": True},
         )
-        if sys.stderr.isatty():
-            # A line that wraps could not be rewritten.
-            text = text[: shutil.get_terminal_size().columns - 1]
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-            self._line_open = True
-        else:
-            print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """End the live line and the files."""
-        if self._active:
-            if self._line_open:
-                print(file=sys.stderr)
-            self._close()
-
-    def _close(self) -> None:
-        while self._open_files:
-            with contextlib.suppress(OSError):  # It has been told.
-                self._open_files.pop().close()
+        """Close the files."""
+        if self._files is not None:
+            for file in self._files:
+                with contextlib.suppress(OSError):  # A full disk was warned of.
+                    file.close()
+            self._files = None
 
 
 class _Events:
-    """A file of TensorBoard's; an error is the caller's, not a thread's."""
+    """A TensorBoard file, written here: tensorboardX's writer fails in a thread."""
 
-    def __init__(self, directory: pathlib.Path, first_step: int) -> None:
+    def __init__(self, directory: pathlib.Path, *, first_step: int) -> None:
         directory.mkdir(exist_ok=True)
         # TensorBoard reads files in the order of their names.
-        self._file = record_writer.RecordWriter(
+        self._writer = record_writer.RecordWriter(
             str(directory / f"events.out.tfevents.{time.time_ns()}")
         )
         self._write(0, file_version="brain.Event:2")
@@ -148,39 +154,39 @@ class _Events:
         self._write(first_step, session_log=start)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        shown = [
+        summaries = [
             summary_pb2.Summary.Value(tag=name, simple_value=value)
             for name, value in values.items()
         ]
-        self._write(step, summary=summary_pb2.Summary(value=shown))
+        self._write(step, summary=summary_pb2.Summary(value=summaries))
 
-    def _write(self, step: int, **what: Any) -> None:
-        event = event_pb2.Event(wall_time=time.time(), step=step, **what)
-        self._file.write(event.SerializeToString())
-        self._file.flush()
+    def _write(self, step: int, **fields: Any) -> None:
+        event = event_pb2.Event(wall_time=time.time(), step=step, **fields)
+        self._writer.write(event.SerializeToString())
+        self._writer.flush()
 
     def close(self) -> None:
-        self._file.close()
+        self._writer.close()
 
 
-def _records_up_to(path: pathlib.Path, step: int) -> list[str]:
-    """Records of updates that the checkpoint has; later ones will be made again."""
+def _lines_up_to(path: pathlib.Path, step: int) -> list[str]:
+    """Return the records of a file up to a step; later updates are made again."""
     if not path.exists():
         return []
-    rows = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    if rows and not rows[-1].endswith("}"):
-        rows.pop()  # a crash has cut it
-    kept = []
-    for number, row in enumerate(rows, start=1):
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if lines and not lines[-1].endswith("}"):
+        lines.pop()  # A crash has cut it off.
+    kept_lines = []
+    for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(row)
+            record = json.loads(line)
             if record["step"] <= step and record[ELAPSED] >= 0:
-                kept.append(row)
+                kept_lines.append(line)
         except (KeyError, TypeError, ValueError):
             raise ValueError(
-                f"{path}, line {number} is damaged: {row[:40]!r}; remove it"
+                f"{path}, line {number} is damaged: {line[:40]!r}; remove it"
             ) from None
-    return kept
+    return kept_lines
 
 
 def _clock(seconds: float) -> str:

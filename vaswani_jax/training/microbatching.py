@@ -1,11 +1,11 @@
-"""Section 5.2: whether a batch fits the devices, and into how many parts if not."""
+"""Choose the number of microbatches so that an update fits the memory of a device."""
 
 import contextlib
 import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -22,75 +22,90 @@ from vaswani_jax.data import batching
 from vaswani_jax.training import step
 
 AUTO = "auto"
-# The rest is for fragments, for evaluation and for what else runs on a host.
+# The share of the memory that a step may need. The rest is for fragments, evaluation
+# and what else runs on a host.
 USABLE = 0.9
+
+
+# What to do when a step needs more memory than there is.
+HOW_TO_FIT = (
+    "a step needs more memory than is available; a smaller batch, "
+    "config.training.accumulate_steps=auto or config.model.rematerialize=True needs "
+    "less"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How the batches will be computed, in bytes of one device."""
+    """How many parts a batch is computed in, and the memory of one device.
 
-    run: Callable[..., Any]  # the step, over devices
-    parts: int
-    state: int  # parameters and the optimizer's two moments
-    step: int  # activations, gradients and all else that a step needs
-    available: int
+    Attributes:
+        num_microbatches: How many parts.
+        state_bytes: Parameters and the optimizer's two moments.
+        step_bytes: Activations, gradients and all else that an update needs.
+        available_bytes: What there is.
+    """
+
+    num_microbatches: int
+    state_bytes: int
+    step_bytes: int
+    available_bytes: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether an update needs no more than there is."""
+        return self.state_bytes + self.step_bytes <= self.available_bytes
 
     def __str__(self) -> str:
         return (
-            f"memory of a device: {self.state / 2**20:,.0f} MiB of parameters and "
-            f"moments, {self.step / 2**20:,.0f} MiB for a step in {self.parts} "
-            f"part(s); {self.available / 2**20:,.0f} MiB available"
-        )
-
-    def warning(self) -> str:
-        """What to do about a step that needs more than there is; empty if it fits."""
-        if self.state + self.step <= self.available:
-            return ""
-        return (
-            "warning: a step needs more memory than is available; a smaller batch, "
-            "config.training.accumulate_steps=auto or config.model.rematerialize=True "
-            "needs less"
+            f"memory of a device: {self.state_bytes / 2**20:,.0f} MiB of parameters "
+            f"and moments, {self.step_bytes / 2**20:,.0f} MiB for a step in "
+            f"{self.num_microbatches} part(s); {self.available_bytes / 2**20:,.0f} MiB "
+            "available"
         )
 
 
-def largest(
+def largest_bucket(
     settings: config.Config,
-    buckets: list[batching.Bucket],
+    buckets: Sequence[batching.Bucket],
     *,
     vocab_size: int,
-    parts: int,
+    num_microbatches: int,
 ) -> batching.Bucket:
-    """The batch shape that needs the most memory: logits and attention weights.
+    """Return the batch shape that needs the most memory: logits, attention weights.
 
-    Which one depends on the rows of padding that devices and parts add.
+    Which one depends on the rows of padding that devices and microbatches add.
     """
     model = settings.model
 
     def size(bucket: batching.Bucket) -> int:
         widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
         row = vocab_size + 2 * model.num_layers * widths
-        rows = parallel.computed_rows(bucket.rows, num_microbatches=parts)
+        rows = parallel.computed_rows(bucket.rows, num_microbatches=num_microbatches)
         return rows * bucket.length * row
 
     return max(buckets, key=size)
 
 
-def empty_rows(buckets: list[batching.Bucket], *, parts: int) -> str:
-    """Which shape is computed with the most rows of padding, because devices and parts
-    get as many rows each; empty if none is."""
+def describe_padding(
+    buckets: Sequence[batching.Bucket], *, num_microbatches: int
+) -> str:
+    """Name the shape that gets the largest share of empty rows; "" if none gets any.
 
-    def computed(bucket: batching.Bucket) -> float:
-        return parallel.computed_rows(bucket.rows, num_microbatches=parts) / bucket.rows
+    Every device and every microbatch computes the same number of rows.
+    """
 
-    worst = max(buckets, key=computed)
-    if computed(worst) == 1:
+    def computed(bucket: batching.Bucket) -> int:
+        return parallel.computed_rows(bucket.rows, num_microbatches=num_microbatches)
+
+    worst = max(buckets, key=lambda bucket: computed(bucket) / bucket.rows)
+    if computed(worst) == worst.rows:
         return ""
-    rows = parallel.computed_rows(worst.rows, num_microbatches=parts)
     return (
-        f"{parallel.num_devices()} device(s) with {parts} part(s) of as many rows each "
-        f"compute {rows:,} rows of {worst.length} tokens for {worst.rows:,}: "
-        f"{computed(worst) - 1:.0%} more, the most of all shapes"
+        f"{parallel.num_devices()} device(s) with {num_microbatches} part(s) of as "
+        f"many rows each compute {computed(worst):,} rows of {worst.length} tokens for "
+        f"{worst.rows:,}: {computed(worst) / worst.rows - 1:.0%} more, the most of all "
+        "shapes"
     )
 
 
@@ -98,54 +113,63 @@ def plan(
     settings: config.Config,
     state: step.TrainState,
     empty_batch: Callable[[batching.Bucket], types.Batch],
-    buckets: list[batching.Bucket],
+    buckets: Sequence[batching.Bucket],
     *,
     vocab_size: int,
-    parts_before: int,
+    previous: int,
+    train_step_in: Callable[[int], Callable[..., Any]],
 ) -> Plan:
-    """The memory of the largest step, from its compiled program.
+    """Choose the number of microbatches by the memory of the largest compiled step.
 
-    The compilation is not lost: `run` has it, or no compilation was needed because
-    the directory of compiled programs says what it found. With `accumulate_steps`
-    "auto", parts are doubled until a step fits, from `parts_before`, those of the run
-    that is resumed: it goes on to the same digits.
+    With `accumulate_steps` "auto" the number is doubled until a step fits, from
+    `previous`: a run that resumes continues to the same digits.
+
+    Args:
+        settings: The run's settings.
+        state: The state, on the devices.
+        empty_batch: Returns a batch of padding of some shape.
+        buckets: The shapes of the batches.
+        vocab_size: V.
+        previous: The number before the run resumed; 1 if it is new.
+        train_step_in: Returns the step over devices for a number of microbatches. It
+            is compiled here, unless the directory of compiled programs has the memory
+            that it needs.
 
     Raises:
         ValueError: Not even single rows fit.
     """
     available = memory.available_bytes(state)
-    wanted = settings.training.accumulate_steps
-    parts = parts_before if wanted == AUTO else int(wanted)
+    setting = settings.training.accumulate_steps
+    number = previous if setting == AUTO else int(setting)
     while True:
-        bucket = largest(settings, buckets, vocab_size=vocab_size, parts=parts)
-        run = parallel.over_devices(
-            step.train_step(settings, vocab_size=vocab_size, parts=parts),
-            donate_state=True,
+        bucket = largest_bucket(
+            settings, buckets, vocab_size=vocab_size, num_microbatches=number
         )
-        rows = parallel.split_rows(empty_batch(bucket), num_microbatches=parts)
+        rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
         work = (settings.model, settings.optimizer, settings.training, vocab_size)
-        needed = _needed((*work, parts), run, state, rows)
-        found = Plan(run, parts, needed.state, needed.step, available)
-        if wanted != AUTO or found.state + found.step <= USABLE * available:
-            return found
-        if parts >= bucket.rows / parallel.num_devices():
+        needed = _needed_bytes((*work, number), train_step_in(number), state, rows)
+        chosen = Plan(number, needed.state, needed.step, available)
+        total = chosen.state_bytes + chosen.step_bytes
+        if setting != AUTO or total <= USABLE * available:
+            return chosen
+        if number >= bucket.rows / parallel.num_devices():
             raise ValueError(
-                f"config.training.accumulate_steps=auto: {found}; not even single rows "
-                f"of {bucket.length} tokens fit"
+                f"config.training.accumulate_steps=auto: {chosen}; not even single "
+                f"rows of {bucket.length} tokens fit"
             )
-        parts *= 2
+        number *= 2
 
 
-def _needed(
-    work: tuple[Any, ...], run: Callable[..., Any], state: Any, rows: Any
+def _needed_bytes(
+    work: tuple[Any, ...], train_step: Callable[..., Any], state: Any, rows: Any
 ) -> memory.NeededBytes:
-    """`memory.needed_bytes`, remembered beside the compiled programs.
+    """Return `memory.needed_bytes`, cached beside the compiled programs.
 
-    An entry belongs to this source, this compiler, these devices and this work.
+    An entry belongs to one source, compiler, set of devices and kind of work.
     """
     directory = compilation_cache.directory()
     if directory is None:
-        return memory.needed_bytes(run, state, rows)
+        return memory.needed_bytes(train_step, state, rows)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
     key = repr(
         (work, shapes, parallel.describe(), compilation_cache.compiler(), _sources())
@@ -154,18 +178,18 @@ def _needed(
     try:
         return memory.NeededBytes(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
-        pass  # Not there, or cut off: it may be deleted at any time.
-    found = memory.needed_bytes(run, state, rows)
+        pass  # It is missing or cut off: it may be deleted at any time.
+    needed = memory.needed_bytes(train_step, state, rows)
     if processes.is_main_process():
-        # As the compiled programs beside it: what cannot be kept is found again.
+        # What cannot be cached is measured again.
         with contextlib.suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(found._asdict()))
-    return found
+            file.write_text(json.dumps(needed._asdict()))
+    return needed
 
 
 def _sources() -> str:
-    """A fingerprint of this package: what it computes decides what it needs."""
+    """Return a fingerprint of this package, whose code decides what a step needs."""
     digest = hashlib.sha256()
     package = pathlib.Path(__file__).parents[1]
     for path in sorted(package.rglob("*.py")):

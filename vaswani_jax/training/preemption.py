@@ -1,15 +1,15 @@
-"""Section 5.2's machines are taken away at times: a run that is told so saves first.
+"""Save and stop when a signal asks for it: SIGTERM, SIGINT (Ctrl-C) or SIGHUP.
 
-SIGTERM comes from schedulers, SIGINT from Ctrl-C, SIGHUP from a terminal that goes. The
-first of them lets the update end, the state be saved and the program exit with 128 +
-the signal's number. A Ctrl-C after that exits at once, which harms nothing, as a kill
-harms nothing; of other signals more than one come of themselves (a closed terminal
-sends SIGHUP from the shell and from the kernel), and change nothing.
+SIGTERM comes from schedulers, SIGHUP from a terminal that closes. After the first
+signal the current update ends, the run saves its state, and the program exits with 128
++ the number of the signal. A second Ctrl-C exits at once, which costs no more than a
+kill. Other signals are then ignored: a closed terminal sends SIGHUP twice, from the
+shell and from the kernel.
 """
 
+import logging
 import os
 import signal
-import sys
 import threading
 import types
 from collections.abc import Callable
@@ -18,82 +18,95 @@ from typing import Any, TypeVar
 from vaswani_jax.core import processes
 
 Result = TypeVar("Result")
-NOTICED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+logger = logging.getLogger(__name__)
 
 
 class Stopped(Exception):  # noqa: N818 - it is no error
-    """A run has saved and ends, as a signal asked; `status` is that of the program."""
+    """A signal stopped a run, which is saved and can resume.
 
-    def __init__(self, number: int | None, step: int) -> None:
-        # Another process has had the signal, as a scheduler's sign.
-        number = number or signal.SIGTERM
+    Attributes:
+        status: The exit status of a program that a signal stops.
+    """
+
+    def __init__(self, signal_number: int | None, step: int) -> None:
+        # None if another process received it, as SIGTERM of a scheduler.
+        signal_number = signal_number or signal.SIGTERM
         super().__init__(
-            f"stopped by {signal.Signals(number).name} at step {step:,}, which is "
-            "saved; the same command goes on"
+            f"stopped by {signal.Signals(signal_number).name} at step {step:,}, which "
+            "is saved; the same command goes on"
         )
-        self.status = 128 + number
+        self.status = 128 + signal_number
 
 
-class _Cut(BaseException):
-    """A signal came while something went on that need not be waited for."""
+class _Interrupt(BaseException):
+    """A signal came during work that need not be finished."""
 
 
-class Signals:
-    """Notices signals while it is entered, in the main thread of a program."""
+class SignalWatch:
+    """Takes note of signals while it is entered, in the main thread of a program.
+
+    Attributes:
+        signal_number: The first signal that came; None before.
+    """
 
     def __init__(self) -> None:
-        self.number: int | None = None
-        self._may_cut = self._together = False
-        self._before: dict[int, Any] = {}
+        self.signal_number: int | None = None
+        self._is_interruptible = self._stops_together = False
+        self._previous_handlers: dict[int, Any] = {}
 
-    def __enter__(self) -> "Signals":
-        # Of several processes JAX's own service notices SIGTERM, and tells all.
-        noticed = NOTICED if processes.num_processes() == 1 else NOTICED[1:]
+    def __enter__(self) -> "SignalWatch":
+        # Of several processes, JAX's own service handles SIGTERM and tells all.
+        numbers = SIGNALS if processes.num_processes() == 1 else SIGNALS[1:]
         if threading.current_thread() is threading.main_thread():
-            for number in noticed:
-                ignored = signal.getsignal(number) == signal.SIG_IGN
-                if number == signal.SIGHUP and ignored:  # as nohup wants it
+            for number in numbers:
+                is_ignored = signal.getsignal(number) == signal.SIG_IGN
+                if number == signal.SIGHUP and is_ignored:  # by nohup
                     continue
-                self._before[number] = signal.signal(number, self._notice)
+                previous = signal.signal(number, self._handle)
+                self._previous_handlers[number] = previous
         return self
 
     def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
-    def stops_at(self, step: int) -> bool:
-        """Whether the run ends after this update; the same in all processes."""
+    def should_stop(self, step: int) -> bool:
+        """Return whether the run stops after this update, alike in all processes."""
         if processes.num_processes() == 1:
-            return self.number is not None
-        # Told once, but a bad update may have to be made good first.
-        self._together = self._together or processes.reached_preemption(step)
-        return self._together
+            return self.signal_number is not None
+        # JAX says so once, but a bad update may have to be taken back first.
+        self._stops_together = self._stops_together or processes.reached_preemption(
+            step
+        )
+        return self._stops_together
 
-    def cut_short(self, work: Callable[[], Result]) -> Result | None:
-        """What `work` gives; None if a signal came before its end.
+    def run_interruptible(self, work: Callable[[], Result]) -> Result | None:
+        """Return what `work` returns, or None if a signal comes before its end.
 
-        Processes together do it to its end: one alone cannot leave the others.
+        Several processes finish it: one alone cannot leave the others.
         """
-        alone = processes.num_processes() == 1
-        if alone and self.number is not None:
+        is_alone = processes.num_processes() == 1
+        if is_alone and self.signal_number is not None:
             return None
         try:
-            self._may_cut = alone
+            self._is_interruptible = is_alone
             return work()
-        except _Cut:
+        except _Interrupt:
             return None
         finally:
-            self._may_cut = False
+            self._is_interruptible = False
 
-    def _notice(self, number: int, frame: types.FrameType | None) -> None:
-        if self.number is not None:
-            if number == signal.SIGINT:
-                os._exit(128 + number)
+    def _handle(self, signal_number: int, frame: types.FrameType | None) -> None:
+        if self.signal_number is not None:
+            if signal_number == signal.SIGINT:
+                os._exit(128 + signal_number)
             return
-        self.number = number
-        name = signal.Signals(number).name
-        sys.stderr.write(f"\n{name}: saving; Ctrl-C exits at once\n")
+        self.signal_number = signal_number
+        name = signal.Signals(signal_number).name
+        logger.info(f"{name}: saving; Ctrl-C exits at once")
         if processes.num_processes() > 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        elif self._may_cut:
-            raise _Cut
+        elif self._is_interruptible:
+            raise _Interrupt

@@ -1,7 +1,8 @@
-"""Section 5: where a run begins: at its newest good checkpoint, or anew."""
+"""Start a run: from its newest valid checkpoint, or with new parameters."""
 
 import dataclasses
-from collections.abc import Callable
+import logging
+import pathlib
 from typing import Any
 
 import flax.serialization
@@ -9,76 +10,242 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.checkpoints import compatibility, store
-from vaswani_jax.checkpoints.average import restored
-from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError, Checkpoints
-from vaswani_jax.core import config, environment, processes
-from vaswani_jax.data import vocabulary
-from vaswani_jax.training import optimizer
+from vaswani_jax.checkpoints import average, compatibility, store
+from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
+from vaswani_jax.core import config, environment, parallel, processes, remote
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.training import early_stopping, optimizer
 from vaswani_jax.training import step as step_
+from vaswani_jax.training.early_stopping import Best, Criterion
 
-Log = Callable[[str], None]
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Beginning:
-    """The state after `step` updates, and what is remembered of them."""
+class Run:
+    """What identifies a run.
+
+    Attributes:
+        settings: Its settings.
+        workdir: Its directory.
+        vocabulary: Its vocabulary.
+        training_text: The fingerprint of the text that it learns from.
+        valid_text: The fingerprint of the text that its validation scores.
+    """
+
+    settings: config.Config
+    workdir: pathlib.Path
+    vocabulary: Vocabulary
+    training_text: str
+    valid_text: str
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """Where the newest checkpoints lie."""
+        return self.workdir / "checkpoints"
+
+    @property
+    def best(self) -> pathlib.Path:
+        """Where the parameters with the best validation score lie."""
+        return self.workdir / "best"
+
+    @property
+    def criterion(self) -> Criterion:
+        """What its validation scores measure."""
+        return Criterion(self.settings, self.valid_text)
+
+
+@dataclasses.dataclass
+class Progress:
+    """What a checkpoint remembers beside parameters and moments.
+
+    Attributes:
+        step: Number of updates made.
+        best: The best validation scores.
+        num_microbatches: How many parts a batch is computed in.
+        recent_losses: Losses of the last updates.
+        skipped_batches: Batches that gave no finite loss or a spike.
+        preemption_steps: Steps of checkpoints that a signal asked for.
+        is_evaluated: Whether the evaluation that is due at this step was finished.
+    """
 
     step: int
+    best: Best
+    num_microbatches: int = 1
+    recent_losses: list[float] = dataclasses.field(default_factory=list)
+    skipped_batches: list[int] = dataclasses.field(default_factory=list)
+    preemption_steps: list[int] = dataclasses.field(default_factory=list)
+    is_evaluated: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Resumed:
+    """The state that a run continues from.
+
+    Attributes:
+        state: Parameters and moments.
+        progress: What is remembered beside them.
+        changes: Settings that differ from those of the checkpoint.
+    """
+
     state: step_.TrainState
-    changed: list[compatibility.Change]
-    parts: int
-    recent: list[float]  # losses of the last updates
-    skipped: list[int]  # batches that were left out
-    unevaluated: bool  # whether the evaluation of this step was cut short
-    record: dict[str, Any]  # of the checkpoint; empty if there is none
+    progress: Progress
+    changes: list[compatibility.Change]
 
 
-def newest_good(found: Checkpoints, *, log: Log) -> Checkpoint | None:
-    """The newest checkpoint that can be read; damaged ones after it are set aside.
+def resume(run: Run, initial_params: Any = None) -> Resumed:
+    """Return the state of the newest valid checkpoint, or a new one.
+
+    Args:
+        run: The run.
+        initial_params: Parameters of a new run, as NumPy arrays; random if None.
 
     Raises:
-        CheckpointError: There are some, and all are damaged; they stay where they are.
+        CheckpointError: All checkpoints are damaged, or the newest is of another
+            vocabulary or model.
+        ValueError: The settings are those of another run, or the text is another.
+    """
+    if not processes.is_main_process():
+        remote.refresh(run.workdir)
+    checkpoint = newest_valid(run.checkpoints)
+    if checkpoint is None:
+        state = _new_state(run, initial_params)
+        best = _restore_best(run, step=0, record={})
+        return Resumed(state, Progress(0, best), [])
+    record = checkpoint.record
+    changes = compatibility.changes(record["config"], run.settings)
+    _check_same_run(run, checkpoint, changes)
+    for difference in environment.describe_changes(record.get("environment", {})):
+        logger.warning(f"{difference}: the digits may differ from here on")
+    params = checkpoint.items["params"]
+    structure = jax.eval_shape(optimizer.adam(run.settings).init, params)
+    state = step_.TrainState(
+        step=jnp.asarray(checkpoint.step, jnp.int32),
+        params=params,
+        opt_state=flax.serialization.from_state_dict(
+            structure, checkpoint.items["optimizer"]
+        ),
+    )
+    steps = store.steps(run.checkpoints)
+    progress = Progress(
+        checkpoint.step,
+        _restore_best(run, step=checkpoint.step, record=record),
+        num_microbatches=record.get("parts", 1),
+        recent_losses=record.get("recent", []),
+        skipped_batches=record.get("skipped", []),
+        preemption_steps=[step for step in record.get("extra", []) if step in steps],
+        is_evaluated=not record.get("unevaluated", False),
+    )
+    return Resumed(state, progress, changes)
+
+
+def _restore_best(run: Run, *, step: int, record: dict[str, Any]) -> Best:
+    return early_stopping.restore_best(
+        run.criterion, run.best, step=step, record=record
+    )
+
+
+def make_record(run: Run, progress: Progress) -> dict[str, Any]:
+    """Return what a checkpoint records, under the keys that `resume` reads."""
+    return {
+        "vocabulary": run.vocabulary.fingerprint,
+        "training_text": run.training_text,
+        "config": config.to_dict(run.settings),
+        "environment": environment.describe(),
+        "parts": progress.num_microbatches,
+        "recent": progress.recent_losses,
+        "skipped": progress.skipped_batches,
+        "extra": progress.preemption_steps,
+        "best": early_stopping.best_record(progress.best, run.criterion),
+    }
+
+
+def save_checkpoint(run: Run, progress: Progress, state: step_.TrainState) -> None:
+    """Save what `resume` needs, and send it to the store of a remote workdir.
+
+    Raises:
+        store.NotWrittenError: It cannot be written or sent.
+        remote.SupersededError: Another run has begun on the store since.
+    """
+    optimizer_state = parallel.gather(state.opt_state)
+    items = {
+        "params": parallel.gather(state.params),
+        "optimizer": flax.serialization.to_state_dict(optimizer_state),
+    }
+    record = make_record(run, progress) | {"unevaluated": not progress.is_evaluated}
+
+    def save() -> None:
+        store.save(
+            run.checkpoints,
+            Checkpoint(progress.step, items, record),
+            keep=run.settings.training.keep_checkpoints,
+            preemption_steps=progress.preemption_steps,
+        )
+        try:
+            remote.send(run.workdir)
+        except remote.SupersededError:
+            raise
+        except remote.RemoteError as error:
+            raise store.NotWrittenError(str(error)) from error
+
+    processes.run_on_main(save, store.NotWrittenError)
+
+
+def newest_valid(directory: pathlib.Path) -> Checkpoint | None:
+    """Return the newest checkpoint that is not damaged; set aside newer ones.
+
+    Returns:
+        None if there are no checkpoints.
+
+    Raises:
+        CheckpointError: All are damaged, and stay where they are.
     """
     damaged: dict[int, str] = {}
-    good = None
-    for number in reversed(found.steps()):
+    checkpoint = None
+    for step in reversed(store.steps(directory)):
         try:
-            good = restored(found, number, ["params", "optimizer"])
+            names = ["params", "optimizer"]
+            checkpoint = average.restore_or_fetch(directory, step, names)
             break
         except CheckpointError as error:
-            damaged[number] = str(error)
-    _agree(good, damaged)
-    if damaged and good is None:
-        raise CheckpointError(
-            f"all {len(damaged)} checkpoints in {found.directory} are damaged, and "
-            f"nothing was deleted: {'; '.join(damaged.values())}. Restore one, or "
-            "name another --workdir"
-        )
-    if damaged and good is not None:
-        if processes.is_main_process():
-            found.set_aside(list(damaged), word="damaged")
-        for reason in damaged.values():
-            log(f"warning: {reason}; it is set aside, step {good.step:,} is used")
-    if good is not None and processes.is_main_process():
-        path = found.directory / str(good.step)
-        if not store.is_sealed(path):
+            damaged[step] = str(error)
+    _check_agreement(directory, checkpoint, is_damaged=bool(damaged))
+    if checkpoint is None:
+        if damaged:
+            raise CheckpointError(
+                f"all {len(damaged)} checkpoints in {directory} are damaged, and "
+                f"nothing was deleted: {'; '.join(damaged.values())}. Restore one, or "
+                "name another --workdir"
+            )
+        return None
+    if processes.is_main_process():
+        if damaged:
+            store.set_aside(directory, list(damaged), suffix="damaged")
+        path = directory / str(checkpoint.step)
+        if not store.is_sealed(path):  # Earlier versions could be killed before it.
             store.seal(path)
-    return good
+    for reason in damaged.values():
+        logger.warning(f"{reason}; it is set aside, step {checkpoint.step:,} is used")
+    return checkpoint
 
 
-def _agree(good: Checkpoint | None, damaged: dict[int, str]) -> None:
-    """Refuse that processes go on from different checkpoints.
+def _check_agreement(
+    directory: pathlib.Path, checkpoint: Checkpoint | None, *, is_damaged: bool
+) -> None:
+    """Refuse to let processes continue from different checkpoints.
 
     Raises:
-        CheckpointError: They do, in all of them.
+        CheckpointError: They would, in all of them.
     """
     if processes.num_processes() == 1:
         return
-    step, digest = (-1 if damaged else 0), 0
-    if good is not None:
-        step, digest = good.step, int(good.record["digests"]["params"][:7], 16)
-    everyone = processes.gather_from_all(np.array([step, digest], np.int32))
+    step, fingerprint = (-1 if is_damaged else 0), 0
+    if checkpoint is not None:
+        step = checkpoint.step
+        path = directory / str(step)
+        if store.is_sealed(path):
+            fingerprint = int(store.fingerprint(path)[:7], 16)
+    everyone = processes.gather_from_all(np.array([step, fingerprint], np.int32))
     if (everyone != everyone[0]).any():
         raise CheckpointError(
             f"the processes would begin at the steps {everyone[:, 0].tolist()} (-1: "
@@ -87,67 +254,28 @@ def _agree(good: Checkpoint | None, damaged: dict[int, str]) -> None:
         )
 
 
-def begin(
-    settings: config.Config,
-    subwords: vocabulary.Vocabulary,
-    found: Checkpoints,
-    *,
-    training_text: str,
-    initial: Any,
-    log: Log,
-) -> Beginning:
-    """The state that a run goes on from.
-
-    Args:
-        settings: Of the run.
-        subwords: Its vocabulary.
-        found: Its checkpoints.
-        training_text: The fingerprint of what it learns from.
-        initial: Parameters to start from if there is none; None for random ones.
-        log: Told of what was not expected.
-
-    Raises:
-        CheckpointError: All checkpoints are damaged, or the newest is of another
-            vocabulary or model.
-        ValueError: The settings are those of another run, or the text is another.
-    """
-    good = newest_good(found, log=log)
-    if good is None:
-        if settings.seed >= 2**32:  # More is lost in JAX's keys.
-            raise ValueError(
-                f"config.seed must be at most {2**32 - 1}, got {settings.seed}"
-            )
-        fresh = step_.create_state(settings, vocab_size=subwords.size)
-        if initial is not None:
-            fresh = fresh.replace(params=jax.tree.map(jnp.asarray, initial))
-        return Beginning(0, fresh, [], 1, [], [], False, {})
-    record = good.record
-    changed = compatibility.changes(record["config"], settings)
-    compatibility.refuse_fixed(changed, step=good.step, directory=found.directory)
-    compatibility.check_fits(good, settings, subwords)
-    if record.get("training_text", training_text) != training_text:
+def _new_state(run: Run, initial_params: Any) -> step_.TrainState:
+    settings = run.settings
+    if settings.seed >= 2**32:  # JAX's keys lose the rest.
         raise ValueError(
-            f"{found.directory} has a run at step {good.step:,} that was trained on "
-            f"the text {record['training_text']}, but the data has {training_text}: "
-            "restore it, or name another --workdir (with --init_from it starts from "
-            "this one's parameters)"
+            f"config.seed must be at most {2**32 - 1}, got {settings.seed}"
         )
-    for text in environment.describe_changes(record.get("environment", {})):
-        log(f"warning: {text}: the digits may differ from here on")
-    params, moments = good.items["params"], good.items["optimizer"]
-    structure = jax.eval_shape(optimizer.adam(settings).init, params)
-    state = step_.TrainState(
-        step=jnp.asarray(good.step, jnp.int32),
-        params=params,
-        opt_state=flax.serialization.from_state_dict(structure, moments),
-    )
-    return Beginning(
-        good.step,
-        state,
-        changed,
-        parts=record.get("parts", 1),
-        recent=record.get("recent", []),
-        skipped=record.get("skipped", []),
-        unevaluated=record.get("unevaluated", False),
-        record=record,
-    )
+    state = step_.create_state(settings, vocab_size=run.vocabulary.size)
+    if initial_params is None:
+        return state
+    return state.replace(params=jax.tree.map(jnp.asarray, initial_params))
+
+
+def _check_same_run(
+    run: Run, checkpoint: Checkpoint, changes: list[compatibility.Change]
+) -> None:
+    compatibility.refuse_fixed(changes, step=checkpoint.step, directory=run.checkpoints)
+    compatibility.check_fits(checkpoint, run.settings, run.vocabulary)
+    text = checkpoint.record.get("training_text", run.training_text)
+    if text != run.training_text:
+        raise ValueError(
+            f"{run.checkpoints} has a run at step {checkpoint.step:,} that was trained "
+            f"on the text {text}, but the data has {run.training_text}: restore it, or "
+            "name another --workdir (with --init_from it starts from this one's "
+            "parameters)"
+        )

@@ -4,16 +4,19 @@ import json
 import pathlib
 import shutil
 from collections.abc import Callable
+from typing import Any
 
+import fsspec
 import jax
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from tests import settings
 from tests.checkpoints import damages
-from tests.training.test_loop import OVERRIDES, run
+from tests.training.small_runs import OVERRIDES, train
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import environment, processes
+from vaswani_jax.core import environment, processes, remote
 from vaswani_jax.data import prepared
 from vaswani_jax.training import resume
 
@@ -27,7 +30,7 @@ CHANGES = OVERRIDES | {"training.checkpoint_every_steps": 2}
 def at_4(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A run of 4 steps, with checkpoints of the second and the fourth."""
     directory = tmp_path_factory.mktemp("at_4")
-    run(settings.small_settings(**CHANGES, **{"training.num_steps": 4}), directory)
+    train(settings.small_settings(**CHANGES, **{"training.num_steps": 4}), directory)
     return directory
 
 
@@ -35,7 +38,7 @@ def at_4(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> store.Checkpoint:
     """The same run to step 6, never interrupted."""
     small = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
-    return run(small, tmp_path_factory.mktemp("whole"))
+    return train(small, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -43,22 +46,21 @@ def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     tmp_path: pathlib.Path,
     at_4: pathlib.Path,
     whole: store.Checkpoint,
-    capsys: pytest.CaptureFixture[str],
+    log_lines: pytest.LogCaptureFixture,
     damage: Callable[[pathlib.Path], None],
 ) -> None:
     shutil.copytree(at_4, tmp_path / "broken")
     directory = tmp_path / "broken" / "checkpoints"
     damage(directory / "4")
     long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
-    found = run(long, tmp_path / "broken")
-    told = capsys.readouterr().err
-    assert f"warning: checkpoint {directory / '4'} is damaged" in told
-    assert "resumed at step 2" in told
+    found = train(long, tmp_path / "broken")
+    text = log_lines.text
+    assert f"checkpoint {directory / '4'} is damaged" in text
+    assert "resumed at step 2" in text
     assert (tmp_path / "broken" / "checkpoints.damaged" / "4").is_dir()
     jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
-    again = store.Checkpoints(directory, keep=9)
-    assert again.steps() == [2, 4, 6]
-    again.restore(4, ["params", "optimizer"])
+    assert store.steps(directory) == [2, 4, 6]
+    store.restore(directory, 4, ["params", "optimizer"])
 
 
 def test_what_a_kill_left_is_sealed_or_removed(
@@ -66,12 +68,21 @@ def test_what_a_kill_left_is_sealed_or_removed(
 ) -> None:
     workdir = tmp_path / "run"
     shutil.copytree(at_4, workdir)
-    # It came before the seal; and another one in the middle of a write.
-    (workdir / "checkpoints/4" / store.SEAL).unlink()
+    # It came before the seal, as it could in earlier versions; and in a write.
+    path = workdir / "checkpoints/4"
+    (path / store.SEAL).unlink()
+    record_file = path / store.RECORD / "metadata"
+    items = ocp.StandardCheckpointer()
+    digests = {
+        name: store.digest(items.restore(path.absolute() / name))
+        for name in ("params", "optimizer")
+    }
+    record = json.loads(record_file.read_text()) | {"digests": digests}
+    record_file.write_text(json.dumps(record))
     unfinished = workdir / f"checkpoints/9{store.UNFINISHED}-123"
     (unfinished / "params").mkdir(parents=True)
     long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
-    found = run(long, workdir)
+    found = train(long, workdir)
     jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
     assert (workdir / "checkpoints/4" / store.SEAL).exists()
     assert not unfinished.exists()
@@ -81,12 +92,12 @@ def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
     tmp_path: pathlib.Path,
 ) -> None:
     small = settings.small_settings(**OVERRIDES)
-    run(small, tmp_path)
+    train(small, tmp_path)
     for number in ("2", "4"):
         damages.truncate(tmp_path / "checkpoints" / number)
     before = sorted(tmp_path.rglob("checkpoints/**/*"))
     with pytest.raises(store.CheckpointError, match="all 2 checkpoints"):
-        run(small, tmp_path)
+        train(small, tmp_path)
     assert sorted(tmp_path.rglob("checkpoints/**/*")) == before
 
 
@@ -110,12 +121,12 @@ def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
         },
     )
     (tmp_path / "text").write_text("\n".join(lines))
-    run(small, tmp_path / "run")
+    train(small, tmp_path / "run")
     (tmp_path / "text").write_text("\n".join(reversed(lines)))
     before = prepared.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
     shutil.rmtree(tmp_path / "run/data")
     with pytest.raises(ValueError, match=r"was trained on the text .*, but the data"):
-        run(small, tmp_path / "run")
+        train(small, tmp_path / "run")
     after = prepared.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
     assert before == after
 
@@ -123,15 +134,15 @@ def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
 def test_another_version_of_a_package_is_told(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    log_lines: pytest.LogCaptureFixture,
 ) -> None:
     now = environment.describe()
     monkeypatch.setattr(environment, "describe", lambda: {**now, "jax": "0.0.1"})
-    run(settings.small_settings(**OVERRIDES, **{"training.num_steps": 2}), tmp_path)
+    train(settings.small_settings(**OVERRIDES, **{"training.num_steps": 2}), tmp_path)
     monkeypatch.undo()
-    run(settings.small_settings(**OVERRIDES), tmp_path)
-    told = capsys.readouterr().err
-    assert f"warning: jax was 0.0.1, is {now['jax']}: the digits may differ" in told
+    train(settings.small_settings(**OVERRIDES), tmp_path)
+    text = log_lines.text
+    assert f"jax was 0.0.1, is {now['jax']}: the digits may differ" in text
     lines = (tmp_path / "starts.jsonl").read_text().splitlines()
     starts = [json.loads(line) for line in lines]
     assert [one["environment"]["jax"] for one in starts] == ["0.0.1", now["jax"]]
@@ -151,9 +162,10 @@ def test_processes_that_see_other_checkpoints_are_refused(
     others: list[list[int]],
     told: str,
 ) -> None:
-    found = store.Checkpoints(tmp_path, keep=3)
     params = {"a": np.ones(2, np.float32)}
-    found.save(2, {"params": params, "optimizer": params}, {"vocabulary": "abc"})
+    items = {"params": params, "optimizer": params}
+    checkpoint = store.Checkpoint(2, items, {"vocabulary": "abc"})
+    store.save(tmp_path, checkpoint, keep=3)
     monkeypatch.setattr(processes, "num_processes", lambda: 2)
 
     def gathered(same: np.ndarray) -> np.ndarray:
@@ -162,7 +174,62 @@ def test_processes_that_see_other_checkpoints_are_refused(
 
     monkeypatch.setattr(processes, "gather_from_all", gathered)
     with pytest.raises(store.CheckpointError, match=told):
-        resume.newest_good(found, log=[].append)
-    others[:] = [list(np.int32([2, int(store.digest(params)[:7], 16)]))]
-    good = resume.newest_good(found, log=[].append)
-    assert good is not None and good.step == 2
+        resume.newest_valid(tmp_path)
+    fingerprint = int(store.fingerprint(tmp_path / "2")[:7], 16)
+    others[:] = [[2, fingerprint]]
+    valid = resume.newest_valid(tmp_path)
+    assert valid is not None and valid.step == 2
+
+
+@pytest.fixture
+def remote_workdir(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """fsspec's memory, whose run/ is mirrored in a workdir."""
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    bucket = fsspec.filesystem("memory")
+    yield bucket, remote.here("memory://bucket/run")
+    bucket.store.clear()
+
+
+def test_a_store_that_fails_costs_no_update_and_has_all_later(
+    remote_workdir: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    log_lines: pytest.LogCaptureFixture,
+) -> None:
+    bucket, workdir = remote_workdir
+    small = settings.small_settings(**OVERRIDES)
+
+    def fails(names: list[str], *rest: Any) -> None:
+        if any("checkpoints" in name for name in names):
+            raise RuntimeError("no quota")
+        put(names, *rest)
+
+    put = bucket.put
+    monkeypatch.setattr(type(bucket), "put", staticmethod(fails))
+    # Training goes on without the first one; the last one must be there.
+    with pytest.raises(store.NotWrittenError, match=r"memory:.*: no quota"):
+        train(small, workdir)
+    text = log_lines.text
+    assert "memory://bucket/run: no quota; training goes on" in text
+    assert store.steps(workdir / "checkpoints") == [2, 4]
+    assert not bucket.find("/bucket/run/checkpoints")
+    monkeypatch.undo()
+    train(small, workdir)
+    assert bucket.exists("/bucket/run/checkpoints/4/files.json")
+
+
+def test_a_run_ends_when_another_has_begun_on_its_store(
+    remote_workdir: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, workdir = remote_workdir
+    save = store.save
+
+    def save_and_lose(*args: Any, **kwargs: Any) -> None:
+        save(*args, **kwargs)
+        begun = bucket.cat_file("/bucket/run/starts.jsonl")
+        bucket.pipe_file("/bucket/run/starts.jsonl", begun + b"another\n")
+
+    monkeypatch.setattr(store, "save", save_and_lose)
+    with pytest.raises(remote.SupersededError, match="another run has begun"):
+        train(settings.small_settings(**OVERRIDES), workdir)
+    assert store.steps(workdir / "checkpoints") == [2]
+    assert not bucket.find("/bucket/run/checkpoints/2")

@@ -1,0 +1,46 @@
+"""Short runs of a small model, in this process."""
+
+import json
+import pathlib
+
+from vaswani_jax.checkpoints import store
+from vaswani_jax.core import config
+from vaswani_jax.core.types import Evaluator
+from vaswani_jax.data import prepared
+from vaswani_jax.training import loop
+
+OVERRIDES = {"model.dropout_rate": 0.2, "training.keep_checkpoints": 9}
+
+
+def zero_loss(params: object) -> dict[str, float]:
+    """Evaluate any parameters alike."""
+    return {"valid/loss": 0.0}
+
+
+def train(
+    settings: config.Config,
+    workdir: pathlib.Path,
+    *,
+    evaluator: Evaluator = zero_loss,
+) -> store.Checkpoint:
+    """Train, and return the last checkpoint."""
+    data = prepared.open_or_prepare(
+        settings,
+        workdir / "data",
+        rebuild=False,
+        trained_with=None,
+        log=lambda text: None,
+    )
+    outcome = loop.train(settings, data, workdir, [evaluator])
+    directory = workdir / "checkpoints"
+    assert outcome.step == store.steps(directory)[-1]
+    return store.restore(directory, outcome.step, ["params", "optimizer"])
+
+
+def read_metrics(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
+    """Return the metrics of each step of a run."""
+    rows: dict[int, dict[str, float]] = {}
+    for line in (workdir / "metrics.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        rows.setdefault(row["step"], {}).update(row)
+    return rows
