@@ -3,6 +3,7 @@
 import copy
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -97,3 +98,18 @@ def test_the_configuration_of_a_run_is_read_from_its_workdir(tmp_path):
         of_run.get_config(str(tmp_path))
     with pytest.raises(ValueError, match="name the workdir"):
         of_run.get_config()
+
+
+def test_settings_are_overridden_by_dotted_keys():
+    settings = small_settings()
+    changed = parsing.override(settings, {"seed": 5, "search.beam_size": 2})
+    assert (changed.seed, changed.search.beam_size) == (5, 2)
+    assert changed.model == settings.model
+    assert parsing.override(settings, {}) is settings
+    for key, message in (
+        ("search.beam", "did you mean config.search.beam_size?"),
+        ("seed.x", "unknown key config.seed.x: config.seed is a value"),
+        ("model", "config.model must be a section, got 5"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            parsing.override(settings, {key: 5})

@@ -48,24 +48,20 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     """
     path = workdir / "config.json"
     try:
-        flat = config.flatten_record(dict(json.loads(path.read_text())))
+        recorded = config.flatten_record(dict(json.loads(path.read_text())))
+        return ml_collections.ConfigDict(_unflatten(recorded))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
-    values: dict[str, Any] = {}
-    for key, value in flat.items():
-        section, _, name = key.rpartition(".")
-        (values.setdefault(section, {}) if section else values)[name] = value
-    return ml_collections.ConfigDict(values)
 
 
 def override(settings: config.Config, overrides: Mapping[str, Any]) -> config.Config:
     """Return the settings with some of their values changed.
 
     Args:
-        settings: What stays as it is.
-        overrides: New values by dotted keys, as "search.beam_size".
+        settings: The settings to change.
+        overrides: New values by dotted keys, such as "search.beam_size".
 
     Raises:
         ValueError: As `parse`.
@@ -78,22 +74,24 @@ def override(settings: config.Config, overrides: Mapping[str, Any]) -> config.Co
 def override_values(
     values: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> ml_collections.ConfigDict:
-    """Return values to parse, some of them changed; see `override`.
+    """Return a configuration's values for `parse`, some of them changed.
 
     Raises:
         ValueError: A key has a dot too many.
     """
-    new: dict[str, Any] = {
-        key: dict(value) if isinstance(value, Mapping) else value
-        for key, value in values.items()
-    }
-    for key, value in overrides.items():
+    flat = {**config.flatten(values), **overrides}
+    return ml_collections.ConfigDict(_unflatten(flat))
+
+
+def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in flat.items():
         section, _, name = key.rpartition(".")
-        target = new.setdefault(section, {}) if section else new
+        target = values.setdefault(section, {}) if section else values
         if not isinstance(target, dict):
             raise ValueError(f"unknown key config.{key}: config.{section} is a value")
         target[name] = value
-    return ml_collections.ConfigDict(new)
+    return values
 
 
 def _section(cls: type[Section], values: Mapping[str, Any], prefix: str) -> Section:

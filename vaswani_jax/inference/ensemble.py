@@ -4,7 +4,6 @@ Section 6.1 averages parameters; an ensemble averages the probabilities of its m
 """
 
 import dataclasses
-import json
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, remote, rules
+from vaswani_jax.core import config, parsing, remote, rules
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -62,7 +61,9 @@ def load_members(
         folder, name = select.split_name(run)
         name = name or "averaged"
         directory = remote.here(folder, skip=select.other_folders(name))
-        run_settings = dataclasses.replace(settings, model=_read_model(directory))
+        run_settings = dataclasses.replace(
+            settings, model=parsing.load(directory).model
+        )
         try:
             rules.check_positions(run_settings)
         except ValueError as error:
@@ -78,15 +79,3 @@ def load_members(
         logger.info(select.describe(directory, name, checkpoint))
         members.append(Member(member_settings.model, checkpoint))
     return members
-
-
-def _read_model(workdir: pathlib.Path) -> config.ModelConfig:
-    path = workdir / "config.json"
-    try:
-        recorded = config.flatten_record(
-            {"model": json.loads(path.read_text())["model"]}
-        )
-        fields = {key.removeprefix("model."): recorded[key] for key in recorded}
-        return config.ModelConfig(**fields)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} describes no model: {error}") from None
