@@ -163,14 +163,14 @@ def random_batch(
 
 
 def search_of(
-    settings: config.Config, *, vocab_size: int, num_hypotheses: int = 1
+    settings: config.Config, *, vocab_size: int, n_best: int = 1
 ) -> Callable[[Any, Any], types.Hypotheses]:
     """What one model finds for rows of source ids."""
-    run = generate.generator(
+    run = generate.make_generator(
         settings,
         (settings.model,),
         vocab_size=vocab_size,
-        num_hypotheses=num_hypotheses,
+        n_best=n_best,
     )
 
     def search(params: Any, source: Any) -> types.Hypotheses:

@@ -174,7 +174,7 @@ MISTAKES = (
     ),
     Mistake(
         "a search that ends with the first finished hypotheses",
-        "beam_search.beam_search",
+        "beam_search._is_done",
         "$settled = $scores >= $reachable",
         "$settled = $scores > -jnp.inf",
         f"{MARIAN}::test_marian_mt_finds_our_translations_with_our_scores",
@@ -188,7 +188,7 @@ MISTAKES = (
     ),
     Mistake(
         "a beam that extends its best hypothesis alone",
-        "beam_search.beam_search",
+        "beam_search._advance",
         "$origin = jnp.take_along_axis($extended.origin,",
         "$origin = 0 * jnp.take_along_axis($extended.origin,",
         f"{BEAM}::test_a_model_s_search_finds_what_full_passes_find",

@@ -38,14 +38,14 @@ def random_logits(seed: int, *, B: int, end_bonus: float = 0.0) -> np.ndarray:
     return logits.astype(np.float32)
 
 
-@functools.partial(jax.jit, static_argnames=("W", "alpha", "num_hypotheses"))
+@functools.partial(jax.jit, static_argnames=("W", "alpha", "n_best"))
 def search(
     logits: jax.Array,
     max_lengths: jax.Array,
     *,
     W: int,
     alpha: float,
-    num_hypotheses: int = 1,
+    n_best: int = 1,
 ) -> types.Hypotheses:
     B = logits.shape[0]
 
@@ -61,17 +61,19 @@ def search(
         logits, codes = state
         return logits, jnp.take_along_axis(codes, origin, axis=1)
 
-    return beam_search.beam_search(
-        step,
-        (logits, jnp.zeros((B, W), jnp.int32)),
-        reorder,
-        max_lengths,
+    options = beam_search.SearchOptions(
         beam_size=W,
+        n_best=n_best,
         alpha=alpha,
-        # Most of a batch goes on in parts, as few have finished by then.
+        # Most of a batch is finished in parts, as few sentences are done by then.
         buffer_lengths=(1, 2),
-        longest=LONGEST,
-        num_hypotheses=num_hypotheses,
+        max_length=LONGEST,
+    )
+    return beam_search.beam_search(
+        beam_search.Stepper(step, reorder),
+        (logits, jnp.zeros((B, W), jnp.int32)),
+        max_lengths,
+        options,
     )
 
 

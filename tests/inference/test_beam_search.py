@@ -144,14 +144,12 @@ def test_more_hypotheses_are_the_best_and_leave_the_first_as_it_is(
     logits = prefixes.random_logits(10, B=B, end_bonus=1.0)
     max_lengths = np.arange(B) % prefixes.LONGEST + 1
     one = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
-    several = prefixes.search(logits, max_lengths, W=W, alpha=alpha, num_hypotheses=W)
+    several = prefixes.search(logits, max_lengths, W=W, alpha=alpha, n_best=W)
     np.testing.assert_array_equal(one.tokens[:, 0], several.tokens[:, 0])
     np.testing.assert_array_equal(one.scores[:, 0], several.scores[:, 0])
     # What was found on the way to the first is not all.
     assert (one.scores != several.scores).any()
-    wide = prefixes.search(
-        logits, max_lengths, W=prefixes.WIDE, alpha=alpha, num_hypotheses=3
-    )
+    wide = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha, n_best=3)
     tables = prefixes.log_probabilities(logits)
     for b in range(B):
         ranked = sorted(
@@ -180,12 +178,14 @@ def test_the_likeliest_extensions_are_those_of_a_full_sort(V: int) -> None:
     offset[0, 2] = -np.inf
     logits[:, :, : types.EOS_ID + 1] = 2 * V
     logits[1, 1, -1] = V
-    found = beam_search.likeliest(jnp.asarray(logits), jnp.asarray(offset), count=2 * W)
+    found = beam_search.top_candidates(
+        jnp.asarray(logits), jnp.asarray(offset), count=2 * W
+    )
     total = logits + offset
     total[:, :, : types.EOS_ID + 1] = -np.inf
     flat = total.reshape(B, W * V)
     expected = np.argsort(-flat, axis=-1, kind="stable")[:, : 2 * W]
-    places = np.asarray(found.places)
+    places = np.asarray(found.indices)
     log_probs = np.where(places % V <= types.EOS_ID, -np.inf, found.log_probs)
     for b in range(B):
         order = np.argsort(-log_probs[b], kind="stable")[: 2 * W]

@@ -25,7 +25,7 @@ def test_what_would_repeat_n_tokens_is_found(n: int) -> None:
     for position in range(T):
         tokens = random_tokens(10 * n + position)
         tokens[:, :, position:] = types.PAD_ID
-        found = constraints.repeats(
+        found = constraints.repeated_ngrams(
             jnp.asarray(tokens), jnp.int32(position), n=n, vocab_size=V
         )
         expected = np.zeros((B, W, V), bool)
@@ -38,7 +38,7 @@ def test_what_would_repeat_n_tokens_is_found(n: int) -> None:
 
 def allowed(prefix: jnp.ndarray, position: int, **changes: int) -> np.ndarray:
     search = dataclasses.replace(SEARCH, **changes)
-    constraint = constraints.of(search, prefix, vocab_size=V)
+    constraint = constraints.make_constraint(search, prefix, vocab_size=V)
     assert constraint is not None
     tokens = jnp.asarray(random_tokens(1)).at[:, :, position:].set(types.PAD_ID)
     found = np.asarray(constraint(tokens, jnp.arange(B), jnp.int32(position)))
@@ -64,4 +64,4 @@ def test_the_end_is_never_a_repetition() -> None:
 
 
 def test_nothing_asked_is_no_constraint() -> None:
-    assert constraints.of(SEARCH, NO_PREFIX, vocab_size=V) is None
+    assert constraints.make_constraint(SEARCH, NO_PREFIX, vocab_size=V) is None

@@ -54,15 +54,13 @@ def rows(
 def found(
     wanted: generate.Rows,
     *seeds: int,
-    num_hypotheses: int = 1,
+    n_best: int = 1,
     **search: Any,
 ) -> tuple[list[list[list[int]]], np.ndarray]:
     """The outputs of each row, their end marks on, and their scores."""
     changed = small(**search)
     models = [changed.model] * len(seeds or (1,))
-    run = generate.generator(
-        changed, models, vocab_size=V, num_hypotheses=num_hypotheses
-    )
+    run = generate.make_generator(changed, models, vocab_size=V, n_best=n_best)
     result = jax.jit(run)(tuple(params(seed) for seed in seeds or (1,)), wanted)
     tokens = [
         [[i for i in ids if i] for ids in several] for several in result.tokens.tolist()
@@ -96,7 +94,7 @@ def test_scores_are_those_of_forced_decoding(
 ) -> None:
     outputs, scores = found(
         *(rows(SENTENCES), *seeds),
-        num_hypotheses=3,
+        n_best=3,
         beam_size=4,
         sampling=sampling,
         temperature=0.7 if sampling else 1.0,
@@ -157,20 +155,20 @@ def forced_tokens(*seeds: int) -> np.ndarray:
 
 def test_a_row_depends_neither_on_its_batch_nor_on_its_padding() -> None:
     for search in ({}, {"sampling": True}):
-        together, scores = found(rows(SENTENCES), num_hypotheses=2, **search)
-        wide, _ = found(rows(SENTENCES, width=19), num_hypotheses=2, **search)
+        together, scores = found(rows(SENTENCES), n_best=2, **search)
+        wide, _ = found(rows(SENTENCES, width=19), n_best=2, **search)
         assert wide == together
         for place, sentence in enumerate(SENTENCES):
             alone = rows([sentence], width=len(sentence) + 1)
             alone = alone._replace(numbers=jnp.array([[place, 0]]))
-            tokens, score = found(alone, num_hypotheses=2, **search)
+            tokens, score = found(alone, n_best=2, **search)
             assert tokens[0] == together[place]
             np.testing.assert_allclose(score[0], scores[place], rtol=1e-4)
 
 
 def test_eight_devices_find_what_one_finds() -> None:
     changed = small()
-    run = generate.generator(changed, (changed.model,), vocab_size=V, num_hypotheses=1)
+    run = generate.make_generator(changed, (changed.model,), vocab_size=V, n_best=1)
     split = parallel.split_rows(
         jax.tree.map(np.asarray, rows(SENTENCES)), num_microbatches=1
     )
@@ -235,7 +233,7 @@ def test_learned_positions_end_where_their_table_ends() -> None:
     changed = settings.small_settings(
         **{"model.positional_encoding": "learned", "model.max_positions": 21}
     )
-    run = generate.generator(changed, (changed.model,), vocab_size=V, num_hypotheses=1)
+    run = generate.make_generator(changed, (changed.model,), vocab_size=V, n_best=1)
     own = settings.random_params(changed.model, vocab_size=V, seed=1)
     wanted = rows([list(range(3, 21))], width=19, prefixes=[[4, 5, 6]])
     tokens = np.asarray(jax.jit(run)((own,), wanted).tokens)

@@ -34,9 +34,7 @@ def test_evenly_spread_points_draw_each_token_by_its_probability(
     found = sampling.draw(
         jnp.broadcast_to(jnp.asarray(logits), (1, points.size, V)),
         jnp.asarray(points[None], jnp.float32),
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
+        sampling.Distribution(temperature=temperature, top_k=top_k, top_p=top_p),
     )
     weights = np.exp(np.float64(logits) / temperature)
     expected = kept(weights / weights.sum(), top_k, top_p)
@@ -48,7 +46,7 @@ def test_evenly_spread_points_draw_each_token_by_its_probability(
 def test_a_point_next_to_one_draws_what_is_allowed() -> None:
     logits = jnp.log(jnp.array([[[0.0, 0.3, 0.3, 0.4]]]))
     almost = jnp.array([[np.nextafter(np.float32(1), np.float32(0))]])
-    found = sampling.draw(logits, almost, temperature=1.0, top_k=2, top_p=1.0)
+    found = sampling.draw(logits, almost, sampling.Distribution(top_k=2))
     assert found.tolist() == [[1]]
 
 
@@ -63,16 +61,17 @@ def chain(
 def sample(numbers: list[int], *, W: int, max_length: int = 6) -> types.Hypotheses:
     keys = jax.vmap(jax.random.key)(jnp.asarray(numbers))
     return sampling.sample(
-        chain,
+        beam_search.Stepper(chain, lambda state, origin: state),
         None,
         jnp.full(len(numbers), max_length),
         keys,
-        num_samples=W,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        alpha=0.6,
-        buffer_lengths=(2, max_length),
+        beam_search.SearchOptions(
+            beam_size=W,
+            alpha=0.6,
+            buffer_lengths=(2, max_length),
+            max_length=max_length,
+        ),
+        distribution=sampling.Distribution(),
     )
 
 

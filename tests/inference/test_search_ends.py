@@ -42,16 +42,11 @@ def test_the_search_stops_once_nothing_can_overtake() -> None:
         rest = jnp.broadcast_to((1 - ends) / (prefixes.V - 1), (2, 3, prefixes.V))
         return jnp.log(rest.at[..., types.EOS_ID].set(ends[..., 0])), state
 
-    found = beam_search.beam_search(
-        step,
-        (),
-        lambda state, origin: state,
-        jnp.array([6, 6]),
-        beam_size=3,
-        alpha=0.6,
-        buffer_lengths=(2, 6),
-        longest=6,
+    options = beam_search.SearchOptions(
+        beam_size=3, alpha=0.6, buffer_lengths=(2, 6), max_length=6
     )
+    stepper = beam_search.Stepper(step, lambda state, origin: state)
+    found = beam_search.beam_search(stepper, (), jnp.array([6, 6]), options)
     jax.effects_barrier()
     assert sorted(visited) == [0, 1, 2]
     assert found.tokens[0, 0].tolist() == [types.EOS_ID, 0, 0, 0, 0, 0]

@@ -57,8 +57,8 @@ class Timer:
         self._params = (parallel.replicate(state.params),)
         self._output_tokens = output_tokens
         self._run = parallel.over_rows(
-            generate.generator(
-                settings, (settings.model,), vocab_size=vocab_size, num_hypotheses=1
+            generate.make_generator(
+                settings, (settings.model,), vocab_size=vocab_size, n_best=1
             )
         )
         shape = (batch, source_tokens)

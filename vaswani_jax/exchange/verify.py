@@ -260,16 +260,18 @@ def exported(
             return [*beams[:-1], moved]
 
         lengths = jnp.sum(source != types.PAD_ID, axis=1)
-        return beam_search.beam_search(
-            step,
-            stablehlo.empty_beams(programs.record, B=B, W=search.beam_size, T=T),
-            reorder,
-            jnp.where(lengths > 0, lengths + search.max_extra_tokens, 0),
+        options = beam_search.SearchOptions(
             beam_size=search.beam_size,
             alpha=search.length_penalty,
-            buffer_lengths=(T,),
-            longest=T,
             penalty_form=search.length_penalty_form,
+            buffer_lengths=(T,),
+            max_length=T,
+        )
+        return beam_search.beam_search(
+            beam_search.Stepper(step, reorder),
+            stablehlo.empty_beams(programs.record, B=B, W=search.beam_size, T=T),
+            jnp.where(lengths > 0, lengths + search.max_extra_tokens, 0),
+            options,
         ).tokens[:, 0]
 
     def run(lines: Sequence[str]) -> list[str]:
@@ -278,7 +280,7 @@ def exported(
             # Learned positions end where no line is longer.
             width = min(padding.padded_length(longest), search.max_source_tokens)
             marked = [[*ids, types.EOS_ID] for ids in batch]
-            source = padding.padded(marked, rows=ROWS, length=max(width, longest))
+            source = padding.pad(marked, rows=ROWS, length=max(width, longest))
             return np.asarray(run_batch(jnp.asarray(source)))[: len(batch)].tolist()
 
         return _by_length(lines, subwords, found)

@@ -101,13 +101,13 @@ class TranslationJob:
         A pipe is not checked: it cannot be read twice.
 
         Raises:
-            ValueError: As `constraints.forced`.
+            ValueError: As `constraints.encode_prefixes`.
         """
         first = 1
         for lines in line_io.blocks(name) if pathlib.Path(name).is_file() else ():
-            constraints.forced(
+            constraints.encode_prefixes(
                 lines,
-                subwords=self._translator.vocabulary,
+                vocabulary=self._translator.vocabulary,
                 search=self._translator.config.search,
                 first_line=first,
             )

@@ -14,10 +14,13 @@ from vaswani_jax.model import decoder, transformer
 
 
 class Rows(NamedTuple):
-    """What is asked for, padded with `PAD_ID`.
+    """Sentences to translate, padded with `PAD_ID`.
 
-    `prefix` is what each output must begin with; P is 0 if none does. `numbers` tells
-    the rows apart to the random generator: the same number, the same sample.
+    Attributes:
+        source: Their ids, each with an end mark.
+        prefix: What each output must begin with; P is 0 if none does.
+        numbers: Two numbers that tell the rows apart to the random generator: equal
+            numbers, equal samples.
     """
 
     source: Any  # Int "*rows S"
@@ -25,148 +28,161 @@ class Rows(NamedTuple):
     numbers: Any  # Int "*rows 2"
 
 
-def generator(
+def make_generator(
     settings: config.Config,
     models: Sequence[config.ModelConfig],
     *,
     vocab_size: int,
-    num_hypotheses: int,
+    n_best: int,
 ) -> Callable[[Sequence[Any], Rows], types.Hypotheses]:
-    """A function from the models' parameters and rows to each row's hypotheses.
+    """Return a function from the models' parameters and rows to hypotheses.
 
     Several models are an ensemble: each token's probability is the mean of theirs.
+
+    Args:
+        settings: How to search, and the seed of what is drawn at random.
+        models: The architectures, in the order of their parameters.
+        vocab_size: V.
+        n_best: How many hypotheses of each row are wanted.
     """
     search = settings.search
     networks = [transformer.Transformer(model, vocab_size) for model in models]
 
     def run(params: Sequence[Any], rows: Rows) -> types.Hypotheses:
-        tokens = jnp.sum(rows.source != types.PAD_ID, axis=1)
-        forced = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
-        # Both lengths count the end mark; a row of padding gives nothing.
-        longest = tokens + search.max_extra_tokens
-        room = rows.source.shape[1] + search.max_extra_tokens
-        longest = jnp.maximum(longest, search.min_tokens)
-        room = max(room, search.min_tokens)
-        if search.max_tokens:
-            longest = jnp.minimum(longest, search.max_tokens)
-            room = min(room, search.max_tokens)
-        longest, room = longest + forced, room + rows.prefix.shape[1]
-        for model in models:
-            if model.positional_encoding == "learned":
-                longest = jnp.minimum(longest, model.max_positions)
-                room = min(room, model.max_positions)
-        max_lengths = jnp.where(tokens > 0, longest, 0)
-        lengths = _buffer_lengths(room, usual=rows.source.shape[1])
-        width = num_hypotheses if search.sampling else search.beam_size
-        step, state = _stepper(
-            networks, params, rows.source, beam_size=width, room=lengths[0]
+        max_lengths, max_length = _max_lengths(rows, search, models)
+        options = beam_search.SearchOptions(
+            beam_size=n_best if search.sampling else search.beam_size,
+            n_best=n_best,
+            alpha=search.length_penalty,
+            penalty_form=search.length_penalty_form,
+            min_length=search.min_tokens,
+            buffer_lengths=_buffer_lengths(max_length, typical=rows.source.shape[1]),
+            max_length=max_length,
         )
-        constraint = constraints.of(search, rows.prefix, vocab_size=vocab_size)
-        if search.sampling:
-            return sampling.sample(
-                step,
-                state,
-                max_lengths,
-                _keys(settings.seed, rows.numbers),
-                num_samples=num_hypotheses,
+        stepper, state = _start(networks, params, rows.source, options)
+        constraint = constraints.make_constraint(
+            search, rows.prefix, vocab_size=vocab_size
+        )
+        if not search.sampling:
+            return beam_search.beam_search(
+                stepper, state, max_lengths, options, constraint=constraint
+            )
+        return sampling.sample(
+            stepper,
+            state,
+            max_lengths,
+            _keys(settings.seed, rows.numbers),
+            options,
+            distribution=sampling.Distribution(
                 temperature=search.temperature,
                 top_k=search.top_k,
                 top_p=search.top_p,
-                alpha=search.length_penalty,
-                buffer_lengths=sorted({*lengths, room}),
-                resize=_resize,
-                constraint=constraint,
-                min_length=search.min_tokens,
-                penalty_form=search.length_penalty_form,
-            )
-        return beam_search.beam_search(
-            step,
-            state,
-            _reorder,
-            max_lengths,
-            beam_size=search.beam_size,
-            alpha=search.length_penalty,
-            buffer_lengths=lengths,
-            longest=room,
-            resize=_resize,
+            ),
             constraint=constraint,
-            min_length=search.min_tokens,
-            penalty_form=search.length_penalty_form,
-            num_hypotheses=num_hypotheses,
         )
 
     return run
 
 
+def _max_lengths(
+    rows: Rows, search: config.SearchConfig, models: Sequence[config.ModelConfig]
+) -> tuple[Int[Array, "B"], int]:
+    """Return the most tokens of each row's outputs, and of any output of this shape.
+
+    Both count the end mark. A row of padding gives nothing.
+    """
+    tokens = jnp.sum(rows.source != types.PAD_ID, axis=1)
+    prefix_lengths = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
+    lengths = tokens + search.max_extra_tokens
+    longest = rows.source.shape[1] + search.max_extra_tokens
+    lengths = jnp.maximum(lengths, search.min_tokens)
+    longest = max(longest, search.min_tokens)
+    if search.max_tokens:
+        lengths = jnp.minimum(lengths, search.max_tokens)
+        longest = min(longest, search.max_tokens)
+    lengths, longest = lengths + prefix_lengths, longest + rows.prefix.shape[1]
+    for model in models:
+        if model.positional_encoding == "learned":
+            lengths = jnp.minimum(lengths, model.max_positions)
+            longest = min(longest, model.max_positions)
+    return jnp.where(tokens > 0, lengths, 0), longest
+
+
+def _buffer_lengths(longest: int, *, typical: int) -> tuple[int, ...]:
+    """Return how many positions to make room for, step by step.
+
+    A position costs as much attention as there is room, hence little room first. The
+    last length is what most outputs need for sources of a typical length.
+
+    >>> _buffer_lengths(75, typical=25), _buffer_lengths(82, typical=32)
+    ((16, 32, 37), (16, 32, 44))
+    >>> _buffer_lengths(30, typical=25)
+    (16, 30)
+    """
+    enough = min(typical + 12, longest)
+    lengths = [16]
+    while lengths[-1] < enough:
+        lengths.append(lengths[-1] * 2)
+    return (*lengths[:-1], enough)
+
+
 def mixture(logits: Sequence[Float[Array, "*axes V"]]) -> Float[Array, "*axes V"]:
-    """Logits of the mean of several models' probabilities."""
+    """Return logits of the mean of several models' probabilities."""
     if len(logits) == 1:
         return logits[0]
-    log_probs = jnp.stack([jax.nn.log_softmax(one) for one in logits])
+    log_probs = jnp.stack([jax.nn.log_softmax(each) for each in logits])
     return jax.nn.logsumexp(log_probs, axis=0)
 
 
-def _stepper(
+def _start(
     networks: Sequence[transformer.Transformer],
     params: Sequence[Any],
     source: Int[Array, "B S"],
-    *,
-    beam_size: int,
-    room: int,
-) -> tuple[beam_search.Step, tuple[decoder.DecoderCache, ...]]:
-    """One position of all models, and the state in which it begins."""
+    options: beam_search.SearchOptions,
+) -> tuple[beam_search.Stepper, tuple[decoder.DecoderCache, ...]]:
+    """Return all models as one stepper, and the caches in which it begins."""
     apply: list[Any] = [
-        functools.partial(network.apply, {"params": own})
-        for network, own in zip(networks, params, strict=True)
+        functools.partial(network.apply, {"params": model_params})
+        for network, model_params in zip(networks, params, strict=True)
     ]
 
     def step(
         tokens: Int[Array, "B W"], caches: Any, position: Int[Array, ""]
     ) -> tuple[Array, Any]:
-        logits, grown = [], []
-        for one, cache in zip(apply, caches, strict=True):
-            found, after = one(tokens, cache, position, method="decode_step")
-            logits.append(found)
-            grown.append(after)
-        return mixture(logits), tuple(grown)
+        all_logits, new_caches = [], []
+        for apply_model, cache in zip(apply, caches, strict=True):
+            logits, new_cache = apply_model(
+                tokens, cache, position, method="decode_step"
+            )
+            all_logits.append(logits)
+            new_caches.append(new_cache)
+        return mixture(all_logits), tuple(new_caches)
 
     caches = tuple(
-        one(source, beam_size=beam_size, max_length=room, method="start_cache")
-        for one in apply
+        apply_model(
+            source,
+            beam_size=options.beam_size,
+            max_length=options.buffer_lengths[0],
+            method="start_cache",
+        )
+        for apply_model in apply
     )
-    return step, caches
+    return beam_search.Stepper(step, _reorder, _resize), caches
 
 
 def _reorder(caches: Sequence[decoder.DecoderCache], origin: Array) -> Any:
-    return tuple(one.replace(beams=one.beams.reorder(origin)) for one in caches)
+    return tuple(cache.replace(beams=cache.beams.reorder(origin)) for cache in caches)
 
 
 def _resize(caches: Sequence[decoder.DecoderCache], length: int) -> Any:
-    return tuple(one.replace(beams=one.beams.resize(length)) for one in caches)
+    return tuple(cache.replace(beams=cache.beams.resize(length)) for cache in caches)
 
 
 def _keys(seed: int, numbers: Int[Array, "B 2"]) -> Any:
-    """A random key a row."""
+    """Return a random key a row."""
     key = jax.random.key(seed)
 
-    def of(number: Array) -> Any:
+    def row_key(number: Array) -> Any:
         return jax.random.fold_in(jax.random.fold_in(key, number[0]), number[1])
 
-    return jax.vmap(of)(numbers)
-
-
-def _buffer_lengths(longest: int, *, usual: int) -> list[int]:
-    """Attention costs as many positions as there is room for, hence small rooms first.
-
-    The last of them is what most outputs need for sources of a usual length.
-
-    >>> _buffer_lengths(75, usual=25), _buffer_lengths(82, usual=32)
-    ([16, 32, 37], [16, 32, 44])
-    >>> _buffer_lengths(30, usual=25)
-    [16, 30]
-    """
-    enough = min(usual + 12, longest)
-    lengths = [16]
-    while lengths[-1] < enough:
-        lengths.append(lengths[-1] * 2)
-    return [*lengths[:-1], enough]
+    return jax.vmap(row_key)(numbers)

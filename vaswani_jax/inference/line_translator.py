@@ -156,12 +156,14 @@ class LineTranslator:
     def _pieces(
         self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int
     ) -> list[_Piece]:
-        prefix_ids = constraints.forced(
-            prefixes or [""] * len(lines),
-            subwords=self._vocabulary,
-            search=self._settings.search,
-            first_line=first_line,
-        )
+        prefix_ids: list[list[int]] = [[] for _ in lines]
+        if prefixes is not None:
+            prefix_ids = constraints.encode_prefixes(
+                prefixes,
+                vocabulary=self._vocabulary,
+                search=self._settings.search,
+                first_line=first_line,
+            )
         return [
             _Piece(line, part, piece_ids, [] if part else prefix_ids[line])
             for line, ids in enumerate(self._vocabulary.encode(lines))
@@ -234,10 +236,11 @@ class LineTranslator:
         # Within a batch, too, neighbours are of similar length.
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
         shapes = [self._shape(pieces[index]) for index in order]
-        for chunk, (length, prefix_length), num_rows in padding.of_one_shape(
-            shapes, full=lambda shape: tokens // shape[0]
+        for group in padding.group_by_shape(
+            shapes, max_rows=lambda shape: tokens // shape[0]
         ):
-            indices = [order[place] for place in chunk]
+            (length, prefix_length), num_rows = group.shape, group.num_rows
+            indices = [order[place] for place in group.indices]
             batch = [pieces[index] for index in indices]
             sources = [[*piece.ids, types.EOS_ID] for piece in batch]
             prefixes = [piece.prefix for piece in batch]
@@ -245,11 +248,9 @@ class LineTranslator:
             yield (
                 indices,
                 generate.Rows(
-                    source=padding.padded(sources, rows=num_rows, length=length),
-                    prefix=padding.padded(
-                        prefixes, rows=num_rows, length=prefix_length
-                    ),
-                    numbers=padding.padded(numbers, rows=num_rows, length=2),
+                    source=padding.pad(sources, rows=num_rows, length=length),
+                    prefix=padding.pad(prefixes, rows=num_rows, length=prefix_length),
+                    numbers=padding.pad(numbers, rows=num_rows, length=2),
                 ),
             )
 
@@ -303,7 +304,7 @@ def _search_on_devices(
     n_best: int,
 ) -> Callable[..., Any]:
     """Return one function for all equal translators, so a shape is compiled once."""
-    run = generate.generator(
-        settings, models, vocab_size=vocab_size, num_hypotheses=n_best
+    run = generate.make_generator(
+        settings, models, vocab_size=vocab_size, n_best=n_best
     )
     return parallel.over_rows(run)

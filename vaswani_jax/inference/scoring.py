@@ -83,15 +83,13 @@ class Scorer:
             (self._padded(len(target)), self._padded(len(source) + 1))
             for source, target in pairs
         ]
-        for indices, (T, S), num_rows in padding.of_one_shape(
-            shapes, full=lambda shape: TOKENS // shape[0]
+        for group in padding.group_by_shape(
+            shapes, max_rows=lambda shape: TOKENS // shape[0]
         ):
-            chunk = [pairs[index] for index in indices]
-            rows = parallel.split_rows(
-                _batch(chunk, num_rows, S=S, T=T), num_microbatches=1
-            )
+            chunk = [pairs[index] for index in group.indices]
+            rows = parallel.split_rows(_batch(chunk, group), num_microbatches=1)
             outputs = parallel.join_rows(run(tuple(params), rows))
-            for row, (index, pair) in enumerate(zip(indices, chunk, strict=True)):
+            for row, (index, pair) in enumerate(zip(group.indices, chunk, strict=True)):
                 scored[index] = _without_padding(
                     outputs, row, S=len(pair[0]) + 1, T=len(pair[1])
                 )
@@ -102,19 +100,16 @@ class Scorer:
 
 
 def _batch(
-    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    num_rows: int,
-    *,
-    S: int,
-    T: int,
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], group: padding.Group
 ) -> types.Batch:
+    T, S = group.shape
     sources = [[*source, types.EOS_ID] for source, _ in pairs]
     shifted = [[types.BOS_ID, *target[:-1]] for _, target in pairs]
     targets = [target for _, target in pairs]
     return types.Batch(
-        source=padding.padded(sources, rows=num_rows, length=S),
-        target_in=padding.padded(shifted, rows=num_rows, length=T),
-        target_out=padding.padded(targets, rows=num_rows, length=T),
+        source=padding.pad(sources, rows=group.num_rows, length=S),
+        target_in=padding.pad(shifted, rows=group.num_rows, length=T),
+        target_out=padding.pad(targets, rows=group.num_rows, length=T),
     )
 
 
