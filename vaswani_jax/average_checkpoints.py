@@ -9,6 +9,7 @@ from absl import flags
 
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.cli import program
+from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import remote
 
 logger = logging.getLogger(__name__)
@@ -45,5 +46,10 @@ def main() -> None:
     logger.info(f"the mean of the checkpoints {steps} is in {path}")
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("workdir",)),
+)
+
 if __name__ == "__main__":
-    program.run(main, expected=(ValueError, OSError))
+    PROGRAM.run()

@@ -6,21 +6,19 @@ python -m vaswani_jax.benchmark decode --config=configs/base_ende.py
 """
 
 import dataclasses
-import functools
 import json
 import re
 
 from absl import flags
-from ml_collections import config_flags
 
 from vaswani_jax.benchmarks import decoding_speed, training_speed
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
-from vaswani_jax.core import parallel, parsing, rules, types
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import parallel, rules, types
 from vaswani_jax.data import packing, prepared
 from vaswani_jax.training import step
 
-CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
 WORKDIR = flags.DEFINE_string(
     "workdir", None, "Time the batches of the data that is or will be prepared here."
 )
@@ -52,7 +50,7 @@ JSON = flags.DEFINE_bool("json", False, "Print one JSON object.")
 
 def train() -> None:
     """Time training steps."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     workdir, shape = WORKDIR.value, SHAPE.value
     if (workdir is None) == (shape is None):
         raise ValueError("give either --workdir or --shape")
@@ -61,10 +59,10 @@ def train() -> None:
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     step.check_devices(settings)
-    if shape is not None:
+    if workdir is None:
         vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
         batch_at = training_speed.same_batch(
-            shape, settings.model, vocab_size=vocab_size
+            str(shape), settings.model, vocab_size=vocab_size
         )
     else:
         place = program.workdir(workdir)
@@ -90,7 +88,7 @@ def train() -> None:
 
 def decode() -> None:
     """Time beam searches with random parameters."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     batches = _positive("--batches", BATCHES.value)
     for flag in (SOURCE_TOKENS, OUTPUT_TOKENS):
         rules.check_length(f"--{flag.name}={flag.value}", flag.value, settings.model)
@@ -112,23 +110,26 @@ def decode() -> None:
         print(decoding_speed.table(speeds))
 
 
-# Each command, and the flags that it reads beside --config.
+# Each task, and the flags that it reads beside --config.
 SIZES = (VOCAB_SIZE, STEPS, DEVICES, JSON)
-COMMANDS = {
+TASKS = {
     "train": (train, (WORKDIR, SHAPE, *SIZES)),
     "decode": (decode, (BATCHES, SOURCE_TOKENS, OUTPUT_TOKENS, *SIZES)),
 }
+TASK = flags.DEFINE_enum("task", None, list(TASKS), "What to time.", required=True)
 
 
-def _run(command: str) -> None:
-    """A command, unless it is given a flag that it would not read."""
-    chosen, read = COMMANDS[command]
-    own = {flag.name for flag in read}
-    for owner, (_, others) in COMMANDS.items():
-        for flag in others:
-            if flag.present and flag.name not in own:
-                raise ValueError(f"--{flag.name} is of {owner}, not of {command}")
-    chosen()
+def main() -> None:
+    """Run the task, unless it is given a flag that it would not read."""
+    run_task, task_flags = TASKS[TASK.value]
+    names = {flag.name for flag in task_flags}
+    for owner, (_, flags_of_owner) in TASKS.items():
+        for flag in flags_of_owner:
+            if flag.present and flag.name not in names:
+                raise ValueError(
+                    f"--{flag.name} is a flag of {owner}, not of {TASK.value}"
+                )
+    run_task()
 
 
 def _positive(flag: str, values: list[str]) -> list[int]:
@@ -138,9 +139,11 @@ def _positive(flag: str, values: list[str]) -> list[int]:
     return [int(value) for value in values]
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("task", "config"), takes_config=True),
+    expected=(*program.EXPECTED_ERRORS, MemoryError),
+)
+
 if __name__ == "__main__":
-    flags.mark_flag_as_required("config")
-    program.run(
-        {command: functools.partial(_run, command) for command in COMMANDS},
-        expected=(ValueError, OSError, ImportError, MemoryError),
-    )
+    PROGRAM.run()

@@ -11,20 +11,18 @@ import os
 from collections.abc import Iterable
 
 from absl import flags
-from ml_collections import config_flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
-from vaswani_jax.core import compilation_cache, config, parsing, processes
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import compilation_cache, config, processes
 from vaswani_jax.inference import decode_job, formats, line_io, line_translator
 
 logger = logging.getLogger(__name__)
 
-flags.adopt_module_key_flags(program)
-CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
+    "workdir", "", "Where the checkpoints lie; runs/NAME of the config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint",
@@ -70,7 +68,7 @@ TARGET = flags.DEFINE_string("target", None, "A file: the outputs to score.")
 
 def main() -> None:
     """Translate the input, or score its given translations."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     options = _options(settings.search)
     options.check(settings.search)
     aligned_files = {"--target": TARGET.value, "--prefix": PREFIX.value}
@@ -136,6 +134,11 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
     )
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("workdir",), takes_config=True, default_workdir=True),
+    multi_process=True,
+)
+
 if __name__ == "__main__":
-    flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, ImportError), several=True)
+    PROGRAM.run()

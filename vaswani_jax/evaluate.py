@@ -6,21 +6,19 @@ python -m vaswani_jax.evaluate --config=configs/demo.py --workdir=runs/demo --sp
 import logging
 
 from absl import flags
-from ml_collections import config_flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
-from vaswani_jax.core import compilation_cache, parsing, processes, remote
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import compilation_cache, processes, remote
 from vaswani_jax.data import manifest, prepared
 from vaswani_jax.evaluation import scores
 
 logger = logging.getLogger(__name__)
 
-flags.adopt_module_key_flags(program)
-CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
+    "workdir", "", "Where the checkpoints lie; runs/NAME of the config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
@@ -31,7 +29,7 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 
 def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
     compilation_cache.enable(workdir / "compiled")
@@ -56,6 +54,11 @@ def main() -> None:
         print(evaluation.format(samples=SAMPLES.value))
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("workdir",), takes_config=True, default_workdir=True),
+    multi_process=True,
+)
+
 if __name__ == "__main__":
-    flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, ImportError), several=True)
+    PROGRAM.run()

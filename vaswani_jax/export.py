@@ -10,20 +10,19 @@ import pathlib
 from typing import Any
 
 from absl import flags
-from ml_collections import config_flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
-from vaswani_jax.core import compilation_cache, config, parsing
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import compilation_cache, config
 from vaswani_jax.data import marian_vocabulary, prepared, vocabulary
 from vaswani_jax.exchange import ctranslate, marian, marian_settings, stablehlo, verify
 
 logger = logging.getLogger(__name__)
 
-CONFIG = config_flags.DEFINE_config_file("config", None, program.what("was trained"))
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where the checkpoints lie; runs/NAME of the config by default."
+    "workdir", "", "Where the checkpoints lie; runs/NAME of the config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
@@ -48,7 +47,7 @@ LINES = flags.DEFINE_integer(
 
 def main() -> None:
     """Write the model, then translate the validation set with it."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     verify.require(str(FORMAT.value))
     directory = pathlib.Path(str(OUTPUT.value))
     if directory.exists() and any(directory.iterdir()):
@@ -110,7 +109,10 @@ def _write(
         (directory / name).write_bytes(one)
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("workdir",), takes_config=True, default_workdir=True),
+)
+
 if __name__ == "__main__":
-    for name in ("config", "format", "output"):
-        flags.mark_flag_as_required(name)
-    program.run(main, expected=(ValueError, OSError, ImportError))
+    PROGRAM.run()

@@ -13,18 +13,17 @@ from ml_collections import config_flags
 
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.cli import program
+from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import manifest
 from vaswani_jax.exchange import marian_import
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
-CONFIG = config_flags.DEFINE_config_file(
-    "config",
-    "configs/own_text.py",
-    program.what("MarianMT does not say (training, batches)"),
+MODEL = flags.DEFINE_string(
+    "model", None, "The directory of a MarianMT model.", required=True
 )
+WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
 SOURCE_LOCALE = flags.DEFINE_string(
     "source_locale", "", "Language of the source; that of the files by default."
 )
@@ -33,14 +32,14 @@ TARGET_LOCALE = flags.DEFINE_string(
 )
 
 
-def main(given: str) -> None:
+def main() -> None:
     """Write a workdir: configuration, vocabulary, checkpoint."""
     workdir = program.workdir(WORKDIR.value)
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
     found = marian_import.load(
-        pathlib.Path(given),
-        CONFIG.value,
+        pathlib.Path(MODEL.value),
+        flags.FLAGS["config"].value,
         [SOURCE_LOCALE.value, TARGET_LOCALE.value],
         config_flags.get_override_values(flags.FLAGS["config"]),
     )
@@ -72,5 +71,12 @@ def main(given: str) -> None:
     logger.info(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(
+        arguments=("model", "workdir"), takes_config=True, default_config="own_text"
+    ),
+)
+
 if __name__ == "__main__":
-    program.run(main, expected=(ValueError, OSError, ImportError), argument="DIR")
+    PROGRAM.run()

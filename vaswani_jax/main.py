@@ -10,15 +10,14 @@ import pathlib
 import sys
 
 from absl import flags
-from ml_collections import config_flags
 
 from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.cli import program
+from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import (
     compilation_cache,
     config,
     files,
-    parsing,
     processes,
     remote,
 )
@@ -28,10 +27,8 @@ from vaswani_jax.training import divergence, loop, preemption, step
 
 logger = logging.getLogger(__name__)
 
-flags.adopt_module_key_flags(program)
-CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to train"))
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
+    "workdir", "", "Where all of this run lies; runs/NAME of the config by default."
 )
 INIT_FROM = flags.DEFINE_string(
     "init_from",
@@ -46,7 +43,7 @@ REBUILD = flags.DEFINE_bool(
 
 def main() -> None:
     """Prepare, train, average, score."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     step.check_devices(settings)
     workdir = program.workdir(WORKDIR.value, fetch=False)
     with contextlib.ExitStack() as stack:
@@ -119,11 +116,13 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
             print(evaluation.format(samples=0))
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("config",), takes_config=True, default_workdir=True),
+    expected=(*program.EXPECTED_ERRORS, divergence.DivergedError),
+    multi_process=True,
+    handles_sigterm=True,
+)
+
 if __name__ == "__main__":
-    flags.mark_flag_as_required("config")
-    program.run(
-        main,
-        expected=(ValueError, OSError, ImportError, divergence.DivergedError),
-        several=True,
-        saves=True,
-    )
+    PROGRAM.run()

@@ -6,18 +6,17 @@ python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/o
 import logging
 
 from absl import flags
-from ml_collections import config_flags
 
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
-from vaswani_jax.core import parsing, remote
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import remote
 from vaswani_jax.data import prepared
 
 logger = logging.getLogger(__name__)
 
-CONFIG = config_flags.DEFINE_config_file("config", None, program.what("to prepare"))
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where all of this run lies; runs/NAME of the config by default."
+    "workdir", "", "Where all of this run lies; runs/NAME of the config by default."
 )
 REBUILD = flags.DEFINE_bool(
     "rebuild_data", False, "Prepare the data again, whatever is there."
@@ -26,7 +25,7 @@ REBUILD = flags.DEFINE_bool(
 
 def main() -> None:
     """Prepare the data, or check what is there."""
-    settings = parsing.parse(CONFIG.value)
+    settings = program.settings()
     workdir = program.workdir(WORKDIR.value)
     directory = prepared.data_directory(settings.data, workdir)
     data = prepared.open_or_prepare(
@@ -41,6 +40,10 @@ def main() -> None:
     logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("config",), takes_config=True, default_workdir=True),
+)
+
 if __name__ == "__main__":
-    flags.mark_flag_as_required("config")
-    program.run(main, expected=(ValueError, OSError, ImportError))
+    PROGRAM.run()

@@ -9,6 +9,7 @@ import pathlib
 from absl import flags
 
 from vaswani_jax.cli import program
+from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import remote
 from vaswani_jax.paper import (
     figures,
@@ -123,5 +124,10 @@ def _lengths() -> list[int]:
     return lengths
 
 
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(),
+)
+
 if __name__ == "__main__":
-    program.run(main, expected=(ValueError, OSError, ImportError))
+    PROGRAM.run()

@@ -1,4 +1,4 @@
-"""What flags cannot mean is told in one line, by the real parsers."""
+"""A command line is parsed by the real parsers, or refused in one line."""
 
 import json
 import pathlib
@@ -7,95 +7,144 @@ import sys
 
 import pytest
 
-from vaswani_jax.cli import program
+from vaswani_jax.core import presets
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEMO = "--config=configs/demo.py"
-TOLD = {
-    "": "--config is missing; --config=configs/demo.py is one",
-    "--config.model.num_layers=2": (
-        "--config is missing before its keys; --config=configs/demo.py"
-    ),
+# What is refused, and how the line begins.
+REFUSED = {
+    "": "--config is missing: name a preset (base_ende, ",
+    "--config.model.num_layers=2": "--config is missing: name a preset (base_ende, ",
     "--config=configs/demos.py": (
-        "--config=configs/demos.py: there is no file configs/demos.py"
+        "--config=configs/demos.py: there is no file configs/demos.py; did you mean "
+        "demo?"
     ),
-    "--config=configs": (
-        "--config=configs: a configuration is a file FILE.py, or FILE.py:VARIANT"
+    "--config=configs": "--config=configs: configs holds no run: it has no config.json",
+    "demp": "--config=demp: demp is no preset, FILE.py or workdir; did you mean demo?",
+    f"{DEMO}:big": f"{DEMO}:big: demo.py has no variants: leave out :big",
+    "own_text:huge": (
+        "--config=own_text:huge: own_text.py has base, big, small; got 'huge'"
     ),
-    f"{DEMO}:big": (
-        f"{DEMO}:big: this configuration has no variants: leave out what stands after "
-        "the colon"
-    ),
-    "--config=configs/own_text.py:huge": (
-        "--config=configs/own_text.py:huge: ValueError: own_text.py has base, big, "
-        "small; got 'huge'"
-    ),
-    f"{DEMO} --count=two": "--count must be a whole number, got 'two'",
-    f"{DEMO} --config.model.num_heads=four": (
+    "demo more": "unexpected argument more; usage: program CONFIG [--FLAG=VALUE ...]",
+    f"{DEMO} demo": "unexpected argument demo: --config is given, too",
+    "demo --count=two": "--count must be a whole number, got 'two'",
+    "demo --share=much": "--share must be a number in the range [0.0, 1.0], got 'much'",
+    "demo --share=2": "--share must be a number in the range [0.0, 1.0], got '2'",
+    "demo --kind=c": "--kind must be one of a, b, got 'c'",
+    "demo --fast=perhaps": "--fast must be true or false, got 'perhaps'",
+    "demo --config.model.num_heads=four": (
         "--config.model.num_heads must be a whole number, got 'four'"
     ),
     # Before the configuration, too.
     f"--config.training.num_steps=1e5 {DEMO}": (
         "--config.training.num_steps must be a whole number, got '1e5'"
     ),
-    f"{DEMO} --config.model.dropout_rate=x": (
+    "demo --config.model.dropout_rate=x": (
         "--config.model.dropout_rate must be a number, got 'x'"
     ),
-    f"{DEMO} --config.data.lowercase_scores=maybe": (
+    "demo --config.data.lowercase_scores=maybe": (
         "--config.data.lowercase_scores must be true or false, got 'maybe'"
     ),
-    f"{DEMO} --config.model.num_head=4": (
-        f"{DEMO} --config.model.num_head=4: unknown key num_head; did you mean "
-        "num_heads?"
+    "demo --config.model.num_head=4": (
+        "--config.model.num_head=4: unknown key config.model.num_head; did you mean "
+        "config.model.num_heads?"
     ),
-    f"{DEMO} --cuont=2": (
-        f"{DEMO}: Unknown command line flag 'cuont'. Did you mean: count ?"
+    "demo --noconfig.model.attention_bia": (
+        "--noconfig.model.attention_bia: unknown key config.model.attention_bia; did "
+        "you mean config.model.attention_bias?"
     ),
-    f"{DEMO} --count=2 --config.model.num_heads=4": "",
+    "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--config=configs/of_run.py:/nowhere/a.py": (
-        "--config=configs/of_run.py:/nowhere/a.py: ValueError: "
+        "--config=configs/of_run.py:/nowhere/a.py: /nowhere/a.py/config.json cannot be "
+        "read"
     ),
+}
+# What is understood, and the settings and flags that it gives.
+UNDERSTOOD = {
+    "demo": [3, 1, "runs/demo"],
+    f"{DEMO} --count=2 --config.model.num_layers=4": [4, 2, "runs/demo"],
+    "--config.model.num_layers=4 --count 2 --config demo": [4, 2, "runs/demo"],
+    "table3:C1 --workdir=here": [2, 1, "here"],
+    "RUN": [1, 1, "RUN"],
+    "--workdir=RUN --config.model.num_layers=2": [2, 1, "RUN"],
+    "--workdir=RUN --config=demo": [3, 1, "RUN"],
+    "--workdir=new --init_from=RUN@best": [1, 1, "new"],
+    "--workdir=new --init_from=RUN/checkpoints/5": [1, 1, "new"],
+    "demo --flagfile=FILE": [5, 1, "runs/demo"],
+    "demo --flagfile=FILE --config.model.num_layers=7": [7, 1, "runs/demo"],
 }
 PROGRAM = """
 import contextlib, io, json, sys
 from absl import flags
-from ml_collections import config_flags
-from vaswani_jax.cli import command_line
+from vaswani_jax.cli import command_line, syntax
 
-told = {}
-for given in json.loads(sys.argv[1]):
-    values = flags.FlagValues()
-    flags.FLAGS = command_line.flags.FLAGS = values
-    config_flags.DEFINE_config_file("config", None, "", flag_values=values)
+outcomes = {}
+for line in json.loads(sys.argv[1]):
+    values = flags.FLAGS = flags.FlagValues()
     flags.DEFINE_integer("count", 1, "", flag_values=values)
-    flags.mark_flag_as_required("config", flag_values=values)
+    flags.DEFINE_float("share", 0, "", 0.0, 1.0, flag_values=values)
+    flags.DEFINE_enum("kind", "a", ["a", "b"], "", flag_values=values)
+    flags.DEFINE_bool("fast", False, "", flag_values=values)
+    flags.DEFINE_string("init_from", "", "", flag_values=values)
+    flags.DEFINE_string("workdir", "", "", flag_values=values)
     with contextlib.redirect_stderr(io.StringIO()) as lines:
-        with contextlib.suppress(SystemExit):
-            command_line.parse(["program", *given.split()])
-    told[given] = lines.getvalue()
-print(json.dumps(told))
+        try:
+            command_line.parse(
+                ["program", *line.split()],
+                syntax.Syntax(
+                    arguments=("config",), takes_config=True, default_workdir=True
+                ),
+                description="",
+            )
+            num_layers = values["config"].value.model.num_layers
+            outcomes[line] = [num_layers, values.count, values.workdir]
+        except SystemExit as end:
+            outcomes[line] = [end.code, lines.getvalue()]
+print(json.dumps(outcomes))
 """
 
 
-def test_every_mistake_is_told_in_one_line() -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(list(TOLD))],
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    """What becomes of each command line, all in one process."""
+    run = tmp_path_factory.mktemp("run")
+    config = presets.load(*presets.find("demo"))
+    config.model.num_layers = 1
+    (run / "config.json").write_text(config.to_json())
+    (run / "flags").write_text("--config.model.num_layers=5\n# A comment.\n")
+
+    def in_place(text: str) -> str:
+        return text.replace("RUN", str(run)).replace("FILE", str(run / "flags"))
+
+    lines = {in_place(line): line for line in (*REFUSED, *UNDERSTOOD)}
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(list(lines))],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    for given, told in TOLD.items():
-        if not told:
-            assert found[given] == ""
-        else:
-            assert found[given].startswith(f"error: {told}"), given
-            assert found[given].count("\n") == 1
+    assert completed.returncode == 0, completed.stderr
+    return {
+        lines[line]: [
+            str(part).replace(str(run), "RUN") if isinstance(part, str) else part
+            for part in outcome
+        ]
+        for line, outcome in json.loads(completed.stdout).items()
+    }
 
 
-def test_a_file_is_no_workdir(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"--workdir=.*file must be a directory"):
-        program.workdir(str(tmp_path / "file"))
-    assert program.workdir(str(tmp_path / "new")) == tmp_path / "new"
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_mistake_is_refused_in_one_line(
+    line: str, outcomes: dict[str, list[object]]
+) -> None:
+    status, text = outcomes[line]
+    assert str(text).startswith(f"error: {REFUSED[line]}")
+    assert str(text).count("\n") == 1
+    assert status == 1
+
+
+@pytest.mark.parametrize("line", UNDERSTOOD)
+def test_a_command_line_is_understood(
+    line: str, outcomes: dict[str, list[object]]
+) -> None:
+    assert outcomes[line] == UNDERSTOOD[line]

@@ -1,119 +1,198 @@
-"""Flags of every program, --config's among them: parsed, or refused in one line."""
+"""Parse a program's command line, or refuse it in one line.
 
+Words without dashes become flags, the configuration is loaded, and absl and
+ml_collections parse the flags: `--FLAG=VALUE` and `--config.KEY=VALUE`.
+"""
+
+import difflib
 import pathlib
 import re
 import sys
+from collections.abc import Iterable
 from typing import NoReturn
 
+import ml_collections
 from absl import flags
+from ml_collections import config_flags
 
-# What a config file, or a flag that sets one of its keys, can raise.
-EXPECTED = (
-    AttributeError,
-    ImportError,
-    KeyError,
-    NameError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
-# What absl, ml_collections and Python say, and what that means for a user.
-MEANINGS = (
-    (
-        r"flag --([\w.]+)=(.*): invalid literal for int\(\).*",
-        r"--\1 must be a whole number, got '\2'",
-    ),
-    (
-        r"flag --([\w.]+)=(.*): could not convert string to float.*",
-        r"--\1 must be a number, got '\2'",
-    ),
-    (
-        r"flag --([\w.]+)=(.*): \('Non-boolean argument to boolean flag'.*",
-        r"--\1 must be true or false, got '\2'",
-    ),
-    (r"flag --([\w.]+)=(.*): .* is not (an? .*)", r"--\1 must be \3, got '\2'"),
-    (r"flag --([\w.]+)=(.*): .* is not (.*)", r"--\1 must be: \3; got '\2'"),
-    (
-        r"flag --([\w.]+)=(.*): value should be one of <(.*)>",
-        r"--\1 must be one of \3, got '\2'",
-    ),
-    (
-        r"flag --config=None: .* must have a value other than None\.",
-        "--config is missing; --config=configs/demo.py is one",
-    ),
-    (r"flag --(\w+)=None: .* must have a value other than None\.", r"--\1 is missing"),
-    (
-        r".*get_config\(\) takes 0 positional arguments.*",
-        "this configuration has no variants: leave out what stands after the colon",
-    ),
-    (
-        r"unknown key \w+ Did you mean (\w+) instead of (\w+)\?",
-        r"unknown key \2; did you mean \1?",
-    ),
-)
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import help_text
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import presets
+from vaswani_jax.core.config import SETTINGS, flatten
+
+# What a configuration file raises on purpose: its message says all.
+EXPLAINED = (ImportError, OSError, ValueError)
 
 
-def parse(argv: list[str]) -> list[str]:
-    """absl's parser, with one line for what a flag cannot mean.
+def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
+    """Parse the command line into `flags.FLAGS`.
+
+    Prints a help text and exits if --help is among the flags. Exits with status 1 and
+    one line on standard error if a flag makes no sense.
 
     Args:
-        argv: The program's name, and what it was given.
+        argv: The name of the program, then the words after it.
+        syntax: How to read them.
+        description: What the program does, for its help text.
 
     Returns:
-        The program's name and what is no flag.
+        The name of the program.
     """
-    for arg in argv:
-        if arg.startswith("--config="):
-            _look_up(arg)
-    # What overrides a config may stand before it; ml_collections reads sys.argv.
-    argv = argv[:1] + sorted(argv[1:], key=lambda arg: not arg.startswith("--config="))
-    sys.argv = argv
     try:
-        return list(flags.FLAGS(argv))
+        program, *words = flags.FLAGS.read_flags_from_files(argv, force_gnu=True)
+        wants_help = not {"--help", "-h"}.isdisjoint(words)
+        words = [word for word in words if word not in ("--help", "-h")]
+        words, arguments = _separate(words)
+        for name, value in zip(syntax.arguments, arguments, strict=False):
+            if _take(words, name)[0]:
+                refuse(f"unexpected argument {value}: --{name} is given, too")
+            words.append(f"--{name}={value}")
+        if unexpected := arguments[len(syntax.arguments) :]:
+            refuse(f"unexpected argument {unexpected[0]}; {syntax.usage(program)}")
+        if syntax.takes_config:
+            words = _take_config(words, syntax, is_optional=wants_help)
+        if wants_help:
+            text = help_text.program(program, syntax, description=description)
+            print(text, flush=True)
+            sys.exit(0)
+        flags.FLAGS([program, *words])
     except flags.Error as error:
-        # An error inside a config file comes with its traceback in the text.
-        reason = str(error).strip().splitlines()[-1].strip()
-        # Without --config no key of it is known; some programs have none.
-        if "config" in flags.FLAGS and "Unknown command line flag 'config." in reason:
-            reason = "--config is missing before its keys; --config=configs/demo.py"
-    except EXPECTED as error:
-        # ml_collections wraps its message in quotes and escapes it.
-        plain = str(error).replace("\\n", " ").replace("\\'", "").replace("'", "")
-        reason = " ".join(plain.replace('"', "").split())
-        if isinstance(error, AttributeError | KeyError):
-            reason = f"unknown key {reason}"
-    _refuse(argv, reason)
+        refuse(_explain(error))
+    return [program]
 
 
-def meaning(reason: str) -> str:
-    """An error of the parsers in words of the user's.
-
-    >>> meaning("flag --config.seed=one: invalid literal for int() with base 10: 'one'")
-    "--config.seed must be a whole number, got 'one'"
-    """
-    for pattern, told in MEANINGS:
-        if match := re.fullmatch(pattern, reason):
-            return match.expand(told)
-    return reason
-
-
-def _look_up(arg: str) -> None:
-    """Whether the file of --config=FILE.py:VARIANT is there; its parents are found."""
-    found = re.fullmatch(r"(.+?\.py)(:.*)?", arg.removeprefix("--config="))
-    if not found:
-        _refuse([], f"{arg}: a configuration is a file FILE.py, or FILE.py:VARIANT")
-    file = pathlib.Path(found[1])
-    if not file.is_file():
-        _refuse([], f"{arg}: there is no file {file}")
-    # A config imports its parent as configs.NAME, from wherever it lies.
-    sys.path.append(str(file.resolve().parent.parent))
-
-
-def _refuse(argv: list[str], reason: str) -> NoReturn:
-    told = meaning(reason)
-    # What the message names need not stand before it.
-    given = [arg for arg in argv if arg.startswith("--config")]
-    named = f"{' '.join(given)}: " if given and not told.startswith("--") else ""
-    print(f"error: {named}{told}", file=sys.stderr)
+def refuse(reason: str) -> NoReturn:
+    """Print an error in one line, and exit with status 1."""
+    print(f"error: {reason}", file=sys.stderr)
     sys.exit(1)
+
+
+def suggestion(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """Return what a mistyped word was meant to be, as the end of an error.
+
+    >>> suggestion("trian", ["train", "translate"])
+    '; did you mean train?'
+    """
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""
+
+
+def _separate(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the flags, each as one word, and the words that are no flags."""
+    flag_words, arguments = [], []
+    remaining = iter(words)
+    for word in remaining:
+        if word == "-" or not word.startswith("-"):
+            arguments.append(word)
+        elif _needs_value(word) and (value := next(remaining, None)) is not None:
+            flag_words.append(f"{word}={value}")
+        else:
+            flag_words.append(word)
+    return flag_words, arguments
+
+
+def _needs_value(word: str) -> bool:
+    """Return True for a flag whose value is the next word."""
+    name = word.lstrip("-")
+    section, _, key = name.partition(".")
+    if section != "config":
+        return name in flags.FLAGS and not flags.FLAGS[name].boolean
+    return not key or (key in SETTINGS and SETTINGS[key].type is not bool)
+
+
+def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list[str]:
+    """Load the configuration that the flags name, and define `--config.KEY` flags.
+
+    Returns:
+        The other flags.
+    """
+    name, words = _take(words, "config")
+    workdir = _take(words, "workdir")[0]
+    run_to_start_from = ""
+    if not name and workdir and presets.is_run(workdir):
+        name = workdir
+    elif not name and not syntax.default_config:
+        run_to_start_from = _run_of(_take(words, "init_from")[0])
+    name = name or syntax.default_config or run_to_start_from
+    if not name:
+        if is_optional:
+            return words
+        refuse(_missing_config(syntax, workdir))
+    try:
+        file, variant = presets.find(name)
+        values = presets.load(file, variant)
+    except EXPLAINED as error:
+        refuse(f"--config={name}: {error}")
+    except Exception as error:  # of the user's file
+        refuse(f"--config={name}: {type(error).__name__}: {error}")
+    _check_keys(words, values)
+    config_flags.DEFINE_config_dict(
+        "config", values, "Settings.", flag_values=flags.FLAGS, sys_argv=words
+    )
+    if syntax.default_workdir and not run_to_start_from:
+        flags.FLAGS.set_default("workdir", _default_workdir(file, variant))
+    return words
+
+
+def _take(words: list[str], flag: str) -> tuple[str, list[str]]:
+    """Return the last value of a flag, "" if it is not there, and all other words."""
+    value, others = "", []
+    for word in words:
+        name, _, text = word.partition("=")
+        if name in (f"--{flag}", f"-{flag}"):
+            value = text
+        else:
+            others.append(word)
+    return value, others
+
+
+def _run_of(checkpoint: str) -> str:
+    """Return the workdir of a run to start from, if it has recorded its settings."""
+    folder = select.split_name(checkpoint)[0]
+    workdir = re.sub(r"/(checkpoints|best|averaged)/\d+/?$", "", folder)
+    return workdir if workdir and presets.is_run(workdir) else ""
+
+
+def _missing_config(syntax: Syntax, workdir: str) -> str:
+    if workdir and pathlib.Path(workdir).is_dir():
+        return f"--workdir={workdir} holds no run (no config.json): name its --config"
+    if syntax.arguments[0] != "workdir":
+        known = ", ".join(presets.names())
+        return f"--config is missing: name a preset ({known}), FILE.py or a workdir"
+    if workdir:
+        return f"--workdir={workdir} is no directory: name that of a run, or a --config"
+    return "--workdir is missing: name the directory of a run, or a --config"
+
+
+def _check_keys(words: list[str], values: ml_collections.ConfigDict) -> None:
+    """Refuse `--config.KEY` flags of which the configuration has no key."""
+    known = flatten(values.to_dict())
+    for word in words:
+        match = re.match(r"--?(?:no)?config\.([^=]*)", word)
+        if match and match[1] not in known:
+            hint = suggestion(match[1], known, prefix="config.")
+            refuse(f"{word}: unknown key config.{match[1]}{hint}")
+
+
+def _default_workdir(file: pathlib.Path, variant: str) -> str:
+    if file.stem == presets.RECORD:
+        return variant
+    return str(pathlib.Path("runs", "_".join(filter(None, [file.stem, variant]))))
+
+
+def _explain(error: flags.Error) -> str:
+    """Return what absl found wrong with a flag, in words of the user's."""
+    if isinstance(error, flags.UnrecognizedFlagError):
+        name = error.flagname
+        if name.partition(".")[0] == "config":
+            return f"--{name}: this program reads no configuration"
+        return f"unknown flag --{name}{suggestion(name, flags.FLAGS, prefix='--')}"
+    match = re.fullmatch(r"flag --([\w.]+)=(.*?): (.*)", str(error), re.DOTALL)
+    if not match or match[1] not in flags.FLAGS:
+        return str(error)
+    name, value, reason = match.groups()
+    if reason.endswith("must have a value other than None."):
+        return f"--{name} is missing"
+    rule = help_text.rule(flags.FLAGS[name])
+    return f"--{name} must be {rule}, got {value!r}" if rule else str(error)

@@ -1,23 +1,30 @@
-"""Sections 5 and 6: how every program starts, and fails in one line."""
+"""Start a program, and end it in one line and with a status when it fails."""
 
+import contextlib
+import dataclasses
 import errno
 import logging
 import os
 import pathlib
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from absl import app, flags
-from ml_collections import config_flags
 
-from vaswani_jax.cli import command_line, logs
-from vaswani_jax.core import cpu_allocator, parallel, processes, remote
+from vaswani_jax.cli import command_line, help_text, logs
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import config, cpu_allocator, parallel, parsing, processes, remote
 
 logger = logging.getLogger(__name__)
 QUIET = flags.DEFINE_bool("quiet", False, "Log warnings and errors only.")
 VERBOSE = flags.DEFINE_bool(
     "verbose", False, "Log details, too, and what the libraries warn of."
+)
+PRINT_CONFIG = flags.DEFINE_bool(
+    "print_config",
+    False,
+    "Print all settings as flags, and exit; --flagfile=FILE reads what is printed.",
 )
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -31,8 +38,8 @@ NUM_PROCESSES = flags.DEFINE_integer(
 PROCESS_ID = flags.DEFINE_integer(
     "process_id", None, "The number of this process, from 0.", lower_bound=0
 )
-
-
+# Errors whose message tells the user all.
+EXPECTED_ERRORS: tuple[type[Exception], ...] = (ValueError, OSError, ImportError)
 LESS_MEMORY = (
     "A smaller batch needs less: config.data.*_tokens_per_batch, or for training "
     "config.training.accumulate_steps=auto or config.model.rematerialize=True; "
@@ -40,114 +47,117 @@ LESS_MEMORY = (
 )
 
 
-def what(purpose: str) -> str:
-    """The help of --config: what the program takes it for, and how it is written."""
-    return (
-        f"What {purpose}: FILE.py or FILE.py:VARIANT; change a key by "
-        "--config.KEY=VALUE (keys: vaswani_jax/core/config.py)."
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program: what it does, and how it is started.
 
-
-def run(
-    main: Callable[..., None] | Mapping[str, Callable[[], None]],
-    *,
-    expected: tuple[type[Exception], ...],
-    argument: str | None = None,
-    several: bool = False,
-    saves: bool = False,
-) -> None:
-    """Parse the flags, then run `main`.
-
-    Args:
-        main: The program, or its commands by the word that stands before the flags.
-        argument: What the program is given beside its flags, if anything is.
-        expected: Errors whose message tells the user all: printed without a
-            traceback, exit status 1. All others keep their traceback.
-        several: Whether several processes can run it together.
-        saves: Whether SIGTERM lets it save first.
+    Attributes:
+        main: Does the work, when the flags are parsed.
+        syntax: How its command line is read.
+        expected: Errors that are printed in one line, with status 1. All others keep
+            their traceback.
+        multi_process: Whether several processes can run it together.
+        handles_sigterm: Whether it saves before SIGTERM ends it.
     """
 
-    logs.install()
+    main: Callable[[], None]
+    syntax: Syntax
+    expected: tuple[type[Exception], ...] = EXPECTED_ERRORS
+    multi_process: bool = False
+    handles_sigterm: bool = False
 
-    def checked(argv: Sequence[str]) -> None:
-        rest = argv[1:]
-        if callable(main):
-            chosen = main
-        elif rest and rest[0] in main:
-            chosen, rest = main[rest[0]], rest[1:]
-        else:
-            raise app.UsageError(f"the first argument is one of: {', '.join(main)}")
-        given, rest = (rest[:1], rest[1:]) if argument else ([], rest)
-        if argument and not given:
-            raise app.UsageError(f"the first argument is missing: {argument}")
-        if rest:
-            raise app.UsageError(f"unexpected arguments: {' '.join(rest)}")
-        told = cpu_allocator.keep_memory()
+    def run(self, argv: Sequence[str] | None = None) -> None:
+        """Parse the command line, run the program and exit.
+
+        Args:
+            argv: The name of the program, then the words after it; by default those of
+                this Python process.
+        """
+        logs.install()
+        argv = list(sys.argv if argv is None else argv)
+        with _failures_in_one_line(self.expected):
+            app.run(self._start, argv, flags_parser=self._parse)
+
+    def _parse(self, argv: list[str]) -> list[str]:
+        description = sys.modules[self.main.__module__].__doc__ or ""
+        return command_line.parse(argv, self.syntax, description=description)
+
+    def _start(self, argv: Sequence[str]) -> None:
+        del argv  # The words that are no flags: none is left.
+        logs.set_level(quiet=QUIET.value, verbose=VERBOSE.value)
+        if PRINT_CONFIG.value:
+            if not self.syntax.takes_config:
+                raise ValueError("--print_config: this program reads no configuration")
+            print(help_text.settings_as_flags(settings()), flush=True)
+            return
+        memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
-        try:
-            logs.set_level(quiet=QUIET.value, verbose=VERBOSE.value)
-            where = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
-            if where != (None, None, None):
-                if not several:
-                    raise ValueError("--coordinator is of main, decode and evaluate")
-                processes.connect(*where, handles_sigterm=saves)
-            logger.info(told)
-            chosen(*given)
-        except BrokenPipeError:
-            # Who reads our output has enough. What is still buffered goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(128 + signal.SIGPIPE)
-        except KeyboardInterrupt:
-            print("\nerror: interrupted", file=sys.stderr)
-            sys.exit(128 + signal.SIGINT)
-        except expected as error:
-            full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-            hint = ": free some where --workdir, data and outputs lie" if full else ""
-            print(f"error: {error}{hint}", file=sys.stderr)
-            sys.exit(1)
-        except RuntimeError as error:
-            # So begins what XLA says of a device without room.
-            if not str(error).startswith("RESOURCE_EXHAUSTED"):
-                raise
-            reason = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
-            print(f"error: {reason} {LESS_MEMORY}", file=sys.stderr)
-            sys.exit(1)
+        address = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
+        if address != (None, None, None):
+            if not self.multi_process:
+                raise ValueError("--coordinator is of main, decode and evaluate")
+            processes.connect(*address, handles_sigterm=self.handles_sigterm)
+        logger.info(memory_note)
+        if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
+            logger.info(f"--workdir={flags.FLAGS.workdir}")
+        self.main()
+        sys.stdout.flush()
 
-    app.run(checked, flags_parser=command_line.parse)
+
+def settings() -> config.Config:
+    """Return the checked configuration of the command line.
+
+    Raises:
+        ValueError: As `parsing.parse`.
+    """
+    return parsing.parse(flags.FLAGS["config"].value)
 
 
 def workdir(
-    given: str | None, *, skip: Collection[str] = (), fetch: bool = True
+    name: str, *, skip: Collection[str] = (), fetch: bool = True
 ) -> pathlib.Path:
-    """What --workdir says, or runs/NAME of the --config file (runs/NAME_ROW).
-
-    Of `configs/of_run.py:WORKDIR` it is that workdir, and of a URL its mirror here.
+    """Return the directory of a run on this machine: of a URL, its local copy.
 
     Args:
-        given: The value of the flag.
-        skip: Directories in it that a mirror does not need.
-        fetch: Whether to bring a mirror up to date now.
+        name: The value of --workdir.
+        skip: Directories in it that a local copy does not need.
+        fetch: Whether to bring a local copy up to date now.
+
+    Raises:
+        ValueError: It is a file.
     """
-    named = given if given is not None else _default_workdir()
-    found = remote.here(named, skip=skip) if fetch else remote.place(named)
-    if remote.is_remote(named):
-        logger.info(f"--workdir={named} is mirrored in {found}")
-    if found.exists() and not found.is_dir():
-        raise ValueError(f"--workdir={named} must be a directory, and is a file")
-    return found
-
-
-def _default_workdir() -> str:
-    config = config_flags.get_config_filename(flags.FLAGS["config"])
-    path, _, row = config.partition(":")
-    name = "_".join([pathlib.Path(path).stem] + [row] * bool(row))
-    found = str(pathlib.Path("runs", name))
-    if pathlib.Path(path).name == "of_run.py":
-        found = row
-    logger.info(f"--workdir={found}")
-    return found
+    path = remote.here(name, skip=skip) if fetch else remote.place(name)
+    if remote.is_remote(name):
+        logger.info(f"--workdir={name} is mirrored in {path}")
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"--workdir={name} must be a directory, and is a file")
+    return path
 
 
 def say(text: str) -> None:
     """Log a line at level INFO, for callers that still pass a printer on."""
     logger.info("%s", text)
+
+
+@contextlib.contextmanager
+def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Exit with a status, and one line on standard error, when the program fails."""
+    try:
+        yield
+    except BrokenPipeError:
+        # The reader of our output has enough. The rest of it goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    except KeyboardInterrupt:
+        print("\nerror: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except expected as error:
+        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        hint = ": free some where --workdir, data and outputs lie" if is_full else ""
+        command_line.refuse(f"{error}{hint}")
+    except RuntimeError as error:
+        # What XLA raises when a device has no memory left.
+        if not str(error).startswith("RESOURCE_EXHAUSTED"):
+            raise
+        reason = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
+        command_line.refuse(f"{reason} {LESS_MEMORY}")

@@ -1,0 +1,58 @@
+"""The command `vaswani`: every program of the package by a short name."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+from vaswani_jax import __version__
+
+# The command, the program that it runs, and what it does.
+COMMANDS = {
+    "train": ("main", "Train a model from a preset or a configuration file."),
+    "translate": ("decode", "Translate lines with a trained model, or score them."),
+    "evaluate": ("evaluate", "Score a model on the validation or the test set."),
+    "prepare": ("prepare_data", "Make vocabulary and token files, without training."),
+    "average": ("average_checkpoints", "Average checkpoints of a run."),
+    "export": ("export", "Write a model for CTranslate2, MarianMT or StableHLO."),
+    "import-marian": ("import_marian", "Make a run of a MarianMT (OPUS) model."),
+    "report": ("report", "Print the paper's tables and figures, with own results."),
+    "benchmark": ("benchmark", "Time training or decoding on this machine."),
+}
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command that the first word names.
+
+    Args:
+        words: What follows `vaswani`; by default what the shell has passed.
+    """
+    words = list(sys.argv[1:] if words is None else words)
+    command = words[0] if words else "--help"
+    if command in ("--help", "-h"):
+        print(_help())
+    elif command == "--version":
+        print(f"vaswani-jax {__version__}")
+    elif command in COMMANDS:
+        module = importlib.import_module(f"vaswani_jax.{COMMANDS[command][0]}")
+        module.PROGRAM.run([f"vaswani {command}", *words[1:]])
+    else:
+        close = difflib.get_close_matches(command, COMMANDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else "`vaswani --help` lists them"
+        print(f"error: unknown command {command}; {hint}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: vaswani COMMAND [ARGUMENT ...] [--FLAG=VALUE ...]",
+            "",
+            *lines,
+            "",
+            "vaswani COMMAND --help lists its flags; vaswani train PRESET --help the",
+            "settings, too; vaswani --version prints the version.",
+        ]
+    )

@@ -1,0 +1,118 @@
+"""Help texts: the flags of a program, and the settings of a configuration."""
+
+import dataclasses
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import ml_collections
+from absl import flags
+
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import config
+
+WIDTH = 88
+CONFIG_HELP = (
+    "A preset (demo, table3:A1), FILE.py or the workdir of a run, whose settings it "
+    "then has; --config.KEY=VALUE changes one."
+)
+
+
+def program(name: str, syntax: Syntax, *, description: str) -> str:
+    """Return the help text of a program: its use, its flags, its settings.
+
+    The settings are those of the configuration that the command line names.
+
+    Args:
+        name: The name that the program was started by.
+        syntax: How its command line is read.
+        description: What the program does.
+    """
+    blocks = [syntax.usage(name), description.strip()]
+    lines = ["flags:"]
+    if syntax.takes_config:
+        lines += _entry("--config", CONFIG_HELP)
+    for flag in sorted(_own_flags(), key=lambda flag: str(flag.name)):
+        lines += _flag_entry(flag)
+    blocks.append("\n".join(lines))
+    if "config" in flags.FLAGS:
+        values: ml_collections.ConfigDict = flags.FLAGS["config"].value
+        blocks.append(_settings(config.flatten(values.to_dict())))
+    elif syntax.takes_config:
+        blocks.append(f"`{name} PRESET --help` lists the settings of a preset, too.")
+    return "\n\n".join(blocks)
+
+
+def rule(flag: flags.Flag[Any]) -> str:
+    """Return which values a flag takes, in words; "" for any text."""
+    if flag.boolean:
+        return "true or false"
+    if choices := getattr(flag.parser, "enum_values", None):
+        return f"one of {', '.join(choices)}"
+    if isinstance(flag.parser, flags.IntegerParser | flags.FloatParser):
+        return str(flag.parser.syntactic_help).replace("an integer", "a whole number")
+    return ""
+
+
+def settings_as_flags(settings: config.Config) -> str:
+    """Return all settings as lines that --flagfile reads.
+
+    Any preset that comes before them is overridden.
+    """
+    return "\n".join(
+        f"--config.{key}={_as_flag(value)}"
+        for key, value in config.flatten(config.to_dict(settings)).items()
+    )
+
+
+def _own_flags() -> Iterator[flags.Flag[Any]]:
+    """Return the flags that this package defines, not those of its libraries."""
+    for module, defined in flags.FLAGS.flags_by_module_dict().items():
+        # The program itself, if Python runs it as a file, is named by its path.
+        if module.partition(".")[0] == "vaswani_jax" or "vaswani_jax" in module:
+            yield from (
+                flag for flag in defined if flag.name.partition(".")[0] != "config"
+            )
+
+
+def _flag_entry(flag: flags.Flag[Any]) -> list[str]:
+    text = str(flag.help)
+    if flag.boolean:
+        return _entry(f"--[no]{flag.name}", text)
+    if not hasattr(flag.parser, "enum_values") and (bounds := rule(flag)):
+        text += f" ({bounds})"
+    if flag.default not in (None, "", []):
+        default = str(flag.default_as_str).strip("'")
+        text += f" [{default}]"
+    return _entry(f"--{flag.name}", text)
+
+
+def _settings(values: dict[str, object]) -> str:
+    """Return the settings by section: value, meaning, the paper's symbol and range."""
+    lines = ["settings, with their values here (--config.KEY=VALUE changes one):"]
+    sections = {field.name: field.type for field in dataclasses.fields(config.Config)}
+    previous_section = ""
+    for key, setting in config.SETTINGS.items():
+        if setting.section != previous_section:
+            previous_section = setting.section
+            lines.append("")
+            if setting.section:
+                lines.append(f"{setting.section}: {sections[setting.section].__doc__}")
+        text = setting.meaning
+        if setting.symbol:
+            text += f" In the paper: {setting.symbol}."
+        if setting.range:
+            text += f" ({setting.range})"
+        lines += _entry(f"{key}={_as_flag(values[key])}", text)
+    return "\n".join(lines)
+
+
+def _entry(name: str, text: str) -> list[str]:
+    return [
+        f"  {name}",
+        *textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6),
+    ]
+
+
+def _as_flag(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
