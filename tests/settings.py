@@ -5,108 +5,48 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 import numpy as np
 
+from configs import base_ende
 from vaswani_jax.core import config, parsing, types
 from vaswani_jax.inference import generate
 from vaswani_jax.model import transformer
 
-# Every axis has a size of its own, d_k and d_v too.
-DEFAULTS = {
-    "seed": 1,
-    "model": {
-        "num_layers": 1,
-        "d_model": 8,
-        "d_ff": 10,
-        "num_heads": 2,
-        "d_k": 4,
-        "d_v": 6,
-        "dropout_rate": 0.0,
-        "attention_dropout_rate": 0.0,
-        "relu_dropout_rate": 0.0,
-        "activation": "relu",
-        "attention_bias": False,
-        "logits_bias": False,
-        "layer_norm_epsilon": 1e-6,
-        "init_scale": 1.0,
-        "layer_norm_position": "post",
-        "positional_encoding": "sinusoidal",
-        "max_positions": 32,
-        "dtype": "float32",
-        "attention": "xla",
-        "rematerialize": False,
-    },
-    "data": {
-        "source": "copy",
-        "source_locale": "en",
-        "target_locale": "de",
-        "tfds_directory": "",
-        "text_directory": "",
-        "train_source": "",
-        "train_target": "",
-        "valid_source": "",
-        "valid_target": "",
-        "test_source": "",
-        "test_target": "",
-        "num_train": 48,
-        "num_valid": 8,
-        "num_test": 8,
-        "directory": "",
-        "subword_model": "bpe",
-        "vocab_size": 40,
-        "sentencepiece_sample_size": 1000,
-        "byte_fallback": False,
-        "normalization": "identity",
-        "subword_dropout": 0.0,
-        "subword_samples": 1,
-        "max_length": 16,
-        "source_tokens_per_batch": 128,
-        "target_tokens_per_batch": 128,
-        "batching": "buckets",
-        "num_buckets": 2,
-        "packed_length": 16,
-        "text_form": "detokenized",
-        "lowercase_scores": False,
-    },
-    "optimizer": {
-        "beta1": 0.9,
-        "beta2": 0.98,
-        "epsilon": 1e-9,
-        "warmup_steps": 4,
-        "learning_rate_scale": 1.0,
-    },
-    "training": {
-        "num_steps": 4,
-        "accumulate_steps": "1",
-        "label_smoothing": 0.1,
-        "label_smoothing_form": "uniform",
-        "r_drop": 0.0,
-        "log_every_steps": 1,
-        "evaluate_every_steps": 2,
-        "checkpoint_every_steps": 2,
-        "keep_checkpoints": 2,
-        "average_checkpoints": 2,
-        "best_metric": "bleu",
-        "patience": 0,
-        "max_skipped_batches": 0,
-        "max_loss_rise": 0.0,
-    },
-    "search": {
-        "beam_size": 3,
-        "length_penalty": 0.6,
-        "length_penalty_form": "paper",
-        "max_extra_tokens": 5,
-        "min_tokens": 1,
-        "max_tokens": 0,
-        "no_repeat_ngram": 0,
-        "sampling": False,
-        "temperature": 1.0,
-        "top_k": 0,
-        "top_p": 1.0,
-        "max_source_tokens": 16,
-        "source_tokens_per_batch": 128,
-    },
+# What a tiny model has otherwise than the paper's base model. Every axis has a size of
+# its own, d_k and d_v too.
+TINY = {
+    "model.num_layers": 1,
+    "model.d_model": 8,
+    "model.d_ff": 10,
+    "model.num_heads": 2,
+    "model.d_k": 4,
+    "model.d_v": 6,
+    "model.dropout_rate": 0.0,
+    "model.max_positions": 32,
+    "data.source": "copy",
+    "data.num_train": 48,
+    "data.num_valid": 8,
+    "data.num_test": 8,
+    "data.vocab_size": 40,
+    "data.sentencepiece_sample_size": 1000,
+    "data.byte_fallback": False,
+    "data.max_length": 16,
+    "data.source_tokens_per_batch": 128,
+    "data.target_tokens_per_batch": 128,
+    "data.num_buckets": 2,
+    "data.packed_length": 16,
+    "optimizer.warmup_steps": 4,
+    "training.num_steps": 4,
+    "training.log_every_steps": 1,
+    "training.evaluate_every_steps": 2,
+    "training.checkpoint_every_steps": 2,
+    "training.keep_checkpoints": 2,
+    "training.average_checkpoints": 2,
+    "training.max_skipped_batches": 0,
+    "search.beam_size": 3,
+    "search.max_extra_tokens": 5,
+    "search.max_source_tokens": 16,
+    "search.source_tokens_per_batch": 128,
 }
 
 
@@ -116,9 +56,9 @@ def small_settings(**overrides: Any) -> config.Config:
     >>> small_settings(**{"model.d_k": 5, "seed": 7}).model.d_k
     5
     """
-    settings = ml_collections.ConfigDict(DEFAULTS)
-    settings.update_from_flattened_dict(overrides)
-    return parsing.parse(settings)
+    values = base_ende.get_config()
+    values.update_from_flattened_dict(TINY | overrides)
+    return parsing.parse(values)
 
 
 def random_params(model: config.ModelConfig, *, vocab_size: int, seed: int) -> Any:
