@@ -93,8 +93,8 @@ def test_fused_attention_refuses_odd_lengths_of_random_work():
     model = settings.small_settings(**FUSED).model
     training_speed.same_batch("2x4x6", model, vocab_size=9)
     for shape, odd in (("2x3x4", 3), ("2x4x5", 5)):
-        said = f"needs an even --shape={shape}, got {odd}"
-        with pytest.raises(ValueError, match=said):
+        message = f"needs an even --shape={shape}, got {odd}"
+        with pytest.raises(ValueError, match=message):
             training_speed.same_batch(shape, model, vocab_size=9)
 
 

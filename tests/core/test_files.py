@@ -1,0 +1,84 @@
+"""Files and directories are written whole or not at all, and their bytes are known."""
+
+import hashlib
+import json
+import pathlib
+
+import pytest
+
+from vaswani_jax.core import files
+
+
+def content(directory: pathlib.Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+def test_digests_name_the_file_that_is_not_what_was_written(tmp_path):
+    (tmp_path / "sub").mkdir()
+    first, second = tmp_path / "first", tmp_path / "sub" / "second"
+    first.write_bytes(b"one")
+    second.write_bytes(b"four")
+    digests = files.hash_files([second, first], within=tmp_path)
+    assert digests == {
+        "first": (3, hashlib.sha256(b"one").hexdigest()),
+        "sub/second": (4, hashlib.sha256(b"four").hexdigest()),
+    }
+    assert files.parse_digests(json.loads(json.dumps(digests))) == digests
+    assert files.describe_difference(digests, tmp_path) == ""
+    second.write_bytes(b"five")
+    assert "sub/second is not what was written" in files.describe_difference(
+        digests, tmp_path
+    )
+    second.write_bytes(b"fo")
+    difference = files.describe_difference(digests, tmp_path)
+    assert difference == "sub/second has 2 of 4 bytes"
+    second.unlink()
+    difference = files.describe_difference(digests, tmp_path)
+    assert difference == "sub/second is missing"
+
+
+@pytest.mark.parametrize("record", [3, {"a": 3}, {"a": [3]}, {"a": ["b", "c"]}])
+def test_a_record_that_has_no_digests_is_refused(record):
+    with pytest.raises((TypeError, ValueError)):
+        files.parse_digests(record)
+
+
+def test_a_text_file_is_replaced_at_once(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text("old")
+    assert files.write_atomically(path, "grün\n") == path
+    assert path.read_bytes() == "grün\n".encode()
+    assert content(tmp_path).keys() == {"config.json"}
+
+
+def test_a_directory_is_replaced_when_it_is_finished(tmp_path):
+    directory = tmp_path / "data"
+    for text in ("first", "second"):
+        with files.replacing(directory) as unfinished:
+            (unfinished / "file").write_text(text)
+            assert content(unfinished) == {"file": text}
+        assert content(directory) == {"file": text}
+        assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_an_error_leaves_the_directory_as_it_was(tmp_path):
+    directory = tmp_path / "data"
+    directory.mkdir()
+    (directory / "file").write_text("old")
+    with pytest.raises(KeyError), files.replacing(directory) as unfinished:
+        (unfinished / "file").write_text("half")
+        raise KeyError
+    assert content(directory) == {"file": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_directory_that_a_kill_has_moved_away_is_put_back(tmp_path):
+    directory = tmp_path / "data"
+    old = files.sibling(directory, "old")
+    old.mkdir()
+    files.recover(directory, mark="manifest.json")
+    assert not directory.exists()  # Not whole, as the mark is missing.
+    (old / "manifest.json").touch()
+    files.recover(directory, mark="manifest.json")
+    assert content(directory) == {"manifest.json": ""}
+    assert not old.exists()
