@@ -52,19 +52,19 @@ class Checks:
         """Lines of a file, in blocks, to as many lines."""
         path = self._file(name, data)
         try:
-            total = line_io.count("--input", str(path))
+            total = line_io.count_lines(str(path), flag="--input")
         except EXPECTED as error:
             assert path.name in str(error), error
             return
         found = [
             line
-            for block in line_io.blocks(str(path))
+            for block in line_io.read_blocks(str(path))
             for line in self.translator.translate(self.params, block)
         ]
         assert len(found) == total, (data, found)
         assert not any("\n" in line for line in found)
         output = self.directory / "output"
-        written = line_io.write(iter([found]), str(output), total=None)
+        written = line_io.write_blocks(iter([found]), str(output), total=None)
         assert written == total == output.read_bytes().count(b"\n")
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:

@@ -82,7 +82,7 @@ def main() -> None:
     )
     if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
         raise ValueError("several processes need files: --input and --output")
-    total = line_io.same_count(INPUT.value, aligned_files)
+    total = line_io.count_input(INPUT.value, aligned_files)
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )
@@ -93,19 +93,19 @@ def main() -> None:
         ensemble=ENSEMBLE.value,
         settings=settings,
     )
-    lines = line_io.blocks(INPUT.value)
+    lines = line_io.read_blocks(INPUT.value)
     if TARGET.value:
         scoring = decode_job.ScoringJob(translator, form=options.form)
-        pairs = line_io.beside(lines, TARGET.value)
-        line_io.write(scoring.run(pairs), _output(OUTPUT.value), total=total)
+        pairs = line_io.zip_blocks(lines, TARGET.value)
+        line_io.write_blocks(scoring.run(pairs), _output(OUTPUT.value), total=total)
         logger.info(scoring.summary())
         return
     job = decode_job.TranslationJob(translator, options)
     blocks: Iterable[decode_job.Block] = ((block, None) for block in lines)
     if PREFIX.value:
         job.check_prefixes(PREFIX.value)
-        blocks = line_io.beside(lines, PREFIX.value)
-    written = line_io.write(job.run(blocks), _output(OUTPUT.value), total=total)
+        blocks = line_io.zip_blocks(lines, PREFIX.value)
+    written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
     line_translator.warn_of_long_lines(job.long_lines, settings)
     logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
 

@@ -5,11 +5,11 @@ import gzip
 import os
 import pathlib
 import pty
+import queue
 import select
 import sys
 import termios
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -31,14 +31,14 @@ def test_a_file_comes_in_blocks_of_bounded_size(tmp_path: pathlib.Path) -> None:
     lines = [f"line {number}" for number in range(total)]
     path = tmp_path / "input.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    blocks = list(line_io.blocks(str(path)))
+    blocks = list(line_io.read_blocks(str(path)))
     assert [len(block) for block in blocks] == [line_io.BLOCK_LINES] * 2 + [5]
     assert [line for block in blocks for line in block] == lines
-    assert line_io.count("--input", str(path)) == total
+    assert line_io.count_lines(str(path), flag="--input") == total
 
 
 def test_lines_of_a_pipe_do_not_wait_for_later_ones(pipe: int) -> None:
-    blocks = line_io.blocks("-")
+    blocks = line_io.read_blocks("-")
     os.write(pipe, b"one\ntwo\n")
     early = [*next(blocks)]
     if len(early) == 1:  # the second may have come a moment later
@@ -50,9 +50,18 @@ def test_lines_of_a_pipe_do_not_wait_for_later_ones(pipe: int) -> None:
 
 
 def test_a_fast_pipe_is_read_in_large_blocks_and_no_further_than_needed(
-    pipe: int,
+    pipe: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = []
+    is_full = threading.Event()
+
+    class WatchedQueue(queue.Queue[object]):
+        def put(self, *arguments: object) -> None:
+            if self.full():
+                is_full.set()
+            super().put(*arguments)
+
+    monkeypatch.setattr(queue, "Queue", WatchedQueue)
 
     def write() -> None:
         with os.fdopen(pipe, "w") as stream:
@@ -62,50 +71,49 @@ def test_a_fast_pipe_is_read_in_large_blocks_and_no_further_than_needed(
 
     writer = threading.Thread(target=write)
     writer.start()
-    blocks = line_io.blocks("-")
-    first = next(blocks)
-    time.sleep(0.5)
-    # What waits is bounded, so that who writes must wait, too.
+    blocks = line_io.read_blocks("-")
+    lines = next(blocks)
+    # The reader waits when its queue is full, so the writer must wait, too.
+    assert is_full.wait(timeout=60)
     assert len(written) < 100_000
-    found = first + [line for block in blocks for line in block]
+    lines += [line for block in blocks for line in block]
     writer.join()
-    assert found == [str(number) for number in range(200_000)]
+    assert lines == [str(number) for number in range(200_000)]
 
 
 def test_bytes_that_are_not_utf8_come_after_the_lines_before_them(pipe: int) -> None:
     os.write(pipe, b"good\n\xff\n")
     os.close(pipe)
-    found = []
+    lines = []
     with pytest.raises(ValueError, match="standard input, line 2: not UTF-8"):
-        for block in line_io.blocks("-"):
-            found += block
-    assert found == ["good"]
+        for block in line_io.read_blocks("-"):
+            lines += block
+    assert lines == ["good"]
 
 
 def test_a_second_file_goes_along_and_must_be_as_long(tmp_path: pathlib.Path) -> None:
-    other = tmp_path / "other"
-    other.write_text("a\nb\nc\n")
-    given = [["1", "2"], ["3"]]
-    assert list(line_io.beside(given, str(other))) == [
+    path = tmp_path / "aligned"
+    path.write_text("a\nb\nc\n")
+    assert list(line_io.zip_blocks([["1", "2"], ["3"]], str(path))) == [
         (["1", "2"], ["a", "b"]),
         (["3"], ["c"]),
     ]
     with pytest.raises(ValueError, match="has 3 lines, the input has more"):
-        list(line_io.beside([["1", "2"], ["3", "4"]], str(other)))
+        list(line_io.zip_blocks([["1", "2"], ["3", "4"]], str(path)))
     with pytest.raises(ValueError, match="has more than the 2 lines"):
-        list(line_io.beside([["1", "2"]], str(other)))
+        list(line_io.zip_blocks([["1", "2"]], str(path)))
 
 
 def test_what_cannot_be_written_is_refused_before_work(tmp_path: pathlib.Path) -> None:
     source, output = str(tmp_path / "in"), str(tmp_path / "out")
     line_io.check_outputs([source, None, "-"], {"--output": output, "--attention": ""})
-    for name, error, said in (
+    for name, error, sentence in (
         (source, ValueError, "--output: .* is an input or another output"),
         (str(tmp_path), IsADirectoryError, "--output: .* is a directory"),
         (f"{tmp_path}/no/file", FileNotFoundError, "--output: there is no directory"),
         ("/proc/1/file", OSError, "--output: /proc/1/file may not be written"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=sentence):
             line_io.check_outputs([source], {"--output": name})
     with pytest.raises(ValueError, match=r"--alignments: .* another output"):
         line_io.check_outputs([], {"--output": output, "--alignments": output})
@@ -119,18 +127,18 @@ def test_a_file_is_known_by_any_of_its_names(tmp_path: pathlib.Path) -> None:
     source.write_text("a\n")
     link.hardlink_to(source)
     soft.symlink_to(link)
-    said = "is an input or another output"
+    sentence = "is an input or another output"
     for name in (source, link, soft):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=sentence):
             line_io.check_outputs([str(source)], {"--output": str(name)})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=sentence):
         outputs = {"--output": str(source), "--alignments": str(link)}
         line_io.check_outputs([], outputs)
     kept = os.dup(0)
     with open(source) as stream:
         os.dup2(stream.fileno(), 0)
     try:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=sentence):
             line_io.check_outputs(["-"], {"--output": str(link)})
         line_io.check_outputs(["-"], {"--output": str(tmp_path / "out")})
     finally:
@@ -139,15 +147,17 @@ def test_a_file_is_known_by_any_of_its_names(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("later", [["a", "b"], ["a", "b", "c", "d"]])
-def test_an_input_that_changes_while_it_is_read_is_told(
+def test_an_input_that_changes_while_it_is_read_is_an_error(
     tmp_path: pathlib.Path, later: list[str]
 ) -> None:
     source = tmp_path / "in"
     source.write_text("a\nb\nc\n")
-    total = line_io.same_count(str(source), {})
+    total = line_io.count_input(str(source), {})
     source.write_text("".join(f"{line}\n" for line in later))
     with pytest.raises(ValueError, match=rf"had 3 lines .* and {len(later)} when"):
-        line_io.write(line_io.blocks(str(source)), str(tmp_path / "out"), total=total)
+        line_io.write_blocks(
+            line_io.read_blocks(str(source)), str(tmp_path / "out"), total=total
+        )
 
 
 def test_files_are_counted_before_work_and_pipes_are_not(
@@ -156,15 +166,15 @@ def test_files_are_counted_before_work_and_pipes_are_not(
     lines, fifo = tmp_path / "lines", tmp_path / "fifo"
     lines.write_text("a\nb\n")
     os.mkfifo(fifo)
-    assert line_io.same_count(str(lines), {"--prefix": None}) == 2
-    assert line_io.same_count(str(lines), {"--prefix": str(fifo)}) == 2
-    assert line_io.same_count(str(fifo), {"--prefix": str(lines)}) is None
-    assert line_io.same_count("-", {}) is None
+    assert line_io.count_input(str(lines), {"--prefix": None}) == 2
+    assert line_io.count_input(str(lines), {"--prefix": str(fifo)}) == 2
+    assert line_io.count_input(str(fifo), {"--prefix": str(lines)}) is None
+    assert line_io.count_input("-", {}) is None
     with pytest.raises(ValueError, match="--prefix=-: standard input is for --input"):
-        line_io.same_count(str(lines), {"--prefix": "-"})
+        line_io.count_input(str(lines), {"--prefix": "-"})
     for missing in (tmp_path / "none", tmp_path):
         with pytest.raises(FileNotFoundError, match="--input: no file"):
-            line_io.same_count(str(missing), {})
+            line_io.count_input(str(missing), {})
 
 
 @contextlib.contextmanager
@@ -189,8 +199,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield person
 
 
-def seen(person: int, awaited: str) -> str:
-    """What the terminal shows up to the awaited, which may come in several parts."""
+def read_screen(person: int, awaited: str) -> str:
+    """Return what the terminal shows up to a text, which may come in parts."""
     shown = ""
     while awaited not in shown:
         assert select.select([person], [], [], 60)[0], shown
@@ -203,9 +213,11 @@ def test_a_person_is_asked_for_each_line_and_sees_no_bar(
 ) -> None:
     with terminal(monkeypatch) as person:
         os.write(person, b"one\ntwo\n\x04")
-        found = ([line.upper() for line in lines] for lines in line_io.blocks("-"))
-        assert line_io.write(found, "-", total=None) == 2
-        shown = seen(person, "> \r\n").replace("\r", "")
+        blocks = (
+            [line.upper() for line in block] for block in line_io.read_blocks("-")
+        )
+        assert line_io.write_blocks(blocks, "-", total=None) == 2
+        shown = read_screen(person, "> \r\n").replace("\r", "")
     assert shown == "> ONE\n> TWO\n> \n"
 
 
@@ -213,8 +225,8 @@ def test_who_waits_at_a_terminal_sees_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     with terminal(monkeypatch) as person:
-        found = (["x"] * 10 for _ in range(3))
-        assert line_io.write(found, str(tmp_path / "out"), total=30) == 30
-        shown = seen(person, "30/30")
+        blocks = (["x"] * 10 for _ in range(3))
+        assert line_io.write_blocks(blocks, str(tmp_path / "out"), total=30) == 30
+        shown = read_screen(person, "30/30")
     assert "lines" in shown
     assert (tmp_path / "out").read_text() == "x\n" * 30

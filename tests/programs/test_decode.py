@@ -220,5 +220,5 @@ def test_a_prefix_that_is_too_long_is_refused_before_work(
     flags = [f"--{name}={tmp_path / name}" for name in names]
     limit = "--config.search.max_source_tokens=5"
     told = runs.error_of(runs.vaswani("decode", trained, *flags, limit))
-    assert f"--prefix, line {line_io.BLOCK_LINES + 2}: 6 tokens are more than" in told
+    assert f"prefix, line {line_io.BLOCK_LINES + 2}: 6 tokens are more than" in told
     assert not output.exists()

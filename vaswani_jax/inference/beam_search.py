@@ -27,7 +27,7 @@ BLOCK_SIZES = (128, 125, *range(192, 63, -1))
 
 @dataclasses.dataclass(frozen=True)
 class Stepper:
-    """What a search knows of a model: functions of a state that is the model's own.
+    """A model as the search knows it: functions of a state that is the model's own.
 
     The first axis of each array of a state is that of the sentences.
 
@@ -47,7 +47,7 @@ class Stepper:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How to search or sample, whatever the model and the sentences.
+    """Options of a search, or of sampling, whatever the model and the sentences.
 
     Attributes:
         beam_size: W, the hypotheses of a sentence that are extended together.
@@ -56,10 +56,9 @@ class SearchOptions:
         alpha: Exponent of the length penalty; 0 for none.
         penalty_form: Of `length_penalty`.
         min_length: Fewest tokens of an output, the end mark counted.
-        buffer_lengths: Ascending. Positions up to each are searched with a state for
-            that many. A sentence that is not done by the last of them, or is one of
-            few that are left, is finished together with others of its kind, with room
-            for `max_length`.
+        buffer_lengths: Ascending. Positions up to each are searched with a state that
+            has room for that many. Sentences that are not done by the last of them, or
+            are among the last few, are finished together with room for `max_length`.
         max_length: Most tokens of any output, the end mark counted.
     """
 
@@ -298,9 +297,9 @@ def _extend(
     never = (token == types.PAD_ID) | (token == types.BOS_ID)
     early = (token == types.EOS_ID) & (search.position + 1 < options.min_length)
     log_probs = jnp.where(never | early, -jnp.inf, candidates.log_probs)
-    best, chosen = jax.lax.top_k(log_probs, count)
+    best, indices = jax.lax.top_k(log_probs, count)
     origin, token = (
-        jnp.take_along_axis(each, chosen, axis=1).astype(jnp.int32)
+        jnp.take_along_axis(each, indices, axis=1).astype(jnp.int32)
         for each in (origin, token)
     )
     tokens = _take_tokens(search.live_tokens, origin)
@@ -339,13 +338,13 @@ def top_candidates(
     num_blocks = (V + missing) // size
     blocks = logits.reshape(B, W, num_blocks, size)
     maxima = (jnp.max(blocks, axis=-1) + offset).reshape(B, W * num_blocks)
-    _, chosen = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
+    _, best_blocks = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
     # In the order of beams and tokens, so that of equal ones the first is first.
-    chosen = jnp.sort(chosen, axis=-1)
+    best_blocks = jnp.sort(best_blocks, axis=-1)
     inside = jnp.take_along_axis(
-        blocks.reshape(B, W * num_blocks, size), chosen[:, :, None], axis=1
+        blocks.reshape(B, W * num_blocks, size), best_blocks[:, :, None], axis=1
     )
-    beam, block = chosen // num_blocks, chosen % num_blocks
+    beam, block = best_blocks // num_blocks, best_blocks % num_blocks
     inside = inside + jnp.take_along_axis(offset[:, :, 0], beam, axis=1)[:, :, None]
     token = block[:, :, None] * size + jnp.arange(size)
     # Tokens past the vocabulary's end are impossible, but need a valid index.

@@ -1,4 +1,4 @@
-"""What the outputs of a search must be: begin with a prefix, repeat nothing.
+"""Constraints on the outputs of a search: begin with a prefix, repeat nothing.
 
 A constraint is 0 where a token may follow a hypothesis and -inf where not. It takes
 part in what is chosen, not in the probabilities, which stay the model's own.
@@ -34,8 +34,8 @@ def make_constraint(
             # An end is no repetition, and something must be left to choose.
             is_forbidden = repeats & (token != types.EOS_ID)
         if prefix_length:
-            place = jnp.minimum(position, prefix_length - 1)
-            forced = jnp.take(prefix, place, axis=1)[rows, None, None]
+            index = jnp.minimum(position, prefix_length - 1)
+            forced = jnp.take(prefix, index, axis=1)[rows, None, None]
             in_prefix = (position < prefix_length) & (forced != types.PAD_ID)
             is_forbidden = jnp.where(in_prefix, token != forced, is_forbidden)
         return jnp.where(is_forbidden, -jnp.inf, 0.0)
@@ -60,7 +60,7 @@ def encode_prefixes(
     for number, ids in enumerate(encoded, start=first_line):
         if len(ids) > search.max_source_tokens:
             raise ValueError(
-                f"--prefix, line {number}: {len(ids):,} tokens are more than "
+                f"prefix, line {number}: {len(ids):,} tokens are more than "
                 f"config.search.max_source_tokens={search.max_source_tokens}"
             )
     return encoded
@@ -74,8 +74,8 @@ def repeated_ngrams(
     starts = jnp.arange(T)
     is_same = jnp.broadcast_to(starts + n - 1 < position, (B, W, T))
     for offset in range(n - 1):
-        place = jnp.maximum(position - (n - 1) + offset, 0)
-        newest = jnp.take(tokens, place, axis=2)[:, :, None]
+        index = jnp.maximum(position - (n - 1) + offset, 0)
+        newest = jnp.take(tokens, index, axis=2)[:, :, None]
         is_same = is_same & (jnp.roll(tokens, -offset, axis=2) == newest)
     last = jnp.roll(tokens, -(n - 1), axis=2)
     b, w, _ = jnp.ogrid[:B, :W, :T]

@@ -26,7 +26,7 @@ Block = tuple[list[str], list[str] | None]
 
 @dataclasses.dataclass(frozen=True)
 class DecodeOptions:
-    """What `decode` writes, as its flags of these names say.
+    """Options of `decode`, as its flags of these names say.
 
     Attributes:
         form: Of `formats.FORMATS`.
@@ -104,7 +104,7 @@ class TranslationJob:
             ValueError: As `constraints.encode_prefixes`.
         """
         first = 1
-        for lines in line_io.blocks(name) if pathlib.Path(name).is_file() else ():
+        for lines in line_io.read_blocks(name) if pathlib.Path(name).is_file() else ():
             constraints.encode_prefixes(
                 lines,
                 vocabulary=self._translator.vocabulary,

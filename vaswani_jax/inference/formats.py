@@ -1,4 +1,4 @@
-"""How `decode` writes translations and scores, one input line at a time."""
+"""Format translations and scores as text, tab-separated values or JSON."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Lines in as they come and out as they are done, few of them in memory at a time."""
+"""Read lines as they arrive, write them as they are done, few at a time in memory."""
 
 import gzip
 import itertools
@@ -19,10 +19,41 @@ from vaswani_jax.data import sources
 BLOCK_LINES = 1024
 
 
-def count(flag: str, name: str) -> int | None:
-    """The lines of a flag's file, all of which are read and checked.
+def count_input(name: str, aligned_files: Mapping[str, str | None]) -> int | None:
+    """Return the lines of the input, after reading and checking all files.
 
-    None for "-", and for a pipe, which cannot be read twice.
+    Args:
+        name: The input, "-" for standard input.
+        aligned_files: By their flags, files with a line for each of its lines.
+
+    Returns:
+        None for standard input and for a pipe, which cannot be read twice.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A file cannot be read, or has another number of lines.
+    """
+    total = count_lines(name, flag="--input")
+    for flag, file in aligned_files.items():
+        if file == "-":
+            raise ValueError(f"{flag}=-: standard input is for --input; name a file")
+        count = count_lines(file, flag=flag) if file else None
+        if total is not None and count not in (None, total):
+            raise ValueError(
+                f"{flag}={file} has {count:,} lines, --input={name} {total:,}"
+            )
+    return total
+
+
+def count_lines(name: str, *, flag: str) -> int | None:
+    """Return the lines of a file, all of which are read and checked.
+
+    Args:
+        name: The file, "-" for standard input.
+        flag: The flag that named it, for error messages.
+
+    Returns:
+        None for standard input and for a pipe, which cannot be read twice.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -37,60 +68,29 @@ def count(flag: str, name: str) -> int | None:
         raise FileNotFoundError(f"{flag}: no file {name}")
     if not path.is_file():
         return None
-    return sum(1 for _ in sources.lines(pathlib.Path(name)))
+    return sum(1 for _ in sources.lines(path))
 
 
-def same_count(name: str, others: Mapping[str, str | None]) -> int | None:
-    """The lines of the input, after a look at all files; see `count`.
+def read_blocks(name: str) -> Iterator[list[str]]:
+    """Yield the lines of a file, or of standard input ("-"), many at a time.
 
-    Args:
-        name: The input.
-        others: Files with a line for each of its lines, by their flags.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A file cannot be read, or has another number of lines.
-    """
-    total = count("--input", name)
-    for flag, other in others.items():
-        if other == "-":
-            raise ValueError(f"{flag}=-: standard input is for --input; name a file")
-        found = count(flag, other) if other else None
-        if total is not None and found not in (None, total):
-            raise ValueError(
-                f"{flag}={other} has {found:,} lines, --input={name} {total:,}"
-            )
-    return total
-
-
-def blocks(name: str) -> Iterator[list[str]]:
-    """The lines of a file, or of standard input ("-"), many at a time.
-
-    What standard input has is not kept waiting for more; on a terminal each line is
-    asked for.
+    A line on a pipe does not wait for later ones; a terminal shows a prompt for each.
     """
     if name != "-":
-        yield from _of(sources.lines(pathlib.Path(name)))
+        lines = sources.lines(pathlib.Path(name))
+        while block := list(itertools.islice(lines, BLOCK_LINES)):
+            yield block
     elif sys.stdin.isatty():
-        for line in sources.decoded(_asked(), name="standard input"):
+        for line in sources.decoded(_prompted_lines(), name="standard input"):
             yield [line]
     else:
-        yield from _as_they_come(sources.decoded(_piped(), name="standard input"))
+        yield from _available_blocks(
+            sources.decoded(_piped_lines(), name="standard input")
+        )
 
 
-def _of(lines: Iterable[str]) -> Iterator[list[str]]:
-    block: list[str] = []
-    for line in lines:
-        block.append(line)
-        if len(block) == BLOCK_LINES:
-            yield block
-            block = []
-    if block:
-        yield block
-
-
-def _asked() -> Iterator[bytes]:
-    """Lines of the terminal, each after a prompt, until the end of the input."""
+def _prompted_lines() -> Iterator[bytes]:
+    """Yield lines of the terminal, each after a prompt, until the input ends."""
     while True:
         print("> ", end="", file=sys.stderr, flush=True)
         line = sys.stdin.buffer.readline()
@@ -100,123 +100,132 @@ def _asked() -> Iterator[bytes]:
         yield line
 
 
-def _piped() -> Iterator[bytes]:
-    """Lines of standard input, read without its lock: what ends meanwhile needs it."""
-    rest = b""
+def _piped_lines() -> Iterator[bytes]:
+    """Yield lines of standard input, read without its lock.
+
+    A program that ends in the meantime needs that lock.
+    """
+    unfinished = b""
     while part := os.read(sys.stdin.fileno(), 1 << 16):
-        *lines, rest = (rest + part).split(b"\n")
+        *lines, unfinished = (unfinished + part).split(b"\n")
         yield from (line + b"\n" for line in lines)
-    if rest:
-        yield rest
+    if unfinished:
+        yield unfinished
 
 
-def _as_they_come(lines: Iterator[str]) -> Iterator[list[str]]:
-    """At least one line each time, and all that have come by then."""
-    waiting: queue.Queue[str | Exception | None] = queue.Queue(BLOCK_LINES)
+def _available_blocks(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Yield at least one line each time, and all that have arrived by then."""
+    arrived: queue.Queue[str | Exception | None] = queue.Queue(BLOCK_LINES)
 
     def read() -> None:
         try:
             for line in lines:
-                waiting.put(line)
-            waiting.put(None)
+                arrived.put(line)
+            arrived.put(None)
         except (ValueError, OSError) as error:
-            waiting.put(error)
+            arrived.put(error)
 
     threading.Thread(target=read, daemon=True).start()
     while True:
         block: list[str] = []
-        item = waiting.get()
-        while isinstance(item, str):
-            block.append(item)
-            if len(block) == BLOCK_LINES or waiting.empty():
+        line = arrived.get()
+        while isinstance(line, str):
+            block.append(line)
+            if len(block) == BLOCK_LINES or arrived.empty():
                 break
-            item = waiting.get()
+            line = arrived.get()
         if block:
             yield block
-        if isinstance(item, Exception):
-            raise item
-        if item is None:
+        if isinstance(line, Exception):
+            raise line
+        if line is None:
             return
 
 
-def beside(
-    given: Iterable[list[str]], name: str
+def zip_blocks(
+    blocks: Iterable[list[str]], name: str
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Blocks of lines, each with as many lines of another file.
+    """Yield blocks of lines, each with as many lines of a file.
 
     Raises:
-        ValueError: The other file has fewer lines, or more.
+        ValueError: The file has fewer lines, or more.
     """
-    others = sources.lines(pathlib.Path(name))
+    file_lines = sources.lines(pathlib.Path(name))
     total = 0
-    for lines in given:
-        found = list(itertools.islice(others, len(lines)))
-        total += len(found)
-        if len(found) < len(lines):
+    for lines in blocks:
+        aligned = list(itertools.islice(file_lines, len(lines)))
+        total += len(aligned)
+        if len(aligned) < len(lines):
             raise ValueError(f"{name} has {total:,} lines, the input has more")
-        yield lines, found
-    if next(others, None) is not None:
+        yield lines, aligned
+    if next(file_lines, None) is not None:
         raise ValueError(f"{name} has more than the {total:,} lines of the input")
 
 
-def write(found: Iterable[list[str]], name: str, *, total: int | None) -> int:
-    """Write lines as they are done; a terminal sees how far it is.
+def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -> int:
+    """Write blocks of lines as they are done; a terminal shows the progress.
+
+    Args:
+        blocks: What to write for each input line, of which some need several lines.
+        name: The file, "-" for standard output.
+        total: The number of input lines, if it is known.
 
     Returns:
-        How many were written, those of one input line together counting as one.
+        The number of input lines that were answered.
 
     Raises:
-        ValueError: They are not as many as the input had, of which there was a count.
+        ValueError: It is not the `total`.
     """
-    # None shows it on a terminal alone; but not beside what a person types or reads.
+    # None shows the bar on a terminal alone, but never among what a person types or
+    # reads there.
     ends = (sys.stdin, sys.stdout)
-    in_the_way = name == "-" and any(end and end.isatty() for end in ends)
-    bar = tqdm.tqdm(total=total, unit=" lines", disable=True if in_the_way else None)
-    written = 0
+    is_in_the_way = name == "-" and any(end and end.isatty() for end in ends)
+    bar = tqdm.tqdm(total=total, unit=" lines", disable=True if is_in_the_way else None)
+    num_lines = 0
     with open_output(name) as stream, bar:
-        for lines in found:
+        for lines in blocks:
             stream.write("".join(f"{line}\n" for line in lines).encode())
             stream.flush()
-            written += len(lines)
+            num_lines += len(lines)
             bar.update(len(lines))
-    if total not in (None, written):
+    if total not in (None, num_lines):
         raise ValueError(
-            f"the input had {total:,} lines when they were counted and {written:,} "
+            f"the input had {total:,} lines when they were counted and {num_lines:,} "
             "when they were read: it has changed meanwhile"
         )
-    return written
+    return num_lines
 
 
 def check_outputs(
-    reading: Iterable[str | None], writing: Mapping[str, str | None]
+    inputs: Iterable[str | None], outputs: Mapping[str, str | None]
 ) -> None:
-    """Refuse what cannot be written, before work starts.
+    """Refuse outputs that cannot be written, before work starts.
 
     Args:
-        reading: Files that must stay as they are.
-        writing: Those to write, by their flags.
+        inputs: Files that must stay as they are.
+        outputs: Files to write, by their flags.
 
     Raises:
-        ValueError: A file is to be read, too, or to be written twice.
-        OSError: There is no such directory, or nothing may be written there.
+        ValueError: An output is an input, too, or is named twice.
+        OSError: There is no such directory, or writing there is not allowed.
     """
-    if "-" in writing.values() and sys.stdout is None:
+    if "-" in outputs.values() and sys.stdout is None:
         raise OSError("standard output is closed: name files")
-    seen = {_identity(name) for name in reading if name}
-    if list(writing.values()).count("-") > 1:
-        raise ValueError(f"only one of {', '.join(writing)} can be standard output")
-    for flag, name in writing.items():
+    taken = {_identity(name) for name in inputs if name}
+    if list(outputs.values()).count("-") > 1:
+        raise ValueError(f"only one of {', '.join(outputs)} can be standard output")
+    for flag, name in outputs.items():
         if not name or name == "-":
             continue
         path = pathlib.Path(name).resolve()
         if path.exists() and not (path.is_file() or path.is_dir()):
             continue  # /dev/null, a pipe
-        if _identity(name) in seen:
+        if _identity(name) in taken:
             raise ValueError(
                 f"{flag}: {name} is an input or another output, too: it would be "
                 "overwritten"
             )
-        seen.add(_identity(name))
+        taken.add(_identity(name))
         if path.is_dir():
             raise IsADirectoryError(f"{flag}: {name} is a directory")
         if not path.parent.is_dir():
@@ -226,17 +235,17 @@ def check_outputs(
 
 
 def _identity(name: str) -> tuple[int, int] | pathlib.Path:
-    """What all names of a file share, standard input being "-"."""
+    """Return what all names of a file share, "-" naming standard input."""
     path = pathlib.Path(name).resolve()
     try:
-        found = os.fstat(0) if name == "-" else path.stat()
+        status = os.fstat(0) if name == "-" else path.stat()
     except OSError:
         return path
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def open_output(name: str) -> IO[bytes]:
-    """The file, compressed if its name ends in .gz; "-" is standard output."""
+    """Open a file to write, compressed if its name ends in .gz; "-" is stdout."""
     if name == "-":
         return open(sys.stdout.fileno(), "wb", closefd=False)
     if name.endswith(".gz"):

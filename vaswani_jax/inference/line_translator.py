@@ -240,7 +240,7 @@ class LineTranslator:
             shapes, max_rows=lambda shape: tokens // shape[0]
         ):
             (length, prefix_length), num_rows = group.shape, group.num_rows
-            indices = [order[place] for place in group.indices]
+            indices = [order[index] for index in group.indices]
             batch = [pieces[index] for index in indices]
             sources = [[*piece.ids, types.EOS_ID] for piece in batch]
             prefixes = [piece.prefix for piece in batch]

@@ -14,7 +14,7 @@ from vaswani_jax.inference import beam_search
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """How the distribution that is drawn from differs from the model's own.
+    """The distribution that is drawn from, by how it differs from the model's own.
 
     Attributes:
         temperature: Logits are divided by it; 1 leaves them as they are.
@@ -70,22 +70,22 @@ def sample(
         newest = jnp.where(position == 0, types.BOS_ID, previous)
         logits, state = stepper.step(newest, draws.state, position)
         log_probs = jax.nn.log_softmax(logits)
-        token = jnp.arange(logits.shape[-1])
-        never = (token == types.PAD_ID) | (token == types.BOS_ID)
-        early = (token == types.EOS_ID) & (position + 1 < options.min_length)
+        ids = jnp.arange(logits.shape[-1])
+        never = (ids == types.PAD_ID) | (ids == types.BOS_ID)
+        early = (ids == types.EOS_ID) & (position + 1 < options.min_length)
         allowed = jnp.where(never | early, -jnp.inf, logits)
         if constraint is not None:
             allowed = allowed + constraint(draws.tokens, jnp.arange(B), position)
         drawn = draw(allowed, _points(keys, position, W=W), distribution)
         gained = jnp.take_along_axis(log_probs, drawn[:, :, None], axis=2)[:, :, 0]
         has_ended = draws.has_ended | (position >= max_lengths)[:, None]
-        chosen = jnp.where(has_ended, types.PAD_ID, drawn)
+        token = jnp.where(has_ended, types.PAD_ID, drawn)
         is_current = jnp.arange(T) == position
         return _Draws(
             position=position + 1,
-            tokens=jnp.where(is_current, chosen[:, :, None], draws.tokens),
+            tokens=jnp.where(is_current, token[:, :, None], draws.tokens),
             log_probs=draws.log_probs + jnp.where(has_ended, 0.0, gained),
-            has_ended=has_ended | (chosen == types.EOS_ID),
+            has_ended=has_ended | (token == types.EOS_ID),
             state=state,
         )
 
@@ -131,17 +131,17 @@ def draw(
     ranked = jnp.take_along_axis(logits, order, axis=-1)
     ranked = (ranked - ranked[:, :, :1]) / distribution.temperature
     probabilities = jax.nn.softmax(ranked, axis=-1)
-    before = jnp.cumsum(probabilities, axis=-1) - probabilities
-    # The likeliest always stays: nothing is before it.
-    is_allowed = before < distribution.top_p
+    likelier = jnp.cumsum(probabilities, axis=-1) - probabilities
+    # The likeliest token always stays: no other is likelier.
+    is_allowed = likelier < distribution.top_p
     if distribution.top_k:
         rank = jnp.arange(logits.shape[-1])
         is_allowed = is_allowed & (rank < distribution.top_k)
     cumulative = jnp.cumsum(jnp.where(is_allowed, probabilities, 0.0), axis=-1)
     goal = points[:, :, None] * cumulative[:, :, -1:]
-    chosen = jnp.sum((cumulative <= goal) & is_allowed, axis=-1)
+    drawn_rank = jnp.sum((cumulative <= goal) & is_allowed, axis=-1)
     # Rounding may reach past the last that is allowed.
-    chosen = jnp.minimum(chosen, jnp.sum(is_allowed, axis=-1) - 1)
-    return jnp.take_along_axis(order, chosen[:, :, None], axis=-1)[:, :, 0].astype(
+    drawn_rank = jnp.minimum(drawn_rank, jnp.sum(is_allowed, axis=-1) - 1)
+    return jnp.take_along_axis(order, drawn_rank[:, :, None], axis=-1)[:, :, 0].astype(
         jnp.int32
     )

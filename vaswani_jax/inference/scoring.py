@@ -1,4 +1,4 @@
-"""Section 6.1: what models think of given translations, and where they look."""
+"""Score given translations, and record where the model looks."""
 
 import functools
 import sys
@@ -93,7 +93,7 @@ class Scorer:
                 scored[index] = _without_padding(
                     outputs, row, S=len(pair[0]) + 1, T=len(pair[1])
                 )
-        return [one for one in scored if one is not None]
+        return [pair for pair in scored if pair is not None]
 
     def _padded(self, tokens: int) -> int:
         return min(padding.padded_length(tokens), self._longest)

@@ -19,7 +19,7 @@ from vaswani_jax.model.transformer import Transformer
 
 @dataclasses.dataclass(frozen=True)
 class PairScore:
-    """What a model thinks of a given translation.
+    """The probability of a given translation.
 
     Attributes:
         log_prob: log P(Y|X) in nats, the sum of `log_probs`.
@@ -177,7 +177,7 @@ class Translator:
         *,
         first_line: int = 1,
     ) -> list[PairScore]:
-        """Return what the model thinks of given translations.
+        """Return the probabilities of given translations.
 
         Args:
             sources: Source lines. One string alone is an error.
@@ -195,19 +195,20 @@ class Translator:
         pairs = self._encode(sources, targets, first_line)
         scored = self.score_ids(pairs)
         scores = []
-        for number, ((_, ids), one) in enumerate(
+        for number, ((_, ids), scored_pair) in enumerate(
             zip(pairs, scored, strict=True), start=first_line
         ):
-            if not np.isfinite(one.log_probs).all():
+            log_probs = scored_pair.log_probs
+            if not np.isfinite(log_probs).all():
                 raise ValueError(
                     f"line {number} has no probability: the parameters are not finite "
                     "numbers"
                 )
             scores.append(
                 PairScore(
-                    log_prob=float(np.sum(one.log_probs, dtype=np.float64)),
+                    log_prob=float(np.sum(log_probs, dtype=np.float64)),
                     tokens=self._names(ids),
-                    log_probs=tuple(float(log_prob) for log_prob in one.log_probs),
+                    log_probs=tuple(float(log_prob) for log_prob in log_probs),
                 )
             )
         return scores
@@ -351,9 +352,9 @@ def _check_lines(lines: Sequence[str], name: str) -> None:
 
 
 def _check_equal_numbers(**sides: Sequence[str]) -> None:
-    (first, lines), (second, others) = sides.items()
-    if len(lines) != len(others):
+    (first, first_lines), (second, second_lines) = sides.items()
+    if len(first_lines) != len(second_lines):
         raise ValueError(
-            f"{first} and {second} must be of one length, got {len(lines):,} and "
-            f"{len(others):,}"
+            f"{first} and {second} must be of one length, got {len(first_lines):,} "
+            f"and {len(second_lines):,}"
         )
