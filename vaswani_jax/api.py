@@ -59,7 +59,7 @@ def load(
         ImportError: A package that reads the run is not installed.
     """
     needless = select.other_folders(checkpoint)
-    workdir = remote.here(os.fspath(run), skip=needless)
+    workdir = remote.local_copy(os.fspath(run), skip=needless)
     if settings is None and _is_marian(workdir):
         if ensemble:
             raise ValueError(
@@ -73,7 +73,11 @@ def load(
     manifest.refuse_difference(settings, directory, text=False, log=logger.info)
     vocabulary = prepared.open_prepared(directory).vocabulary
     members = load_members(
-        settings, workdir, vocabulary, checkpoints=checkpoint, ensemble=ensemble
+        settings,
+        workdir,
+        vocabulary,
+        checkpoints=checkpoint,
+        others=[_locate(name) for name in ensemble],
     )
     return Translator(settings, vocabulary, members)
 
@@ -104,3 +108,11 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     checkpoint = Checkpoint(0, {"params": imported.params}, record)
     member = Member(imported.settings.model, checkpoint)
     return Translator(imported.settings, imported.subwords, [member])
+
+
+def _locate(name: str) -> tuple[pathlib.Path, str]:
+    """Return the directory and the checkpoint of WORKDIR or WORKDIR@CHECKPOINT."""
+    folder, checkpoint = select.split_name(name)
+    checkpoint = checkpoint or "averaged"
+    needless = select.other_folders(checkpoint)
+    return remote.local_copy(folder, skip=needless), checkpoint

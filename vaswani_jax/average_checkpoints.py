@@ -10,7 +10,6 @@ from absl import flags
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import remote
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +25,9 @@ def main() -> None:
     last, named = LAST.value, STEPS.value
     if (last is None) == (named is None):
         raise ValueError("give --last=N or --steps=A,B,C, one of the two")
-    workdir = program.workdir(WORKDIR.value, skip=["best"])
-    directory = workdir / "checkpoints"
+    workdir = program.open_workdir(WORKDIR.value)
+    workdir.pull(skip=["best"])
+    directory = workdir.path / "checkpoints"
     if not directory.is_dir():
         raise FileNotFoundError(f"--workdir: there is no {directory}")
     if last is not None:
@@ -41,8 +41,8 @@ def main() -> None:
         if len(set(steps)) < len(steps):
             raise ValueError(f"--steps must be different numbers, got {named}")
     mean = average.average_params(directory, steps)
-    path = average.save_average(workdir, mean)
-    remote.send(workdir, within="averaged")
+    path = average.save_average(workdir.path, mean)
+    workdir.push(within="averaged")
     logger.info(f"the mean of the checkpoints {steps} is in {path}")
 
 

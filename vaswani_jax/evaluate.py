@@ -11,7 +11,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, processes, remote
+from vaswani_jax.core import compilation_cache, processes
 from vaswani_jax.data import manifest, prepared
 from vaswani_jax.evaluation import scores
 
@@ -31,9 +31,10 @@ def main() -> None:
     """Translate a split, score it, and write both beside the checkpoints."""
     settings = program.settings()
     needless = select.other_folders(CHECKPOINT.value)
-    workdir = program.workdir(WORKDIR.value, skip=needless)
-    compilation_cache.enable(workdir / "compiled")
-    directory = prepared.data_directory(settings.data, workdir)
+    workdir = program.open_workdir(WORKDIR.value)
+    workdir.pull(skip=needless)
+    compilation_cache.enable(workdir.path / "compiled")
+    directory = prepared.data_directory(settings.data, workdir.path)
     manifest.refuse_difference(settings, directory, text=True, log=program.say)
     data = prepared.open_prepared(directory)
     if SPLIT.value not in data.counts:
@@ -41,16 +42,16 @@ def main() -> None:
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
             "config.data.test_source and config.data.test_target"
         )
-    translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
+    translator = api.load(workdir.path, checkpoint=CHECKPOINT.value, settings=settings)
     checkpoint = translator.member.checkpoint
     evaluation = scores.evaluate_checkpoint(
         settings, data, checkpoint, split=SPLIT.value
     )
     if processes.is_main_process():
         scores.write_evaluation(
-            workdir, evaluation, settings, checkpoint, selected=CHECKPOINT.value
+            workdir.path, evaluation, settings, checkpoint, selected=CHECKPOINT.value
         )
-        remote.send(workdir, within="evaluations")
+        workdir.push(within="evaluations")
         print(evaluation.format(samples=SAMPLES.value))
 
 

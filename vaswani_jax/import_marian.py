@@ -14,7 +14,7 @@ from ml_collections import config_flags
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import config, files, remote
+from vaswani_jax.core import config, files
 from vaswani_jax.data import manifest
 from vaswani_jax.exchange import marian_import
 
@@ -34,7 +34,9 @@ TARGET_LOCALE = flags.DEFINE_string(
 
 def main() -> None:
     """Write a workdir: configuration, vocabulary, checkpoint."""
-    workdir = program.workdir(WORKDIR.value)
+    directory = program.open_workdir(WORKDIR.value)
+    directory.pull()
+    workdir = directory.path
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
     found = marian_import.load(
@@ -66,7 +68,7 @@ def main() -> None:
     mean = store.Checkpoint(0, {"params": found.params}, about)
     path = average.save_average(workdir, mean)
     run_record.record_start(workdir, found.settings, step=0, changes=[])
-    remote.send(workdir)
+    directory.push()
     logger.info(f"written: {path}")
     logger.info(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")
 

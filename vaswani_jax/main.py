@@ -5,8 +5,8 @@ python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
 import contextlib
+import dataclasses
 import logging
-import pathlib
 import sys
 
 from absl import flags
@@ -19,7 +19,6 @@ from vaswani_jax.core import (
     config,
     files,
     processes,
-    remote,
 )
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores, validation
@@ -45,53 +44,51 @@ def main() -> None:
     """Prepare, train, average, score."""
     settings = program.settings()
     step.check_devices(settings)
-    workdir = program.workdir(WORKDIR.value, fetch=False)
+    workdir = program.open_workdir(WORKDIR.value)
     with contextlib.ExitStack() as stack:
-
-        def take() -> None:
-            stack.enter_context(files.held(workdir))
-            remote.fetch(workdir)
-            remote.send(workdir)
-
-        processes.run_on_main(take, ValueError, OSError)
+        processes.run_on_main(
+            lambda: stack.enter_context(workdir.hold()), ValueError, OSError
+        )
         if not processes.is_main_process():
-            remote.refresh(workdir)
+            workdir.pull()
         _run(settings, workdir)
 
 
-def _run(settings: config.Config, workdir: pathlib.Path) -> None:
+def _run(settings: config.Config, workdir: files.Directory) -> None:
     initial = given = None
-    before, init_from = select.recorded_vocabulary(workdir), INIT_FROM.value
-    if init_from and select.has_checkpoints(workdir):
+    before, init_from = select.recorded_vocabulary(workdir.path), INIT_FROM.value
+    if init_from and select.has_checkpoints(workdir.path):
         logger.info("note: this run has begun; --init_from is of no effect any more")
         init_from = ""
     elif init_from:
-        start = select.starting_point(init_from)
-        given = prepared.open_prepared(start.data_directory).vocabulary
+        folder, name = select.split_name(init_from)
+        other = program.workdir(folder, flag="init_from")
+        start = select.starting_point(other, name)
+        recorded = dataclasses.replace(settings.data, directory=start.data_directory)
+        directory = prepared.data_directory(recorded, other)
+        given = prepared.open_prepared(directory).vocabulary
         initial = start.checkpoint.items["params"]
         compatibility.check_fits(start.checkpoint, settings, given)
 
     def prepare(*, rebuild: bool) -> prepared.PreparedData:
-        directory = prepared.data_directory(settings.data, workdir)
         found = prepared.open_or_prepare(
             settings,
-            directory,
+            prepared.data_directory(settings.data, workdir.path),
             rebuild=rebuild,
             trained_with=before,
             given=given,
             log=program.say,
         )
         if processes.is_main_process():
-            remote.send(directory)
-            remote.send(workdir, within="data")
+            program.push_data(settings.data, workdir)
         return found
 
     failures = (ValueError, OSError, ImportError)
     data = processes.run_on_main(lambda: prepare(rebuild=REBUILD.value), *failures)
     if data is None:
-        remote.refresh(workdir)
+        workdir.pull()
         data = prepare(rebuild=False)
-    compilation_cache.enable(workdir / "compiled")
+    compilation_cache.enable(workdir.path / "compiled")
     try:
         loop.train(
             settings,
@@ -106,11 +103,12 @@ def _run(settings: config.Config, workdir: pathlib.Path) -> None:
         sys.exit(stopped.status)
     except divergence.DivergedError:
         if processes.is_main_process():
-            with contextlib.suppress(remote.RemoteError):  # There is worse to tell.
-                remote.send(workdir)
+            # The other error says more.
+            with contextlib.suppress(OSError, files.SupersededError):
+                workdir.push()
         raise
     if not processes.is_main_process():
-        remote.refresh(workdir)
+        workdir.pull()
     for evaluation in scores.score_average(settings, data, workdir):
         if processes.is_main_process():
             print(evaluation.format(samples=0))

@@ -10,7 +10,6 @@ from absl import flags
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import remote
 from vaswani_jax.data import prepared
 
 logger = logging.getLogger(__name__)
@@ -26,17 +25,17 @@ REBUILD = flags.DEFINE_bool(
 def main() -> None:
     """Prepare the data, or check what is there."""
     settings = program.settings()
-    workdir = program.workdir(WORKDIR.value)
-    directory = prepared.data_directory(settings.data, workdir)
+    workdir = program.open_workdir(WORKDIR.value)
+    workdir.pull()
+    directory = prepared.data_directory(settings.data, workdir.path)
     data = prepared.open_or_prepare(
         settings,
         directory,
         rebuild=REBUILD.value,
-        trained_with=select.recorded_vocabulary(workdir),
+        trained_with=select.recorded_vocabulary(workdir.path),
         log=program.say,
     )
-    remote.send(directory)
-    remote.send(workdir, within="data")
+    program.push_data(settings.data, workdir)
     logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
 
 

@@ -4,13 +4,11 @@ python -m vaswani_jax.report --output=runs/report
 """
 
 import logging
-import pathlib
 
 from absl import flags
 
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import remote
 from vaswani_jax.paper import (
     figures,
     presets,
@@ -48,7 +46,7 @@ def main() -> None:
     lengths = _lengths()
     systems = presets.systems()
     rows, small = presets.rows("table3"), presets.rows("table3_small")
-    output = _directory("output", OUTPUT.value)
+    output = program.local_path("output", OUTPUT.value)
     runs = _read_runs()
     output.mkdir(parents=True, exist_ok=True)
     costs = table1.measure(
@@ -92,7 +90,7 @@ def _read_runs() -> list[scored_runs.ScoredRun]:
         raise ValueError("--runs= must be a directory of this machine")
     runs = []
     for value in RUNS.value:
-        directory = _directory("runs", value)
+        directory = program.local_path("runs", value)
         if not directory.is_dir():
             if named:
                 raise ValueError(f"--runs={directory} is not a directory")
@@ -103,12 +101,6 @@ def _read_runs() -> list[scored_runs.ScoredRun]:
             logger.info(f"left out: {problem}")
         runs += records.runs
     return runs
-
-
-def _directory(name: str, value: str) -> pathlib.Path:
-    if not value or remote.is_remote(value):
-        raise ValueError(f"--{name}={value} must be a directory of this machine")
-    return pathlib.Path(value)
 
 
 def _lengths() -> list[int]:

@@ -105,7 +105,7 @@ def test_the_old_average_is_found_when_a_kill_came_before_the_new_one(
         save_average(workdir, [16, 1024])
     assert saved_value(workdir) == 2.5
     (workdir / "config.json").write_text('{"data": {"directory": ""}}')
-    start = select.starting_point(str(workdir))
+    start = select.starting_point(workdir, "")
     assert trees.value_of(start.checkpoint) == 2.5
     save_average(workdir, [16, 1024])
     assert saved_value(workdir) == 5.0

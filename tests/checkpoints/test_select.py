@@ -82,6 +82,7 @@ def test_a_workdir_may_lie_in_a_directory_of_any_name(tmp_path: pathlib.Path) ->
     trees.save(workdir / "checkpoints", trees.VALUES)
     (workdir / "config.json").write_text('{"data": {"directory": ""}}')
     for name in (str(workdir), f"{workdir}/checkpoints/1024"):
-        start = select.starting_point(name)
+        folder, checkpoint = select.split_name(name)
+        start = select.starting_point(pathlib.Path(folder), checkpoint)
         assert start.checkpoint.step == 1024
-        assert start.data_directory == workdir / "data"
+        assert start.data_directory == ""

@@ -35,8 +35,8 @@ def two(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Mac
 
 @pytest.fixture
 def sent(url: str, one: machines.Machine) -> pathlib.Path:
-    """The mirror of the first machine, when the store has all of it."""
-    path = one.here(url)
+    """The local copy of the first machine, when the store has all of it."""
+    path = one.pull(url)
     machines.write(path, machines.RUN)
-    one.send(path)
+    one.push(url)
     return path

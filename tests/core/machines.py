@@ -1,15 +1,16 @@
-"""Machines that share a store, each with its own mirrors."""
+"""Machines that share a store, each with its own local copies."""
 
 import pathlib
+from typing import Any
 
 import fsspec
 import pytest
 
-from vaswani_jax.core import remote
+from vaswani_jax.core import files, remote
 
 
 class Machine:
-    """A machine has its own mirrors."""
+    """A machine has its own local copies."""
 
     def __init__(
         self, name: str, base: pathlib.Path, patch: pytest.MonkeyPatch
@@ -19,24 +20,27 @@ class Machine:
     def _arrive(self) -> None:
         self._patch.setenv("VASWANI_JAX_MIRRORS", str(self._mirrors))
 
-    def here(self, url: str, **how: list[str]) -> pathlib.Path:
+    def open(self, url: str) -> files.Directory:
         self._arrive()
-        return remote.here(url, **how)
+        return remote.open_directory(url)
 
-    def send(self, path: pathlib.Path, *, within: str = "") -> None:
+    def pull(self, url: str, **which: Any) -> pathlib.Path:
         self._arrive()
-        remote.send(path, within=within)
+        return remote.local_copy(url, **which)
+
+    def push(self, url: str, *, within: str = "") -> None:
+        self.open(url).push(within=within)
 
 
-def write(directory: pathlib.Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
+def write(directory: pathlib.Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
 
 
 def content(directory: pathlib.Path) -> dict[str, str]:
-    files = [path for path in directory.rglob("*") if path.is_file()]
-    return {str(path.relative_to(directory)): path.read_text() for path in files}
+    paths = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path.relative_to(directory)): path.read_text() for path in paths}
 
 
 def stored(url: str) -> dict[str, str]:

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -82,3 +84,27 @@ def test_a_directory_that_a_kill_has_moved_away_is_put_back(tmp_path):
     files.recover(directory, mark="manifest.json")
     assert content(directory) == {"manifest.json": ""}
     assert not old.exists()
+
+
+def test_a_directory_is_held_by_one_at_a_time(tmp_path: pathlib.Path) -> None:
+    assert not files.is_held(tmp_path)
+    with files.Directory(tmp_path).hold():
+        assert files.is_held(tmp_path)
+        with (
+            pytest.raises(ValueError, match=r"is in use by process \d+ on "),
+            files.held(tmp_path),
+        ):
+            pass
+    assert not files.is_held(tmp_path)
+
+
+def test_a_system_without_flock_locks_nothing(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import pathlib, sys; sys.modules['fcntl'] = None\n"
+        "from vaswani_jax.core import files\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "with files.held(path), files.held(path), files.locked(path):\n"
+        "    assert not files.is_held(path)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "run")]
+    subprocess.run(command, check=True, timeout=120)

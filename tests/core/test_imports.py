@@ -85,6 +85,15 @@ def test_pmap_is_known_to_core_parallel_alone(path):
     assert ("pmap" in names) == (path.as_posix() == "core/parallel.py")
 
 
+def test_at_most_five_modules_know_of_object_stores():
+    importers = [
+        path.as_posix()
+        for path in MODULES
+        if any("remote" in name for name in imports_of(path))
+    ]
+    assert 0 < len(importers) <= 5, importers
+
+
 @every_module
 def test_first_line_says_what_the_module_is(path):
     first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]

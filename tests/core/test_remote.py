@@ -1,4 +1,4 @@
-"""Mirrors of directories on stores, fsspec's memory and its local files: what moves."""
+"""Local copies of directories on stores, one that speaks S3 among them: what moves."""
 
 import pathlib
 import shutil
@@ -10,16 +10,20 @@ from vaswani_jax.core import files, remote
 
 
 def test_a_path_is_itself(tmp_path: pathlib.Path) -> None:
-    assert remote.here(str(tmp_path / "runs")) == tmp_path / "runs"
-    remote.send(tmp_path)
-    remote.refresh(tmp_path)
+    directory = remote.open_directory(str(tmp_path / "runs"))
+    assert directory.path == tmp_path / "runs"
+    directory.pull()
+    directory.push()
+    assert not directory.pull_again(tmp_path / "runs/checkpoints/1")
     assert not list(tmp_path.iterdir())
+    with directory.hold():
+        assert [path.name for path in directory.path.iterdir()] == ["lock"]
 
 
 def test_what_one_machine_sends_another_has(
     url: str, one: Machine, two: Machine
 ) -> None:
-    path = one.here(url)
+    path = one.pull(url)
     assert content(path) == {}
     write(path, RUN)
     # Of this machine alone, or not whole.
@@ -33,28 +37,28 @@ def test_what_one_machine_sends_another_has(
             "data/.hidden": "h",
         },
     )
-    one.send(path)
+    one.push(url)
     assert stored(url) == RUN
-    assert content(two.here(url)) == RUN
+    assert content(two.pull(url)) == RUN
 
 
 def test_a_run_moves_to_another_machine_and_back(
     url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    second = two.here(url)
+    second = two.pull(url)
     # It goes on: a newer checkpoint, and the old one goes.
     write(second, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
     (second / "checkpoints/2/params/a").unlink()
     (second / "checkpoints/2/files.json").unlink()
     write(second, {"checkpoints/3/files.json": "seal", "checkpoints/3/params/a": "3"})
-    two.send(second)
+    two.push(url)
     assert stored(url) == content(second)
     # What the first machine had made in the meantime is of a run that is over.
     write(sent, {"checkpoints/4/files.json": "4", "metrics.jsonl": "1\n2\nx\n"})
-    with pytest.raises(remote.SupersededError, match="another run has begun in"):
-        one.send(sent)
+    with pytest.raises(files.SupersededError, match="another run has begun in"):
+        one.push(url)
     assert stored(url) == content(second)
-    assert content(one.here(url)) == content(second)
+    assert content(one.pull(url)) == content(second)
 
 
 def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
@@ -67,10 +71,10 @@ def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
     before = content(sent)
     # What is missing here may have been cleared away: it comes back.
     over = {name: text for name, text in RUN.items() if name[:14] == "checkpoints/2/"}
-    assert content(one.here(url)) == {**before, **over}
+    assert content(one.pull(url)) == {**before, **over}
     for name in over:
         (sent / name).unlink()
-    one.send(sent)
+    one.push(url)
     assert stored(url) == before
 
 
@@ -79,36 +83,36 @@ def test_what_is_cleared_away_here_stays_there(
 ) -> None:
     shutil.rmtree(sent / "checkpoints")
     shutil.rmtree(sent / "data")
-    one.here(url)
-    one.send(sent)
+    one.pull(url)
+    one.push(url)
     assert stored(url) == content(sent) == RUN
 
 
-def test_a_reader_does_not_touch_the_mirror_of_a_living_run(
+def test_a_reader_does_not_touch_the_local_copy_of_a_living_run(
     url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
     with files.held(sent):
-        second = two.here(url)
+        second = two.pull(url)
         write(second, {"starts.jsonl": "first\nsecond\n"})
-        two.send(second)
+        two.push(url)
         # decode, say, while the first run does not know yet.
-        assert content(one.here(url)) == RUN | {"lock": (sent / "lock").read_text()}
-        with pytest.raises(remote.SupersededError):
-            one.send(sent)
-    # Once it has ended, the mirror follows the store.
-    assert one.here(url) == sent
+        assert content(one.pull(url)) == RUN | {"lock": (sent / "lock").read_text()}
+        with pytest.raises(files.SupersededError):
+            one.push(url)
+    # Once it has ended, the local copy follows the store.
+    assert one.pull(url) == sent
     assert (sent / "starts.jsonl").read_text() == "first\nsecond\n"
 
 
 def test_what_another_run_has_superseded_is_set_aside(
     url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    second = two.here(url)
+    second = two.pull(url)
     write(second, {"starts.jsonl": "first\nsecond\n"})
-    two.send(second)
+    two.push(url)
     unsent = {"evaluations/test.json": "41", "metrics.jsonl": "1\n2\n3\n"}
     write(sent, unsent)
-    one.here(url)
+    one.pull(url)
     assert content(sent) == stored(url)
     [aside] = sent.parent.glob("*.superseded-*")
     assert content(aside) == unsent
@@ -116,20 +120,20 @@ def test_what_another_run_has_superseded_is_set_aside(
 
 @pytest.mark.usefixtures("sent")
 def test_only_what_is_asked_for_is_fetched(url: str, two: Machine) -> None:
-    assert content(two.here(url, only=["config.json"])) == {"config.json": "{}"}
-    found = content(two.here(url, skip=["checkpoints"]))
+    assert content(two.pull(url, only=["config.json"])) == {"config.json": "{}"}
+    found = content(two.pull(url, skip=["checkpoints"]))
     assert found == {k: v for k, v in RUN.items() if not k.startswith("checkp")}
     # The rest comes when it is asked for, and nothing was lost there.
-    assert content(two.here(url)) == RUN == stored(url)
+    assert content(two.pull(url)) == RUN == stored(url)
 
 
 def test_who_only_reads_sends_only_what_it_has_written(
     url: str, one: Machine, two: Machine, sent: pathlib.Path
 ) -> None:
-    reader = two.here(url, skip=["checkpoints"])
+    reader = two.pull(url, skip=["checkpoints"])
     write(reader, {"evaluations/test.json": "41"})
     # The run goes on in the meantime.
     write(sent, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
-    one.send(sent)
-    two.send(reader, within="evaluations")
+    one.push(url)
+    two.push(url, within="evaluations")
     assert stored(url) == {**content(sent), "evaluations/test.json": "41"}

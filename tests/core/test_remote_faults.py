@@ -1,4 +1,4 @@
-"""Mirrors of stores that fail, lose files or hold what is not whole."""
+"""Stores that fail, lose files or hold what is not whole."""
 
 import pathlib
 import shutil
@@ -29,12 +29,12 @@ def test_a_directory_that_is_replaced_has_no_seal_until_it_is_whole(
     # fsspec has one object for a store; those of S3 have a `put` of their own.
     monkeypatch.setattr(store, "put", cut)
     with pytest.raises(remote.RemoteError, match="cut"):
-        one.send(sent)
+        one.push(url)
     monkeypatch.undo()
-    found = content(two.here(url))
+    found = content(two.pull(url))
     assert not [name for name in found if name.startswith("data")]
-    one.here(url)
-    one.send(sent)
+    one.pull(url)
+    one.push(url)
     assert stored(url) == content(sent)
 
 
@@ -42,28 +42,28 @@ def test_a_damaged_copy_comes_again_and_is_not_sent(
     url: str, one: Machine, sent: pathlib.Path
 ) -> None:
     write(sent, {"checkpoints/2/params/a": "tw", "checkpoints/2/params/b": "?"})
-    one.send(sent)
+    one.push(url)
     assert stored(url)["checkpoints/2/params/a"] == "two"
-    assert remote.fetch_again(sent / "checkpoints/2")
+    assert one.open(url).pull_again(sent / "checkpoints/2")
     assert content(sent) == RUN
-    assert not remote.fetch_again(sent / "checkpoints/3")
+    assert not one.open(url).pull_again(sent / "checkpoints/3")
 
 
 def test_a_place_with_other_files_is_no_place_for_prepared_data(
     url: str, one: Machine, two: Machine
 ) -> None:
-    path = one.here(url, mark="manifest.json")
+    path = one.pull(url, mark="manifest.json")
     write(path, {"train.source": "t", "manifest.json": "m"})
-    one.send(path)
-    found = two.here(url, mark="manifest.json")
+    one.push(url)
+    found = two.pull(url, mark="manifest.json")
     assert content(found) == {"train.source": "t", "manifest.json": "m"}
     store, root = fsspec.core.url_to_fs(url)
     store.rm_file(f"{root}/manifest.json")
     # Who has it whole sends it again; who has not cannot tell what it is.
-    one.here(url, mark="manifest.json")
+    one.pull(url, mark="manifest.json")
     shutil.rmtree(found)
-    with pytest.raises(ValueError, match=r"is not empty and has no manifest.json"):
-        two.here(url, mark="manifest.json")
+    with pytest.raises(OSError, match=r"is not empty and has no manifest.json"):
+        two.pull(url, mark="manifest.json")
 
 
 @pytest.mark.parametrize(
@@ -78,18 +78,18 @@ def test_a_place_with_other_files_is_no_place_for_prepared_data(
 )
 def test_a_name_that_means_no_place_is_refused(name: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        remote.here(name)
+        remote.open_directory(name)
 
 
 def test_a_directory_that_is_not_whole_is_not_there(
     url: str, one: Machine, two: Machine
 ) -> None:
-    path = one.here(url)
+    path = one.pull(url)
     cut = {k: v for k, v in RUN.items() if k != "checkpoints/2/files.json"}
     cut = {k: v for k, v in cut.items() if k != "data/manifest.json"}
     write(path, cut)
-    one.send(path)
-    found = content(two.here(url))
+    one.push(url)
+    found = content(two.pull(url))
     assert sorted(found) == ["config.json", "metrics.jsonl", "starts.jsonl"]
 
 
@@ -98,18 +98,18 @@ def test_a_store_that_lost_all_is_not_taken_for_a_new_run(
 ) -> None:
     store, root = fsspec.core.url_to_fs(url)
     store.rm(root, recursive=True)
-    with pytest.raises(remote.RemoteError, match=r"is empty, but its mirror .* is not"):
-        one.here(url)
+    with pytest.raises(remote.RemoteError, match="is empty, but its local copy"):
+        one.pull(url)
     assert content(sent) == RUN
 
 
-def test_names_that_lead_out_of_the_mirror_are_not_fetched(one: Machine) -> None:
+def test_names_that_lead_out_of_the_local_copy_are_not_fetched(one: Machine) -> None:
     store = fsspec.filesystem("memory")
     try:
         for name in ("/b/run/../../../out", "/b/run//tmp/out", "/b/run/x/../../../y"):
             store.store[name] = store.open("/b/run/kept", "wb")
         store.pipe("/b/run/kept", b"k")
-        path = one.here("memory://b/run")
+        path = one.pull("memory://b/run")
         assert content(path) == {"kept": "k"}
         assert [p.name for p in path.parent.iterdir() if p.is_dir()] == [path.name]
     finally:
@@ -122,13 +122,13 @@ def test_a_store_that_fails_is_told_with_its_name(
     def fails(*args: object, **more: object) -> None:
         raise RuntimeError("quota\nexceeded")
 
-    path = one.here(URL)
+    path = one.pull(URL)
     write(path, RUN)
     store, _ = fsspec.core.url_to_fs(URL)
     monkeypatch.setattr(type(store), "put", fails)
     with pytest.raises(remote.RemoteError, match=r"^memory://bucket/run: quota exceed"):
-        one.send(path)
+        one.push(URL)
     monkeypatch.undo()
-    one.send(path)
+    one.push(URL)
     assert stored(URL) == RUN
     store.store.clear()

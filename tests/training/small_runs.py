@@ -4,7 +4,7 @@ import json
 import pathlib
 
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import config
+from vaswani_jax.core import config, files
 from vaswani_jax.core.types import Evaluator
 from vaswani_jax.data import prepared
 from vaswani_jax.training import loop
@@ -19,20 +19,22 @@ def zero_loss(params: object) -> dict[str, float]:
 
 def train(
     settings: config.Config,
-    workdir: pathlib.Path,
+    workdir: pathlib.Path | files.Directory,
     *,
     evaluator: Evaluator = zero_loss,
 ) -> store.Checkpoint:
     """Train, and return the last checkpoint."""
+    if isinstance(workdir, pathlib.Path):
+        workdir = files.Directory(workdir)
     data = prepared.open_or_prepare(
         settings,
-        workdir / "data",
+        workdir.path / "data",
         rebuild=False,
         trained_with=None,
         log=lambda text: None,
     )
     outcome = loop.train(settings, data, workdir, [evaluator])
-    directory = workdir / "checkpoints"
+    directory = workdir.path / "checkpoints"
     assert outcome.step == store.steps(directory)[-1]
     return store.restore(directory, outcome.step, ["params", "optimizer"])
 

@@ -12,11 +12,11 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from tests import settings
+from tests import object_store, settings
 from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, train
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import environment, processes, remote
+from vaswani_jax.core import environment, files, processes, remote
 from vaswani_jax.data import prepared
 from vaswani_jax.training import resume
 
@@ -181,55 +181,73 @@ def test_processes_that_see_other_checkpoints_are_refused(
     assert valid is not None and valid.step == 2
 
 
-@pytest.fixture
-def remote_workdir(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """fsspec's memory, whose run/ is mirrored in a workdir."""
-    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
-    bucket = fsspec.filesystem("memory")
-    yield bucket, remote.here("memory://bucket/run")
-    bucket.store.clear()
-
-
-def test_a_store_that_fails_costs_no_update_and_has_all_later(
-    remote_workdir: Any,
+def test_an_outage_costs_no_update_and_the_store_has_all_later(
+    s3: object_store.ObjectStore,
+    tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     log_lines: pytest.LogCaptureFixture,
 ) -> None:
-    bucket, workdir = remote_workdir
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path))
+    url = f"{s3.make_bucket()}/run"
+    workdir = remote.open_directory(url)
     small = settings.small_settings(**OVERRIDES)
+    evaluations = iter([s3.stop, lambda: None])
 
-    def fails(names: list[str], *rest: Any) -> None:
-        if any("checkpoints" in name for name in names):
-            raise RuntimeError("no quota")
-        put(names, *rest)
+    def evaluate(params: object) -> dict[str, float]:
+        next(evaluations)()
+        return {"valid/loss": 0.0}
 
-    put = bucket.put
-    monkeypatch.setattr(type(bucket), "put", staticmethod(fails))
-    # Training goes on without the first one; the last one must be there.
-    with pytest.raises(store.NotWrittenError, match=r"memory:.*: no quota"):
-        train(small, workdir)
-    text = log_lines.text
-    assert "memory://bucket/run: no quota; training goes on" in text
-    assert store.steps(workdir / "checkpoints") == [2, 4]
-    assert not bucket.find("/bucket/run/checkpoints")
-    monkeypatch.undo()
+    try:
+        # Training goes on without the first checkpoint; the last one must be there.
+        with pytest.raises(store.NotWrittenError, match=rf"^{url}: Could not connect"):
+            train(small, workdir, evaluator=evaluate)
+    finally:
+        s3.start()
+    warning = next(line for line in log_lines.messages if url in line)
+    assert warning.startswith(f"{url}: Could not connect")
+    assert warning.endswith("; training goes on without it")
+    assert store.steps(workdir.path / "checkpoints") == [2, 4]
+    filesystem, root = fsspec.core.url_to_fs(url)
+    filesystem.invalidate_cache()
+    assert not filesystem.find(f"{root}/checkpoints")
     train(small, workdir)
-    assert bucket.exists("/bucket/run/checkpoints/4/files.json")
+    filesystem.invalidate_cache()
+    for step in (2, 4):
+        assert filesystem.exists(f"{root}/checkpoints/{step}/files.json")
 
 
 def test_a_run_ends_when_another_has_begun_on_its_store(
-    remote_workdir: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bucket, workdir = remote_workdir
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path))
+    workdir = remote.open_directory("memory://bucket/run")
+    memory = fsspec.filesystem("memory")
     save = store.save
 
-    def save_and_lose(*args: Any, **kwargs: Any) -> None:
+    def save_late(*args: Any, **kwargs: Any) -> None:
         save(*args, **kwargs)
-        begun = bucket.cat_file("/bucket/run/starts.jsonl")
-        bucket.pipe_file("/bucket/run/starts.jsonl", begun + b"another\n")
+        starts = memory.cat_file("/bucket/run/starts.jsonl")
+        memory.pipe_file("/bucket/run/starts.jsonl", starts + b"another\n")
 
-    monkeypatch.setattr(store, "save", save_and_lose)
-    with pytest.raises(remote.SupersededError, match="another run has begun"):
-        train(settings.small_settings(**OVERRIDES), workdir)
-    assert store.steps(workdir / "checkpoints") == [2]
-    assert not bucket.find("/bucket/run/checkpoints/2")
+    monkeypatch.setattr(store, "save", save_late)
+    try:
+        with pytest.raises(files.SupersededError, match="another run has begun"):
+            train(settings.small_settings(**OVERRIDES), workdir)
+        assert not memory.find("/bucket/run/checkpoints/2")
+    finally:
+        memory.store.clear()
+    assert store.steps(workdir.path / "checkpoints") == [2]
+
+
+def test_a_damaged_checkpoint_of_a_local_copy_is_fetched_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    workdir = remote.open_directory(f"file://{tmp_path}/bucket/run")
+    train(settings.small_settings(**OVERRIDES), workdir)
+    seal = workdir.path / "checkpoints/4/files.json"
+    whole = seal.read_bytes()
+    seal.write_bytes(whole.replace(b"a", b"b"))
+    train(settings.small_settings(**OVERRIDES), workdir)
+    assert seal.read_bytes() == whole
+    assert not (workdir.path / "checkpoints.damaged").exists()

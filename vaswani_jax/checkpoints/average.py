@@ -10,7 +10,7 @@ import numpy as np
 
 from vaswani_jax.checkpoints import store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import files, remote
+from vaswani_jax.core import files
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +46,20 @@ def save_average(workdir: pathlib.Path, average: Checkpoint) -> pathlib.Path:
     return directory / str(average.step)
 
 
-def last_good(directory: pathlib.Path, count: int) -> list[int]:
+def last_good(
+    directory: pathlib.Path,
+    count: int,
+    *,
+    fetch_again: store.FetchAgain = store.no_other_copy,
+) -> list[int]:
     """Return the steps of the last checkpoints that can be averaged.
 
     Damaged ones are left out, with a warning.
+
+    Args:
+        directory: Where they lie.
+        count: How many there are at most.
+        fetch_again: See `store.restore`.
 
     Raises:
         CheckpointError: All are damaged.
@@ -57,7 +67,7 @@ def last_good(directory: pathlib.Path, count: int) -> list[int]:
     good: list[int] = []
     for step in reversed(store.steps(directory)):
         try:
-            restore_or_fetch(directory, step, ["params"])
+            store.restore(directory, step, ["params"], fetch_again=fetch_again)
         except CheckpointError as error:
             logger.warning(f"{error}; it is left out of the average")
         else:
@@ -67,19 +77,3 @@ def last_good(directory: pathlib.Path, count: int) -> list[int]:
     if not good:
         raise CheckpointError(f"no checkpoint in {directory} can be averaged")
     return good
-
-
-def restore_or_fetch(
-    directory: pathlib.Path, step: int, names: Sequence[str]
-) -> Checkpoint:
-    """Restore a checkpoint; if the local copy is damaged, fetch it once more.
-
-    Raises:
-        CheckpointError: It is missing or damaged, on a store of objects, too.
-    """
-    try:
-        return store.restore(directory, step, names)
-    except CheckpointError:
-        if not remote.fetch_again(directory / str(step)):
-            raise
-        return store.restore(directory, step, names)

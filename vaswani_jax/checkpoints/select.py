@@ -13,10 +13,11 @@ import re
 
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import files, remote
+from vaswani_jax.core import files
 
 # Checkpoints of these names lie in directories of the same names.
 FOLDERS = ("averaged", "best")
+PATH = r"(?:checkpoints|best|averaged)/\d+"
 
 
 def select(workdir: pathlib.Path, name: str) -> Checkpoint:
@@ -94,11 +95,17 @@ def describe(workdir: pathlib.Path, name: str, checkpoint: Checkpoint) -> str:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split WORKDIR@CHECKPOINT; the checkpoint of WORKDIR alone is "".
+    """Split WORKDIR@CHECKPOINT or WORKDIR/checkpoints/STEP.
+
+    The checkpoint of WORKDIR alone is "".
 
     >>> split_name("runs/a@best"), split_name("abfs://box@account/runs/a")
     (('runs/a', 'best'), ('abfs://box@account/runs/a', ''))
+    >>> split_name("runs/a/checkpoints/500")
+    ('runs/a', 'checkpoints/500')
     """
+    if parts := re.fullmatch(rf"(.+)/({PATH})/?", name):
+        return parts[1], parts[2]
     workdir, _, checkpoint = name.rpartition("@")
     if "/" in checkpoint or not workdir:
         return name, ""
@@ -111,46 +118,41 @@ class StartingPoint:
 
     Attributes:
         checkpoint: The parameters.
-        data_directory: Where the vocabulary lies.
+        data_directory: Where the vocabulary lies, as config.data.directory says it.
     """
 
     checkpoint: Checkpoint
-    data_directory: pathlib.Path
+    data_directory: str
 
 
-def starting_point(name: str) -> StartingPoint:
+def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     """Return what --init_from names.
 
     Args:
-        name: WORKDIR, WORKDIR@CHECKPOINT ("averaged" by default), or the path of one
-            checkpoint: WORKDIR/checkpoints/STEP.
+        workdir: The directory of the other run.
+        name: Its checkpoint as `split_name` gives it; by default the averaged, the
+            best or the newest one, whichever of these there is first.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
         ValueError: The workdir has no configuration.
     """
-    folder, checkpoint_name = split_name(name)
-    path = None
-    parts = re.fullmatch(r"(.+)/((?:checkpoints|best|averaged)/\d+)/?", folder)
-    if parts:
-        folder, path = parts[1], parts[2]
-    workdir = remote.here(folder)
     config_file = workdir / "config.json"
     if not config_file.exists():
         raise ValueError(f"--init_from: {workdir} is no workdir of a run")
-    if path is None:
+    path = workdir / name
+    if not re.fullmatch(PATH, name):
         existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
-        checkpoint = select(workdir, checkpoint_name or [*existing, "newest"][0])
-    elif (workdir / path).is_dir():
-        step = int((workdir / path).name)
-        checkpoint = store.restore((workdir / path).parent, step, ["params"])
+        checkpoint = select(workdir, name or [*existing, "newest"][0])
+    elif path.is_dir():
+        checkpoint = store.restore(path.parent, int(path.name), ["params"])
     else:
-        raise CheckpointError(f"--init_from: there is no checkpoint {workdir / path}")
+        raise CheckpointError(f"--init_from: there is no checkpoint {path}")
     try:
         data = str(json.loads(config_file.read_text())["data"]["directory"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{config_file} is damaged: {error!r}") from None
-    return StartingPoint(checkpoint, remote.here(data) if data else workdir / "data")
+    return StartingPoint(checkpoint, data)
 
 
 def has_checkpoints(workdir: pathlib.Path) -> bool:

@@ -17,7 +17,7 @@ import json
 import logging
 import pathlib
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -55,6 +55,15 @@ class CheckpointError(ValueError):
 
 class NotWrittenError(CheckpointError):
     """A checkpoint could not be written, for want of space perhaps."""
+
+
+# Returns False if there is no other copy of the checkpoint at that path.
+FetchAgain = Callable[[pathlib.Path], bool]
+
+
+def no_other_copy(path: pathlib.Path) -> bool:
+    """Return False: this machine has the only copy of a checkpoint."""
+    return False
 
 
 def steps(directory: pathlib.Path) -> list[int]:
@@ -191,17 +200,33 @@ def set_aside(
     return target
 
 
-def restore(directory: pathlib.Path, step: int, names: Sequence[str]) -> Checkpoint:
+def restore(
+    directory: pathlib.Path,
+    step: int,
+    names: Sequence[str],
+    *,
+    fetch_again: FetchAgain = no_other_copy,
+) -> Checkpoint:
     """Read a checkpoint and verify it.
 
     Args:
         directory: Where it lies beside others.
         step: Its step.
         names: The items to read; the record always is.
+        fetch_again: Replaces a damaged checkpoint by another copy, which is then read.
 
     Raises:
-        CheckpointError: It is missing or damaged.
+        CheckpointError: It is missing or damaged, and there is no other copy.
     """
+    try:
+        return _restore(directory, step, names)
+    except CheckpointError:
+        if not fetch_again(directory / str(step)):
+            raise
+        return _restore(directory, step, names)
+
+
+def _restore(directory: pathlib.Path, step: int, names: Sequence[str]) -> Checkpoint:
     directory = directory.absolute()
     path = directory / str(step)
     all_steps = steps(directory)

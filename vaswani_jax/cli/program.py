@@ -14,7 +14,15 @@ from absl import app, flags
 
 from vaswani_jax.cli import command_line, help_text, logs
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import config, cpu_allocator, parallel, parsing, processes, remote
+from vaswani_jax.core import (
+    config,
+    cpu_allocator,
+    files,
+    parallel,
+    parsing,
+    processes,
+    remote,
+)
 
 logger = logging.getLogger(__name__)
 QUIET = flags.DEFINE_bool("quiet", False, "Log warnings and errors only.")
@@ -114,24 +122,58 @@ def settings() -> config.Config:
 
 
 def workdir(
-    name: str, *, skip: Collection[str] = (), fetch: bool = True
+    name: str, *, skip: Collection[str] = (), flag: str = "workdir"
 ) -> pathlib.Path:
-    """Return the directory of a run on this machine: of a URL, its local copy.
+    """Return where a workdir lies on this machine, up to date, for who only reads it.
 
     Args:
-        name: The value of --workdir.
-        skip: Directories in it that a local copy does not need.
-        fetch: Whether to bring a local copy up to date now.
+        name: The value of a flag.
+        skip: Names of its directories that are not needed.
+        flag: The name of the flag.
 
     Raises:
-        ValueError: It is a file.
+        ValueError: It is a file, or no name of a directory.
+        OSError: It is on a store that cannot be read.
     """
-    path = remote.here(name, skip=skip) if fetch else remote.place(name)
+    directory = open_workdir(name, flag=flag)
+    directory.pull(skip=skip)
+    return directory.path
+
+
+def open_workdir(name: str, *, flag: str = "workdir") -> files.Directory:
+    """Return the directory that a flag names; nothing is fetched.
+
+    Args:
+        name: The value of the flag.
+        flag: Its name.
+
+    Raises:
+        ValueError: It is a file, or no name of a directory.
+    """
+    directory = remote.open_directory(name)
     if remote.is_remote(name):
-        logger.info(f"--workdir={name} is mirrored in {path}")
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"--workdir={name} must be a directory, and is a file")
-    return path
+        logger.info(f"--{flag}={name} has its local copy in {directory.path}")
+    if directory.path.exists() and not directory.path.is_dir():
+        raise ValueError(f"--{flag}={name} must be a directory, and is a file")
+    return directory
+
+
+def push_data(data: config.DataConfig, workdir: files.Directory) -> None:
+    """Send prepared data to the store, if one keeps `workdir` or data.directory."""
+    workdir.push(within="data")
+    if data.directory:
+        remote.open_directory(data.directory).push()
+
+
+def local_path(flag: str, value: str) -> pathlib.Path:
+    """Return the path that a flag names, for what cannot lie on a store.
+
+    Raises:
+        ValueError: It is a URL, or empty.
+    """
+    if not value or remote.is_remote(value):
+        raise ValueError(f"--{flag}={value} must be a directory of this machine")
+    return remote.open_directory(value).path
 
 
 def say(text: str) -> None:

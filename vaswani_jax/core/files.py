@@ -1,14 +1,18 @@
 """Write files and directories that a crash cannot damage, and check and lock them."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import pathlib
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows has none.
+    fcntl = None  # type: ignore[assignment]
 
 Digests = Mapping[str, tuple[int, str]]
 
@@ -70,6 +74,25 @@ def sibling(directory: pathlib.Path, word: str) -> pathlib.Path:
     return directory.with_name(f".{directory.name}.vaswani_jax_{word}")
 
 
+def lock(file: IO[Any], *, wait: bool) -> bool:
+    """Lock an open file until it is closed or its process ends.
+
+    Args:
+        file: The file; only who locks it, too, is kept away.
+        wait: Whether to wait until nobody else has locked it.
+
+    Returns:
+        False if somebody else has locked it. A system without flock locks nothing.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def replacing(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yield an empty directory to fill, which then replaces `directory`.
@@ -108,29 +131,98 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
 def locked(directory: pathlib.Path) -> Iterator[None]:
     """Processes that hold the lock of a directory do so one after the other."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with open(sibling(directory, "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with open(sibling(directory, "lock"), "w") as file:
+        lock(file, wait=True)
         yield
 
 
 @contextlib.contextmanager
 def held(workdir: pathlib.Path) -> Iterator[None]:
-    """A workdir for one program alone: the lock goes when the program ends, as it may.
+    """Lock a workdir for one program, until it leaves the context or ends.
 
     Raises:
-        ValueError: Another program has it.
+        ValueError: Another program has locked it.
     """
     workdir.mkdir(parents=True, exist_ok=True)
-    with open(workdir / "lock", "a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
+    with open(workdir / "lock", "a+") as file:
+        if not lock(file, wait=False):
+            file.seek(0)
             raise ValueError(
-                f"--workdir={workdir} is in use by {lock.read().strip() or 'another'}: "
+                f"--workdir={workdir} is in use by {file.read().strip() or 'another'}: "
                 "wait for it, or name another --workdir"
-            ) from None
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-        lock.flush()
+            )
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
         yield
+
+
+def is_held(workdir: pathlib.Path) -> bool:
+    """Return whether a program has locked a workdir."""
+    if not (workdir / "lock").exists():
+        return False
+    with open(workdir / "lock", "a") as file:
+        return not lock(file, wait=False)
+
+
+class Directory:
+    """A directory of this machine; `remote` has one that follows an object store.
+
+    Attributes:
+        path: Where it lies.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Lock it for this program, bring it up to date, and send what is unsent.
+
+        Raises:
+            ValueError: Another program has locked it, or another run has taken over.
+            OSError: The store cannot be read or written.
+        """
+        with held(self.path):
+            yield
+
+    def pull(
+        self,
+        *,
+        skip: Collection[str] = (),
+        only: Collection[str] = (),
+        mark: str = "",
+    ) -> None:
+        """Bring it up to date with the store, unless another program holds it.
+
+        Args:
+            skip: Names of its directories that are not needed.
+            only: Names of the only files that are needed; all are if it is empty.
+            mark: A file without which the store may hold no others.
+
+        Raises:
+            OSError: The store cannot be read, has lost all, or has other files.
+        """
+
+    def push(self, *, within: str = "") -> None:
+        """Bring the store up to date with it.
+
+        Args:
+            within: The only directory in it to send; by default the run's all.
+
+        Raises:
+            OSError: The store cannot be written.
+            SupersededError: Another run has begun there since; asked without `within`.
+        """
+
+    def pull_again(self, path: pathlib.Path) -> bool:
+        """Replace a damaged directory in it by the store's; False if it has none.
+
+        Raises:
+            OSError: The store cannot be read.
+        """
+        return False
+
+
+class SupersededError(ValueError):
+    """Another run has taken over a directory on a store."""

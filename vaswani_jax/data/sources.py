@@ -94,7 +94,7 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
     names = {
         key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
     }
-    directory = remote.here(data.text_directory, only=names.values())
+    directory = remote.local_copy(data.text_directory, only=names.values())
     paths = []
     for key, name in names.items():
         path = directory / name

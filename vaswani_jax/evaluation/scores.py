@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.checkpoints import average, compatibility, store
-from vaswani_jax.core import config, files, parallel, processes, remote
+from vaswani_jax.core import config, files, parallel, processes
 from vaswani_jax.data import prepared, token_files
 from vaswani_jax.evaluation import bleu, validation
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -102,7 +102,7 @@ def evaluate_checkpoint(
 def score_average(
     settings: config.Config,
     data: prepared.PreparedData,
-    workdir: pathlib.Path,
+    workdir: files.Directory,
 ) -> Iterator[Evaluation]:
     """Average the last checkpoints, as section 6.1 does, and score the mean.
 
@@ -113,19 +113,21 @@ def score_average(
         store.CheckpointError: No checkpoint can be averaged.
     """
     count = settings.training.average_checkpoints
-    directory = workdir / "checkpoints"
-    steps = average.last_good(directory, count)
+    directory = workdir.path / "checkpoints"
+    steps = average.last_good(directory, count, fetch_again=workdir.pull_again)
     mean = average.average_params(directory, steps)
     if processes.is_main_process():
-        average.save_average(workdir, mean)
-        remote.send(workdir, within="averaged")
+        average.save_average(workdir.path, mean)
+        workdir.push(within="averaged")
     processes.wait_for_all("averaged")
     logger.info(f"average of the checkpoints {steps}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
         evaluation = evaluate_checkpoint(settings, data, mean, split=split)
         if processes.is_main_process():
-            write_evaluation(workdir, evaluation, settings, mean, selected="averaged")
-            remote.send(workdir, within="evaluations")
+            write_evaluation(
+                workdir.path, evaluation, settings, mean, selected="averaged"
+            )
+            workdir.push(within="evaluations")
         yield evaluation
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import compatibility, select
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, parsing, remote, rules
+from vaswani_jax.core import config, parsing, rules
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def load_members(
     vocabulary: Vocabulary,
     *,
     checkpoints: str,
-    ensemble: Sequence[str],
+    others: Sequence[tuple[pathlib.Path, str]],
 ) -> list[Member]:
     """Load the models that translate together, and log which they are.
 
@@ -50,24 +50,21 @@ def load_members(
         workdir: The run's directory.
         vocabulary: The subwords that all models must have.
         checkpoints: Checkpoints of that run, with commas between them.
-        ensemble: Other runs as WORKDIR or WORKDIR@CHECKPOINT, "averaged" by default.
+        others: The directories of other runs, and which of their checkpoints.
 
     Raises:
         CheckpointError: One is missing, damaged, or of another vocabulary.
         ValueError: A workdir has no configuration of a model.
     """
     sources = [(workdir, settings, name) for name in checkpoints.split(",")]
-    for run in ensemble:
-        folder, name = select.split_name(run)
-        name = name or "averaged"
-        directory = remote.here(folder, skip=select.other_folders(name))
+    for directory, name in others:
         run_settings = dataclasses.replace(
             settings, model=parsing.load(directory).model
         )
         try:
             rules.check_positions(run_settings)
         except ValueError as error:
-            raise ValueError(f"--ensemble={run}: {error}") from None
+            raise ValueError(f"--ensemble={directory}: {error}") from None
         sources.append((directory, run_settings, name))
     members = []
     for directory, member_settings, name in sources:

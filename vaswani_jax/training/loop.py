@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import pathlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import jax
 
 from vaswani_jax.checkpoints import run_record, store
-from vaswani_jax.core import config, memory, parallel, processes, remote, types
+from vaswani_jax.core import config, files, memory, parallel, processes, types
 from vaswani_jax.data import batching, packing, prepared
 from vaswani_jax.training import (
     divergence,
@@ -46,7 +45,7 @@ class Outcome:
 def train(
     settings: config.Config,
     data: prepared.PreparedData,
-    workdir: pathlib.Path,
+    workdir: files.Directory,
     evaluators: Sequence[types.Evaluator],
     *,
     initial_params: Any = None,
@@ -66,8 +65,8 @@ def train(
         divergence.DivergedError: Too many batches gave no finite loss or a spike.
         store.CheckpointError: No checkpoint can be used, or the last one could not be
             written.
-        remote.RemoteError: The workdir is on a store that cannot be written at the
-            start, or where another run has begun since.
+        OSError: The workdir is on a store that cannot be written at the start.
+        files.SupersededError: Another run has begun on that store since.
         preemption.Stopped: A signal stopped the run; its state is saved.
     """
     run = resume.Run(
@@ -85,7 +84,7 @@ def train(
         store.clear_unfinished(run.best)
     resumed = resume.resume(run, initial_params)
     log = MetricsLog(
-        workdir,
+        workdir.path,
         first_step=resumed.progress.step,
         num_steps=settings.training.num_steps,
         is_active=processes.is_main_process(),
@@ -270,7 +269,7 @@ class _Loop:
             bad_update,
             self._progress.skipped_batches,
             max_skipped_batches=self._training.max_skipped_batches,
-            workdir=self._run.workdir,
+            workdir=self._run.workdir.path,
             pairs_at=self._batches.pairs_at,
             checkpoint_steps=store.steps(self._run.checkpoints),
         )
@@ -361,13 +360,13 @@ def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -
         preemption_steps=resumed.progress.preemption_steps,
     )
     run_record.record_start(
-        run.workdir,
+        run.workdir.path,
         run.settings,
         step=resumed.progress.step,
         changes=resumed.changes,
         init_from=init_from,
     )
-    remote.send(run.workdir)
+    run.workdir.push()
 
 
 def _log_start(

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.checkpoints import average, compatibility, store
+from vaswani_jax.checkpoints import compatibility, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, environment, parallel, processes, remote
+from vaswani_jax.core import config, environment, files, parallel, processes
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import early_stopping, optimizer
 from vaswani_jax.training import step as step_
@@ -34,7 +34,7 @@ class Run:
     """
 
     settings: config.Config
-    workdir: pathlib.Path
+    workdir: files.Directory
     vocabulary: Vocabulary
     training_text: str
     valid_text: str
@@ -42,12 +42,12 @@ class Run:
     @property
     def checkpoints(self) -> pathlib.Path:
         """Where the newest checkpoints lie."""
-        return self.workdir / "checkpoints"
+        return self.workdir.path / "checkpoints"
 
     @property
     def best(self) -> pathlib.Path:
         """Where the parameters with the best validation score lie."""
-        return self.workdir / "best"
+        return self.workdir.path / "best"
 
     @property
     def criterion(self) -> Criterion:
@@ -106,8 +106,8 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
         ValueError: The settings are those of another run, or the text is another.
     """
     if not processes.is_main_process():
-        remote.refresh(run.workdir)
-    checkpoint = newest_valid(run.checkpoints)
+        run.workdir.pull()
+    checkpoint = newest_valid(run.checkpoints, fetch_again=run.workdir.pull_again)
     if checkpoint is None:
         state = _new_state(run, initial_params)
         best = _restore_best(run, step=0, record={})
@@ -165,7 +165,7 @@ def save_checkpoint(run: Run, progress: Progress, state: step_.TrainState) -> No
 
     Raises:
         store.NotWrittenError: It cannot be written or sent.
-        remote.SupersededError: Another run has begun on the store since.
+        files.SupersededError: Another run has begun on the store since.
     """
     optimizer_state = parallel.gather(state.opt_state)
     items = {
@@ -182,17 +182,23 @@ def save_checkpoint(run: Run, progress: Progress, state: step_.TrainState) -> No
             preemption_steps=progress.preemption_steps,
         )
         try:
-            remote.send(run.workdir)
-        except remote.SupersededError:
-            raise
-        except remote.RemoteError as error:
+            run.workdir.push()
+        except OSError as error:
             raise store.NotWrittenError(str(error)) from error
 
     processes.run_on_main(save, store.NotWrittenError)
 
 
-def newest_valid(directory: pathlib.Path) -> Checkpoint | None:
+def newest_valid(
+    directory: pathlib.Path,
+    *,
+    fetch_again: store.FetchAgain = store.no_other_copy,
+) -> Checkpoint | None:
     """Return the newest checkpoint that is not damaged; set aside newer ones.
+
+    Args:
+        directory: Where they lie.
+        fetch_again: See `store.restore`.
 
     Returns:
         None if there are no checkpoints.
@@ -205,7 +211,7 @@ def newest_valid(directory: pathlib.Path) -> Checkpoint | None:
     for step in reversed(store.steps(directory)):
         try:
             names = ["params", "optimizer"]
-            checkpoint = average.restore_or_fetch(directory, step, names)
+            checkpoint = store.restore(directory, step, names, fetch_again=fetch_again)
             break
         except CheckpointError as error:
             damaged[step] = str(error)
