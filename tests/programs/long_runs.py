@@ -26,7 +26,7 @@ FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
 Ended = tuple[Any, dict[int, float]]
 
 
-def start(workdir: pathlib.Path, *flags: str) -> subprocess.Popen[bytes]:
+def start(workdir: pathlib.Path | str, *flags: str) -> subprocess.Popen[bytes]:
     """Train, and go on with the test."""
     # Not as under nohup, whoever runs the tests.
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -9,6 +9,7 @@ import atexit
 import multiprocessing
 import os
 import pathlib
+import re
 import runpy
 import subprocess
 import sys
@@ -23,9 +24,11 @@ LIBRARIES = (
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(LIBRARIES)
 # What differs from test to test, and is read by no import of a library.
-LATE = {"PYTEST_CURRENT_TEST", "VASWANI_JAX_MIRRORS", "XLA_FLAGS"}
-# What libraries set in the process of the tests, whenever they are first used there.
-LATE |= {"CRC32C_SW_MODE", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR"}
+LATE = re.compile(
+    "PYTEST_CURRENT_TEST|VASWANI_JAX_MIRRORS|XLA_FLAGS|AWS_.*|no_proxy"
+    # What libraries set in the process of the tests when they are first used there.
+    "|CRC32C_SW_MODE|KMP_INIT_AT_FORK|TORCHINDUCTOR_CACHE_DIR"
+)
 # The libraries read theirs when they are imported.
 _environment = dict[str, str]()
 _started = set[str]()
@@ -39,7 +42,7 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     """
     if tuple(command[:2]) != (sys.executable, "-m"):
         return False
-    own = {key: value for key, value in environment.items() if key not in LATE}
+    own = {key: value for key, value in environment.items() if not LATE.fullmatch(key)}
     if not _environment:
         _environment.update(own)
     known = command[2] in _started
