@@ -16,7 +16,7 @@ import ml_collections
 from configs import own_text
 from tests import settings
 from vaswani_jax.core import config, parallel, parsing
-from vaswani_jax.data import manifest, prepared, treebank
+from vaswani_jax.data import prepared, treebank
 from vaswani_jax.evaluation import bleu
 from vaswani_jax.inference import line_io, line_translator
 from vaswani_jax.training import step
@@ -39,8 +39,6 @@ class Checks:
             self.settings,
             directory / "toy",
             rebuild=False,
-            trained_with=None,
-            log=lambda text: None,
         )
         self.translator = line_translator.LineTranslator(
             self.settings, self.data.vocabulary
@@ -92,9 +90,7 @@ class Checks:
         )
         place = self.directory / "prepared"
         try:
-            found = prepared.open_or_prepare(
-                wanted, place, rebuild=True, trained_with=None, log=lambda text: None
-            )
+            found = prepared.open_or_prepare(wanted, place, rebuild=True)
         except EXPECTED as error:
             told = str(error)
             places = (*names.values(), "config.data", "split")
@@ -102,7 +98,7 @@ class Checks:
             return
         counted = sum(found.counts["valid"].values())
         assert counted == len(found.text("valid")[0])
-        manifest.refuse_difference(wanted, place, text=True, log=str)
+        prepared.open_matching(wanted, place, compare_text=True)
 
     def trees(self, data: bytes) -> None:
         """A file of trees, or an error with its line."""

@@ -26,8 +26,6 @@ def write_run(workdir: pathlib.Path, *, seed: int = 1, **overrides: Any) -> None
         run_settings,
         workdir / "data",
         rebuild=False,
-        trained_with=None,
-        log=lambda text: None,
     ).vocabulary
     params = settings.random_params(
         run_settings.model, vocab_size=vocabulary.size, seed=seed

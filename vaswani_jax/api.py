@@ -17,7 +17,7 @@ from typing import Any
 from vaswani_jax.checkpoints import select
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, parsing, presets, remote
-from vaswani_jax.data import manifest, prepared
+from vaswani_jax.data import prepared
 from vaswani_jax.exchange import marian_import
 from vaswani_jax.inference.ensemble import Member, load_members
 from vaswani_jax.inference.translator import Translator
@@ -70,16 +70,15 @@ def load(
     settings = settings or parsing.load(workdir)
     settings = parsing.override(settings, overrides or {})
     directory = prepared.data_directory(settings.data, workdir)
-    manifest.refuse_difference(settings, directory, text=False, log=logger.info)
-    vocabulary = prepared.open_prepared(directory).vocabulary
+    data = prepared.open_matching(settings, directory, compare_text=False)
     members = load_members(
         settings,
         workdir,
-        vocabulary,
+        data.vocabulary,
         checkpoints=checkpoint,
         others=[_locate(name) for name in ensemble],
     )
-    return Translator(settings, vocabulary, members)
+    return Translator(settings, data.vocabulary, members)
 
 
 def _is_marian(directory: pathlib.Path) -> bool:

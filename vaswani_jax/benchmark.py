@@ -70,8 +70,7 @@ def train() -> None:
             settings,
             prepared.data_directory(settings.data, place),
             rebuild=False,
-            trained_with=select.recorded_vocabulary(place),
-            log=program.say,
+            required_fingerprint=select.recorded_vocabulary(place),
         )
         vocab_size = data.vocabulary.size
         batch_at = packing.training_batches(

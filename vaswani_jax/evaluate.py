@@ -12,7 +12,7 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes
-from vaswani_jax.data import manifest, prepared
+from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores
 
 logger = logging.getLogger(__name__)
@@ -35,8 +35,7 @@ def main() -> None:
     workdir.pull(skip=needless)
     compilation_cache.enable(workdir.path / "compiled")
     directory = prepared.data_directory(settings.data, workdir.path)
-    manifest.refuse_difference(settings, directory, text=True, log=program.say)
-    data = prepared.open_prepared(directory)
+    data = prepared.open_matching(settings, directory, compare_text=True)
     if SPLIT.value not in data.counts:
         raise ValueError(
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "

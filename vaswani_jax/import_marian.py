@@ -4,7 +4,6 @@ python -m vaswani_jax.import_marian DIR --workdir=runs/opus
 python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus --input=FILE
 """
 
-import json
 import logging
 import pathlib
 
@@ -52,15 +51,15 @@ def main() -> None:
         f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
         f"subwords, fingerprint {found.subwords.fingerprint}"
     )
-    record = {
-        "settings": manifest.recorded_settings(data),
-        "text": {},
-        "vocabulary": found.subwords.fingerprint,
-        "counts": {},
-    }
+    record = manifest.Manifest(
+        settings=manifest.recorded_settings(data),
+        text={},
+        vocabulary=found.subwords.fingerprint,
+        counts={},
+    )
     with files.replacing(workdir / "data") as unfinished:
         found.subwords.save(unfinished)
-        (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
+        record.write(unfinished)
     about = {
         "vocabulary": found.subwords.fingerprint,
         "config": config.to_dict(found.settings),

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _run(settings: config.Config, workdir: files.Directory) -> None:
-    initial = given = None
+    initial = initial_vocabulary = None
     before, init_from = select.recorded_vocabulary(workdir.path), INIT_FROM.value
     if init_from and select.has_checkpoints(workdir.path):
         logger.info("note: this run has begun; --init_from is of no effect any more")
@@ -66,18 +66,17 @@ def _run(settings: config.Config, workdir: files.Directory) -> None:
         start = select.starting_point(other, name)
         recorded = dataclasses.replace(settings.data, directory=start.data_directory)
         directory = prepared.data_directory(recorded, other)
-        given = prepared.open_prepared(directory).vocabulary
+        initial_vocabulary = prepared.open_prepared(directory).vocabulary
         initial = start.checkpoint.items["params"]
-        compatibility.check_fits(start.checkpoint, settings, given)
+        compatibility.check_fits(start.checkpoint, settings, initial_vocabulary)
 
     def prepare(*, rebuild: bool) -> prepared.PreparedData:
         found = prepared.open_or_prepare(
             settings,
             prepared.data_directory(settings.data, workdir.path),
             rebuild=rebuild,
-            trained_with=before,
-            given=given,
-            log=program.say,
+            required_fingerprint=before,
+            initial_vocabulary=initial_vocabulary,
         )
         if processes.is_main_process():
             program.push_data(settings.data, workdir)

@@ -32,8 +32,7 @@ def main() -> None:
         settings,
         directory,
         rebuild=REBUILD.value,
-        trained_with=select.recorded_vocabulary(workdir.path),
-        log=program.say,
+        required_fingerprint=select.recorded_vocabulary(workdir.path),
     )
     program.push_data(settings.data, workdir)
     logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")

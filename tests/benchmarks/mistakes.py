@@ -322,8 +322,8 @@ MISTAKES = (
     Mistake(
         "the vocabulary learns from the head of the text",
         "sources.sample",
-        "$chosen = (-(-$index * $total // $wanted) for $index in range($wanted))",
-        "$chosen = iter(range($wanted))",
+        "(-(-$number * $total // $size) for $number in range($size))",
+        "iter(range($size))",
         "tests/data/test_prepare.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",
     ),
 )

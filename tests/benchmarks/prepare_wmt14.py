@@ -11,6 +11,7 @@ of it each part took.
 
 import argparse
 import json
+import logging
 import pathlib
 import shutil
 import tarfile
@@ -84,17 +85,22 @@ def measure(directory: pathlib.Path, pairs: int) -> dict[str, float]:
         shutil.rmtree(directory / name, ignore_errors=True)
     memory = anonymous_memory.Watch()
 
-    def say(text: str) -> None:
-        print(f"{memory.since_last() / 2**20:8,.0f} MiB until: {text}", flush=True)
+    class PeakMemory(logging.Handler):
+        """Print each line of the log with the memory that it took to come to it."""
 
+        def emit(self, record: logging.LogRecord) -> None:
+            megabytes = memory.since_last() / 2**20
+            print(f"{megabytes:8,.0f} MiB until: {record.getMessage()}", flush=True)
+
+    logger = logging.getLogger("vaswani_jax")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(PeakMemory())
     begun = time.perf_counter()
     archives = wmt14.found_in(directory / f"archives_{pairs}")
     with wmt14.without_checksums(), wmt14.serving(archives):
-        tfds.prepare(settings.data, log=say)
+        tfds.prepare(settings.data)
     downloaded, records_peak = time.perf_counter() - begun, memory.peak_bytes
-    prepared.open_or_prepare(
-        settings, directory / "data", rebuild=False, trained_with=None, log=say
-    )
+    prepared.open_or_prepare(settings, directory / "data", rebuild=False)
     return {
         "pairs": pairs,
         "records_seconds": downloaded,

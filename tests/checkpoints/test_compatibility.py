@@ -26,7 +26,9 @@ def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
 ) -> None:
     small = settings.small_settings(**{f"model.{key}": was})
     words = " ".join(small_text.WORDS)
-    subwords = vocabulary.train([words] * 9, small_text.settings_of(tmp_path).data)
+    subwords = vocabulary.learn_vocabulary(
+        [words] * 9, small_text.settings_of(tmp_path).data
+    )
     trained = training_step.create_state(small, vocab_size=subwords.size)
     record = {"vocabulary": subwords.fingerprint, "config": config.to_dict(small)}
     checkpoint = store.Checkpoint(8, {"params": trained.params}, record)

@@ -1,8 +1,14 @@
+import logging
 import random
 
 import pytest
 
 from tests.data import small_text
+
+
+@pytest.fixture(autouse=True)
+def _info_is_logged(caplog):
+    caplog.set_level(logging.INFO, logger="vaswani_jax")
 
 
 @pytest.fixture

@@ -41,14 +41,13 @@ def settings_of(text, **overrides):
     return settings.small_settings(**(values | overrides))
 
 
-def prepare(text, *, rebuild=False, trained_with=None, log=None, **overrides):
+def prepare(text, *, rebuild=False, required_fingerprint=None, **overrides):
     """The prepared data beside the text."""
     return prepared.open_or_prepare(
         settings_of(text, **overrides),
         text.with_name("data"),
         rebuild=rebuild,
-        trained_with=trained_with,
-        log=[].append if log is None else log.append,
+        required_fingerprint=required_fingerprint,
     )
 
 

@@ -16,7 +16,7 @@ def test_the_vocabulary_learns_from_lines_spread_over_the_text(
     text, num_pairs, sample_size, monkeypatch
 ):
     seen = []
-    learn = vocabulary.train
+    learn = vocabulary.learn_vocabulary
 
     def spied(lines, data):
         seen.extend(lines)
@@ -25,7 +25,7 @@ def test_the_vocabulary_learns_from_lines_spread_over_the_text(
     for ending in ("en", "de"):
         lines = [f"{ending} {number}" for number in range(num_pairs)]
         small_text.write_lines(text / f"train.{ending}", lines)
-    monkeypatch.setattr(vocabulary, "train", spied)
+    monkeypatch.setattr(prepare, "learn_vocabulary", spied)
     small_text.prepare(text, **{"data.sentencepiece_sample_size": sample_size})
     numbers = [int(line.split(" ")[1]) for line in seen[::2]]
     assert seen[::2] == [f"en {number}" for number in numbers]
@@ -41,9 +41,9 @@ def test_the_vocabulary_learns_from_lines_spread_over_the_text(
 
 def test_the_vocabulary_learns_from_all_of_a_small_text(text, monkeypatch):
     seen = []
-    learn = vocabulary.train
+    learn = vocabulary.learn_vocabulary
     monkeypatch.setattr(
-        vocabulary, "train", lambda lines, data: learn(spy(lines, seen), data)
+        prepare, "learn_vocabulary", lambda lines, data: learn(spy(lines, seen), data)
     )
     small_text.prepare(text, **{"data.sentencepiece_sample_size": 240})
     sides = [small_text.read_lines(text / f"train.{ending}") for ending in ("en", "de")]
@@ -79,15 +79,13 @@ def test_a_given_vocabulary_without_merges_takes_no_dropout(text):
             wanted,
             text.with_name("other"),
             rebuild=False,
-            trained_with=None,
-            given=given,
-            log=[].append,
+            initial_vocabulary=given,
         )
 
 
 @pytest.mark.parametrize("name", ["train.en", "valid.de"])
 def test_text_that_changes_meanwhile_is_told(text, name, monkeypatch):
-    learn = vocabulary.train
+    learn = vocabulary.learn_vocabulary
 
     def meanwhile(lines, data):
         found = learn(lines, data)
@@ -95,13 +93,13 @@ def test_text_that_changes_meanwhile_is_told(text, name, monkeypatch):
             file.write("ba\n")
         return found
 
-    monkeypatch.setattr(vocabulary, "train", meanwhile)
+    monkeypatch.setattr(prepare, "learn_vocabulary", meanwhile)
     other = {"en": "de", "de": "en"}[name.partition(".")[2]]
     with pytest.raises(ValueError, match=r"has changed while|lines"):
         small_text.prepare(text)
     assert not text.with_name("data").exists()
     # Lines that stay as many are noticed, too.
-    monkeypatch.setattr(vocabulary, "train", learn)
+    monkeypatch.setattr(prepare, "learn_vocabulary", learn)
     small_text.write_lines(
         text / name, small_text.read_lines(text / f"{name.partition('.')[0]}.{other}")
     )
@@ -112,14 +110,13 @@ def test_text_that_changes_meanwhile_is_told(text, name, monkeypatch):
         small_text.write_lines(text / name, ["ko", *changed[1:]])
         return found
 
-    monkeypatch.setattr(vocabulary, "train", rewritten)
+    monkeypatch.setattr(prepare, "learn_vocabulary", rewritten)
     with pytest.raises(ValueError, match="has changed while it was prepared"):
         small_text.prepare(text)
 
 
-def test_a_missing_split_is_told_before_another_is_read(text):
+def test_a_missing_split_is_named_before_another_is_read(text, caplog):
     (text / "test.en").unlink()
-    log = []
     with pytest.raises(FileNotFoundError, match="test_source"):
-        small_text.prepare(text, log=log)
-    assert log == []
+        small_text.prepare(text)
+    assert caplog.messages == []

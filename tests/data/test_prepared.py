@@ -9,8 +9,8 @@ import pytest
 
 from tests import settings
 from tests.data import small_text
+from vaswani_jax.data import prepare, token_files
 from vaswani_jax.data import prepared as prepared_
-from vaswani_jax.data import token_files, vocabulary
 
 
 def test_tokens_are_the_pairs_that_fit_in_their_order(text):
@@ -26,12 +26,11 @@ def test_tokens_are_the_pairs_that_fit_in_their_order(text):
         assert small_text.sentences(data.target) == [pair[1] for pair in kept]
 
 
-def test_pairs_of_no_use_are_counted_and_told(text):
-    log = []
-    prepared = small_text.prepare(text, log=log)
+def test_pairs_of_no_use_are_counted_and_logged(text, caplog):
+    prepared = small_text.prepare(text)
     # An empty line on either side and one of spaces on both; a long one on either.
     assert prepared.counts["train"] == {"kept": 115, "empty": 3, "too_long": 2}
-    [line] = [line for line in log if line.startswith("tokenised train")]
+    [line] = [line for line in caplog.messages if line.startswith("tokenised train")]
     assert "115 pairs kept" in line
     assert "2 over 30 tokens" in line
     assert "3 with an empty side" in line
@@ -60,17 +59,17 @@ def test_held_out_text_is_kept_to_the_letter(text):
         assert target == small_text.read_lines(text / f"{split}.de")
 
 
-def test_prepared_data_is_not_prepared_again(text, monkeypatch):
+def test_prepared_data_is_not_prepared_again(text, monkeypatch, caplog):
     first = small_text.prepare(text)
     before = small_text.contents(first.directory)
-    monkeypatch.setattr(vocabulary, "train", forbidden)
+    monkeypatch.setattr(prepare, "learn_vocabulary", forbidden)
     monkeypatch.setattr(token_files, "TokenWriter", forbidden)
-    log = []
-    second = small_text.prepare(text, log=log)
+    caplog.clear()
+    second = small_text.prepare(text)
     assert small_text.contents(second.directory) == before
     assert second.counts == first.counts
     assert second.vocabulary.fingerprint == first.vocabulary.fingerprint
-    assert log == []
+    assert caplog.messages == []
     assert prepared_.open_prepared(first.directory).counts == first.counts
 
 
@@ -130,8 +129,6 @@ def test_another_seed_of_generated_text_is_refused(tmp_path):
             generated,
             tmp_path / "data",
             rebuild=False,
-            trained_with=None,
-            log=[].append,
         )
 
     assert opened(1).counts == opened(1).counts
@@ -149,14 +146,15 @@ def test_touched_or_moved_text_is_the_same_text(text, tmp_path):
     assert small_text.contents(small_text.prepare(text, **moved).directory) == before
 
 
-def test_prepared_data_serves_when_its_text_is_gone(text):
+def test_prepared_data_serves_when_its_text_is_gone(text, caplog):
     before = small_text.contents(small_text.prepare(text).directory)
     shutil.rmtree(text)
-    log = []
-    prepared = small_text.prepare(text, log=log)
+    prepared = small_text.prepare(text)
     assert small_text.contents(prepared.directory) == before
     assert prepared.text("test")[0][1] == small_text.STRANGE[1]
-    assert any(line.startswith("note:") and "train.en" in line for line in log)
+    assert any(
+        line.startswith("note:") and "train.en" in line for line in caplog.messages
+    )
 
 
 def test_missing_text_is_not_found_if_nothing_is_prepared(text):
@@ -185,10 +183,10 @@ def test_rebuilding_keeps_the_vocabulary_that_checkpoints_need(text):
     needed = before.vocabulary.fingerprint
     with pytest.raises(ValueError, match=f"trained with the vocabulary {needed}"):
         small_text.prepare(
-            text, rebuild=True, trained_with=needed, **{"data.vocab_size": 41}
+            text, rebuild=True, required_fingerprint=needed, **{"data.vocab_size": 41}
         )
     assert small_text.contents(before.directory) == files
-    again = small_text.prepare(text, rebuild=True, trained_with=needed)
+    again = small_text.prepare(text, rebuild=True, required_fingerprint=needed)
     assert again.vocabulary.fingerprint == needed
 
 
@@ -207,7 +205,7 @@ def test_processes_that_prepare_at_once_end_with_the_same_data(text):
 
 @pytest.mark.parametrize("side", ["en", "de"])
 def test_bad_text_is_refused_before_the_work_starts(text, side, monkeypatch):
-    monkeypatch.setattr(vocabulary, "train", forbidden)
+    monkeypatch.setattr(prepare, "learn_vocabulary", forbidden)
     path = text / f"test.{side}"
     small_text.write_lines(path, small_text.read_lines(path)[:-1])
     with pytest.raises(ValueError, match="same number of lines"):

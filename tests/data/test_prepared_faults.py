@@ -9,13 +9,13 @@ import pytest
 
 from tests.data import small_text
 from vaswani_jax.core import files as files_
+from vaswani_jax.data import manifest, prepare, text_files, token_files, vocabulary
 from vaswani_jax.data import prepared as prepared_
-from vaswani_jax.data import token_files, vocabulary
 
 
 def test_another_vocabulary_is_refused(text):
     prepared = small_text.prepare(text)
-    other = vocabulary.train(
+    other = vocabulary.learn_vocabulary(
         small_text.read_lines(text / "train.en"),
         small_text.settings_of(text, **{"data.vocab_size": 39}).data,
     )
@@ -46,11 +46,11 @@ def full_disk(*args, **kwargs):
 CRASHES = pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (vocabulary, "train"),
+        (prepare, "learn_vocabulary"),
         (vocabulary.Vocabulary, "save"),
-        (token_files, "write_text"),
+        (text_files, "write_lines"),
         (token_files.TokenWriter, "write"),
-        (prepared_.json, "dumps"),
+        (manifest.json, "dumps"),
         (files_.os, "rename"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

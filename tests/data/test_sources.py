@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies
 
 from tests import settings
-from vaswani_jax.data import sources
+from vaswani_jax.data import sources, text_files
 
 SPLITS = ["train", "valid", "test"]
 # What str.splitlines takes for the end of a line, and what else is strange.
@@ -58,31 +58,31 @@ def test_lines_come_back_as_they_were_written(name, text, line_end, ends_last):
     hypothesis.assume(ends_last or (text and text[-1]))
     with tempfile.TemporaryDirectory() as directory:
         path = write(Path(directory, name), content.encode())
-        assert list(sources.lines(path)) == (text or ([""] if content else []))
+        assert list(text_files.read_lines(path)) == (text or ([""] if content else []))
 
 
 @pytest.mark.parametrize("character", STRANGE)
 def test_only_a_line_feed_ends_a_line(tmp_path, character):
     path = write(tmp_path / "text", f"a{character}b\nc{character}d".encode())
-    assert list(sources.lines(path)) == [f"a{character}b", f"c{character}d"]
+    assert list(text_files.read_lines(path)) == [f"a{character}b", f"c{character}d"]
 
 
 def test_byte_order_mark_is_left_out_at_the_start_alone(tmp_path):
     path = write(tmp_path / "text", "\ufeffone\n\ufefftwo\n".encode())
-    assert list(sources.lines(path)) == ["one", "\ufefftwo"]
+    assert list(text_files.read_lines(path)) == ["one", "\ufefftwo"]
 
 
 def test_empty_file_has_no_line_and_an_empty_line_is_one(tmp_path):
-    assert list(sources.lines(write(tmp_path / "none", b""))) == []
-    assert list(sources.lines(write(tmp_path / "one", b"\n"))) == [""]
-    assert list(sources.lines(write(tmp_path / "two", b"\n\n"))) == ["", ""]
+    assert list(text_files.read_lines(write(tmp_path / "none", b""))) == []
+    assert list(text_files.read_lines(write(tmp_path / "one", b"\n"))) == [""]
+    assert list(text_files.read_lines(write(tmp_path / "two", b"\n\n"))) == ["", ""]
 
 
 @pytest.mark.parametrize("name", ["text.en", "text.en.gz"])
 def test_a_line_that_is_not_utf8_is_named(tmp_path, name):
     path = write(tmp_path / name, "eins\nzwei\ngrün\n".encode("latin-1"))
     with pytest.raises(ValueError) as caught:
-        list(sources.lines(path))
+        list(text_files.read_lines(path))
     assert f"{path}, line 3: not UTF-8 (byte 0xfc at column 3)" in str(caught.value)
 
 
@@ -90,14 +90,14 @@ def test_a_compressed_file_cut_short_is_named(tmp_path):
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(os.urandom(999).hex().encode())[:-50])
     with pytest.raises(ValueError, match=str(path)):
-        list(sources.lines(path))
+        list(text_files.read_lines(path))
 
 
 def test_a_file_that_only_claims_to_be_compressed_is_named(tmp_path):
     path = tmp_path / "text.gz"
     path.write_bytes(b"plain text\n")
     with pytest.raises(ValueError, match=str(path)):
-        list(sources.lines(path))
+        list(text_files.read_lines(path))
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -187,7 +187,7 @@ def test_the_record_of_a_text_is_the_digest_of_its_files(tmp_path):
     contents = {"source": b"one\ntwo\n", "target": b"eins\nzwei\n"}
     write(tmp_path / "train.en", contents["source"])
     write(tmp_path / "train.de", contents["target"])
-    record = sources.text_record(data, "train", seed=1, known={})
+    record = sources.text_record(data, "train", seed=1, previous={})
     for side, content in contents.items():
         assert record[side]["sha256"] == hashlib.sha256(content).hexdigest()
 
@@ -196,12 +196,12 @@ def test_the_record_notices_every_change_of_size_or_time(tmp_path):
     data = text_data(tmp_path)
     for name, content in (("train.en", b"one\n"), ("train.de", b"eins\n")):
         os.utime(write(tmp_path / name, content), ns=(10**18, 10**18))
-    known = sources.text_record(data, "train", seed=1, known={})
-    same = sources.text_record(data, "train", seed=1, known=known)
+    known = sources.text_record(data, "train", seed=1, previous={})
+    same = sources.text_record(data, "train", seed=1, previous=known)
     os.utime(write(tmp_path / "train.en", b"two\n"), ns=(10**18, 10**18 + 1))
-    later = sources.text_record(data, "train", seed=1, known=known)
+    later = sources.text_record(data, "train", seed=1, previous=known)
     os.utime(write(tmp_path / "train.en", b"three\n"), ns=(10**18, 10**18))
-    longer = sources.text_record(data, "train", seed=1, known=known)
+    longer = sources.text_record(data, "train", seed=1, previous=known)
     assert same == known
     digests = {record["source"]["sha256"] for record in (known, later, longer)}
     assert len(digests) == 3
@@ -215,15 +215,15 @@ def test_a_file_of_known_size_and_time_is_not_read_again(tmp_path):
     data = text_data(tmp_path)
     for name in ("train.en", "train.de"):
         os.utime(write(tmp_path / name, b"one\n"), ns=(10**18, 10**18))
-    known = sources.text_record(data, "train", seed=1, known={})
+    known = sources.text_record(data, "train", seed=1, previous={})
     os.utime(write(tmp_path / "train.en", b"two\n"), ns=(10**18, 10**18))
-    assert sources.text_record(data, "train", seed=1, known=known) == known
+    assert sources.text_record(data, "train", seed=1, previous=known) == known
 
 
 def test_the_record_of_generated_text_names_task_and_seed():
     def record(source, seed):
         data = settings.small_settings(**{"data.source": source}).data
-        return sources.text_record(data, "train", seed=seed, known={})
+        return sources.text_record(data, "train", seed=seed, previous={})
 
     assert record("copy", 1) == record("copy", 1)
     assert record("copy", 1) != record("copy", 2)

@@ -25,20 +25,16 @@ from vaswani_jax.data import tfds
 
 @pytest.fixture
 def server() -> Iterator[archives.Server]:
-    tfds._builder_of.cache_clear()
+    tfds.make_builder.cache_clear()
     with archives.serving(small_wmt14.archive) as found:
         yield found
-    tfds._builder_of.cache_clear()
+    tfds.make_builder.cache_clear()
 
 
 @pytest.fixture
 def no_checksums() -> Iterator[None]:
     with archives.without_checksums():
         yield
-
-
-def quiet(text: str) -> None:
-    pass
 
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -50,8 +46,8 @@ def test_the_builders_pairs_are_those_of_the_archives(
     server: archives.Server, tmp_path: pathlib.Path, other: str
 ) -> None:
     data = small_wmt14.settings_of(tmp_path, other).data
-    tfds.prepare(data, log=quiet)
-    train = list(tfds.pairs(data, "train", chosen=None))
+    tfds.prepare(data)
+    train = list(tfds.pairs(data, "train", indices=None))
     assert tfds.count(data, "train") == len(train) == small_wmt14.training_pairs(other)
     assert len(set(train)) == len(train)
     assert not pathlib.Path("/tmp/escaped_from_an_archive").exists()
@@ -66,19 +62,19 @@ def test_the_builders_pairs_are_those_of_the_archives(
         assert target == small_wmt14.line(name, other, int(number))
     for split in ("valid", "test"):
         name = {"valid": "newstest2013", "test": f"newstest2014-{other}en-"}[split]
-        found = set(tfds.pairs(data, split, chosen=None))
+        found = set(tfds.pairs(data, split, indices=None))
         assert len(found) == small_wmt14.LINES
         assert all(source.startswith(name) for source, _ in found)
     # The other direction is the same text, told the other way round.
     back = small_wmt14.settings_of(
         tmp_path, other, **{"data.source_locale": other, "data.target_locale": "en"}
     ).data
-    turned = [pair[::-1] for pair in tfds.pairs(back, "train", chosen=None)]
+    turned = [pair[::-1] for pair in tfds.pairs(back, "train", indices=None)]
     assert turned == train
-    assert list(tfds.pairs(data, "train", chosen=[7, 3])) == [train[7], train[3]]
+    assert list(tfds.pairs(data, "train", indices=[7, 3])) == [train[7], train[3]]
     # What is prepared asks for nothing.
     before = len(server.asked)
-    tfds.prepare(data, log=quiet)
+    tfds.prepare(data)
     assert len(server.asked) == before
 
 
@@ -101,12 +97,12 @@ def test_reading_line_by_line_changes_no_record(
     server.find = lambda name: small_wmt14.archive(name, odd)
     found = []
     for name in ("ours", "theirs"):
-        tfds._builder_of.cache_clear()
+        tfds.make_builder.cache_clear()
         data = small_wmt14.settings_of(tmp_path / name, "fr").data
-        tfds.prepare(data, log=quiet)
-        found.append(list(tfds.pairs(data, "train", chosen=None)))
+        tfds.prepare(data)
+        found.append(list(tfds.pairs(data, "train", indices=None)))
         # The builder's own reader, which holds all lines.
-        monkeypatch.setattr(tfds, "_is_plain", lambda path: False)
+        monkeypatch.setattr(tfds, "_is_plain", lambda *paths: False)
     assert found[0] == found[1]
     # The builder leaves out a pair with an empty side.
     assert len(found[0]) == small_wmt14.TRAINING["fr"] * (len(ODD) - 1)
@@ -121,15 +117,15 @@ def test_records_that_do_not_fit_into_memory_are_the_same(
     found = []
     for most in (shuffle.MAX_MEM_BUFFER_SIZE, 1000):
         monkeypatch.setattr(shuffle, "MAX_MEM_BUFFER_SIZE", most)
-        tfds._builder_of.cache_clear()
+        tfds.make_builder.cache_clear()
         data = small_wmt14.settings_of(tmp_path / str(most)).data
         resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
         try:
-            tfds.prepare(data, log=quiet)
+            tfds.prepare(data)
             assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 100
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        found.append(list(tfds.pairs(data, "train", chosen=None)))
+        found.append(list(tfds.pairs(data, "train", indices=None)))
     assert found[0] == found[1]
 
 
@@ -140,11 +136,11 @@ def test_a_download_that_failed_goes_on_with_what_is_there(
     data = small_wmt14.settings_of(tmp_path).data
     server.broken = "dev.tgz"
     with pytest.raises(ValueError, match=r"could not be prepared: .*\n?.*downloads"):
-        tfds.prepare(data, log=quiet)
+        tfds.prepare(data)
     assert "training-parallel-europarl-v7.tgz" in server.asked
     server.broken, server.asked = "", []
-    tfds._builder_of.cache_clear()
-    tfds.prepare(data, log=quiet)
+    tfds.make_builder.cache_clear()
+    tfds.prepare(data)
     assert server.asked == ["dev.tgz"]
 
 
@@ -158,17 +154,17 @@ def test_a_preparation_that_was_killed_leaves_nothing_behind(
         "import os, pathlib\n"
         "from tests import wmt14\n"
         "from tests.data import small_wmt14\n"
-        "from vaswani_jax.data import dataset_files, datasets\n"
-        f"dataset_files.{where} = lambda *_: os._exit(9)\n"
+        "from vaswani_jax.data import tfds\n"
+        f"tfds.{where} = lambda *_: os._exit(9)\n"
         f"data = small_wmt14.settings_of(pathlib.Path({str(tmp_path)!r})).data\n"
         "with wmt14.without_checksums():\n"
-        "    datasets.prepare(data, log=print)\n"
+        "    tfds.prepare(data)\n"
     )
     killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
     assert killed.returncode == 9, killed.stderr
     assert list(tmp_path.rglob("incomplete.*"))
     data = small_wmt14.settings_of(tmp_path).data
-    tfds.prepare(data, log=quiet)
+    tfds.prepare(data)
     assert tfds.count(data, "train") == small_wmt14.training_pairs("de")
     assert not list(tmp_path.rglob("incomplete.*"))
 
@@ -177,7 +173,7 @@ def test_an_archive_that_is_not_wmt14s_is_refused(
     server: archives.Server, tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(ValueError, match=r"(?s)NonMatchingChecksumError.*may be put"):
-        tfds.prepare(small_wmt14.settings_of(tmp_path).data, log=quiet)
+        tfds.prepare(small_wmt14.settings_of(tmp_path).data)
 
 
 @pytest.mark.usefixtures("no_checksums")
@@ -203,7 +199,7 @@ def test_what_is_no_matter_of_the_network_does_not_speak_of_it(
 
     monkeypatch.setattr(tfds, "_lines", fail)
     with pytest.raises(raised, match=told):
-        tfds.prepare(small_wmt14.settings_of(tmp_path).data, log=quiet)
+        tfds.prepare(small_wmt14.settings_of(tmp_path).data)
 
 
 @pytest.mark.parametrize("other", ["de", "fr"])
@@ -217,7 +213,7 @@ def test_archives_put_there_by_hand_are_not_asked_for_but_compared(
         if (found := small_wmt14.archive(name)) is not None:
             (by_hand / name).write_bytes(found.read())
     with pytest.raises(ValueError, match=f"NonMatchingChecksumError.*\n?.*{by_hand}"):
-        tfds.prepare(small_wmt14.settings_of(tmp_path, other).data, log=quiet)
+        tfds.prepare(small_wmt14.settings_of(tmp_path, other).data)
     assert server.asked == []
 
 
@@ -227,25 +223,22 @@ def test_an_unknown_corpus_is_refused(tmp_path: pathlib.Path) -> None:
         **{"data.source": "tfds:wmt14_translate/xx-en"} | {"data.target_locale": "xx"},
     ).data
     with pytest.raises(ValueError, match="no such corpus"):
-        tfds.prepare(data, log=quiet)
+        tfds.prepare(data)
 
 
 @pytest.mark.usefixtures("no_checksums")
 def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
-    server: archives.Server, tmp_path: pathlib.Path
+    server: archives.Server, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[str] = []
     small = small_wmt14.settings_of(tmp_path / "tfds")
     for _ in range(2):
         prepared = prepared_.open_or_prepare(
             small,
             tmp_path / "data",
             rebuild=False,
-            trained_with=None,
-            log=told.append,
         )
     assert prepared.counts["train"]["kept"] == small_wmt14.training_pairs("de")
-    assert sum("downloading" in text for text in told) == 1
+    assert sum("downloading" in text for text in caplog.messages) == 1
     assert len(prepared.text("test")[0]) == small_wmt14.LINES
     program = (
         "import sys, tensorflow_datasets.translate.wmt14; "

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from vaswani_jax.data import token_files
+from vaswani_jax.data import text_files, token_files
 
 # The last id that fits in 16 bits, and the first that does not.
 VOCAB_SIZES = [2**16, 2**16 + 1, 300_000]
@@ -132,7 +132,7 @@ def test_a_missing_file_is_not_found(tmp_path, name):
 def test_text_is_written_with_line_feeds_alone(lines):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "test.source.txt")
-        token_files.write_text(path, lines)
+        text_files.write_lines(path, lines)
         assert path.read_bytes() == "".join(line + "\n" for line in lines).encode()
 
 

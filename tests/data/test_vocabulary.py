@@ -55,7 +55,7 @@ def trained(subword_model, byte_fallback, normalization="identity", seed=1):
     data = data_settings(
         subword_model, byte_fallback, **{"data.normalization": normalization}
     )
-    return vocabulary.train(training_lines(seed), data)
+    return vocabulary.learn_vocabulary(training_lines(seed), data)
 
 
 def as_sentencepiece_sees_it(text):
@@ -205,7 +205,9 @@ def test_a_saved_vocabulary_is_the_same_when_loaded(subword_model, tmp_path):
 @either_model
 def test_fingerprint_depends_on_the_text_alone(subword_model):
     vocab = trained(subword_model, True)
-    again = vocabulary.train(training_lines(1), data_settings(subword_model, True))
+    again = vocabulary.learn_vocabulary(
+        training_lines(1), data_settings(subword_model, True)
+    )
     other = trained(subword_model, True, seed=2)
     assert len(vocab.fingerprint) == 16
     assert vocab.fingerprint == again.fingerprint
@@ -217,7 +219,7 @@ def test_fingerprint_depends_on_the_text_alone(subword_model):
 def test_a_size_the_text_cannot_give_is_refused(subword_model, size):
     data = data_settings(subword_model, True, **{"data.vocab_size": size})
     with pytest.raises(ValueError) as caught:
-        vocabulary.train(training_lines(1), data)
+        vocabulary.learn_vocabulary(training_lines(1), data)
     assert f"no {subword_model} vocabulary" in str(caught.value)
     assert f"config.data.vocab_size={size} " in str(caught.value)
 
@@ -225,7 +227,7 @@ def test_a_size_the_text_cannot_give_is_refused(subword_model, size):
 @pytest.mark.parametrize("lines", [[], ["", "   "]])
 def test_text_without_a_word_is_refused(lines):
     with pytest.raises(ValueError, match="no bpe vocabulary"):
-        vocabulary.train(lines, data_settings("bpe", True))
+        vocabulary.learn_vocabulary(lines, data_settings("bpe", True))
 
 
 @pytest.mark.parametrize("damage", ["empty", "foreign", "cut"])

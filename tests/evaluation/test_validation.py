@@ -141,7 +141,7 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> LineTranslator:
     small = settings.small_settings(
         **{"search.max_source_tokens": 24, "search.source_tokens_per_batch": 64}
     )
-    subwords = vocabulary.train([" ".join(WORDS)] * 20, small.data)
+    subwords = vocabulary.learn_vocabulary([" ".join(WORDS)] * 20, small.data)
     translator = LineTranslator(small, subwords)
 
     def look_up(params: Any, rows: generate.Rows) -> types.Hypotheses:
@@ -235,9 +235,7 @@ def test_the_shapes_that_are_logged_are_those_that_are_computed(
             "search.source_tokens_per_batch": 64,
         }
     )
-    data = prepared.open_or_prepare(
-        small, tmp_path, rebuild=False, trained_with=None, log=lambda text: None
-    )
+    data = prepared.open_or_prepare(small, tmp_path, rebuild=False)
     caplog.set_level(logging.INFO, logger="vaswani_jax.evaluation")
     evaluators = validation.make_validators(small, data)
     [line] = [record.message for record in caplog.records]

@@ -74,7 +74,7 @@ def saved(directory: pathlib.Path, **changes: Any) -> dict[str, Any]:
     pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     search = {f"search.{key}": value for key, value in changes.items()}
     small = settings.small_settings(**search, **{"model.d_v": 4, "data.vocab_size": 16})
-    subwords = vocabulary.train(["a b c d e f g h"] * 20, small.data)
+    subwords = vocabulary.learn_vocabulary(["a b c d e f g h"] * 20, small.data)
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=1)
     marian.save(directory, params, small, subwords)
     return dict(json.loads((directory / "generation_config.json").read_text()))

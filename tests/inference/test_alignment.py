@@ -17,7 +17,7 @@ def subwords() -> vocabulary.Vocabulary:
     data = settings.small_settings(
         **{"data.byte_fallback": True, "data.vocab_size": 270}
     ).data
-    return vocabulary.train(["5 % of a b", "a b of"] * 20, data)
+    return vocabulary.learn_vocabulary(["5 % of a b", "a b of"] * 20, data)
 
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:

@@ -19,7 +19,9 @@ def subwords() -> vocabulary.Vocabulary:
     data = settings.small_settings(
         **{"data.byte_fallback": True, "data.vocab_size": 300}
     ).data
-    return vocabulary.train(["a b c d e f g h", "hello world again"] * 20, data)
+    return vocabulary.learn_vocabulary(
+        ["a b c d e f g h", "hello world again"] * 20, data
+    )
 
 
 def upper(

@@ -30,8 +30,6 @@ def train(
         settings,
         workdir.path / "data",
         rebuild=False,
-        trained_with=None,
-        log=lambda text: None,
     )
     outcome = loop.train(settings, data, workdir, [evaluator])
     directory = workdir.path / "checkpoints"

@@ -69,9 +69,7 @@ def total_of(batch: Any) -> Any:
 def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     """Those of the first batches of a run; of two epochs without a count."""
     small = settings.small_settings(**OVERRIDES)
-    data = prepared.open_or_prepare(
-        small, directory, rebuild=False, trained_with=None, log=lambda text: None
-    )
+    data = prepared.open_or_prepare(small, directory, rebuild=False)
     batches = packing.training_batches(
         small.data, data.corpus("train"), seed=small.seed
     )

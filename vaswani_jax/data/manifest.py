@@ -1,19 +1,86 @@
-"""Section 5.1: the record of what prepared data was made from, and what differs."""
+"""The manifest of prepared data: its settings, text and files, in `manifest.json`."""
 
+from __future__ import annotations
+
+import dataclasses
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from vaswani_jax.core import config, files
-from vaswani_jax.data import sources
 
 NAME = "manifest.json"
-Log = Callable[[str], None]
 
 
-def read(directory: pathlib.Path) -> dict[str, Any]:
-    """The manifest of a directory.
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a directory of prepared data was made from.
+
+    Attributes:
+        settings: The settings of data that the files depend on, see
+            `recorded_settings`.
+        text: For each split the record of its text, see `sources.text_record`. Empty
+            for a vocabulary that was imported with a model.
+        vocabulary: Fingerprint of the vocabulary.
+        counts: For each split the number of pairs that were kept, and of those that
+            were left out: "kept", "empty", "too_long".
+        files: Size and digest of each file. Empty where they were not recorded.
+    """
+
+    settings: Mapping[str, Any]
+    text: Mapping[str, dict[str, Any]]
+    vocabulary: str
+    counts: Mapping[str, dict[str, int]]
+    files: files.Digests = dataclasses.field(default_factory=dict)
+
+    def write(self, directory: pathlib.Path) -> None:
+        """Write `manifest.json` into a directory."""
+        record = {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+        }
+        if not self.files:
+            del record["files"]
+        (directory / NAME).write_text(json.dumps(record, indent=1))
+
+    def check_files(self, directory: pathlib.Path, split: str) -> None:
+        """Compare the files of a split with their recorded digests.
+
+        Raises:
+            ValueError: A file is missing or has changed.
+        """
+        digests = {
+            name: digest
+            for name, digest in self.files.items()
+            if name.startswith(f"{split}.")
+        }
+        if reason := files.describe_difference(digests, directory):
+            raise ValueError(
+                f"the prepared data in {directory} is damaged: {reason}; restore it or "
+                "pass --rebuild_data"
+            )
+
+    def setting_differences(self, data: config.DataConfig) -> list[str]:
+        """Return a sentence for each setting that differs from the recorded one."""
+        recorded = config.flatten_record({"data": self.settings})
+        return [
+            f"config.data.{key} is {value!r}, was {recorded.get(f'data.{key}')!r}"
+            for key, value in recorded_settings(data).items()
+            if recorded.get(f"data.{key}") != value
+        ]
+
+
+def recorded_settings(data: config.DataConfig) -> dict[str, Any]:
+    """Return the settings of data that the prepared files depend on."""
+    return {
+        setting.name: getattr(data, setting.name)
+        for setting in config.SETTINGS.values()
+        if setting.affects == "data"
+    }
+
+
+def read_manifest(directory: pathlib.Path) -> Manifest:
+    """Read the manifest of a directory.
 
     Raises:
         FileNotFoundError: Nothing was prepared there.
@@ -26,110 +93,21 @@ def read(directory: pathlib.Path) -> dict[str, Any]:
             "vaswani_jax.main first"
         )
     try:
-        found = dict(json.loads(path.read_text()))
-        missing = {"settings", "text", "vocabulary", "counts"} - found.keys()
+        record = dict(json.loads(path.read_text()))
+        missing = {"settings", "text", "vocabulary", "counts"} - record.keys()
         if missing:
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         for key in ("settings", "text", "counts"):
-            if not isinstance(found[key], dict):
-                raise ValueError(f"its {key} are {found[key]!r}")
-        files.parse_digests(found.get("files", {}))
-        return found
+            if not isinstance(record[key], dict):
+                raise ValueError(f"its {key} are {record[key]!r}")
+        return Manifest(
+            settings=record["settings"],
+            text=record["text"],
+            vocabulary=record["vocabulary"],
+            counts=record["counts"],
+            files=files.parse_digests(record.get("files", {})),
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged ({error}); pass --rebuild_data to prepare again"
         ) from None
-
-
-def recorded_settings(data: config.DataConfig) -> dict[str, Any]:
-    """Return the settings of data that the prepared files depend on."""
-    return {
-        setting.name: getattr(data, setting.name)
-        for setting in config.SETTINGS.values()
-        if setting.affects == "data"
-    }
-
-
-def check_files(directory: pathlib.Path, split: str) -> None:
-    """Compare a split's files with what was written, if that is on record.
-
-    Raises:
-        ValueError: One of them is not what was written.
-    """
-    written = files.parse_digests(read(directory).get("files", {}))
-    found = {name: of for name, of in written.items() if name.startswith(f"{split}.")}
-    if reason := files.describe_difference(found, directory):
-        raise ValueError(
-            f"the prepared data in {directory} is damaged: {reason}; restore it or "
-            "pass --rebuild_data"
-        )
-
-
-def refuse_difference(
-    settings: config.Config, directory: pathlib.Path, *, text: bool, log: Log
-) -> None:
-    """Check that a directory was prepared with these settings and from this text.
-
-    Args:
-        settings: What is wanted.
-        directory: What is there.
-        text: Whether the text is compared, too.
-        log: Told of text that is not there to be compared.
-
-    Raises:
-        ValueError: Something differs; the message names all that does.
-    """
-    there = read(directory)
-    if text and not there["text"]:
-        raise ValueError(
-            f"{directory} has an imported model's vocabulary and no text: decode and "
-            "export use it. A run of your own starts from it in another --workdir, by "
-            "main --init_from"
-        )
-    before = config.flatten_record({"data": there["settings"]})
-    differences: list[str] = []
-    notes: list[str] = []
-    for key, now in recorded_settings(settings.data).items():
-        was = before.get(f"data.{key}")
-        if was != now:
-            differences.append(f"config.data.{key} is {now!r}, was {was!r}")
-    if text:
-        for split in sources.splits(settings.data):
-            differences += _text_difference(
-                settings, split, there["text"].get(split), log=notes.append
-            )
-    if differences:
-        raise ValueError(
-            f"{directory} was prepared from other data: {'; '.join(differences)}. "
-            "Prepare it again (prepare_data or main with --rebuild_data), restore the "
-            "settings, or name another --workdir"
-        )
-    for note in notes:
-        log(note)
-
-
-def _text_difference(
-    settings: config.Config, split: str, was: dict[str, Any] | None, *, log: Log
-) -> list[str]:
-    if was is None:
-        return [f"the split {split!r} was not there"]
-    try:
-        now = sources.text_record(settings.data, split, seed=settings.seed, known=was)
-    except FileNotFoundError as error:
-        log(f"note: {error}; the prepared {split!r} data is used")
-        return []
-    if identity(now) == identity(was):
-        return []
-    if now.get("seed") != was.get("seed"):
-        # Every split has the seed; one of them tells.
-        told = f"config.seed is {now.get('seed')}, was {was.get('seed')}"
-        return [told] if split == "train" else []
-    return [f"the text of {split!r} has changed"]
-
-
-def identity(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without what copying a file changes."""
-    return {
-        key: value.get("sha256") if isinstance(value, dict) else value
-        for key, value in record.items()
-    }

@@ -1,16 +1,22 @@
-"""Section 5.1: from text to a vocabulary and token files, each line in its place."""
+"""Turn text into a vocabulary and files of token ids."""
 
 import contextlib
 import itertools
+import logging
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import config, files
-from vaswani_jax.data import manifest, progress, sources, token_files, vocabulary
+import tqdm
 
+from vaswani_jax.core import config, files
+from vaswani_jax.data import sources, text_files, token_files
+from vaswani_jax.data.manifest import Manifest, recorded_settings
+from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+
+logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
-Log = manifest.Log
+CHUNKS_PER_LOG_LINE = 100
 
 
 def prepare(
@@ -18,162 +24,201 @@ def prepare(
     directory: pathlib.Path,
     *,
     seed: int,
-    given: vocabulary.Vocabulary | None,
-    log: Log,
-) -> dict[str, Any]:
+    vocabulary: Vocabulary | None,
+) -> Manifest:
     """Write the vocabulary, the token files and the held-out text.
 
     Args:
-        data: Which text, and how it is divided.
-        directory: An empty one.
-        seed: Of generated text and of sampled segmentations.
-        given: A vocabulary to use instead of one that is learned.
-        log: Told of each step.
+        data: Where the text is, and how it becomes tokens.
+        directory: An empty directory.
+        seed: Seed of generated text and of sampled segmentations.
+        vocabulary: The vocabulary to use. If None, one is learned from the text.
 
     Returns:
-        The manifest: what was prepared, from which text, with which settings.
+        The manifest, which is not written yet.
 
     Raises:
         ValueError: The text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing.
     """
-    if given is not None and data.subword_dropout and not given.is_bpe:
+    if vocabulary is not None and data.subword_dropout and not vocabulary.is_bpe:
         raise ValueError(
             f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
             "vocabulary of --init_from is of another kind"
         )
-    sources.prepare(data, log=log)
+    sources.prepare(data)
     splits = sources.splits(data)
-    read = {
-        split: sources.text_record(data, split, seed=seed, known={}) for split in splits
+    text = {
+        split: sources.text_record(data, split, seed=seed, previous={})
+        for split in splits
     }
-    totals = {}
-    # The first pass reads text, so that what is bad in it is found before work starts.
-    for split in splits:
-        totals[split] = sources.count(data, split, seed=seed)
-        log(f"read {split}: {totals[split]:,} pairs")
-        if not totals[split]:
-            raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
-    if given is None:
-        vocab = vocabulary.train(_sample(data, seed, totals["train"], log), data)
-    else:
-        vocab = given
-    vocab.save(directory)
-    kind = f"learned {data.subword_model}" if given is None else "given"
-    log(f"{kind} vocabulary: {vocab.size:,} subwords, fingerprint {vocab.fingerprint}")
+    # This first pass finds bad lines before the long work starts.
+    num_pairs = {split: _count(data, split, seed=seed) for split in splits}
+    origin = "given"
+    if vocabulary is None:
+        vocabulary = _learn(data, seed=seed, total=num_pairs["train"])
+        origin = f"learned {data.subword_model}"
+    vocabulary.save(directory)
+    logger.info(
+        f"{origin} vocabulary: {vocabulary.size:,} subwords, fingerprint "
+        f"{vocabulary.fingerprint}"
+    )
     counts = {}
     for split in splits:
         if split != "train":
             _copy_text(data, split, seed, directory)
-        chosen = _repeated(data, split, seed, total=totals[split], log=log)
-        counts[split] = _write_tokens(data, split, chosen, directory, vocab, seed=seed)
-        samples = data.subword_samples if split == "train" else 1
-        log(_report(split, counts[split], data.max_length, samples))
-        if not counts[split]["kept"]:
-            raise ValueError(
-                f"no pair of {split!r} can be used: {counts[split]} with "
-                f"config.data.max_length={data.max_length}"
-            )
-    for split in splits:
-        now = sources.text_record(data, split, seed=seed, known=read[split])
-        if manifest.identity(now) != manifest.identity(read[split]):
-            raise ValueError(
-                f"the text of {split!r} has changed while it was prepared: wait until "
-                "it is written, and prepare it again"
-            )
-    return {
-        "settings": manifest.recorded_settings(data),
-        "text": read,
-        "vocabulary": vocab.fingerprint,
-        "counts": counts,
-        "files": files.hash_files(
+        counts[split] = _tokenise(
+            data, split, directory, vocabulary, seed=seed, total=num_pairs[split]
+        )
+    _check_unchanged(data, text, seed=seed)
+    return Manifest(
+        settings=recorded_settings(data),
+        text=text,
+        vocabulary=vocabulary.fingerprint,
+        counts=counts,
+        files=files.hash_files(
             (file for split in splits for file in directory.glob(f"{split}.*")),
             within=directory,
         ),
-    }
-
-
-def _sample(data: config.DataConfig, seed: int, total: int, log: Log) -> Iterator[str]:
-    """Both sides of pairs spread evenly over the training text."""
-    wanted = min(total, max(1, data.sentencepiece_sample_size // 2))
-    found = sources.sample(data, "train", seed=seed, wanted=wanted, total=total)
-    yield from itertools.chain.from_iterable(
-        progress.told(found, what="sampling", total=wanted, log=log)
     )
-    log(f"learning a {data.subword_model} vocabulary from {2 * wanted:,} lines")
 
 
-def _repeated(
-    data: config.DataConfig, split: str, seed: int, *, total: int, log: Log
-) -> Iterator[tuple[str, str]]:
-    """The pairs of a split, once for every segmentation of them."""
-    samples = data.subword_samples if split == "train" else 1
-    rest = itertools.chain.from_iterable(
-        sources.pairs(data, split, seed=seed) for _ in range(samples)
-    )
-    what = f"tokenising {split}"
-    return progress.told(rest, what=what, total=samples * total, log=log)
+def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
+    num_pairs = sources.count(data, split, seed=seed)
+    logger.info(f"read {split}: {num_pairs:,} pairs")
+    if not num_pairs:
+        raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
+    return num_pairs
+
+
+def _learn(data: config.DataConfig, *, seed: int, total: int) -> Vocabulary:
+    """Learn a vocabulary from both sides of pairs spread over the training text."""
+    size = min(total, max(1, data.sentencepiece_sample_size // 2))
+    pairs = sources.sample(data, "train", seed=seed, size=size, total=total)
+    logger.info(f"learning a {data.subword_model} vocabulary from {2 * size:,} lines")
+    pairs = _progress(pairs, "sampling", total=size)
+    return learn_vocabulary(itertools.chain.from_iterable(pairs), data)
 
 
 def _copy_text(
     data: config.DataConfig, split: str, seed: int, directory: pathlib.Path
 ) -> None:
-    both = list(sources.pairs(data, split, seed=seed))
+    pairs = list(sources.pairs(data, split, seed=seed))
     for side, name in enumerate(("source", "target")):
         path = directory / f"{split}.{name}.txt"
-        token_files.write_text(path, (pair[side] for pair in both))
+        text_files.write_lines(path, (pair[side] for pair in pairs))
 
 
-def _write_tokens(
+def _tokenise(
     data: config.DataConfig,
     split: str,
-    pairs: Iterator[tuple[str, str]],
     directory: pathlib.Path,
-    vocab: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
     *,
     seed: int,
+    total: int,
 ) -> dict[str, int]:
+    """Write the token files of a split, and count what was kept and left out."""
+    is_train = split == "train"
+    samples = data.subword_samples if is_train else 1
+    dropout = data.subword_dropout if is_train else 0.0
+    repeated = itertools.chain.from_iterable(
+        sources.pairs(data, split, seed=seed) for _ in range(samples)
+    )
+    pairs = _progress(repeated, f"tokenising {split}", total=samples * total)
     counts = {"kept": 0, "empty": 0, "too_long": 0}
     with contextlib.ExitStack() as stack:
         writers = [
-            stack.enter_context(
-                contextlib.closing(
-                    token_files.TokenWriter(
-                        directory / f"{split}.{side}", vocab_size=vocab.size
-                    )
-                )
+            token_files.TokenWriter(
+                directory / f"{split}.{side}", vocab_size=vocabulary.size
             )
             for side in ("source", "target")
         ]
-        dropout = data.subword_dropout if split == "train" else 0.0
-        for index in itertools.count():
-            chunk = list(itertools.islice(pairs, CHUNK_LINES))
-            if not chunk:
-                break
-            kept = []
+        for writer in writers:
+            stack.enter_context(contextlib.closing(writer))
+        for number, lines in enumerate(_chunks(pairs)):
             sides = [
-                vocab.encode(
-                    lines, target=bool(side), dropout=dropout, seed=(seed, index, side)
+                vocabulary.encode(
+                    side_lines,
+                    target=bool(side),
+                    dropout=dropout,
+                    seed=(seed, number, side),
                 )
-                for side, lines in enumerate(zip(*chunk, strict=True))
+                for side, side_lines in enumerate(lines)
             ]
-            for pair in zip(*sides, strict=True):
-                if not all(pair):
-                    counts["empty"] += 1
-                elif max(map(len, pair)) + 1 > data.max_length:
-                    counts["too_long"] += 1
-                else:
-                    counts["kept"] += 1
-                    kept.append(pair)
+            usable = _usable(zip(*sides, strict=True), data.max_length, counts)
             for side, writer in enumerate(writers):
-                writer.write([pair[side] for pair in kept])
+                writer.write([pair[side] for pair in usable])
+            if (number + 1) % CHUNKS_PER_LOG_LINE == 0:
+                num_read = (number + 1) * CHUNK_LINES
+                logger.info(
+                    f"tokenised {num_read:,} of {samples * total:,} pairs of {split}"
+                )
+    _report(split, counts, max_length=data.max_length, samples=samples)
     return counts
 
 
-def _report(split: str, counts: dict[str, int], max_length: int, samples: int) -> str:
-    times = f", each segmented {samples} times" if samples > 1 else ""
-    return (
-        f"tokenised {split}: {counts['kept']:,} pairs kept{times}; left out: "
+def _chunks(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, ...]]]:
+    """Yield the source lines and the target lines of many pairs at a time."""
+    while chunk := list(itertools.islice(pairs, CHUNK_LINES)):
+        yield list(zip(*chunk, strict=True))
+
+
+def _usable(
+    pairs: Iterable[Sequence[list[int]]], max_length: int, counts: dict[str, int]
+) -> list[Sequence[list[int]]]:
+    """Return the pairs that are neither empty nor too long, and count all of them."""
+    usable = []
+    for pair in pairs:
+        if not all(pair):
+            counts["empty"] += 1
+        elif max(map(len, pair)) + 1 > max_length:  # one more for the end mark
+            counts["too_long"] += 1
+        else:
+            counts["kept"] += 1
+            usable.append(pair)
+    return usable
+
+
+def _report(
+    split: str, counts: Mapping[str, int], *, max_length: int, samples: int
+) -> None:
+    """Log what was kept and left out.
+
+    Raises:
+        ValueError: Nothing was kept.
+    """
+    repeats = f", each segmented {samples} times" if samples > 1 else ""
+    logger.info(
+        f"tokenised {split}: {counts['kept']:,} pairs kept{repeats}; left out: "
         f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
         "empty side"
+    )
+    if not counts["kept"]:
+        raise ValueError(
+            f"no pair of {split!r} can be used: {counts} with "
+            f"config.data.max_length={max_length}"
+        )
+
+
+def _check_unchanged(
+    data: config.DataConfig, text: Mapping[str, dict[str, Any]], *, seed: int
+) -> None:
+    for split, record in text.items():
+        current = sources.text_record(data, split, seed=seed, previous=record)
+        if sources.content_identity(current) != sources.content_identity(record):
+            raise ValueError(
+                f"the text of {split!r} has changed while it was prepared: wait until "
+                "it is written, and prepare it again"
+            )
+
+
+def _progress(
+    pairs: Iterator[tuple[str, str]], description: str, *, total: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs, with a bar on standard error if that is a terminal."""
+    # None disables the bar where there is no terminal.
+    disable = None if logger.isEnabledFor(logging.INFO) else True
+    return iter(
+        tqdm.tqdm(pairs, description, total=total, unit=" pairs", disable=disable)
     )

@@ -1,12 +1,14 @@
-"""Section 5.1: prepared data, made once and never mixed up with another."""
+"""Open the prepared data of a run, or prepare it if it is missing."""
 
 import contextlib
 import dataclasses
 import errno
 import hashlib
 import json
+import logging
 import pathlib
 import re
+from collections.abc import Mapping
 
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import (
@@ -14,12 +16,16 @@ from vaswani_jax.data import (
     marian_vocabulary,
     prepare,
     sources,
+    text_files,
     token_files,
-    vocabulary,
 )
+from vaswani_jax.data.manifest import Manifest
+from vaswani_jax.data.vocabulary import Vocabulary
 
-# All that a directory of prepared data has in it.
-OWN = re.compile(
+logger = logging.getLogger(__name__)
+
+# The names of all files of prepared data.
+PREPARED_FILE = re.compile(
     rf"{manifest.NAME}|vocabulary\.(model|json)|(source|target)\.spm"
     r"|(train|valid|test)\.(source|target)\.(offsets|u?int(16|32)|txt)"
 )
@@ -27,49 +33,134 @@ OWN = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-    """A directory that `prepare` has finished."""
+    """A directory of prepared data."""
 
     directory: pathlib.Path
-    vocabulary: vocabulary.Vocabulary
-    counts: dict[str, dict[str, int]]
+    vocabulary: Vocabulary
+    manifest: Manifest
+
+    @property
+    def counts(self) -> Mapping[str, dict[str, int]]:
+        """For each split, how many pairs were kept and left out."""
+        return self.manifest.counts
 
     def corpus(self, split: str) -> token_files.Corpus:
-        """The token files of a split: its pairs within `max_length`.
+        """Open the token files of a split: its pairs within `max_length`.
 
         Raises:
-            ValueError: A file is not what was written.
+            ValueError: A file has changed since it was prepared.
         """
-        manifest.check_files(self.directory, split)
+        self.manifest.check_files(self.directory, split)
         return token_files.Corpus(
             token_files.TokenFile(self.directory / f"{split}.source"),
             token_files.TokenFile(self.directory / f"{split}.target"),
         )
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
-        """Every source and target line of "valid" or "test", as they were.
+        """Return every source and target line of "valid" or "test", unchanged.
 
         Raises:
-            ValueError: A file is not what was written.
+            ValueError: A file has changed since it was prepared.
         """
-        manifest.check_files(self.directory, split)
+        self.manifest.check_files(self.directory, split)
         sides = []
         for side in ("source", "target"):
             path = self.directory / f"{split}.{side}.txt"
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing; pass --rebuild_data")
-            sides.append(list(sources.lines(path)))
+            sides.append(list(text_files.read_lines(path)))
         return sides[0], sides[1]
 
-    def training_text(self) -> str:
-        """16 hexadecimal digits that change with the text of the training split."""
-        found = manifest.identity(manifest.read(self.directory)["text"]["train"])
-        whole = json.dumps(found, sort_keys=True)
-        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+    def training_text_fingerprint(self) -> str:
+        """Return 16 hexadecimal digits that change with the training text."""
+        identity = sources.content_identity(self.manifest.text["train"])
+        return _fingerprint(json.dumps(identity, sort_keys=True))
 
     def text_fingerprint(self, split: str) -> str:
-        """16 hexadecimal digits that change with any line of a split."""
-        both = "\0".join("\n".join(side) for side in self.text(split))
-        return hashlib.sha256(both.encode()).hexdigest()[:16]
+        """Return 16 hexadecimal digits that change with any line of a split."""
+        return _fingerprint("\0".join("\n".join(side) for side in self.text(split)))
+
+
+def _fingerprint(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def open_prepared(directory: pathlib.Path) -> PreparedData:
+    """Open prepared data, whatever it was prepared from.
+
+    Raises:
+        FileNotFoundError: Nothing was prepared there.
+        ValueError: The vocabulary is not the one the data was prepared with.
+    """
+    record = manifest.read_manifest(directory)
+    vocabulary = marian_vocabulary.load(directory)
+    if vocabulary.fingerprint != record.vocabulary:
+        raise ValueError(
+            f"the vocabulary in {directory} has the fingerprint "
+            f"{vocabulary.fingerprint}, but the data was prepared with "
+            f"{record.vocabulary}; restore it or pass --rebuild_data"
+        )
+    return PreparedData(directory, vocabulary, record)
+
+
+def open_matching(
+    settings: config.Config, directory: pathlib.Path, *, compare_text: bool
+) -> PreparedData:
+    """Open prepared data, after checking what it was prepared from.
+
+    Args:
+        settings: The settings it must have been prepared with.
+        directory: Where it is.
+        compare_text: Whether the text must be the same, too. A text that is missing
+            is logged, not compared.
+
+    Raises:
+        FileNotFoundError: Nothing was prepared there.
+        ValueError: A setting or a text differs (the message names all that do), or
+            the data is damaged.
+    """
+    data = open_prepared(directory)
+    if compare_text and not data.manifest.text:
+        raise ValueError(
+            f"{directory} has an imported model's vocabulary and no text: decode and "
+            "export use it. A run of your own starts from it in another --workdir, by "
+            "main --init_from"
+        )
+    differences = data.manifest.setting_differences(settings.data)
+    if compare_text:
+        differences += _text_differences(settings, data.manifest)
+    if differences:
+        raise ValueError(
+            f"{directory} was prepared from other data: {'; '.join(differences)}. "
+            "Prepare it again (prepare_data or main with --rebuild_data), restore the "
+            "settings, or name another --workdir"
+        )
+    return data
+
+
+def _text_differences(settings: config.Config, recorded: Manifest) -> list[str]:
+    differences = []
+    for split in sources.splits(settings.data):
+        record = recorded.text.get(split)
+        if record is None:
+            differences.append(f"the split {split!r} was not there")
+            continue
+        try:
+            current = sources.text_record(
+                settings.data, split, seed=settings.seed, previous=record
+            )
+        except FileNotFoundError as error:
+            logger.info(f"note: {error}; the prepared {split!r} data is used")
+            continue
+        if sources.content_identity(current) == sources.content_identity(record):
+            continue
+        if current.get("seed") == record.get("seed"):
+            differences.append(f"the text of {split!r} has changed")
+        elif split == "train":  # The other splits have the same seed.
+            differences.append(
+                f"config.seed is {current.get('seed')}, was {record.get('seed')}"
+            )
+    return differences
 
 
 def open_or_prepare(
@@ -77,107 +168,93 @@ def open_or_prepare(
     directory: pathlib.Path,
     *,
     rebuild: bool,
-    trained_with: str | None,
-    given: vocabulary.Vocabulary | None = None,
-    log: manifest.Log,
+    required_fingerprint: str | None = None,
+    initial_vocabulary: Vocabulary | None = None,
 ) -> PreparedData:
-    """The prepared data of a configuration, made if missing.
+    """Open the prepared data of a configuration, after preparing it if it is missing.
 
     Processes that prepare the same directory do so one after the other, and the
-    later ones find it done.
+    later ones open what the first has prepared.
 
     Args:
-        settings: What is wanted.
-        directory: Where it is or will be.
-        rebuild: Whether to prepare again what is there.
-        trained_with: The fingerprint of the vocabulary that checkpoints need, if
-            there are any; data with another one is not put in place.
-        given: A vocabulary to use instead of one that is learned from the text.
-        log: Told of each step.
+        settings: The configuration.
+        directory: Where the data is or will be.
+        rebuild: Whether to replace data that is there.
+        required_fingerprint: Fingerprint of the vocabulary that checkpoints need, if
+            there are any. Data with another vocabulary does not replace the old data.
+        initial_vocabulary: A vocabulary to use instead of learning one.
 
     Raises:
         ValueError: The directory holds data of another text or of other settings and
-            `rebuild` is false; the vocabulary is not that of `trained_with`; or the
-            text cannot be used, see `sources.pairs`.
+            `rebuild` is false; the vocabulary is not the required one; or the text
+            cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing and there is no prepared data.
     """
-    directory = directory.resolve()  # A link stays one.
-    prepared = (directory / manifest.NAME).exists()
+    directory = directory.resolve()  # A link stays a link.
+    manifest_path = directory / manifest.NAME
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(files.locked(directory))
         except OSError as error:
-            # Nothing is written where nothing can be: who only reads needs no lock.
-            read_only = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
-            if rebuild or not (prepared and read_only):
+            # To read prepared data on a read-only disk, no lock is needed.
+            is_read_only = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+            if rebuild or not (manifest_path.exists() and is_read_only):
                 raise
         files.recover(directory, mark=manifest.NAME)
-        prepared = (directory / manifest.NAME).exists()
-        if prepared and not rebuild:
-            manifest.refuse_difference(settings, directory, text=True, log=log)
-            found = open_prepared(directory)
-            if given and given.fingerprint != found.vocabulary.fingerprint:
-                raise ValueError(
-                    f"{directory} was prepared with the vocabulary "
-                    f"{found.vocabulary.fingerprint}, but --init_from needs "
-                    f"{given.fingerprint}: name another --workdir"
-                )
-            return found
+        if manifest_path.exists() and not rebuild:
+            data = open_matching(settings, directory, compare_text=True)
+            _check_vocabulary(data, initial_vocabulary)
+            return data
         if directory.exists():
-            _refuse_others(directory, prepared=prepared)
+            _refuse_other_files(directory)
         with files.replacing(directory) as unfinished:
             record = prepare.prepare(
-                settings.data, unfinished, seed=settings.seed, given=given, log=log
+                settings.data,
+                unfinished,
+                seed=settings.seed,
+                vocabulary=initial_vocabulary,
             )
-            if trained_with not in (None, record["vocabulary"]):
+            if required_fingerprint not in (None, record.vocabulary):
                 raise ValueError(
                     "this text and these settings give the vocabulary "
-                    f"{record['vocabulary']}, but the checkpoints were trained with "
-                    f"the vocabulary {trained_with}: {directory} stays as it was; "
-                    "name another --workdir"
+                    f"{record.vocabulary}, but the checkpoints were trained with "
+                    f"the vocabulary {required_fingerprint}: {directory} stays as it "
+                    "was; name another --workdir"
                 )
-            (unfinished / manifest.NAME).write_text(json.dumps(record, indent=1))
+            record.write(unfinished)
         return open_prepared(directory)
 
 
-def _refuse_others(directory: pathlib.Path, *, prepared: bool) -> None:
-    """A directory that is replaced has prepared data in it and nothing else."""
+def _check_vocabulary(data: PreparedData, initial: Vocabulary | None) -> None:
+    if initial and initial.fingerprint != data.vocabulary.fingerprint:
+        raise ValueError(
+            f"{data.directory} was prepared with the vocabulary "
+            f"{data.vocabulary.fingerprint}, but --init_from needs "
+            f"{initial.fingerprint}: name another --workdir"
+        )
+
+
+def _refuse_other_files(directory: pathlib.Path) -> None:
+    """Raise if replacing a directory would remove files that are no prepared data."""
     names = sorted(path.name for path in directory.iterdir())
-    if not prepared and names:
+    if names and manifest.NAME not in names:
         raise ValueError(
             f"{directory} is not empty and holds no prepared data; name another "
             "config.data.directory"
         )
-    if others := [name for name in names if not OWN.fullmatch(name)]:
+    if other_names := [name for name in names if not PREPARED_FILE.fullmatch(name)]:
         raise ValueError(
-            f"{directory} has files that are no prepared data ({others[0]}): preparing "
-            "again would remove them; move them, or name another config.data.directory"
+            f"{directory} has files that are no prepared data ({other_names[0]}): "
+            "preparing again would remove them; move them, or name another "
+            "config.data.directory"
         )
-
-
-def open_prepared(directory: pathlib.Path) -> PreparedData:
-    """What an earlier `open_or_prepare` left.
-
-    Raises:
-        FileNotFoundError: Nothing was prepared there.
-        ValueError: The vocabulary is not the one the data was prepared with.
-    """
-    record = manifest.read(directory)
-    vocab = marian_vocabulary.load(directory)
-    if vocab.fingerprint != record["vocabulary"]:
-        raise ValueError(
-            f"the vocabulary in {directory} has the fingerprint "
-            f"{vocab.fingerprint}, but the data was prepared with "
-            f"{record['vocabulary']}; restore it or pass --rebuild_data"
-        )
-    return PreparedData(directory, vocab, record["counts"])
 
 
 def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:
-    """Where the prepared data lies: `config.data.directory`, or WORKDIR/data.
+    """Return where prepared data lies: `config.data.directory`, or WORKDIR/data.
 
     Raises:
-        ValueError: It is a file, or the root of all.
+        ValueError: It is a file, or the root directory.
     """
     if not data.directory:
         return workdir / "data"

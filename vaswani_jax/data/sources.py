@@ -1,24 +1,21 @@
-"""Section 5.1: where sentence pairs come from; every source gives the same thing.
+"""Where sentence pairs come from: files, tensorflow-datasets, or a generator.
 
-A source gives, for each split ("train", "valid", "test"), pairs of lines, and a record
-of exactly which text that is.
+Every source gives, for each split ("train", "valid", "test"), pairs of lines, and a
+record of exactly which text that is.
 """
 
 import functools
-import gzip
 import hashlib
-import io
 import itertools
 import os
 import pathlib
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from vaswani_jax.core import config, remote
-from vaswani_jax.data import tfds
+from vaswani_jax.data import text_files, tfds
 from vaswani_jax.data.cldr import phrase_pairs
 
 Pairs = Iterator[tuple[str, str]]
@@ -26,26 +23,26 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def splits(data: config.DataConfig) -> list[str]:
-    """The splits this configuration has: always train and valid, test if named."""
+    """Return the splits of a configuration: train, valid, and test if it is named."""
     has_test = data.source != "text" or bool(data.test_source)
     return ["train", "valid", *(["test"] if has_test else [])]
 
 
-def prepare(data: config.DataConfig, *, log: Callable[[str], None]) -> None:
-    """Have what `pairs` reads: only corpora of tensorflow-datasets need anything.
+def prepare(data: config.DataConfig) -> None:
+    """Download what `pairs` reads, if it is a corpus of tensorflow-datasets.
 
     Raises:
-        ValueError: It cannot be had.
+        ValueError: The corpus does not exist, or cannot be downloaded or converted.
     """
     if data.source.startswith(tfds.PREFIX):
-        tfds.prepare(data, log=log)
+        tfds.prepare(data)
 
 
 def count(data: config.DataConfig, split: str, *, seed: int) -> int:
-    """The pairs of a split; where that takes reading them, all of them are checked.
+    """Return the number of pairs of a split, after checking every line of a text file.
 
     Raises:
-        FileNotFoundError, ValueError: See `pairs`.
+        FileNotFoundError, ValueError: The text cannot be used, see `pairs`.
     """
     if data.source.startswith(tfds.PREFIX):
         return tfds.count(data, split)
@@ -53,25 +50,33 @@ def count(data: config.DataConfig, split: str, *, seed: int) -> int:
 
 
 def sample(
-    data: config.DataConfig, split: str, *, seed: int, wanted: int, total: int
+    data: config.DataConfig, split: str, *, seed: int, size: int, total: int
 ) -> Pairs:
-    """`wanted` of the `total` pairs of a split, as evenly as whole numbers can."""
-    if total <= wanted:
+    """Yield pairs spread evenly over a split, as evenly as whole numbers can be.
+
+    Args:
+        data: Where the text is.
+        split: The part of it.
+        seed: Seed of generated text.
+        size: Number of pairs to yield.
+        total: Number of pairs of the split.
+    """
+    if total <= size:
         yield from pairs(data, split, seed=seed)
         return
-    chosen = (-(-index * total // wanted) for index in range(wanted))
+    indices = (-(-number * total // size) for number in range(size))
     if data.source.startswith(tfds.PREFIX):
-        yield from tfds.pairs(data, split, chosen=list(chosen))
+        yield from tfds.pairs(data, split, indices=list(indices))
         return
-    following = next(chosen)
+    next_index = next(indices)
     for index, pair in enumerate(pairs(data, split, seed=seed)):
-        if index == following:
+        if index == next_index:
             yield pair
-            following = next(chosen, total)
+            next_index = next(indices, total)
 
 
 def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
-    """The (source, target) lines of a split, in the order of the text.
+    """Yield the (source, target) lines of a split, in the order of the text.
 
     Raises:
         FileNotFoundError: A text file is missing.
@@ -81,15 +86,15 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
     if data.source == "text":
         return _text_pairs(*text_paths(data, split))
     if data.source.startswith(tfds.PREFIX):
-        return tfds.pairs(data, split, chosen=None)
+        return tfds.pairs(data, split, indices=None)
     return iter(_generated(data, seed)[split])
 
 
 def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
-    """The source and the target file of a split.
+    """Return the source and the target file of a split.
 
     Raises:
-        FileNotFoundError: One of them is missing.
+        FileNotFoundError: A file is missing.
     """
     names = {
         key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
@@ -108,16 +113,16 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
 
 
 def text_record(
-    data: config.DataConfig, split: str, *, seed: int, known: dict[str, Any]
+    data: config.DataConfig, split: str, *, seed: int, previous: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What identifies the text of a split: digests of files, or of a generator.
+    """Return what identifies the text of a split: its files or its generator.
 
     Args:
         data: Where the text is.
-        split: Which part of it.
-        seed: The seed of generated text.
-        known: An earlier record; a file of the same size and modification time is
-            not read again.
+        split: The part of it.
+        seed: Seed of generated text.
+        previous: An earlier record, or an empty one. A file that has its size and
+            modification time is not read again.
     """
     if data.source.startswith(tfds.PREFIX):
         return tfds.record(data, split)
@@ -129,51 +134,20 @@ def text_record(
     for side, path in zip(names, text_paths(data, split), strict=True):
         status = os.stat(path)
         entry = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-        earlier = known.get(side, {})
-        if all(earlier.get(key) == value for key, value in entry.items()):
-            record[side] = earlier
+        earlier_entry = previous.get(side, {})
+        if all(earlier_entry.get(key) == value for key, value in entry.items()):
+            record[side] = earlier_entry
         else:
             record[side] = {**entry, "sha256": _file_digest(path)}
     return record
 
 
-def lines(path: pathlib.Path) -> Iterator[str]:
-    """Lines of a plain or gzipped UTF-8 file, without their ends.
-
-    Only a line feed ends a line (a carriage return before it goes too), so that
-    no other character can make the two sides differ in length.
-
-    Raises:
-        ValueError: A line is not UTF-8 (the message has the file and the line), or
-            a compressed file is damaged.
-    """
-    with open_bytes(path) as stream:
-        try:
-            yield from decoded(stream, name=str(path))
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is no whole gzip file: {error}") from None
-
-
-def decoded(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
-    """The stream's lines; see `lines`."""
-    for number, line in enumerate(stream, start=1):
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at "
-                f"column {error.start + 1}); convert the file to UTF-8"
-            ) from None
-        if number == 1:
-            text = text.removeprefix("\ufeff")
-        yield text.removesuffix("\n").removesuffix("\r")
-
-
-def open_bytes(path: pathlib.Path) -> io.BufferedIOBase:
-    """The file, uncompressed if its name ends in .gz."""
-    if path.suffix == ".gz":
-        return gzip.GzipFile(path, "rb")
-    return open(path, "rb")
+def content_identity(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of `text_record` without what changes when a file is copied."""
+    return {
+        key: entry.get("sha256") if isinstance(entry, dict) else entry
+        for key, entry in record.items()
+    }
 
 
 def _file_digest(path: pathlib.Path) -> str:
@@ -182,19 +156,20 @@ def _file_digest(path: pathlib.Path) -> str:
 
 
 def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
-    count = 0
-    both = itertools.zip_longest(lines(source), lines(target))
-    for left, right in both:
-        if left is None or right is None:
-            more = 1 + sum(1 for _ in both)
-            longer = count + more
-            counts = (count, longer) if left is None else (longer, count)
+    num_pairs = 0
+    sides = itertools.zip_longest(
+        text_files.read_lines(source), text_files.read_lines(target)
+    )
+    for source_line, target_line in sides:
+        if source_line is None or target_line is None:
+            shorter, longer = num_pairs, num_pairs + 1 + sum(1 for _ in sides)
+            counts = (shorter, longer) if source_line is None else (longer, shorter)
             raise ValueError(
                 f"the two sides must have the same number of lines: {source} has "
                 f"{counts[0]}, {target} has {counts[1]}"
             )
-        count += 1
-        yield left, right
+        num_pairs += 1
+        yield source_line, target_line
 
 
 @functools.lru_cache(maxsize=1)
@@ -216,5 +191,7 @@ def _generated(data: config.DataConfig, seed: int) -> dict[str, list[tuple[str, 
         length = generator.integers(4, 13)
         words = [LETTERS[i] for i in generator.integers(0, len(LETTERS), length)]
         unique[" ".join(words)] = " ".join(words[::step])
-    rest = iter(unique.items())
-    return {split: list(itertools.islice(rest, n)) for split, n in sizes.items()}
+    remaining = iter(unique.items())
+    return {
+        split: list(itertools.islice(remaining, size)) for split, size in sizes.items()
+    }

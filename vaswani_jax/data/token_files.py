@@ -4,7 +4,7 @@ A corpus larger than memory trains: only the pages that a batch touches are read
 """
 
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -139,12 +139,6 @@ class TokenWriter:
         """Finish the files."""
         self._ids.close()
         self._offsets.close()
-
-
-def write_text(path: pathlib.Path, lines: Iterable[str]) -> None:
-    """The lines, one a row, UTF-8; only a line feed ends a row."""
-    with open(path, "w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(f"{line}\n" for line in lines)
 
 
 def _beside(path: pathlib.Path, ending: str) -> pathlib.Path:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vaswani_jax.data import sources
+from vaswani_jax.data import text_files
 
 WORD = "XX"
 # What is between brackets, as the Penn Treebank writes it.
@@ -54,7 +54,7 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
     """
     stack: list[_Bracket] = []
     found = _Found([], [], [])
-    for line, text in enumerate(sources.lines(path), start=1):
+    for line, text in enumerate(text_files.read_lines(path), start=1):
         for part in PARTS.findall(text):
             try:
                 _take(part, line, stack, found)

@@ -163,7 +163,7 @@ def readable(lines: Iterable[str]) -> list[str]:
     return [line if line.strip() else "" for line in spaced]
 
 
-def train(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
+def learn_vocabulary(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
     """Learn a vocabulary from lines of both languages.
 
     Raises:

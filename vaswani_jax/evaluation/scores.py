@@ -9,7 +9,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import average, compatibility, store
 from vaswani_jax.core import config, files, parallel, processes
-from vaswani_jax.data import prepared, token_files
+from vaswani_jax.data import prepared, text_files
 from vaswani_jax.evaluation import bleu, validation
 from vaswani_jax.inference.line_translator import LineTranslator
 
@@ -165,7 +165,7 @@ def write_evaluation(
             name += f"-{change.key.partition('.')[2]}={change.now}"
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
-    token_files.write_text(folder / f"{name}.txt", evaluation.outputs)
+    text_files.write_lines(folder / f"{name}.txt", evaluation.outputs)
     record: dict[str, Any] = {
         "split": evaluation.split,
         "checkpoint": selected,

@@ -13,7 +13,7 @@ from typing import IO
 
 import tqdm
 
-from vaswani_jax.data import sources
+from vaswani_jax.data import text_files
 
 # Lines that are sorted by length together, and written before the next are begun.
 BLOCK_LINES = 1024
@@ -68,7 +68,7 @@ def count_lines(name: str, *, flag: str) -> int | None:
         raise FileNotFoundError(f"{flag}: no file {name}")
     if not path.is_file():
         return None
-    return sum(1 for _ in sources.lines(path))
+    return sum(1 for _ in text_files.read_lines(path))
 
 
 def read_blocks(name: str) -> Iterator[list[str]]:
@@ -77,15 +77,15 @@ def read_blocks(name: str) -> Iterator[list[str]]:
     A line on a pipe does not wait for later ones; a terminal shows a prompt for each.
     """
     if name != "-":
-        lines = sources.lines(pathlib.Path(name))
+        lines = text_files.read_lines(pathlib.Path(name))
         while block := list(itertools.islice(lines, BLOCK_LINES)):
             yield block
     elif sys.stdin.isatty():
-        for line in sources.decoded(_prompted_lines(), name="standard input"):
+        for line in text_files.decode_lines(_prompted_lines(), name="standard input"):
             yield [line]
     else:
         yield from _available_blocks(
-            sources.decoded(_piped_lines(), name="standard input")
+            text_files.decode_lines(_piped_lines(), name="standard input")
         )
 
 
@@ -150,7 +150,7 @@ def zip_blocks(
     Raises:
         ValueError: The file has fewer lines, or more.
     """
-    file_lines = sources.lines(pathlib.Path(name))
+    file_lines = text_files.read_lines(pathlib.Path(name))
     total = 0
     for lines in blocks:
         aligned = list(itertools.islice(file_lines, len(lines)))

@@ -73,7 +73,7 @@ def train(
         settings,
         workdir,
         data.vocabulary,
-        training_text=data.training_text(),
+        training_text=data.training_text_fingerprint(),
         valid_text=data.text_fingerprint("valid"),
     )
     batches = packing.training_batches(
