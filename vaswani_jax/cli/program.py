@@ -100,11 +100,16 @@ class Program:
             return
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
-        address = (COORDINATOR.value, NUM_PROCESSES.value, PROCESS_ID.value)
-        if address != (None, None, None):
+        flags_of_processes = (COORDINATOR, NUM_PROCESSES, PROCESS_ID)
+        if any(flag.value is not None for flag in flags_of_processes):
             if not self.multi_process:
                 raise ValueError("--coordinator is of main, decode and evaluate")
-            processes.connect(*address, handles_sigterm=self.handles_sigterm)
+            processes.connect(
+                coordinator=COORDINATOR.value,
+                num_processes=NUM_PROCESSES.value,
+                process_id=PROCESS_ID.value,
+                handles_sigterm=self.handles_sigterm,
+            )
         logger.info(memory_note)
         if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
             logger.info(f"--workdir={flags.FLAGS.workdir}")

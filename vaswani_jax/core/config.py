@@ -25,20 +25,14 @@ class ModelConfig:
         "Layers of the encoder, and of the decoder.", symbol="N", at_least=1
     )
     d_model: int = model_setting(
-        "Width of embeddings and layers; even for the sinusoids.",
-        symbol="d_model",
-        at_least=1,
+        "Width of embeddings and layers; even for the sinusoids.", at_least=1
     )
-    d_ff: int = model_setting(
-        "Inner width of the feed-forward networks.", symbol="d_ff", at_least=1
-    )
+    d_ff: int = model_setting("Inner width of the feed-forward networks.", at_least=1)
     num_heads: int = model_setting(
         "Attention heads.", symbol="h", at_least=1, affects="outputs"
     )
-    d_k: int = model_setting(
-        "Width of each head's queries and keys.", symbol="d_k", at_least=1
-    )
-    d_v: int = model_setting("Width of each head's values.", symbol="d_v", at_least=1)
+    d_k: int = model_setting("Width of each head's queries and keys.", at_least=1)
+    d_v: int = model_setting("Width of each head's values.", at_least=1)
     dropout_rate: float = model_setting(
         "Dropout of sub-layer outputs and embeddings, section 5.4.",
         symbol="P_drop",
@@ -261,12 +255,9 @@ class OptimizerConfig:
     beta2: float = setting(
         "Decay of Adam's second moment.", symbol="beta_2", at_least=0, below=1
     )
-    epsilon: float = setting(
-        "Added to the root of Adam's second moment.", symbol="epsilon", above=0
-    )
+    epsilon: float = setting("Added to the root of Adam's second moment.", above=0)
     warmup_steps: int = setting(
         "Steps in which the learning rate rises, equation 3.",
-        symbol="warmup_steps",
         at_least=1,
         at_most=2**31 - 1,
     )

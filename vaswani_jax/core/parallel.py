@@ -38,10 +38,10 @@ def use_devices(count: int) -> None:
 
 
 def disable_async_dispatch() -> None:
-    """Let a CPU with one device start a step after the one before is done and freed.
+    """Let a CPU with one device finish a step, and free its memory, before the next.
 
-    Otherwise the temporaries of two steps sometimes overlap, which takes more memory.
-    Call it before the first use of a device.
+    Otherwise the temporaries of two steps may be allocated at the same time. Call it
+    before the first use of a device.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -76,19 +76,19 @@ def _rows_per_device(rows: int, num_microbatches: int) -> int:
 
 
 def computed_rows(rows: int, *, num_microbatches: int) -> int:
-    """Return the rows that all devices compute, with those that `split_rows` adds."""
+    """Return how many rows all devices compute, including those `split_rows` adds."""
     return _rows_per_device(rows, num_microbatches) * num_devices()
 
 
 def local_rows(rows: int, *, num_microbatches: int) -> range:
-    """Return which rows of a global batch `split_rows` gives to this process."""
+    """Return the range of a global batch's rows that `split_rows` gives a process."""
     count = _rows_per_device(rows, num_microbatches) * jax.local_device_count()
     start = min(rows, jax.process_index() * count)
     return range(start, min(rows, start + count))
 
 
 def split_rows(tree: Tree, *, num_microbatches: int) -> Tree:
-    """Return this process's rows of a global batch, `[devices, rows, ...]` each leaf.
+    """Return this process's rows of a global batch: `[devices, rows, ...]` leaves.
 
     Rows of zeros (padding, no sentence) are added until each device can divide its
     rows into microbatches of equal size; sums over real tokens do not change.
@@ -107,7 +107,7 @@ def split_rows(tree: Tree, *, num_microbatches: int) -> Tree:
 
 
 def join_rows(tree: Tree) -> Tree:
-    """Return `[devices, rows, ...]` of all processes as `[rows, ...]`, each leaf."""
+    """Return `[devices, rows, ...]` leaves of all processes as `[rows, ...]` leaves."""
 
     def merge(leaf: np.ndarray) -> np.ndarray:
         # No -1: an axis may be empty.
@@ -152,9 +152,9 @@ def compiling_ahead(
 ) -> Iterator[None]:
     """Compile a step for more shapes of rows, in a thread, while the body runs.
 
-    Accelerators alone: on a CPU it would take the cores that steps need. One process
-    alone: with several, pmap lowers nothing without values. A step that cannot be
-    compiled now is logged, and compiled when it is needed.
+    Does nothing on a CPU, where steps need the cores, and with several processes, where
+    pmap lowers nothing without values. Logs a shape that cannot be compiled; it is
+    compiled when it is needed.
 
     Args:
         step: Of `over_devices`.

@@ -14,10 +14,10 @@ LOST_AFTER_SECONDS = 60
 
 
 def connect(
+    *,
     coordinator: str | None,
     num_processes: int | None,
     process_id: int | None,
-    *,
     handles_sigterm: bool,
 ) -> None:
     """Join the processes of a program, before the first use of a device.
@@ -82,7 +82,7 @@ def is_main_process() -> bool:
 
 
 def reached_preemption(step: int) -> bool:
-    """Return True if a process has received SIGTERM, in all at the same step.
+    """Return True if any process has received SIGTERM; all learn it at the same step.
 
     Every process calls it after every step.
     """
@@ -90,7 +90,7 @@ def reached_preemption(step: int) -> bool:
 
 
 def wait_for_all(barrier: str) -> None:
-    """Wait until all processes have called this with the same name of a barrier."""
+    """Wait until all processes have called this with the same barrier's name."""
     if num_processes() > 1:
         multihost_utils.sync_global_devices(barrier)
 
@@ -126,13 +126,13 @@ def run_on_main(
 
 
 def broadcast_from_main(flag: bool) -> bool:
-    """Return the flag of the main process; others may see older files."""
+    """Return the main process's flag, so that all processes decide alike."""
     if num_processes() == 1:
         return flag
     return bool(gather_from_all(np.array(flag))[0])
 
 
 def gather_from_all(tree: Tree) -> Tree:
-    """Return each process's NumPy arrays as `[processes, ...]` in each leaf."""
+    """Return the NumPy arrays of all processes as `[processes, ...]` leaves."""
     gathered: Tree = multihost_utils.process_allgather(tree)
     return gathered

@@ -18,7 +18,7 @@ class Setting:
         key: The dotted key, as in `--config.KEY=VALUE`.
         type: int, float, bool or str.
         meaning: One line for people.
-        symbol: The paper's symbol.
+        symbol: The paper's symbol, if it is not the name.
         at_least: The smallest allowed value.
         above: A lower bound that is not allowed itself.
         at_most: The largest allowed value.
