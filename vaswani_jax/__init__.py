@@ -13,21 +13,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vaswani_jax.api import load
+    from vaswani_jax.api import load, load_config
     from vaswani_jax.core.config import Config
     from vaswani_jax.inference.line_translator import Hypothesis
     from vaswani_jax.inference.translator import Attention, PairScore, Translator
     from vaswani_jax.model.transformer import Transformer
+    from vaswani_jax.trainer import TrainingResult, train
+    from vaswani_jax.training.preemption import Stopped
 
 __all__ = [
     "Attention",
     "Config",
     "Hypothesis",
     "PairScore",
+    "Stopped",
+    "TrainingResult",
     "Transformer",
     "Translator",
     "__version__",
     "load",
+    "load_config",
+    "train",
 ]
 __version__ = "0.1.0"
 
@@ -36,9 +42,13 @@ _MODULES = {
     "Config": "core.config",
     "Hypothesis": "inference.line_translator",
     "PairScore": "inference.translator",
+    "Stopped": "training.preemption",
+    "TrainingResult": "trainer",
     "Transformer": "model.transformer",
     "Translator": "inference.translator",
     "load": "api",
+    "load_config": "api",
+    "train": "trainer",
 }
 
 

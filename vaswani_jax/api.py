@@ -24,7 +24,7 @@ from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
 SIDES = ("source", "target")
-__all__ = ["Translator", "load"]
+__all__ = ["Translator", "load", "load_config"]
 
 
 def load(
@@ -79,6 +79,26 @@ def load(
         others=[_locate(name) for name in ensemble],
     )
     return Translator(settings, data.vocabulary, members)
+
+
+def load_config(
+    name: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
+) -> config.Config:
+    """Return all settings of a preset, a configuration file or a run.
+
+    >>> load_config("demo", {"training.num_steps": 10}).training.num_steps
+    10
+
+    Args:
+        name: A preset ("demo", "table3:A1"), FILE.py or a workdir.
+        overrides: Settings to change, by dotted keys.
+
+    Raises:
+        ValueError: There is no such preset, file or run, or a setting is unknown or
+            out of range.
+    """
+    values = presets.load(*presets.find(os.fspath(name)))
+    return parsing.parse(parsing.override_values(values.to_dict(), overrides or {}))
 
 
 def _is_marian(directory: pathlib.Path) -> bool:

@@ -4,25 +4,16 @@ the end scores the mean of the last checkpoints on the validation and the test s
 python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
-import contextlib
-import dataclasses
 import logging
 import sys
 
 from absl import flags
 
-from vaswani_jax.checkpoints import compatibility, select
+from vaswani_jax import trainer
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import (
-    compilation_cache,
-    config,
-    files,
-    processes,
-)
-from vaswani_jax.data import prepared
-from vaswani_jax.evaluation import scores, validation
-from vaswani_jax.training import divergence, loop, preemption, step
+from vaswani_jax.core import processes
+from vaswani_jax.training import divergence, preemption
 
 logger = logging.getLogger(__name__)
 
@@ -41,75 +32,20 @@ REBUILD = flags.DEFINE_bool(
 
 
 def main() -> None:
-    """Prepare, train, average, score."""
+    """Train, and print the scores of the mean of the last checkpoints."""
     settings = program.settings()
-    step.check_devices(settings)
-    workdir = program.open_workdir(WORKDIR.value)
-    with contextlib.ExitStack() as stack:
-        processes.run_on_main(
-            lambda: stack.enter_context(workdir.hold()), ValueError, OSError
-        )
-        if not processes.is_main_process():
-            workdir.pull()
-        _run(settings, workdir)
-
-
-def _run(settings: config.Config, workdir: files.Directory) -> None:
-    initial = initial_vocabulary = None
-    before, init_from = select.recorded_vocabulary(workdir.path), INIT_FROM.value
-    if init_from and select.has_checkpoints(workdir.path):
-        logger.info("note: this run has begun; --init_from is of no effect any more")
-        init_from = ""
-    elif init_from:
-        folder, name = select.split_name(init_from)
-        other = program.workdir(folder, flag="init_from")
-        start = select.starting_point(other, name)
-        recorded = dataclasses.replace(settings.data, directory=start.data_directory)
-        directory = prepared.data_directory(recorded, other)
-        initial_vocabulary = prepared.open_prepared(directory).vocabulary
-        initial = start.checkpoint.items["params"]
-        compatibility.check_fits(start.checkpoint, settings, initial_vocabulary)
-
-    def prepare(*, rebuild: bool) -> prepared.PreparedData:
-        found = prepared.open_or_prepare(
-            settings,
-            prepared.data_directory(settings.data, workdir.path),
-            rebuild=rebuild,
-            required_fingerprint=before,
-            initial_vocabulary=initial_vocabulary,
-        )
-        if processes.is_main_process():
-            program.push_data(settings.data, workdir)
-        return found
-
-    failures = (ValueError, OSError, ImportError)
-    data = processes.run_on_main(lambda: prepare(rebuild=REBUILD.value), *failures)
-    if data is None:
-        workdir.pull()
-        data = prepare(rebuild=False)
-    compilation_cache.enable(workdir.path / "compiled")
     try:
-        loop.train(
+        result = trainer.train_in(
+            program.open_workdir(WORKDIR.value),
             settings,
-            data,
-            workdir,
-            validation.make_validators(settings, data),
-            initial_params=initial,
-            init_from=init_from,
+            init_from=INIT_FROM.value,
+            rebuild_data=REBUILD.value,
         )
     except preemption.Stopped as stopped:
         logger.info(str(stopped))
         sys.exit(stopped.status)
-    except divergence.DivergedError:
-        if processes.is_main_process():
-            # The other error says more.
-            with contextlib.suppress(OSError, files.SupersededError):
-                workdir.push()
-        raise
-    if not processes.is_main_process():
-        workdir.pull()
-    for evaluation in scores.score_average(settings, data, workdir):
-        if processes.is_main_process():
+    if processes.is_main_process():
+        for evaluation in result.evaluations:
             print(evaluation.format(samples=0))
 
 

@@ -34,7 +34,7 @@ def main() -> None:
         rebuild=REBUILD.value,
         required_fingerprint=select.recorded_vocabulary(workdir.path),
     )
-    program.push_data(settings.data, workdir)
+    prepared.push(settings.data, workdir)
     logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
 
 

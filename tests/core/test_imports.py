@@ -19,7 +19,7 @@ FLOORS = (
     {"training", "inference"},
     {"evaluation"},
     {"paper", "exchange", "benchmarks"},
-    {"api", "cli"},
+    {"api", "cli", "trainer"},
 )
 # A room may import itself and the floors below, and the rooms of its floor never.
 BELOW = {

@@ -163,13 +163,6 @@ def open_workdir(name: str, *, flag: str = "workdir") -> files.Directory:
     return directory
 
 
-def push_data(data: config.DataConfig, workdir: files.Directory) -> None:
-    """Send prepared data to the store, if one keeps `workdir` or data.directory."""
-    workdir.push(within="data")
-    if data.directory:
-        remote.open_directory(data.directory).push()
-
-
 def local_path(flag: str, value: str) -> pathlib.Path:
     """Return the path that a flag names, for what cannot lie on a store.
 

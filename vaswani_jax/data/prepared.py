@@ -250,6 +250,17 @@ def _refuse_other_files(directory: pathlib.Path) -> None:
         )
 
 
+def push(data: config.DataConfig, workdir: files.Directory) -> None:
+    """Send prepared data to the store that keeps the workdir or data.directory.
+
+    Raises:
+        OSError: A store cannot be written.
+    """
+    workdir.push(within="data")
+    if data.directory:
+        remote.open_directory(data.directory).push()
+
+
 def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:
     """Return where prepared data lies: `config.data.directory`, or WORKDIR/data.
 

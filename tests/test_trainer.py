@@ -1,0 +1,86 @@
+"""Training from Python: it returns what it reached, and raises what programs print."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import vaswani_jax
+from tests import settings
+from vaswani_jax.core import compilation_cache, files
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A workdir for the tests of this module, one after the other."""
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(autouse=True)
+def _no_compilation_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of other modules compile as they did before."""
+    monkeypatch.setattr(compilation_cache, "enable", lambda directory: None)
+
+
+def count_modules(params: object) -> dict[str, float]:
+    return {"valid/modules": len(params)}  # type: ignore[arg-type]
+
+
+def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> None:
+    small = settings.small_settings()
+
+    def stop(params: object) -> dict[str, float]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
+
+    with pytest.raises(vaswani_jax.Stopped, match="stopped by SIGTERM at step 2"):
+        vaswani_jax.train(small, workdir, evaluators=[stop])
+    # The signals have their own meaning again.
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    result = vaswani_jax.train(small, workdir, evaluators=[count_modules])
+    assert result.step == small.training.num_steps == 4
+    assert result.metrics["valid/modules"] == len(["embedding", "encoder", "decoder"])
+    assert result.metrics["valid/loss"] > 0
+    assert [evaluation.split for evaluation in result.evaluations] == ["valid", "test"]
+    for directory in (result.checkpoints, result.best, result.averaged):
+        assert list(directory.iterdir())
+    # What has ended is returned again.
+    repeated = vaswani_jax.train(small, workdir)
+    assert (repeated.step, repeated.metrics) == (result.step, result.metrics)
+    assert repeated.evaluations == result.evaluations
+
+
+def test_what_programs_refuse_raises_with_the_same_sentence(
+    workdir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    with files.held(tmp_path), pytest.raises(ValueError, match="is in use by process"):
+        vaswani_jax.train(settings.small_settings(), tmp_path)
+    wider = settings.small_settings(**{"model.d_ff": 12})
+    with pytest.raises(ValueError, match=r"cannot go on with: config.model.d_ff is 12"):
+        vaswani_jax.train(wider, workdir)
+    with pytest.raises(ValueError, match=r"--init_from: .* is no workdir of a run"):
+        vaswani_jax.train(
+            settings.small_settings(), tmp_path, init_from=str(tmp_path / "none")
+        )
+
+
+def test_a_configuration_is_loaded_by_name() -> None:
+    config = vaswani_jax.load_config("demo", {"training.num_steps": 10})
+    assert config.training.num_steps == 10
+    assert config.data.source == "cldr"
+    assert vaswani_jax.load_config("table3:A1").model.num_heads == 1
+    with pytest.raises(ValueError, match=r"unknown key config.training.steps"):
+        vaswani_jax.load_config("demo", {"training.steps": 10})
+
+
+def test_training_loads_nothing_of_the_paper() -> None:
+    program = (
+        "import sys, vaswani_jax; vaswani_jax.train; "
+        "print([name for name in sys.modules if name.startswith('vaswani_jax.paper')])"
+    )
+    command = [sys.executable, "-c", program]
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert completed.stdout == "[]\n"

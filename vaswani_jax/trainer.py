@@ -1,0 +1,201 @@
+"""Train a model from Python: `vaswani_jax.train`, which the program `main` calls, too.
+
+import vaswani_jax
+config = vaswani_jax.load_config("demo", {"training.num_steps": 500})
+result = vaswani_jax.train(config, "runs/demo")
+print(result.step, result.metrics["valid/bleu"])
+"""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from vaswani_jax.checkpoints import compatibility, select
+from vaswani_jax.core import compilation_cache, files, processes, remote
+from vaswani_jax.core.config import Config
+from vaswani_jax.core.types import Evaluator
+from vaswani_jax.data import prepared
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.evaluation import scores, validation
+from vaswani_jax.training import divergence, loop, step
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """What a run has reached.
+
+    Attributes:
+        step: Number of updates made.
+        best_step: The step with the best validation score.
+        metrics: The latest value of each metric that was logged, as "valid/bleu".
+        evaluations: Scores of the mean of the last checkpoints, on the validation set
+            and on the test set if there is one.
+        workdir: The run's directory on this machine.
+    """
+
+    step: int
+    best_step: int
+    metrics: dict[str, float]
+    evaluations: list[scores.Evaluation]
+    workdir: pathlib.Path
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """Where the last checkpoints lie, by their steps."""
+        return self.workdir / "checkpoints"
+
+    @property
+    def best(self) -> pathlib.Path:
+        """Where the parameters with the best validation score lie."""
+        return self.workdir / "best"
+
+    @property
+    def averaged(self) -> pathlib.Path:
+        """Where the mean of the last checkpoints lies."""
+        return self.workdir / "averaged"
+
+
+def train(
+    config: Config,
+    workdir: str | os.PathLike[str],
+    *,
+    evaluators: Sequence[Evaluator] = (),
+    init_from: str = "",
+    rebuild_data: bool = False,
+) -> TrainingResult:
+    """Prepare the data if needed, train, average the last checkpoints, and score them.
+
+    A run that was interrupted resumes from its newest checkpoint. While it trains,
+    SIGTERM, SIGINT (Ctrl-C) and SIGHUP save it and raise `Stopped`, if this is the main
+    thread.
+
+    Args:
+        config: All settings, as `load_config` returns them.
+        workdir: Where the run lies or will lie: a directory, or a URL (gs://, s3://).
+        evaluators: Functions from the parameters (a tree of arrays on the devices) to
+            metrics by name, called every `training.evaluate_every_steps` after those
+            of the validation loss and BLEU.
+        init_from: Start a new run from these parameters: WORKDIR, WORKDIR@CHECKPOINT
+            or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
+        rebuild_data: Prepare the data again, whatever is there.
+
+    Returns:
+        What the run has reached, the same if it had ended before.
+
+    Raises:
+        ValueError: A setting, the text or a checkpoint is not as it must be, or
+            another program trains in the workdir. The message says what to do.
+        OSError: A file or a store cannot be read or written.
+        ImportError: A package that the settings need is not installed.
+        vaswani_jax.training.divergence.DivergedError: Too many batches gave a loss
+            that is not finite or leaps.
+        vaswani_jax.training.preemption.Stopped: A signal stopped the run; its state
+            is saved.
+    """
+    return train_in(
+        remote.open_directory(os.fspath(workdir)),
+        config,
+        evaluators=evaluators,
+        init_from=init_from,
+        rebuild_data=rebuild_data,
+    )
+
+
+def train_in(
+    workdir: files.Directory,
+    config: Config,
+    *,
+    evaluators: Sequence[Evaluator] = (),
+    init_from: str = "",
+    rebuild_data: bool = False,
+) -> TrainingResult:
+    """Train in a directory that is open; otherwise as `train`."""
+    step.check_devices(config)
+    with contextlib.ExitStack() as stack:
+        processes.run_on_main(
+            lambda: stack.enter_context(workdir.hold()), ValueError, OSError
+        )
+        if not processes.is_main_process():
+            workdir.pull()
+        if init_from and select.has_checkpoints(workdir.path):
+            logger.info(
+                "note: this run has begun; --init_from is of no effect any more"
+            )
+            init_from = ""
+        initial = _load_initial(config, init_from) if init_from else None
+        data = _prepare(config, workdir, initial=initial, rebuild=rebuild_data)
+        compilation_cache.enable(workdir.path / "compiled")
+        try:
+            outcome = loop.train(
+                config,
+                data,
+                workdir,
+                [*validation.make_validators(config, data), *evaluators],
+                initial_params=initial.params if initial else None,
+                init_from=init_from,
+            )
+        except divergence.DivergedError:
+            if processes.is_main_process():
+                # The other error says more.
+                with contextlib.suppress(OSError, files.SupersededError):
+                    workdir.push()
+            raise
+        if not processes.is_main_process():
+            workdir.pull()
+        return TrainingResult(
+            outcome.step,
+            outcome.best_step,
+            outcome.metrics,
+            list(scores.score_average(config, data, workdir)),
+            workdir.path,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Initial:
+    params: Any
+    vocabulary: Vocabulary
+
+
+def _load_initial(config: Config, init_from: str) -> _Initial:
+    folder, name = select.split_name(init_from)
+    workdir = remote.local_copy(folder)
+    start = select.starting_point(workdir, name)
+    data = dataclasses.replace(config.data, directory=start.data_directory)
+    vocabulary = prepared.open_prepared(
+        prepared.data_directory(data, workdir)
+    ).vocabulary
+    compatibility.check_fits(start.checkpoint, config, vocabulary)
+    return _Initial(start.checkpoint.items["params"], vocabulary)
+
+
+def _prepare(
+    config: Config, workdir: files.Directory, *, initial: _Initial | None, rebuild: bool
+) -> prepared.PreparedData:
+    """Prepare the data in the main process; the others open what it has prepared."""
+
+    def prepare(*, rebuild: bool) -> prepared.PreparedData:
+        return prepared.open_or_prepare(
+            config,
+            prepared.data_directory(config.data, workdir.path),
+            rebuild=rebuild,
+            required_fingerprint=select.recorded_vocabulary(workdir.path),
+            initial_vocabulary=initial.vocabulary if initial else None,
+        )
+
+    def prepare_and_push() -> prepared.PreparedData:
+        data = prepare(rebuild=rebuild)
+        prepared.push(config.data, workdir)
+        return data
+
+    data = processes.run_on_main(prepare_and_push, ValueError, OSError, ImportError)
+    if data is None:
+        workdir.pull()
+        data = prepare(rebuild=False)
+    return data
