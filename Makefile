@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 INSTALL = python3 -m venv $(VENV) && $(PYTHON) -m pip install --quiet --constraint constraints.txt
 WORKDIR ?= runs/demo
 LOCALE ?= de
-DEMO := --config=configs/demo.py --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
+VASWANI := $(VENV)/bin/vaswani
 
 .PHONY: demo oracles test lint format clean
 
@@ -13,23 +13,23 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[demo,dev]'
+	$(INSTALL) --editable '.[dev]'
 	touch $(VENV)/installed $@
 
 # Implementations that we did not write, for tests/oracles; make test skips what is
 # not there. Of their files most are never read: Python compiles those that are.
 $(VENV)/installed-oracles: pyproject.toml constraints.txt
-	$(INSTALL) --no-compile --editable '.[demo,dev,oracles]'
+	$(INSTALL) --no-compile --editable '.[dev,oracles]'
 	touch $(VENV)/installed $(VENV)/installed-dev $@
 
 oracles: $(VENV)/installed-oracles
 
 demo: $(VENV)/installed
-	launch/one_host.sh $(DEMO)
-	$(PYTHON) -m vaswani_jax.evaluate $(DEMO) --split=test --samples=10
+	$(VASWANI) train demo --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
+	$(VASWANI) evaluate $(WORKDIR) --samples=10
 	@echo
 	@echo "Translate a line of your own:"
-	@echo "  echo '3 hours ago' | $(PYTHON) -m vaswani_jax.decode $(DEMO)"
+	@echo "  echo '3 hours ago' | $(VASWANI) translate $(WORKDIR)"
 
 # Neighbours stay in one worker: they share fixtures and compiled programs. A third
 # worker computes where two cores would wait for a program that a test has started.
@@ -46,4 +46,4 @@ format: $(VENV)/installed-dev
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build dist *.egg-info

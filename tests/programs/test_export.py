@@ -36,7 +36,7 @@ def test_the_exported_model_translates_as_before(
 ) -> None:
     for name in verify.NEEDS[form]:
         if importlib.util.find_spec(name) is None:
-            pytest.skip(f"{name} is not installed: pip install -e '.[export]'")
+            pytest.skip(f"{name} is not installed: pip install 'vaswani-jax[export]'")
     result = runs.vaswani(
         "export",
         copier,
@@ -68,7 +68,7 @@ def test_lines_that_are_cut_are_left_out_and_told(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     if importlib.util.find_spec("flatbuffers") is None:
-        pytest.skip("flatbuffers is not installed: pip install -e '.[export]'")
+        pytest.skip("flatbuffers is not installed: pip install 'vaswani-jax[export]'")
     lines = (trained / "data" / "valid.source.txt").read_text().splitlines()
     # A subword a word, and an end mark.
     longest = sorted(len(line.split()) for line in lines)[5] + 1
@@ -96,7 +96,7 @@ def test_what_is_missing_is_named_before_work(
 
 def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:
     if importlib.util.find_spec("flatbuffers") is None:
-        pytest.skip("flatbuffers is not installed: pip install -e '.[export]'")
+        pytest.skip("flatbuffers is not installed: pip install 'vaswani-jax[export]'")
     flags = ["--format=stablehlo", "--output=/nowhere/x", "--quantization=int8"]
     error = runs.error_of(runs.vaswani("export", trained, *flags))
     assert "--quantization is of --format=ctranslate2" in error

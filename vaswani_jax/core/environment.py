@@ -26,13 +26,12 @@ def describe() -> dict[str, str]:
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs an extra of pyproject.toml.
+    """Return the command that adds an extra of pyproject.toml to this installation.
 
     >>> how_to_install("export")
-    "pip install -c constraints.txt -e '.[export]', where this repository lies"
+    "pip install 'vaswani-jax[export]'"
     """
-    command = f"pip install -c constraints.txt -e '.[{extra}]'"
-    return f"{command}, where this repository lies"
+    return f"pip install 'vaswani-jax[{extra}]'"
 
 
 def revision() -> str:
