@@ -1,10 +1,11 @@
 """Section 5.2's hardware: what a device could do at most, and the memory it took."""
 
-import resource
+import sys
 import time
 
 import jax
 import jax.numpy as jnp
+import psutil
 
 from vaswani_jax.core import parallel
 
@@ -54,9 +55,16 @@ def measured_peak(dtype: str, *, size: int) -> float:
 
 
 def peak_memory_bytes() -> int:
-    """The most memory that was in use: of a device, or of the process on a CPU."""
-    found = [device.memory_stats() or {} for device in jax.local_devices()]
-    peaks = [stats.get("peak_bytes_in_use", 0) for stats in found]
+    """Return the most memory in use so far: of a device, or of the process on a CPU."""
+    peaks = [
+        (device.memory_stats() or {}).get("peak_bytes_in_use", 0)
+        for device in jax.local_devices()
+    ]
     if any(peaks):
         return max(peaks)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    try:
+        import resource
+    except ImportError:  # Windows
+        return int(psutil.Process().memory_info().peak_wset)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,69 @@
+"""What is installed: every folder, on every system, without the extras."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import vaswani_jax
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = pathlib.Path(vaswani_jax.__file__).parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+)
+# What the extras install, by the name that is imported.
+EXTRAS = "babel matplotlib torch transformers ctranslate2 flatbuffers safetensors"
+# Imports every module; names of libraries come first, then what is missing.
+PROGRAM = """
+import importlib, json, sys
+from absl import flags
+
+libraries, missing, modules = json.loads(sys.argv[1])
+for name in libraries:
+    importlib.import_module(name)
+for name in missing:
+    sys.modules[name] = None
+for name in modules:
+    others = set(flags.FLAGS)
+    importlib.import_module(name)
+    # Each program has flags of its own.
+    for flag in set(flags.FLAGS) - others:
+        delattr(flags.FLAGS, flag)
+"""
+
+
+def test_every_folder_is_installed() -> None:
+    folders = {module.rpartition(".")[0] for module in MODULES} - {""}
+    installed = {*folders, "vaswani_jax.configs"}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == installed
+    assert (PACKAGE / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    ("libraries", "missing"),
+    [
+        ([], EXTRAS.split()),
+        # macOS has both; Windows has neither. The libraries know where they run.
+        (
+            ["jax", "orbax.checkpoint", "psutil", "sacrebleu", "tensorflow_datasets"],
+            ["fcntl", "resource"],
+        ),
+    ],
+    ids=["without the extras", "without what Unix alone has"],
+)
+def test_every_module_can_be_imported(libraries: list[str], missing: list[str]) -> None:
+    modules = [name for name in MODULES if not name.endswith("__main__")]
+    arguments = json.dumps([libraries, missing, modules])
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM, arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert completed.returncode == 0, completed.stderr
