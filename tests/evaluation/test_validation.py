@@ -76,9 +76,9 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
     batch_at = batching.Batches.batch_at
 
     def recorded(
-        batches: batching.Batches, step: int, own_rows: batching.OwnRows
+        batches: batching.Batches, step: int, local_rows: batching.LocalRows
     ) -> types.Batch:
-        batch = batch_at(batches, step, own_rows)
+        batch = batch_at(batches, step, local_rows)
         shapes.append(batch.source.shape)
         return batch
 

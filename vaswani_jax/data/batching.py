@@ -1,7 +1,7 @@
-"""Section 5.1: sentence pairs batched together by approximate sequence length.
+"""Section 5.1: batch sentence pairs together by approximate sequence length.
 
-The batch is global: about so many padded source and target tokens, whatever the number
-of devices. Which pairs are in it depends on (seed, step) alone.
+A batch is global: its size does not depend on the number of devices. Which pairs it
+holds depends on the seed and the step alone.
 """
 
 import dataclasses
@@ -13,9 +13,12 @@ from jaxtyping import Int
 from vaswani_jax.core import types
 from vaswani_jax.data import token_files
 
+# Bucket lengths are multiples of this.
 LENGTH_MULTIPLE = 4
-OwnRows = Callable[[int], range]  # of a number of rows, those of this process
-ROW_MULTIPLE = 8  # so that 2, 4 or 8 devices share a batch evenly
+# With this multiple of rows, 2, 4 or 8 devices share a batch evenly.
+ROW_MULTIPLE = 8
+# From the rows of a global batch to the rows that this process reads.
+LocalRows = Callable[[int], range]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +32,15 @@ class Bucket:
 def best_lengths(
     histogram: Int[np.ndarray, "L"], *, num_buckets: int, max_length: int
 ) -> list[int]:
-    """Up to `num_buckets` bucket lengths that need the fewest padded tokens.
+    """Return the bucket lengths that need the fewest padded tokens.
 
-    Lengths are multiples of 4 (the last may be `max_length`). By dynamic programming
-    over the histogram: the cost of a bucket is its length times its sentences.
+    By dynamic programming over the histogram: the cost of a bucket is its length times
+    its sentences. Lengths are multiples of 4; the last may be `max_length`.
+
+    Args:
+        histogram: The number of sentences of each length; the index is the length.
+        num_buckets: The largest number of lengths.
+        max_length: The largest length that a bucket may have.
 
     >>> lengths = np.bincount([3, 4, 4, 4, 20])
     >>> best_lengths(lengths, num_buckets=2, max_length=64)
@@ -41,27 +49,33 @@ def best_lengths(
     longest = len(histogram) - 1
     ends = np.arange(LENGTH_MULTIPLE, longest + LENGTH_MULTIPLE, LENGTH_MULTIPLE)
     ends = np.minimum(ends, max_length)
-    up_to = np.cumsum(histogram)[np.minimum(ends, longest)]
-    below = np.concatenate([[0], up_to])  # sentences up to an end
+    # num_up_to[i]: sentences of at most ends[i - 1] tokens.
+    num_up_to = np.cumsum(histogram)[np.minimum(ends, longest)]
+    num_up_to = np.concatenate([[0], num_up_to])
     cost = np.concatenate([[0.0], np.full(len(ends), np.inf)])
     choices = []
     for _ in range(min(num_buckets, len(ends))):
         # table[j, i]: the last bucket holds lengths in (ends[i-1], ends[j-1]].
-        table = cost[None, :] + (below[1:, None] - below[None, :]) * ends[:, None]
-        table[np.triu_indices(len(ends), k=1, m=len(below))] = np.inf
+        table = (
+            cost[None, :] + (num_up_to[1:, None] - num_up_to[None, :]) * ends[:, None]
+        )
+        table[np.triu_indices(len(ends), k=1, m=len(num_up_to))] = np.inf
         choices.append(table.argmin(axis=1))
         cost = np.concatenate([[0.0], table.min(axis=1)])
-    chosen, end = [], len(ends)
+    lengths, end = [], len(ends)
     for choice in reversed(choices):
         if end == 0:
             break
-        chosen.append(int(ends[end - 1]))
+        lengths.append(int(ends[end - 1]))
         end = int(choice[end - 1])
-    return chosen[::-1]
+    return lengths[::-1]
 
 
 class Batches:
-    """The batches of a corpus, any of them at any time."""
+    """The batches of a corpus, in any order: `batch_at` is a pure function.
+
+    Only the order of the epoch that was asked for last is kept in memory.
+    """
 
     def __init__(
         self,
@@ -74,6 +88,17 @@ class Batches:
         seed: int,
         shuffle: bool,
     ) -> None:
+        """Plan the batches of an epoch.
+
+        Args:
+            corpus: The pairs.
+            source_tokens: Padded source tokens of a batch, at most.
+            target_tokens: Padded target tokens of a batch, at most.
+            num_buckets: The largest number of padded lengths.
+            max_length: Tokens of the longest sentence, with its end mark.
+            seed: Decides the order of the pairs.
+            shuffle: Whether every epoch has an order of its own.
+        """
         self._corpus = corpus
         self._seed = seed
         self._shuffle = shuffle
@@ -84,7 +109,7 @@ class Batches:
         budget = min(source_tokens, target_tokens)
         self.buckets = [Bucket(end, rows_within(budget, length=end)) for end in ends]
         bucket_of_length = np.searchsorted(ends, np.arange(len(counts)))
-        self._bucket_of = bucket_of_length.astype(np.int16)[lengths]
+        self._pair_buckets = bucket_of_length.astype(np.int16)[lengths]
         self._counts = np.bincount(
             bucket_of_length, weights=counts, minlength=len(ends)
         ).astype(np.int64)
@@ -95,12 +120,12 @@ class Batches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches that hold every pair once."""
+        """Number of batches that together hold every pair once."""
         return len(self._slices)
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Rows and length of the batches that there are."""
+        """Rows and length of each kind of batch that an epoch has."""
         used = sorted({bucket for bucket, _, _ in self._slices})
         return [(self.buckets[n].rows, self.buckets[n].length) for n in used]
 
@@ -111,41 +136,41 @@ class Batches:
         positions = 2 * sum(shape.rows * shape.length for shape in shapes)
         return 1 - token_files.positions(self._corpus) / positions
 
-    def batch_at(self, step: int, own: OwnRows | None = None) -> types.Batch:
-        """The batch of update number `step`, counted from 0.
+    def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
+        """Return the batch of an update.
 
-        A pure function of (seed, step): epoch after epoch, each in its own order.
+        A pure function of (seed, step): epoch after epoch, each in an order of its own.
         Rows beyond an epoch's last pair are padding.
 
         Args:
-            step: Which.
-            own: Of a number of rows, those to read; the others stay empty. All by
-                default.
+            step: The number of the update, from 0.
+            local_rows: Returns the rows to read; the others are padding. By default
+                all rows are read.
         """
-        number, pairs = self._chosen(step)
-        bucket = self.buckets[number]
-        return self._assemble(bucket, pairs, own(bucket.rows) if own else None)
+        bucket, pairs = self._slice_at(step)
+        rows = local_rows(bucket.rows) if local_rows else range(bucket.rows)
+        return self._assemble(bucket, pairs, rows)
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
-        """The pairs of `batch_at`, by their places in the corpus."""
-        return self._chosen(step)[1]
+        """Return the indices in the corpus of the pairs of `batch_at`."""
+        return self._slice_at(step)[1]
 
-    def _chosen(self, step: int) -> tuple[int, Int[np.ndarray, "N"]]:
+    def _slice_at(self, step: int) -> tuple[Bucket, Int[np.ndarray, "N"]]:
         epoch, index = divmod(step, self.batches_per_epoch)
-        self._enter(epoch)
-        bucket, start, end = self._slices[self._batch_order[index]]
-        return bucket, self._order[start:end]
+        self._order_epoch(epoch)
+        number, start, end = self._slices[self._batch_order[index]]
+        return self.buckets[number], self._order[start:end]
 
     def empty(self, bucket: Bucket) -> types.Batch:
-        """A batch of padding in a bucket's shape."""
-        return self._assemble(bucket, np.zeros(0, np.int64))
+        """Return a batch of padding in the shape of a bucket."""
+        return self._assemble(bucket, np.zeros(0, np.int64), range(0))
 
     def _plan_slices(self) -> list[tuple[int, int, int]]:
-        """(bucket, start, end) of every batch in the pairs ordered by bucket.
+        """Return (bucket, start, end) of each batch, in pairs ordered by bucket.
 
-        What does not fill a bucket's last batch moves up into the next bucket, so an
-        epoch has one batch that is not full. Only counts matter, so every epoch has
-        the same slices.
+        Pairs that do not fill a bucket's last batch move up into the next bucket, so
+        one batch of an epoch is not full. The slices depend on the counts alone, so
+        every epoch has the same.
         """
         slices, start, end = [], 0, 0
         for number, bucket in enumerate(self.buckets):
@@ -157,30 +182,30 @@ class Batches:
             slices.append((len(self.buckets) - 1, start, end))
         return slices
 
-    def _enter(self, epoch: int) -> None:
+    def _order_epoch(self, epoch: int) -> None:
+        """Order the pairs and the batches of an epoch."""
         if epoch == self._epoch:
             return
         if self._shuffle:
-            pairs = token_files.shuffled(len(self._bucket_of), [self._seed, epoch])
+            pairs = token_files.shuffled(len(self._pair_buckets), [self._seed, epoch])
             slices = [self._seed, epoch, 1]
             self._batch_order = token_files.shuffled(len(self._slices), slices)
         else:
-            pairs = np.arange(len(self._bucket_of))
+            pairs = np.arange(len(self._pair_buckets))
             self._batch_order = np.arange(len(self._slices))
-        bucket_of = self._bucket_of[pairs]
+        buckets = self._pair_buckets[pairs]
         self._order = np.concatenate(
-            [pairs[bucket_of == number] for number in range(len(self.buckets))]
+            [pairs[buckets == number] for number in range(len(self.buckets))]
         )
         self._epoch = epoch
 
     def _assemble(
-        self, bucket: Bucket, pairs: Int[np.ndarray, "N"], own: range | None = None
+        self, bucket: Bucket, pairs: Int[np.ndarray, "N"], rows: range
     ) -> types.Batch:
+        """Return a batch with a pair in each row, as far as there are pairs."""
         shape = (bucket.rows, bucket.length)
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
-        row = np.arange(len(pairs))
-        if own is not None:
-            row = row[own.start : own.stop]
+        row = np.arange(len(pairs))[rows.start : rows.stop]
         pairs = pairs[row]
         ids, lengths = self._corpus.source.rows(pairs, length=bucket.length)
         source[row] = ids
@@ -194,7 +219,10 @@ class Batches:
 
 
 def rows_within(budget: int, *, length: int) -> int:
-    """Rows of so many tokens that fit a budget, evenly divisible where many do."""
+    """Return how many rows of a length fit a budget of tokens.
+
+    From 8 rows on, a multiple of 8.
+    """
     rows = budget // length
     if rows >= ROW_MULTIPLE:
         rows -= rows % ROW_MULTIPLE

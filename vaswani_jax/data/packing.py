@@ -1,7 +1,7 @@
 """Section 5.1's batches, packed: several pairs in a row, one static shape.
 
-Rows are filled from the histogram of lengths, longest first (the idea of Krell et al.,
-2021, "Efficient sequence packing without cross-contamination"), so that planning takes
+Rows are filled from the histogram of lengths, longest first. The idea is that of Krell
+et al., 2021, "Efficient sequence packing without cross-contamination". Planning takes
 seconds for tens of millions of pairs.
 """
 
@@ -15,38 +15,38 @@ from vaswani_jax.data import batching, token_files
 def patterns(
     counts: Int[np.ndarray, "L"], *, row_length: int
 ) -> list[tuple[list[int], int]]:
-    """Fillings of a row, as lengths, and how many rows have each.
+    """Return fillings of a row as lists of lengths, and how many rows have each.
 
     Args:
-        counts: How many pairs have each length; the index is the length.
+        counts: The number of pairs of each length; the index is the length.
         row_length: Tokens of a row.
 
     >>> patterns(np.array([0, 0, 3, 2, 1]), row_length=6)
     [([4, 2], 1), ([3, 3], 1), ([2, 2], 1)]
     """
-    left = counts.astype(np.int64)
-    found = []
-    while left.any():
+    remaining = counts.astype(np.int64)
+    fillings = []
+    while remaining.any():
         filling: list[int] = []
-        space, length = row_length, int(np.flatnonzero(left)[-1])
+        space, length = row_length, int(np.flatnonzero(remaining)[-1])
         while length:
-            taken = min(space // length, int(left[length]))
-            filling += [length] * taken
-            space -= taken * length
-            fitting = np.flatnonzero(left[: min(space + 1, length)])
+            number = min(space // length, int(remaining[length]))
+            filling += [length] * number
+            space -= number * length
+            fitting = np.flatnonzero(remaining[: min(space + 1, length)])
             length = int(fitting[-1]) if len(fitting) else 0
-        used = np.bincount(filling, minlength=len(left))
-        times = int((left[used > 0] // used[used > 0]).min())
-        left -= times * used
-        found.append((filling, times))
-    return found
+        used = np.bincount(filling, minlength=len(remaining))
+        num_rows = int((remaining[used > 0] // used[used > 0]).min())
+        remaining -= num_rows * used
+        fillings.append((filling, num_rows))
+    return fillings
 
 
 class PackedBatches:
-    """Batches whose rows hold several pairs, any of them at any time.
+    """Batches whose rows hold several pairs, in any order: `batch_at` is pure.
 
-    Which pairs share a row depends on the seed alone, so that every epoch has as many
-    rows; their order depends on (seed, epoch).
+    Which pairs share a row depends on the seed alone, so every epoch has the same
+    rows. Their order depends on the seed and the epoch.
     """
 
     def __init__(
@@ -58,6 +58,18 @@ class PackedBatches:
         row_length: int,
         seed: int,
     ) -> None:
+        """Plan the rows.
+
+        Args:
+            corpus: The pairs.
+            source_tokens: Padded source tokens of a batch, at most.
+            target_tokens: Padded target tokens of a batch, at most.
+            row_length: Tokens of a row.
+            seed: Decides which pairs share a row, and the order of the rows.
+
+        Raises:
+            ValueError: A pair is longer than a row.
+        """
         self._corpus = corpus
         self._seed = seed
         budget = min(source_tokens, target_tokens)
@@ -69,7 +81,7 @@ class PackedBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches that hold every pair once."""
+        """Number of batches that together hold every pair once."""
         return -(-(len(self._starts) - 1) // self.buckets[0].rows)
 
     @property
@@ -79,23 +91,25 @@ class PackedBatches:
         positions = 2 * self.batches_per_epoch * shape.rows * shape.length
         return 1 - token_files.positions(self._corpus) / positions
 
-    def batch_at(self, step: int, own: batching.OwnRows | None = None) -> types.Batch:
-        """The batch of update number `step`, counted from 0.
+    def batch_at(
+        self, step: int, local_rows: batching.LocalRows | None = None
+    ) -> types.Batch:
+        """Return the batch of an update.
 
         A pure function of (seed, step). Rows beyond an epoch's last are padding.
 
         Args:
-            step: Which.
-            own: Of a number of rows, those to read; the others stay empty. All by
-                default.
+            step: The number of the update, from 0.
+            local_rows: Returns the rows to read; the others are padding. By default
+                all rows are read.
         """
-        rows, bucket = self._rows_at(step), self.buckets[0]
-        kept = own(bucket.rows) if own else range(bucket.rows)
-        rows = rows[kept.start : kept.stop]
-        return self._assemble(rows, kept.start) if len(rows) else self.empty(bucket)
+        bucket = self.buckets[0]
+        local = local_rows(bucket.rows) if local_rows else range(bucket.rows)
+        rows = self._rows_at(step)[local.start : local.stop]
+        return self._assemble(rows, local.start) if len(rows) else self.empty(bucket)
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
-        """The pairs of `batch_at`, by their places in the corpus."""
+        """Return the indices in the corpus of the pairs of `batch_at`."""
         return self._pairs_of(self._rows_at(step))[0]
 
     def _rows_at(self, step: int) -> Int[np.ndarray, "R"]:
@@ -108,13 +122,13 @@ class PackedBatches:
         return self._order[index * rows : (index + 1) * rows]
 
     def empty(self, bucket: batching.Bucket) -> types.Batch:
-        """A batch of padding in the shape of all batches."""
+        """Return a batch of padding in the shape of all batches."""
         shape = (bucket.rows, bucket.length)
-        source, target_in, target_out, *both = (np.zeros(shape, np.int32),) * 5
-        return types.Batch(source, target_in, target_out, types.Segments(*both))
+        zeros = np.zeros(shape, np.int32)
+        return types.Batch(zeros, zeros, zeros, types.Segments(zeros, zeros))
 
     def _plan(self, row_length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs in the order of the rows, and where each row starts in them."""
+        """Return the pairs row by row, and the index of the first pair of each row."""
         lengths = token_files.longer_sides(self._corpus)
         lengths += 1  # the end mark
         counts = token_files.histogram(lengths)
@@ -128,62 +142,64 @@ class PackedBatches:
         kind = np.uint16 if longest < 2**16 else np.int64
         keys = lengths.astype(kind)[by_length]
         by_length = by_length[np.argsort(keys, kind="stable")]
-        following = np.cumsum(counts) - counts  # the next pair of each length
+        next_of_length = np.cumsum(counts) - counts
         pairs = np.empty_like(by_length)
         sizes, filled = [], 0
-        for filling, times in patterns(counts, row_length=row_length):
-            end = filled + times * len(filling)
-            block = pairs[filled:end].reshape(times, len(filling))
+        for filling, num_rows in patterns(counts, row_length=row_length):
+            end = filled + num_rows * len(filling)
+            block = pairs[filled:end].reshape(num_rows, len(filling))
             for column, length in enumerate(filling):
-                first = following[length]
-                block[:, column] = by_length[first : first + times]
-                following[length] += times
-            sizes.append(np.full(times, len(filling), np.int64))
+                first = next_of_length[length]
+                block[:, column] = by_length[first : first + num_rows]
+                next_of_length[length] += num_rows
+            sizes.append(np.full(num_rows, len(filling), np.int64))
             filled = end
         starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         return pairs, starts
 
     def _pairs_of(self, rows: Int[np.ndarray, "R"]) -> tuple[Int[np.ndarray, "N"], ...]:
-        """Pairs, the row of each, its number there, and each row's first pair."""
+        """Return pairs, the row and the column of each, and each row's first pair."""
         counts = self._starts[rows + 1] - self._starts[rows]
         row = np.repeat(np.arange(len(rows)), counts)
         first = np.cumsum(counts) - counts
-        number = np.arange(len(row)) - first[row]
-        return self._pairs[self._starts[rows][row] + number], row, number, first
+        column = np.arange(len(row)) - first[row]
+        return self._pairs[self._starts[rows][row] + column], row, column, first
 
     def _assemble(self, rows: Int[np.ndarray, "R"], start: int) -> types.Batch:
+        """Return a batch with these rows from row `start` on."""
         shape = (self.buckets[0].rows, self.buckets[0].length)
-        pairs, row, number, first = self._pairs_of(rows)
+        pairs, row, column, first = self._pairs_of(rows)
 
         def side(file: token_files.TokenFile) -> tuple[np.ndarray, ...]:
-            """Sentences with their end marks one after the other, where each begins
-            there, where their ids go, and segments."""
+            """Return sentences with their end marks one after the other, the index of
+            the first id of each, the position of each id in the batch, and segments.
+            """
             joined, lengths = file.joined(pairs)
             sizes = lengths + 1
-            before = np.cumsum(sizes) - sizes
+            starts = np.cumsum(sizes) - sizes
             ids = np.insert(joined, np.cumsum(lengths), types.EOS_ID)
-            offset = (start + row) * shape[1] - before[first][row]
-            places = np.repeat(offset, sizes) + np.arange(len(ids))
+            offsets = (start + row) * shape[1] - starts[first][row]
+            positions = np.repeat(offsets, sizes) + np.arange(len(ids))
             segments = np.zeros(shape, np.int32)
-            segments.flat[places] = np.repeat(number + 1, sizes)
-            return ids, before, places, segments
+            segments.flat[positions] = np.repeat(column + 1, sizes)
+            return ids, starts, positions, segments
 
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
-        ids, _, places, of_source = side(self._corpus.source)
-        source.flat[places] = ids
-        ids, before, places, of_target = side(self._corpus.target)
-        target_out.flat[places] = ids
+        ids, _, positions, source_segments = side(self._corpus.source)
+        source.flat[positions] = ids
+        ids, starts, positions, target_segments = side(self._corpus.target)
+        target_out.flat[positions] = ids
         shifted = np.roll(ids, 1)
-        shifted[before] = types.BOS_ID
-        target_in.flat[places] = shifted
-        segments = types.Segments(of_source, of_target)
+        shifted[starts] = types.BOS_ID
+        target_in.flat[positions] = shifted
+        segments = types.Segments(source_segments, target_segments)
         return types.Batch(source, target_in, target_out, segments)
 
 
 def training_batches(
     data: config.DataConfig, corpus: token_files.Corpus, *, seed: int
 ) -> batching.Batches | PackedBatches:
-    """Return the batches that training takes from a corpus, as `data.batching` says."""
+    """Return the batches of a training corpus, by length or packed."""
     if data.batching == "packed":
         return PackedBatches(
             corpus,

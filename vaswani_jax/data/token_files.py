@@ -1,6 +1,6 @@
-"""Section 5.1: sentences as token ids in memory-mapped files.
+"""Sentences as token ids in memory-mapped files.
 
-A corpus larger than memory trains: only the pages that a batch touches are read.
+A corpus may be larger than memory: only the pages that a batch touches are read.
 """
 
 import pathlib
@@ -15,15 +15,21 @@ CHUNK = 1 << 20
 
 
 class TokenFile:
-    """Sentences of one side: a flat file of ids and one of offsets into it."""
+    """The sentences of one side: a flat file of ids and one of offsets into it."""
 
     def __init__(self, path: pathlib.Path) -> None:
+        """Map the files whose names begin with a path.
+
+        Raises:
+            FileNotFoundError: A file is missing.
+            ValueError: A file is damaged.
+        """
         self._path = path
-        self._offsets = _mapped(_beside(path, "offsets"), OFFSET_TYPE)
-        for kind in (np.dtype("<u2"), np.dtype("<i4")):
-            ids = _beside(path, kind.name)
-            if ids.exists():
-                self._ids = _mapped(ids, kind)
+        self._offsets = _map(_with_ending(path, "offsets"), OFFSET_TYPE)
+        for dtype in (np.dtype("<u2"), np.dtype("<i4")):
+            ids_path = _with_ending(path, dtype.name)
+            if ids_path.exists():
+                self._ids = _map(ids_path, dtype)
                 break
         else:
             raise FileNotFoundError(f"no token ids beside {path}")
@@ -38,12 +44,16 @@ class TokenFile:
         return len(self._offsets) - 1
 
     def num_tokens(self) -> int:
-        """Tokens of all sentences."""
+        """Return the number of tokens of all sentences."""
         return len(self._ids)
 
     def lengths(self) -> Int[np.ndarray, "N"]:
-        """Tokens of each sentence."""
-        found = np.empty(len(self), np.int32)
+        """Return the number of tokens of each sentence.
+
+        Raises:
+            ValueError: The offsets are damaged.
+        """
+        lengths = np.empty(len(self), np.int32)
         # In parts, so that tens of millions of sentences need no 64-bit copies.
         for start in range(0, len(self), CHUNK):
             ends = self._offsets[start : start + CHUNK + 1]
@@ -53,33 +63,34 @@ class TokenFile:
                     f"{self._path} is damaged: its offsets are out of order; prepare "
                     "the data again"
                 )
-            found[start : start + CHUNK] = steps
-        return found
+            lengths[start : start + CHUNK] = steps
+        return lengths
 
     def joined(
         self, sentences: Int[np.ndarray, "B"]
     ) -> tuple[Int[np.ndarray, "T"], Int[np.ndarray, "B"]]:
-        """The ids of some sentences, one after the other, and their lengths."""
+        """Return the ids of sentences one after the other, and their lengths."""
         starts = self._offsets[sentences]
         lengths = self._offsets[sentences + 1] - starts
-        before = np.cumsum(lengths) - lengths
-        places = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
-        return self._ids[places].astype(np.int32), lengths.astype(np.int32)
+        joined_starts = np.cumsum(lengths) - lengths
+        positions = np.repeat(starts - joined_starts, lengths)
+        positions += np.arange(lengths.sum())
+        return self._ids[positions].astype(np.int32), lengths.astype(np.int32)
 
     def rows(
         self, sentences: Int[np.ndarray, "B"], *, length: int
     ) -> tuple[Int[np.ndarray, "B L"], Int[np.ndarray, "B"]]:
-        """The sentences side by side, zeros after each, and their lengths.
+        """Return sentences as rows with zeros after each, and their lengths.
 
-        Of a sentence that is longer than `length`, as in damaged files, the first ids.
+        A sentence that is longer than `length`, as in damaged files, is cut.
         """
         starts = self._offsets[sentences]
         lengths = self._offsets[sentences + 1] - starts
         columns = np.arange(length)
-        real = columns < lengths[:, None]
-        positions = np.where(real, starts[:, None] + columns, 0)
+        is_token = columns < lengths[:, None]
+        positions = np.where(is_token, starts[:, None] + columns, 0)
         ids = np.zeros(positions.shape, np.int32)
-        ids[real] = self._ids[positions[real]]
+        ids[is_token] = self._ids[positions[is_token]]
         return ids, lengths.astype(np.int32)
 
 
@@ -91,13 +102,13 @@ class Corpus(NamedTuple):
 
 
 def longer_sides(corpus: Corpus) -> Int[np.ndarray, "N"]:
-    """Tokens of the longer side of each pair."""
+    """Return the number of tokens of the longer side of each pair."""
     lengths = corpus.source.lengths()
     return np.maximum(lengths, corpus.target.lengths(), out=lengths)
 
 
 def histogram(lengths: Int[np.ndarray, "N"]) -> Int[np.ndarray, "L"]:
-    """How many sentences have each length; the index is the length."""
+    """Return the number of sentences of each length; the index is the length."""
     counts = np.zeros(int(lengths.max()) + 1, np.int64)
     for start in range(0, len(lengths), CHUNK):
         counts += np.bincount(lengths[start : start + CHUNK], minlength=len(counts))
@@ -105,53 +116,59 @@ def histogram(lengths: Int[np.ndarray, "N"]) -> Int[np.ndarray, "L"]:
 
 
 def shuffled(count: int, seed: list[int]) -> Int[np.ndarray, "N"]:
-    """0 to count - 1 in an order that depends on the seed alone."""
+    """Return 0 to count - 1 in an order that depends on the seed alone."""
     order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
     np.random.default_rng(seed).shuffle(order)
     return order
 
 
 def positions(corpus: Corpus) -> int:
-    """Tokens of both sides, each sentence with its end mark."""
+    """Return the number of tokens of both sides, with the end marks."""
     return sum(side.num_tokens() + len(side) for side in corpus)
 
 
 class TokenWriter:
-    """Writes a `TokenFile` as sentences come."""
+    """A `TokenFile` to write, a few sentences at a time."""
 
     def __init__(self, path: pathlib.Path, *, vocab_size: int) -> None:
-        self._kind = np.dtype("<u2" if vocab_size <= 2**16 else "<i4")
-        self._ids = open(_beside(path, self._kind.name), "wb")  # noqa: SIM115
-        self._offsets = open(_beside(path, "offsets"), "wb")  # noqa: SIM115
+        """Open the files.
+
+        Args:
+            path: What their names begin with.
+            vocab_size: With at most 65,536 subwords an id takes two bytes, else four.
+        """
+        self._dtype = np.dtype("<u2" if vocab_size <= 2**16 else "<i4")
+        self._ids = open(_with_ending(path, self._dtype.name), "wb")  # noqa: SIM115
+        self._offsets = open(_with_ending(path, "offsets"), "wb")  # noqa: SIM115
         self._end = 0
         self._offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
     def write(self, sentences: Sequence[Sequence[int]]) -> None:
-        """Append sentences."""
+        """Append sentences to the files."""
         ends = self._end + np.cumsum([len(ids) for ids in sentences], dtype=OFFSET_TYPE)
         self._offsets.write(ends.astype(OFFSET_TYPE).tobytes())
         for ids in sentences:
-            self._ids.write(np.asarray(ids, self._kind).tobytes())
+            self._ids.write(np.asarray(ids, self._dtype).tobytes())
         if len(ends):
             self._end = int(ends[-1])
 
     def close(self) -> None:
-        """Finish the files."""
+        """Close the files."""
         self._ids.close()
         self._offsets.close()
 
 
-def _beside(path: pathlib.Path, ending: str) -> pathlib.Path:
+def _with_ending(path: pathlib.Path, ending: str) -> pathlib.Path:
     return path.with_name(f"{path.name}.{ending}")
 
 
-def _mapped(path: pathlib.Path, kind: np.dtype) -> np.ndarray:
+def _map(path: pathlib.Path, dtype: np.dtype) -> np.ndarray:
     size = path.stat().st_size
-    if size % kind.itemsize:
+    if size % dtype.itemsize:
         raise ValueError(
-            f"{path} is damaged: {size} bytes are no multiple of {kind.itemsize}; "
+            f"{path} is damaged: {size} bytes are no multiple of {dtype.itemsize}; "
             "prepare the data again"
         )
-    if size == 0:
-        return np.zeros(0, kind)
-    return np.memmap(path, kind, mode="r")
+    if size == 0:  # An empty file cannot be mapped.
+        return np.zeros(0, dtype)
+    return np.memmap(path, dtype, mode="r")
