@@ -1,4 +1,4 @@
-"""What most tests start from: tiny settings, parameters and batches."""
+"""Tiny settings, parameters and batches, from which most tests start."""
 
 from collections.abc import Callable
 from typing import Any
@@ -105,7 +105,7 @@ def random_batch(
 def search_of(
     settings: config.Config, *, vocab_size: int, n_best: int = 1
 ) -> Callable[[Any, Any], types.Hypotheses]:
-    """What one model finds for rows of source ids."""
+    """Return the search of one model, for rows of source ids."""
     run = generate.make_generator(
         settings,
         (settings.model,),

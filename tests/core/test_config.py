@@ -1,4 +1,4 @@
-"""What is declared of each setting, against lists that were typed independently."""
+"""Declared roles and ranges of settings, against lists that were typed separately."""
 
 import dataclasses
 import json
@@ -146,7 +146,8 @@ def test_choices_are_refused_with_all_that_is_allowed(key, allowed):
 
 
 @pytest.mark.parametrize(
-    ("key", "choice"), [(key, one) for key, all_ in CHOICES.items() for one in all_]
+    ("key", "choice"),
+    [(key, choice) for key, choices in CHOICES.items() for choice in choices],
 )
 def test_choices_are_accepted(key, choice):
     assert parsed({key: choice} | GENERATED)

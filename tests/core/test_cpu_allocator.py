@@ -45,9 +45,9 @@ block, last = libc.malloc(96 << 20), libc.malloc(64 << 20)
 for address, size in ((block, 96), (last, 64)):
     ctypes.memset(address, 1, size << 20)
 libc.free(block)
-kept = resident() - before
+growth = resident() - before
 released = cpu_allocator.release_memory()
-print(kept, resident() - before, int(released), huge, in_huge_pages())
+print(growth, resident() - before, int(released), huge, in_huge_pages())
 """
 
 
@@ -87,12 +87,12 @@ def test_accelerators_leave_it_alone(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="for glibc")
 def test_freed_memory_is_released_on_demand():
-    message, (kept, left, is_released, huge_before, huge_after) = run(
+    message, (growth, left, is_released, huge_before, huge_after) = run(
         RELEASING, VASWANI_JAX_ALLOCATOR=""
     )
-    assert is_released and kept >= 150 and 60 <= left < 80
+    assert is_released and growth >= 150 and 60 <= left < 80
     # What is allocated later still asks for huge pages, where there are any.
     assert huge_after >= huge_before
     assert (huge_before > 0) == ("huge pages" in message)
-    _, (kept, _, is_released, _, _) = run(RELEASING, VASWANI_JAX_ALLOCATOR="default")
-    assert not is_released and kept < 80
+    _, (growth, _, is_released, _, _) = run(RELEASING, VASWANI_JAX_ALLOCATOR="default")
+    assert not is_released and growth < 80

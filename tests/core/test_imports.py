@@ -36,7 +36,7 @@ def tree_of(path):
 
 
 def imports_of(path):
-    """The dotted name of everything that a module imports, wherever it does."""
+    """Return the dotted names of all that a module imports, in functions too."""
     names = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -49,12 +49,12 @@ def imports_of(path):
 
 @every_module
 def test_imports_point_down_only(path):
-    ours = {name[1] for name in imports_of(path) if name[0] == "vaswani_jax"}
+    rooms = {name[1] for name in imports_of(path) if name[0] == "vaswani_jax"}
     room = path.parts[0].removesuffix(".py")
     # The other modules at the top are programs and the package itself.
     allowed = BELOW[room] | {room} if room in BELOW else set(BELOW)
     allowed = allowed | {"__version__"}  # It needs nothing.
-    assert ours <= allowed, f"{path} may not import {ours - allowed}"
+    assert rooms <= allowed, f"{path} may not import {rooms - allowed}"
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "data"], ids=str)
@@ -71,10 +71,10 @@ def test_data_loads_no_jax():
         ]
     )
     command = [sys.executable, "-c", program]
-    found = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT.parent, capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
 @every_module

@@ -1,4 +1,4 @@
-"""How one setting is declared, described and checked."""
+"""A setting is declared, described and checked."""
 
 import dataclasses
 import math
@@ -79,18 +79,18 @@ def test_settings_are_collected_from_fields_by_dotted_key():
         width: int = settings.setting("Width.", at_least=1)
 
     @dataclasses.dataclass(frozen=True)
-    class Whole:
+    class Outer:
         part: Part
         seed: int = settings.setting("Seed.", legacy=3, changeable=True)
 
-    collected = settings.declared(Whole)
+    collected = settings.declared(Outer)
     assert list(collected) == ["part.width", "seed"]
     width, seed = collected.values()
     assert (width.section, width.name, width.type) == ("part", "width", int)
     assert (seed.section, seed.name, seed.legacy) == ("", "seed", 3)
     assert width.at_least == 1 and not width.changeable and seed.changeable
     with pytest.raises(TypeError):
-        Whole(part=Part(width=1))  # No setting has a default.
+        Outer(part=Part(width=1))  # No setting has a default.
 
 
 def test_a_property_that_no_setting_has_is_refused():

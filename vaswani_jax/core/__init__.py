@@ -1,1 +1,1 @@
-"""Nouns and devices: configuration, types that flow, placement."""
+"""Settings, devices, processes, memory and files, on which all other rooms stand."""

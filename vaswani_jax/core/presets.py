@@ -103,7 +103,7 @@ def _execute(file: pathlib.Path) -> types.ModuleType:
 
 
 @contextlib.contextmanager
-def _presets_as_configs(beside: pathlib.Path) -> Iterator[None]:
+def _presets_as_configs(folder: pathlib.Path) -> Iterator[None]:
     """Make presets and the files in a directory importable as `configs.NAME`.
 
     The name `configs` belongs to the user: what it means elsewhere is restored.
@@ -116,7 +116,7 @@ def _presets_as_configs(beside: pathlib.Path) -> Iterator[None]:
     for name in outside:
         del sys.modules[name]
     package = types.ModuleType("configs")
-    package.__path__ = [str(beside), str(directory())]
+    package.__path__ = [str(folder), str(directory())]
     sys.modules["configs"] = package
     try:
         yield
