@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class TrainingResult:
-    """What a run has reached.
+    """The step, the metrics and the scores that a run has reached.
 
     Attributes:
         step: Number of updates made.
@@ -47,17 +47,17 @@ class TrainingResult:
 
     @property
     def checkpoints(self) -> pathlib.Path:
-        """Where the last checkpoints lie, by their steps."""
+        """The directory of the last checkpoints, by their steps."""
         return self.workdir / "checkpoints"
 
     @property
     def best(self) -> pathlib.Path:
-        """Where the parameters with the best validation score lie."""
+        """The directory of the parameters with the best validation score."""
         return self.workdir / "best"
 
     @property
     def averaged(self) -> pathlib.Path:
-        """Where the mean of the last checkpoints lies."""
+        """The directory of the mean of the last checkpoints."""
         return self.workdir / "averaged"
 
 

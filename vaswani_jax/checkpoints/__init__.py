@@ -1,1 +1,1 @@
-"""What a run leaves: saved states, their selection, averages and records."""
+"""Checkpoints and the records of a run: saved, selected, averaged, compared."""

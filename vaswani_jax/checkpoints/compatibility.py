@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import flax.traverse_util
@@ -15,7 +15,7 @@ from vaswani_jax.model import transformer
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A setting that is not what it was when the checkpoint was made."""
+    """A setting whose value differs from the one that a checkpoint records."""
 
     key: str
     was: Any
@@ -25,12 +25,12 @@ class Change:
         return f"config.{self.key} is {self.now!r}, was {self.was!r}"
 
 
-def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
-    """What differs between a checkpoint's recorded configuration and the settings.
+def find_changes(recorded: Mapping[str, Any], settings: config.Config) -> list[Change]:
+    """Return the settings that differ from a recorded configuration.
 
-    A key that the record does not have is no difference.
+    Settings that the record lacks are ignored.
     """
-    old = config.flatten_record(was)
+    old = config.flatten_record(recorded)
     new = config.flatten(config.to_dict(settings))
     return [
         Change(key, old[key], value)
@@ -39,54 +39,63 @@ def changes(was: Mapping[str, Any], settings: config.Config) -> list[Change]:
     ]
 
 
-def refuse_fixed(found: list[Change], *, step: int, directory: pathlib.Path) -> None:
+def refuse_fixed(
+    changes: Sequence[Change], *, step: int, directory: pathlib.Path
+) -> None:
     """Refuse changes of settings that a run must keep.
 
+    Args:
+        changes: Settings that differ from those of the checkpoint.
+        step: The step of the checkpoint, for the message.
+        directory: Where it lies, for the message.
+
     Raises:
-        ValueError: Names each of them, was and is.
+        ValueError: There are some. The message has each with both values.
     """
-    fixed = [change for change in found if not config.SETTINGS[change.key].changeable]
+    fixed = [
+        str(change) for change in changes if not config.SETTINGS[change.key].changeable
+    ]
     if fixed:
         raise ValueError(
             f"{directory} has a run at step {step:,} that cannot go on with: "
-            f"{'; '.join(map(str, fixed))}. Restore them, or name another --workdir "
-            "(with --init_from it starts from this one's parameters)"
+            f"{'; '.join(fixed)}. Restore them, or name another --workdir (with "
+            "--init_from it starts from this one's parameters)"
         )
 
 
 def check_fits(
-    found: Checkpoint, settings: config.Config, vocabulary: Vocabulary
+    checkpoint: Checkpoint, settings: config.Config, vocabulary: Vocabulary
 ) -> None:
     """Refuse a checkpoint of another vocabulary or another model.
 
     Raises:
-        CheckpointError: It has the two fingerprints, or the parameter that differs
-            and its two shapes, or the settings that change its outputs.
+        CheckpointError: The message has the two fingerprints, or the settings that
+            change the model's outputs, or the parameter whose shape differs.
     """
-    if found.record["vocabulary"] != vocabulary.fingerprint:
+    fingerprint = checkpoint.record["vocabulary"]
+    if fingerprint != vocabulary.fingerprint:
         raise CheckpointError(
-            f"the checkpoint was trained with the vocabulary "
-            f"{found.record['vocabulary']}, but the data has {vocabulary.fingerprint}: "
-            "they belong to different runs"
+            f"the checkpoint was trained with the vocabulary {fingerprint}, but the "
+            f"data has {vocabulary.fingerprint}: they belong to different runs"
         )
-    changed = changes(found.record.get("config", {}), settings)
-    others = [
+    other_model = f"the checkpoint of step {checkpoint.step} is of another model"
+    changes = [
         str(change)
-        for change in changed
+        for change in find_changes(checkpoint.record.get("config", {}), settings)
         if config.SETTINGS[change.key].affects == "outputs"
     ]
-    if others:
+    if changes:
         raise CheckpointError(
-            f"the checkpoint of step {found.step} is of another model: "
-            f"{'; '.join(others)}; restore the config it was trained with"
+            f"{other_model}: {'; '.join(changes)}; restore the config it was trained "
+            "with"
         )
-    want = transformer.param_shapes(settings.model, vocabulary.size)
-    params = flax.traverse_util.flatten_dict(found.items["params"], sep="/")
-    have = {path: leaf.shape for path, leaf in params.items()}
-    for path in sorted(want.keys() | have.keys()):
-        if want.get(path) != have.get(path):
+    expected = transformer.param_shapes(settings.model, vocabulary.size)
+    params = flax.traverse_util.flatten_dict(checkpoint.items["params"], sep="/")
+    shapes = {path: leaf.shape for path, leaf in params.items()}
+    for path in sorted(expected.keys() | shapes.keys()):
+        if expected.get(path) != shapes.get(path):
             raise CheckpointError(
-                f"the checkpoint of step {found.step} is of another model: {path} has "
-                f"shape {have.get(path)}, the config gives {want.get(path)}; name "
-                "another --workdir or the config it was trained with"
+                f"{other_model}: {path} has shape {shapes.get(path)}, the config gives "
+                f"{expected.get(path)}; name another --workdir or the config it was "
+                "trained with"
             )

@@ -1,4 +1,4 @@
-"""Section 5: what a resumed run may change, and the record of its starts."""
+"""Record the starts of a run: settings, devices and software."""
 
 import dataclasses
 import datetime
@@ -21,7 +21,15 @@ def record_start(
     changes: list[Change],
     init_from: str = "",
 ) -> None:
-    """Write config.json, and add a line to starts.jsonl."""
+    """Write config.json, and add a line to starts.jsonl.
+
+    Args:
+        workdir: Where they lie.
+        settings: The settings of this start.
+        step: The step from which the run resumes; 0 if it is new.
+        changes: Settings that differ from those of the checkpoint.
+        init_from: The origin of its first parameters; "" if they were random.
+    """
     values = config.to_dict(settings)
     files.write_atomically(workdir / "config.json", json.dumps(values, indent=1))
     line = {
@@ -36,9 +44,9 @@ def record_start(
         "config": values,
     }
     with open(workdir / "starts.jsonl", "a+b") as file:
-        # A full disk may have cut the last line.
-        cut = file.seek(0, os.SEEK_END) and _last_byte(file) != b"\n"
-        file.write(b"\n" * bool(cut) + json.dumps(line).encode() + b"\n")
+        # A full disk may have cut off the last line.
+        is_cut_off = file.seek(0, os.SEEK_END) > 0 and _last_byte(file) != b"\n"
+        file.write(b"\n" * is_cut_off + json.dumps(line).encode() + b"\n")
 
 
 def _last_byte(file: IO[bytes]) -> bytes:

@@ -1,8 +1,10 @@
-"""Find the checkpoint that a name means: "newest", "best", "averaged", a step, ...
+"""Find the checkpoint that a name means.
 
-A name is "newest", "best" (of the validation), "averaged" (what training or
-`average_checkpoints` wrote), "average:N" (the mean of the last N, computed on the spot)
-or the number of a step.
+- "newest": the last one of the training
+- "best": the parameters with the best validation score
+- "averaged": the mean that training or `average_checkpoints` wrote
+- "average:N": the mean of the last N, computed on the spot
+- the number of a step
 """
 
 import contextlib
@@ -33,8 +35,8 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     directory = _directory(workdir, _folder(name))
     if not directory.is_dir():
         existing = [
-            other
-            for other, folder in (("newest", "checkpoints"), ("best", "best"))
+            existing_name
+            for existing_name, folder in (("newest", "checkpoints"), ("best", "best"))
             if (workdir / folder).is_dir()
         ]
         hint = f"; there is {' and '.join(existing)}" if existing else ""
@@ -114,7 +116,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class StartingPoint:
-    """What a new run starts from: another run's parameters and vocabulary.
+    """Another run's parameters and vocabulary, from which a new run starts.
 
     Attributes:
         checkpoint: The parameters.

@@ -24,7 +24,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from vaswani_jax.core import files as files_
+from vaswani_jax.core import files
 
 RECORD = "record"
 SEAL = "files.json"
@@ -133,7 +133,7 @@ def _write(directory: pathlib.Path, checkpoint: Checkpoint) -> None:
         checkpointer.save(unfinished, args=ocp.args.Composite(**arguments))
     seal(unfinished)
     path = unfinished.rename(directory / str(checkpoint.step))
-    files_.sync(path)
+    files.sync(path)
 
 
 def _checkpointer() -> ocp.Checkpointer:
@@ -262,10 +262,10 @@ def seal(path: pathlib.Path) -> None:
 
     Orbax would notice most damage, but not name the file.
     """
-    contents = files_.hash_files(
+    contents = files.hash_files(
         (file for file in path.rglob("*") if file.is_file()), within=path
     )
-    files_.write_atomically(path / SEAL, json.dumps(contents, indent=0))
+    files.write_atomically(path / SEAL, json.dumps(contents, indent=0))
 
 
 def is_sealed(path: pathlib.Path) -> bool:
@@ -280,10 +280,10 @@ def check_seal(path: pathlib.Path) -> None:
         CheckpointError: A file is missing, cut off or changed; it is named.
     """
     try:
-        contents = files_.parse_digests(json.loads((path / SEAL).read_text()))
+        contents = files.parse_digests(json.loads((path / SEAL).read_text()))
     except (OSError, TypeError, ValueError) as error:
         raise _damaged(path, f"{SEAL}: {error}") from None
-    if reason := files_.describe_difference(contents, path):
+    if reason := files.describe_difference(contents, path):
         raise _damaged(path, reason)
 
 

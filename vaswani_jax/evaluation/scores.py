@@ -159,7 +159,9 @@ def write_evaluation(
         f"{evaluation.split}-{selected.replace(':', '')}"
         f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
     )
-    for change in compatibility.changes(checkpoint.record.get("config", {}), settings):
+    for change in compatibility.find_changes(
+        checkpoint.record.get("config", {}), settings
+    ):
         affects_scores = config.SETTINGS[change.key].affects == "scores"
         if affects_scores and change.key not in ALWAYS_SHOWN:
             name += f"-{change.key.partition('.')[2]}={change.now}"

@@ -1,1 +1,1 @@
-"""Sections 5.3 and 5.4: optimizer, schedule, regularisation, the loop."""
+"""Training, section 5: loop, step, loss and optimizer."""

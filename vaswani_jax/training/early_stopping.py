@@ -34,7 +34,7 @@ class Best:
 
 @dataclasses.dataclass(frozen=True)
 class Criterion:
-    """What scores of a run measure: a metric on one text.
+    """The measure of a run's scores: a metric on one text.
 
     Attributes:
         settings: The settings of the run, which name the metric.
@@ -59,7 +59,7 @@ class Criterion:
     def is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Return whether a recorded score measures the same."""
         metric = self.settings.training.best_metric
-        changes = compatibility.changes(record.get("config", {}), self.settings)
+        changes = compatibility.find_changes(record.get("config", {}), self.settings)
         scores_changed = any(
             config.SETTINGS[change.key].affects == "scores" for change in changes
         )

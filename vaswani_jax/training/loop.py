@@ -19,17 +19,18 @@ from vaswani_jax.training import (
     microbatching,
     optimizer,
     resume,
+    step,
 )
-from vaswani_jax.training import step as step_
 from vaswani_jax.training.metrics_log import MetricsLog
 from vaswani_jax.training.preemption import SignalWatch, Stopped
+from vaswani_jax.training.step import StepMetrics, TrainState
 
 logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run has reached.
+    """The step and the metrics that a run has reached.
 
     Attributes:
         step: Number of updates made.
@@ -129,7 +130,7 @@ class _Loop:
         progress = self._progress
         return Outcome(progress.step, progress.best.step, self._log.latest)
 
-    def train(self, state: step_.TrainState) -> None:
+    def train(self, state: TrainState) -> None:
         """Make all updates that are missing."""
         progress, num_steps = self._progress, self._training.num_steps
         if not progress.is_evaluated and not self._evaluate(state.params):
@@ -158,8 +159,8 @@ class _Loop:
 
     def _update(
         self,
-        state: step_.TrainState,
-        train_step: Callable[..., tuple[step_.TrainState, step_.StepMetrics]],
+        state: TrainState,
+        train_step: Callable[..., tuple[TrainState, StepMetrics]],
         plan: microbatching.Plan,
     ) -> None:
         training, step = self._training, self._progress.step
@@ -167,7 +168,7 @@ class _Loop:
         local_rows = functools.partial(
             parallel.local_rows, num_microbatches=num_microbatches
         )
-        pending: list[step_.StepMetrics] = []
+        pending: list[StepMetrics] = []
         start_time = time.monotonic()
         is_last = False
         while not is_last:
@@ -219,7 +220,7 @@ class _Loop:
         # The plan compiles a step to measure its memory; the loop runs the same one.
         @functools.lru_cache(maxsize=1)
         def train_step_in(num_microbatches: int) -> Callable[..., Any]:
-            train_step = step_.train_step(
+            train_step = step.train_step(
                 self._run.settings,
                 vocab_size=self._run.vocabulary.size,
                 parts=num_microbatches,
@@ -230,7 +231,7 @@ class _Loop:
 
     def _plan(
         self,
-        state: step_.TrainState,
+        state: TrainState,
         train_step_in: Callable[[int], Callable[..., Any]],
     ) -> microbatching.Plan:
         plan = microbatching.plan(
@@ -254,7 +255,7 @@ class _Loop:
         return plan
 
     def _find_bad_update(
-        self, updates: Sequence[step_.StepMetrics], step: int
+        self, updates: Sequence[StepMetrics], step: int
     ) -> divergence.BadUpdate | None:
         return divergence.find_bad_update(
             updates,
@@ -263,7 +264,7 @@ class _Loop:
             max_loss_rise=self._training.max_loss_rise,
         )
 
-    def _go_back(self, bad_update: divergence.BadUpdate) -> step_.TrainState:
+    def _go_back(self, bad_update: divergence.BadUpdate) -> TrainState:
         """Return the state of the last good checkpoint; skip the bad batch from now."""
         skipped_batches = divergence.skip_batch(
             bad_update,
@@ -283,14 +284,12 @@ class _Loop:
         self._log.rewind(self._progress.step)
         return parallel.replicate(resumed.state)
 
-    def _log_updates(
-        self, updates: Sequence[step_.StepMetrics], *, seconds: float
-    ) -> None:
-        step = self._progress.step
-        values = step_.means(updates, seconds=seconds)
-        values["train/learning_rate"] = float(self._learning_rate(step - 1))
-        self._log.metrics(step, values)
-        self._log.progress(step, values)
+    def _log_updates(self, updates: Sequence[StepMetrics], *, seconds: float) -> None:
+        num_updates = self._progress.step
+        values = step.means(updates, seconds=seconds)
+        values["train/learning_rate"] = float(self._learning_rate(num_updates - 1))
+        self._log.metrics(num_updates, values)
+        self._log.progress(num_updates, values)
 
     def _evaluate(self, params: Any) -> bool:
         """Evaluate, and keep the best parameters; False if a signal interrupts it."""
@@ -322,7 +321,7 @@ class _Loop:
         )
         return True
 
-    def _save(self, state: step_.TrainState, *, must_succeed: bool) -> None:
+    def _save(self, state: TrainState, *, must_succeed: bool) -> None:
         try:
             resume.save_checkpoint(self._run, self._progress, state)
         except store.NotWrittenError as error:

@@ -37,7 +37,7 @@ HOW_TO_FIT = (
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How many parts a batch is computed in, and the memory of one device.
+    """The parts that a batch is computed in, and the memory of one device.
 
     Attributes:
         num_microbatches: How many parts.
@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether an update needs no more than there is."""
+        """True if an update needs no more than there is."""
         return self.state_bytes + self.step_bytes <= self.available_bytes
 
     def __str__(self) -> str:
@@ -148,13 +148,13 @@ def plan(
         rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
         work = (settings.model, settings.optimizer, settings.training, vocab_size)
         needed = _needed_bytes((*work, number), train_step_in(number), state, rows)
-        chosen = Plan(number, needed.state, needed.step, available)
-        total = chosen.state_bytes + chosen.step_bytes
+        candidate = Plan(number, needed.state, needed.step, available)
+        total = candidate.state_bytes + candidate.step_bytes
         if setting != AUTO or total <= USABLE * available:
-            return chosen
+            return candidate
         if number >= bucket.rows / parallel.num_devices():
             raise ValueError(
-                f"config.training.accumulate_steps=auto: {chosen}; not even single "
+                f"config.training.accumulate_steps=auto: {candidate}; not even single "
                 f"rows of {bucket.length} tokens fit"
             )
         number *= 2

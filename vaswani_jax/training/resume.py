@@ -14,16 +14,16 @@ from vaswani_jax.checkpoints import compatibility, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, environment, files, parallel, processes
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.training import early_stopping, optimizer
-from vaswani_jax.training import step as step_
+from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
+from vaswani_jax.training.step import TrainState
 
 logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What identifies a run.
+    """A run: its settings, its directory and its text.
 
     Attributes:
         settings: Its settings.
@@ -41,23 +41,23 @@ class Run:
 
     @property
     def checkpoints(self) -> pathlib.Path:
-        """Where the newest checkpoints lie."""
+        """The directory of the newest checkpoints."""
         return self.workdir.path / "checkpoints"
 
     @property
     def best(self) -> pathlib.Path:
-        """Where the parameters with the best validation score lie."""
+        """The directory of the parameters with the best validation score."""
         return self.workdir.path / "best"
 
     @property
     def criterion(self) -> Criterion:
-        """What its validation scores measure."""
+        """The measure of its validation scores."""
         return Criterion(self.settings, self.valid_text)
 
 
 @dataclasses.dataclass
 class Progress:
-    """What a checkpoint remembers beside parameters and moments.
+    """The part of a checkpoint that is neither parameters nor moments.
 
     Attributes:
         step: Number of updates made.
@@ -84,11 +84,11 @@ class Resumed:
 
     Attributes:
         state: Parameters and moments.
-        progress: What is remembered beside them.
+        progress: The rest of the checkpoint.
         changes: Settings that differ from those of the checkpoint.
     """
 
-    state: step_.TrainState
+    state: TrainState
     progress: Progress
     changes: list[compatibility.Change]
 
@@ -113,13 +113,13 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
         best = _restore_best(run, step=0, record={})
         return Resumed(state, Progress(0, best), [])
     record = checkpoint.record
-    changes = compatibility.changes(record["config"], run.settings)
+    changes = compatibility.find_changes(record["config"], run.settings)
     _check_same_run(run, checkpoint, changes)
     for difference in environment.describe_changes(record.get("environment", {})):
         logger.warning(f"{difference}: the digits may differ from here on")
     params = checkpoint.items["params"]
     structure = jax.eval_shape(optimizer.adam(run.settings).init, params)
-    state = step_.TrainState(
+    state = TrainState(
         step=jnp.asarray(checkpoint.step, jnp.int32),
         params=params,
         opt_state=flax.serialization.from_state_dict(
@@ -160,7 +160,7 @@ def make_record(run: Run, progress: Progress) -> dict[str, Any]:
     }
 
 
-def save_checkpoint(run: Run, progress: Progress, state: step_.TrainState) -> None:
+def save_checkpoint(run: Run, progress: Progress, state: TrainState) -> None:
     """Save what `resume` needs, and send it to the store of a remote workdir.
 
     Raises:
@@ -208,13 +208,15 @@ def newest_valid(
     """
     damaged: dict[int, str] = {}
     checkpoint = None
-    for step in reversed(store.steps(directory)):
+    for saved_step in reversed(store.steps(directory)):
         try:
             names = ["params", "optimizer"]
-            checkpoint = store.restore(directory, step, names, fetch_again=fetch_again)
+            checkpoint = store.restore(
+                directory, saved_step, names, fetch_again=fetch_again
+            )
             break
         except CheckpointError as error:
-            damaged[step] = str(error)
+            damaged[saved_step] = str(error)
     _check_agreement(directory, checkpoint, is_damaged=bool(damaged))
     if checkpoint is None:
         if damaged:
@@ -260,13 +262,13 @@ def _check_agreement(
         )
 
 
-def _new_state(run: Run, initial_params: Any) -> step_.TrainState:
+def _new_state(run: Run, initial_params: Any) -> TrainState:
     settings = run.settings
     if settings.seed >= 2**32:  # JAX's keys lose the rest.
         raise ValueError(
             f"config.seed must be at most {2**32 - 1}, got {settings.seed}"
         )
-    state = step_.create_state(settings, vocab_size=run.vocabulary.size)
+    state = step.create_state(settings, vocab_size=run.vocabulary.size)
     if initial_params is None:
         return state
     return state.replace(params=jax.tree.map(jnp.asarray, initial_params))
