@@ -140,7 +140,7 @@ def ids_of(
 
 
 def names(translator: vaswani_jax.Translator, ids: np.ndarray) -> tuple[str, ...]:
-    return tuple(translator.vocabulary.name(int(token)) for token in ids)
+    return tuple(translator.vocabulary.subword(int(token)) for token in ids)
 
 
 @pytest.mark.parametrize("position", ["post", "pre"])

@@ -94,7 +94,7 @@ def _write(
     subwords: vocabulary.Vocabulary,
 ) -> None:
     if FORMAT.value == "ctranslate2":
-        names = [subwords.name(token) for token in range(subwords.size)]
+        names = [subwords.subword(token) for token in range(subwords.size)]
         ctranslate.save(
             directory, params, settings.model, names, quantization=QUANTIZATION.value
         )

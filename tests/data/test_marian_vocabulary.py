@@ -15,7 +15,7 @@ CODE = ">>fra<<"
 @functools.lru_cache
 def pair():
     sides = [test_vocabulary.trained("unigram", False, seed=seed) for seed in (1, 2)]
-    names = {side.name(i) for side in sides for i in range(4, side.size)}
+    names = {side.subword(i) for side in sides for i in range(4, side.size)}
     special = ["<pad>", "<start>", "</s>", "<unk>", CODE]
     models = sides[0].models[0], sides[1].models[0]
     return marian_vocabulary.MarianVocabulary(models, [*special, *sorted(names)]), sides
@@ -26,9 +26,9 @@ def test_each_side_is_segmented_by_its_own_model():
     lines = test_vocabulary.training_lines(3)[:40]
     differs = False
     for target, side in enumerate(sides):
-        expected = [[side.name(i) for i in ids] for ids in side.encode(lines)]
+        expected = [[side.subword(i) for i in ids] for ids in side.encode(lines)]
         found = vocab.encode(lines, target=bool(target))
-        assert [[vocab.name(i) for i in ids] for ids in found] == expected
+        assert [[vocab.subword(i) for i in ids] for ids in found] == expected
         assert [vocab.decode(ids) for ids in found] == lines
         differs |= found != vocab.encode(lines, target=not target)
     assert differs
@@ -37,15 +37,19 @@ def test_each_side_is_segmented_by_its_own_model():
 def test_a_language_code_is_one_subword_where_a_line_begins():
     vocab, _ = pair()
     [plain] = vocab.encode(["ba ko"])
-    code = vocab.id_of(CODE)
-    assert vocab.name(code) == CODE
+    code = vocab.subword_id(CODE)
+    assert vocab.subword(code) == CODE
     assert vocab.encode([f"{CODE}ba ko"]) == [[code, *plain]]
     found = vocab.encode([f"ba {CODE}", ">>deu<<ba", ">>ba"])
     assert not any(code in ids for ids in found)
     assert found[1] == [types.UNK_ID, *vocab.encode(["ba"])[0]]
-    assert [vocab.num_marks(ids) for ids in ([code, 9], [9, code], [])] == [1, 0, 0]
+    assert [vocab.num_language_codes(ids) for ids in ([code, 9], [9, code], [])] == [
+        1,
+        0,
+        0,
+    ]
     without = marian_vocabulary.MarianVocabulary(
-        vocab.models, [vocab.name(i) for i in range(vocab.size) if i != code]
+        vocab.models, [vocab.subword(i) for i in range(vocab.size) if i != code]
     )
     assert len(without.encode([">>deu<<ba"])[0]) > 2
 
@@ -55,7 +59,7 @@ def test_what_spells_a_special_subword_is_none():
     for name in ("<pad>", "<start>", "</s>", "<unk>"):
         [ids] = vocab.encode([f"ba {name}"])
         assert not {types.PAD_ID, types.BOS_ID, types.EOS_ID} & set(ids)
-    assert vocab.id_of("not a subword") == types.UNK_ID
+    assert vocab.subword_id("not a subword") == types.UNK_ID
     assert vocab.encode(["", " \t"]) == [[], []]
 
 
@@ -69,13 +73,13 @@ def test_it_is_the_same_when_loaded(tmp_path):
     assert (loaded.size, loaded.models) == (vocab.size, vocab.models)
 
 
-@pytest.mark.parametrize("name", [*marian_vocabulary.FILES, marian_vocabulary.NAMES])
+@pytest.mark.parametrize("name", [*marian_vocabulary.FILES, marian_vocabulary.SUBWORDS])
 def test_a_damaged_file_is_named(tmp_path, name):
     pair()[0].save(tmp_path)
     (tmp_path / name).write_bytes(b"no model")
     with pytest.raises(ValueError, match=name):
         marian_vocabulary.load(tmp_path)
-    (tmp_path / marian_vocabulary.NAMES).write_text(json.dumps({"a": 1}))
+    (tmp_path / marian_vocabulary.SUBWORDS).write_text(json.dumps({"a": 1}))
     with pytest.raises(ValueError):
         marian_vocabulary.load(tmp_path)
 

@@ -39,7 +39,7 @@ def test_lines_that_we_cut_are_not_for_engines(
         }
     )
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
-    names = [subwords.name(token) for token in range(subwords.size)]
+    names = [subwords.subword(token) for token in range(subwords.size)]
     ctranslate.save(tmp_path, params, small.model, names, quantization=None)
     engine = verify.ctranslate2(
         tmp_path, subwords, small.search, compute_type="float32"
@@ -62,7 +62,7 @@ def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
 ) -> None:
     """ln 0.4 at once or ln 0.15 after four words: -0.92 and -1.14 by the paper's
     penalty of alpha 1, -0.92 and -0.38 by |Y|."""
-    word = subwords.id_of("\u2581a")
+    word = subwords.subword_id("\u2581a")
     ends = jnp.full(40, 1e-6).at[0].set(0.4).at[4].set(0.25)
 
     def decode_step(

@@ -50,7 +50,7 @@ def test_what_is_spelt_in_bytes_is_numbered_as_text(
     surfaces = alignment.subword_texts(subwords, ids, written=False)
     found: dict[int, bytes] = collections.defaultdict(bytes)
     for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
-        name = subwords.name(token)
+        name = subwords.subword(token)
         is_byte = subwords.is_byte(token)
         found[word] += bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
     found.pop(-1, None)
@@ -62,7 +62,7 @@ def test_a_byte_that_is_no_character_is_a_letter(
     subwords: vocabulary.Vocabulary,
 ) -> None:
     names = ["<0xE2>", "<0x80>", "a", "<0xC2>", "<0x85>", "a"]
-    ids = [subwords.id_of(name) for name in names]
+    ids = [subwords.subword_id(name) for name in names]
     surfaces = alignment.subword_texts(subwords, ids, written=True)
     # The decoded text has U+FFFD there.
     assert len(subwords.decode(ids).split()) == 2

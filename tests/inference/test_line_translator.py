@@ -78,7 +78,7 @@ def test_long_line_is_translated_whole_with_a_warning(
 def test_a_code_leaves_room_for_a_subword_or_is_refused(
     subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subwords, "num_marks", lambda ids: 1)
+    monkeypatch.setattr(subwords, "num_language_codes", lambda ids: 1)
     three = echo_translator(subwords, monkeypatch, max_source_tokens=3)
     # The first subword, taken for a code, stands before every other.
     assert three.translate(None, ["a b c"]) == ["a b a c"]

@@ -1,4 +1,4 @@
-"""Section 5.1: one shared subword vocabulary, by SentencePiece."""
+"""Section 5.1's shared subword vocabulary, learned by SentencePiece."""
 
 import hashlib
 import io
@@ -13,14 +13,14 @@ from vaswani_jax.core import config, types
 
 NAME = "vocabulary.model"
 WORD_START = "\u2581"
-# What is written for an unknown subword; SentencePiece's own choice, too.
+# Text of an unknown subword, as SentencePiece writes it by default.
 UNKNOWN = " \u2047 "
-# SentencePiece silently leaves longer lines out of what it learns from.
+# SentencePiece silently leaves longer lines out of the training text.
 LONGEST_LINE_BYTES = 1 << 30
 
 
 class Vocabulary:
-    """Subwords to ids and back."""
+    """A subword vocabulary: text to ids and back."""
 
     def __init__(self, model: bytes) -> None:
         self._model = model
@@ -28,14 +28,14 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "Vocabulary":
-        """The vocabulary in a file.
+        """Load the vocabulary in a file.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: There is no such file.
             ValueError: The file is not a SentencePiece model.
         """
         model = path.read_bytes()
-        if not model:  # SentencePiece would take it
+        if not model:  # SentencePiece would load it.
             raise ValueError(f"{path} is not a SentencePiece model: it is empty")
         try:
             return cls(model)
@@ -48,12 +48,12 @@ class Vocabulary:
 
     @property
     def models(self) -> tuple[bytes, bytes]:
-        """What SentencePiece loads for the source and for the target."""
+        """The SentencePiece models of the source and of the target."""
         return self._model, self._model
 
     @property
     def size(self) -> int:
-        """V: subwords, with the four special ids."""
+        """V: the number of subwords, with the four special ids."""
         return int(self._processor.get_piece_size())
 
     @property
@@ -63,7 +63,7 @@ class Vocabulary:
 
     @property
     def is_bpe(self) -> bool:
-        """Whether its subwords come from merges."""
+        """True if the subwords come from merges (byte-pair encoding)."""
         proto = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
         proto.ParseFromString(self._model)
         return bool(proto.trainer_spec.model_type == proto.trainer_spec.BPE)
@@ -76,33 +76,33 @@ class Vocabulary:
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
-        """The ids of each line, without begin or end marks.
+        """Return the ids of each line, without begin and end marks.
 
         A line of white space alone is empty. A NUL character, which SentencePiece
         would take for the end of its input, is read as a space.
 
         Args:
-            lines: Of the source language, or of the other one.
-            target: Which; here it makes no difference.
-            dropout: Each merge of BPE is left out with this probability (Provilkov et
-                al., 2020, "BPE-dropout").
-            seed: What is drawn depends on; calls with the same one draw the same.
+            lines: Lines of one language.
+            target: Whether it is the target language. A shared vocabulary ignores it.
+            dropout: Probability to leave out each merge of BPE (Provilkov et al.,
+                2020, "BPE-dropout").
+            seed: Decides which merges are left out, within one process.
         """
-        clean = readable(lines)
+        clean = clean_lines(lines)
         if not dropout:
             return self._processor.encode(clean, num_threads=-1)
-        # Each call starts a generator of its own, which knows no other seed.
-        own = np.random.SeedSequence(seed).generate_state(1)[0]
-        sentencepiece.set_random_generator_seed(int(own))
-        # Deviation: the paper segments once. nbest_size -1: BPE, too, samples.
+        # Each call starts its own generator, which has no other way to get a seed.
+        call_seed = np.random.SeedSequence(seed).generate_state(1)[0]
+        sentencepiece.set_random_generator_seed(int(call_seed))
+        # Deviation: the paper segments once. With nbest_size=-1, BPE samples, too.
         return self._processor.encode(
             clean, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
         )
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids up to the first end mark; special ids are left out.
+        """Return the text of ids up to the first end mark, without special ids.
 
-        Always one line: line ends, which byte subwords can spell, become spaces.
+        It is one line: line ends, which byte subwords can spell, become spaces.
         """
         pieces = []
         for token in ids:
@@ -115,50 +115,52 @@ class Vocabulary:
     def _text(self, ids: Sequence[int]) -> str:
         return str(self._processor.decode(ids))
 
-    def name(self, token: int) -> str:
-        """How a subword is spelt."""
+    def subword(self, token: int) -> str:
+        """Return the spelling of an id."""
         return str(self._processor.id_to_piece(int(token)))
 
-    def id_of(self, name: str) -> int:
-        """The subword that is spelt so; unknown if there is none."""
-        return int(self._processor.piece_to_id(name))
+    def subword_id(self, subword: str) -> int:
+        """Return the id of a subword, or that of the unknown one."""
+        return int(self._processor.piece_to_id(subword))
 
-    def num_marks(self, ids: Sequence[int]) -> int:
-        """How many ids at the beginning of a source say what is wanted: none here."""
+    def num_language_codes(self, ids: Sequence[int]) -> int:
+        """Return how many ids at the start of a source name a language: 0 or 1."""
         return 0
 
     def surface(self, token: int, *, written: bool) -> str:
-        """The text of one subword, with the space before it; none of a mark.
+        """Return the text of one id, with the space before it; "" for a special id.
 
-        A byte that is a part of a character stands as U+FFFD, and so does what is
-        unknown, unless it is `written` by `decode`.
+        Args:
+            token: The id.
+            written: Whether the unknown subword is text as `decode` writes it.
+                Otherwise it is U+FFFD, as is a byte that is a part of a character.
         """
         if token == types.UNK_ID:
             return UNKNOWN if written else "\ufffd"
         if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
             return ""
         if self.is_byte(token):
-            return bytes([int(self.name(token)[1:-1], 16)]).decode(errors="replace")
-        return self.name(token).replace(WORD_START, " ")
+            return bytes([int(self.subword(token)[1:-1], 16)]).decode(errors="replace")
+        return self.subword(token).replace(WORD_START, " ")
 
     def starts_word(self, token: int) -> bool:
-        """Whether a subword begins a new word."""
-        return self.name(token).startswith(WORD_START)
+        """Return True if a subword begins a new word."""
+        return self.subword(token).startswith(WORD_START)
 
     def is_byte(self, token: int) -> bool:
-        """Whether a subword spells one byte."""
+        """Return True if a subword spells one byte."""
         return bool(self._processor.is_byte(int(token)))
 
     def starts_character(self, token: int) -> bool:
-        """Whether text may be cut before a subword: not inside a character's bytes."""
+        """Return False if a subword continues the bytes of a character."""
         if not self.is_byte(token):
             return True
-        byte = int(self.name(token)[1:-1], 16)
+        byte = int(self.subword(token)[1:-1], 16)
         return byte & 0b1100_0000 != 0b1000_0000
 
 
-def readable(lines: Iterable[str]) -> list[str]:
-    """The lines as SentencePiece should see them, see `Vocabulary.encode`."""
+def clean_lines(lines: Iterable[str]) -> list[str]:
+    """Return lines for SentencePiece, with NUL and white space as `encode` says."""
     spaced = (line.replace("\0", " ") for line in lines)
     return [line if line.strip() else "" for line in spaced]
 
@@ -167,7 +169,7 @@ def learn_vocabulary(lines: Iterable[str], data: config.DataConfig) -> Vocabular
     """Learn a vocabulary from lines of both languages.
 
     Raises:
-        ValueError: The text cannot give a vocabulary of the wanted size.
+        ValueError: The text cannot give a vocabulary of `data.vocab_size`.
     """
     model = io.BytesIO()
     try:

@@ -125,7 +125,9 @@ def save(
             "target_lang": data.target_locale,
             "model_max_length": search.max_source_tokens,
         },
-        "vocab.json": {subwords.name(token): token for token in range(subwords.size)},
+        "vocab.json": {
+            subwords.subword(token): token for token in range(subwords.size)
+        },
     }
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():

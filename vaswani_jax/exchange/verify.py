@@ -188,14 +188,14 @@ def ctranslate2(
     def run(lines: Sequence[str]) -> list[str]:
         def found(batch: list[list[int]]) -> list[list[int]]:
             results = loaded.translate_batch(
-                [[subwords.name(token) for token in ids] for ids in batch],
+                [[subwords.subword(token) for token in ids] for ids in batch],
                 beam_size=search.beam_size,
                 length_penalty=search.length_penalty,
                 min_decoding_length=0,
                 max_decoding_length=max(map(len, batch)) + 1 + search.max_extra_tokens,
             )
             return [
-                [subwords.id_of(name) for name in result.hypotheses[0]]
+                [subwords.subword_id(name) for name in result.hypotheses[0]]
                 for result in results
             ]
 

@@ -51,11 +51,11 @@ def write_attention(
         output: The translation of one piece.
         weights: Its attention over the source.
     """
-    source = map(vocabulary.name, [*output.source, types.EOS_ID])
+    source = map(vocabulary.subword, [*output.source, types.EOS_ID])
     arrays = {
         "attention": weights,
         "source": np.array([*source], np.str_),
-        "target": np.array([*map(vocabulary.name, output.ids)], np.str_),
+        "target": np.array([*map(vocabulary.subword, output.ids)], np.str_),
     }
     for key, array in arrays.items():
         with archive.open(f"{name}/{key}.npy", "w") as file:
@@ -70,7 +70,7 @@ def _source_words(
     for number, ids in enumerate(pieces):
         piece = subword_texts(vocabulary, ids, written=False)
         if number:  # What every piece begins with stands in the line once.
-            num_marks = vocabulary.num_marks(ids)
+            num_marks = vocabulary.num_language_codes(ids)
             piece[:num_marks] = [""] * num_marks
         texts.append([*piece, ""])  # the end mark
     line_words = words([text for piece in texts for text in piece], first=0)
@@ -115,7 +115,7 @@ def subword_texts(
     texts = [vocabulary.surface(token, written=written) for token in ids]
     start = 0
     for is_byte, run in itertools.groupby(ids, vocabulary.is_byte):
-        names = [vocabulary.name(token) for token in run]
+        names = [vocabulary.subword(token) for token in run]
         if is_byte:
             spelt = bytes(int(name[1:-1], 16) for name in names)
             # A byte that is no part of a character counts as one.

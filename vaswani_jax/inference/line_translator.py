@@ -200,14 +200,18 @@ class LineTranslator:
                 text=" ".join(filter(None, texts)),
                 score=sum((output.score for output in outputs), start=0.0),
                 tokens=tuple(
-                    vocabulary.name(token) for output in outputs for token in output.ids
+                    vocabulary.subword(token)
+                    for output in outputs
+                    for token in output.ids
                 ),
                 outputs=outputs,
             )
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Return parts of at most `max_source_tokens`, cut between words."""
-        mark = ids[: self._vocabulary.num_marks(ids)]  # every part begins with it
+        mark = ids[
+            : self._vocabulary.num_language_codes(ids)
+        ]  # every part begins with it
         ids = ids[len(mark) :]
         longest = self._settings.search.max_source_tokens - len(mark) - 1  # end mark
         if ids and longest < 1:

@@ -308,7 +308,7 @@ class Translator:
         ]
 
     def _names(self, ids: Sequence[int]) -> tuple[str, ...]:
-        return tuple(self.vocabulary.name(token) for token in ids)
+        return tuple(self.vocabulary.subword(token) for token in ids)
 
 
 def override_search(settings: Config, search: Mapping[str, Any]) -> Config:
