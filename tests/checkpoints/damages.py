@@ -1,4 +1,4 @@
-"""What a disk, a crash or a hand does to a checkpoint."""
+"""Damage a checkpoint as a disk, a crash or a hand does."""
 
 import pathlib
 import shutil

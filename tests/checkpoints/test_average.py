@@ -1,4 +1,4 @@
-"""What an average of several checkpoints holds, and how it is saved."""
+"""An average of checkpoints is their mean, and replaces the one before."""
 
 import logging
 import pathlib
@@ -60,16 +60,16 @@ def test_a_damaged_one_is_left_out_of_the_last_ones(
         average.last_good(tmp_path, 2)
 
 
-@pytest.mark.parametrize("later", [[8, 16], [16, 128], [128, 1024]])
+@pytest.mark.parametrize("steps", [[8, 16], [16, 128], [128, 1024]])
 def test_a_saved_average_replaces_that_of_an_earlier_a_later_or_the_same_step(
-    workdir: pathlib.Path, later: list[int]
+    workdir: pathlib.Path, steps: list[int]
 ) -> None:
-    # What a crash has left is of no use.
-    trees.save(files.sibling(workdir / "averaged", "unfinished"), {later[-1]: 0.0})
-    path = save_average(workdir, later)
-    assert path == workdir / "averaged" / str(later[-1])
+    # A crash has left half of another average.
+    trees.save(files.sibling(workdir / "averaged", "unfinished"), {steps[-1]: 0.0})
+    path = save_average(workdir, steps)
+    assert path == workdir / "averaged" / str(steps[-1])
     assert [checkpoint.name for checkpoint in path.parent.iterdir()] == [path.name]
-    mean = (trees.VALUES[later[0]] + trees.VALUES[later[1]]) / 2
+    mean = (trees.VALUES[steps[0]] + trees.VALUES[steps[1]]) / 2
     assert saved_value(workdir) == mean
     assert {path.name for path in workdir.iterdir()} == {"averaged", "checkpoints"}
 

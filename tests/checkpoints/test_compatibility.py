@@ -34,8 +34,12 @@ def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
     checkpoint = store.Checkpoint(8, {"params": trained.params}, record)
     compatibility.check_fits(checkpoint, small, subwords)
     # How it is trained and computed may differ.
-    other = {f"model.{key}": was, "model.dropout_rate": 0.3, "model.dtype": "bfloat16"}
-    compatibility.check_fits(checkpoint, settings.small_settings(**other), subwords)
+    harmless = {
+        f"model.{key}": was,
+        "model.dropout_rate": 0.3,
+        "model.dtype": "bfloat16",
+    }
+    compatibility.check_fits(checkpoint, settings.small_settings(**harmless), subwords)
     changed = settings.small_settings(**{f"model.{key}": now})
     with pytest.raises(store.CheckpointError, match=f"{key} is {now!r}, was "):
         compatibility.check_fits(checkpoint, changed, subwords)

@@ -1,4 +1,4 @@
-"""Which checkpoint a name means."""
+"""A name means one checkpoint, or is refused."""
 
 import pathlib
 

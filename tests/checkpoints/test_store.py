@@ -1,4 +1,4 @@
-"""What is saved is restored, and damage is found."""
+"""A saved checkpoint is restored, and a damaged one is refused."""
 
 import errno
 import gc
@@ -43,15 +43,15 @@ def test_only_the_newest_are_kept(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("preemption_steps", "kept"),
+    ("preemption_steps", "kept_steps"),
     [([], [3, 4]), ([3], [2, 4]), ([4], [2, 3, 4]), ([2, 4], [1, 3, 4])],
 )
 def test_a_checkpoint_of_a_signal_is_kept_beside_the_others_while_it_is_the_newest(
-    tmp_path: pathlib.Path, preemption_steps: list[int], kept: list[int]
+    tmp_path: pathlib.Path, preemption_steps: list[int], kept_steps: list[int]
 ) -> None:
     trees.save(tmp_path, THREE | {4: 4.0})
     store.prune(tmp_path, keep=2, preemption_steps=preemption_steps)
-    assert store.steps(tmp_path) == kept
+    assert store.steps(tmp_path) == kept_steps
 
 
 def test_saving_a_step_again_leaves_the_first(tmp_path: pathlib.Path) -> None:
@@ -213,8 +213,8 @@ def test_digest_sees_names_shapes_types_and_values() -> None:
 def test_fingerprint_is_that_of_copies_alone(tmp_path: pathlib.Path) -> None:
     trees.save(tmp_path, {1: 1.0, 2: 2.0})
     shutil.copytree(tmp_path / "1", tmp_path / "copy")
-    one, two, copy = (store.fingerprint(tmp_path / n) for n in ("1", "2", "copy"))
-    assert one == copy != two
+    first, second, copy = (store.fingerprint(tmp_path / n) for n in ("1", "2", "copy"))
+    assert first == copy != second
 
 
 # Orbax leaves the other items of the failed save unawaited.

@@ -20,8 +20,8 @@ from tests.training import logs
 from vaswani_jax.core import config, parallel
 from vaswani_jax.training import metrics_log, step
 
-# What the loop does around a step; no step is computed otherwise for it.
-AROUND = (
+# The loop alone reads these; steps do not depend on them.
+LOOP_SETTINGS = (
     "num_steps log_every_steps evaluate_every_steps checkpoint_every_steps "
     "keep_checkpoints average_checkpoints best_metric patience max_skipped_batches "
     "max_loss_rise"
@@ -29,59 +29,59 @@ AROUND = (
 
 
 def _of_the_step(small: config.Config) -> config.Config:
-    """The same for all settings whose steps are the same."""
+    """Return the same settings for all whose steps are the same."""
     default = settings.small_settings().training
-    same = {name: getattr(default, name) for name in AROUND}
+    same = {name: getattr(default, name) for name in LOOP_SETTINGS}
     return dataclasses.replace(
         small, training=dataclasses.replace(small.training, **same)
     )
 
 
 def _without(small: config.Config) -> config.Config:
-    """Settings of which a step that reads what is of the loop fails."""
+    """Return settings with which a step that reads `LOOP_SETTINGS` fails."""
     training = copy.copy(small.training)
-    for name in AROUND:
+    for name in LOOP_SETTINGS:
         object.__delattr__(training, name)
     return dataclasses.replace(small, training=training)
 
 
 def _remembered(real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the step's settings that is computed once for the same."""
+    """Return a function that computes once for the same settings of a step."""
 
     @functools.cache
-    def found(small: config.Config, **more: Any) -> Any:
-        return real(_without(small), **more)
+    def compute(small: config.Config, **options: Any) -> Any:
+        return real(_without(small), **options)
 
-    return lambda small, **more: found(_of_the_step(small), **more)
+    return lambda small, **options: compute(_of_the_step(small), **options)
 
 
 @pytest.fixture(scope="module")
 def steps_once() -> Iterator[None]:
-    """`train_step`, `create_state` and what runs them are remembered in a module."""
+    """Trace and compile each step once in a module."""
     create = step.create_state
 
-    def created(small: config.Config, **more: Any) -> Any:
+    def create_on_host(small: config.Config, **options: Any) -> Any:
         # Not on a device: there a run gives its memory to the next state.
-        return jax.device_get(create(small, **more))
+        return jax.device_get(create(small, **options))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step, "train_step", _remembered(step.train_step))
-        patch.setattr(step, "create_state", _remembered(created))
+        patch.setattr(step, "create_state", _remembered(create_on_host))
         patch.setattr(parallel, "over_devices", functools.cache(parallel.over_devices))
         yield
 
 
 @pytest.fixture
 def log_lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """What is logged for a person."""
+    """The lines that are logged."""
     caplog.set_level(logging.INFO, "vaswani_jax")
     return caplog
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> logs.Clock:
-    """What a log takes for the time."""
-    made = logs.Clock()
-    stopped = types.SimpleNamespace(**vars(time) | {"monotonic": made.monotonic})
+    """The clock that a log of metrics reads."""
+    test_clock = logs.Clock()
+    stopped = types.SimpleNamespace(**vars(time) | {"monotonic": test_clock.monotonic})
     monkeypatch.setattr(metrics_log, "time", stopped)
-    return made
+    return test_clock

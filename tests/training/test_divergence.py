@@ -24,17 +24,17 @@ pytestmark = pytest.mark.usefixtures("steps_once")
 def poison(
     monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any, Any], Any], value: float
 ) -> None:
-    """What the loss and the parameters become after some updates, of some batches."""
+    """Multiply loss and parameters by a value after some updates, of some batches."""
     real = step.train_step
 
     @functools.cache
     def poisoned(update: Any) -> Any:
         def wrapped(state: step.TrainState, batch: Any) -> Any:
-            state, found = update(state, batch)
+            state, metrics = update(state, batch)
             factor = jnp.where(is_bad(state.step, batch), value, 1.0)
             params = jax.tree.map(lambda leaf: leaf * factor, state.params)
-            sums = found.sums.replace(loss=found.sums.loss * factor)
-            return state.replace(params=params), found.replace(sums=sums)
+            sums = metrics.sums.replace(loss=metrics.sums.loss * factor)
+            return state.replace(params=params), metrics.replace(sums=sums)
 
         return wrapped
 
@@ -47,7 +47,7 @@ def poison(
 def test_an_update_that_diverges_is_named_among_several(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison(monkeypatch, lambda made, batch: made == 4, np.nan)
+    poison(monkeypatch, lambda num_updates, batch: num_updates == 4, np.nan)
     # Logged every third step only: the step named must still be the fourth.
     small = settings.small_settings(
         **{
@@ -62,27 +62,27 @@ def test_an_update_that_diverges_is_named_among_several(
 
 
 def total_of(batch: Any) -> Any:
-    """A number that tells batches apart."""
+    """Return a number that tells batches apart."""
     return (batch.source * batch.target_in).sum()
 
 
 def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
-    """Those of the first batches of a run; of two epochs without a count."""
+    """Return the totals of the first batches of a run, by default of two epochs."""
     small = settings.small_settings(**OVERRIDES)
     data = prepared.open_or_prepare(small, directory, rebuild=False)
     batches = packing.training_batches(
         small.data, data.corpus("train"), seed=small.seed
     )
-    wanted = range(count or 2 * batches.batches_per_epoch)
-    return [int(total_of(batches.batch_at(number))) for number in wanted]
+    indices = range(count or 2 * batches.batches_per_epoch)
+    return [int(total_of(batches.batch_at(number))) for number in indices]
 
 
 @pytest.fixture
 def totals(tmp_path: pathlib.Path) -> list[int]:
-    """Those of the first two epochs, all different."""
-    found = totals_of(tmp_path / "look")
-    assert len(set(found)) == len(found)
-    return found
+    """The totals of the first two epochs, all different."""
+    totals = totals_of(tmp_path / "look")
+    assert len(set(totals)) == len(totals)
+    return totals
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -101,11 +101,11 @@ def test_a_bad_batch_is_recorded_and_left_out(
     }
     small = settings.small_settings(**changes)
 
-    def is_fifth(made: Any, batch: Any) -> Any:
+    def is_fifth(num_updates: Any, batch: Any) -> Any:
         return jax.lax.psum(total_of(batch), "devices") == totals[4]
 
     poison(monkeypatch, is_fifth, value)
-    found = train(small, tmp_path)
+    last = train(small, tmp_path)
     text = log_lines.text
     assert "at step 5 the loss is" in text and "not finite" in text
     assert "batch 4 is left out" in text and "goes on from step 4" in text
@@ -113,8 +113,8 @@ def test_a_bad_batch_is_recorded_and_left_out(
     record = json.loads(line)
     assert (record["step"], record["batch"]) == (5, 4)
     assert len(record["pairs"]) > 1
-    assert found.record["skipped"] == [4]
-    for leaf in jax.tree.leaves(found.items):
+    assert last.record["skipped"] == [4]
+    for leaf in jax.tree.leaves(last.items):
         assert np.isfinite(leaf).all()
     # It is the run of a corpus whose fifth batch is the sixth, and so on.
     rows = read_metrics(tmp_path)
@@ -123,7 +123,7 @@ def test_a_bad_batch_is_recorded_and_left_out(
     for later in ("6", "8"):
         shutil.rmtree(tmp_path / "checkpoints" / later)
     resumed = train(small, tmp_path)
-    jax.tree.map(np.testing.assert_array_equal, found.items, resumed.items)
+    jax.tree.map(np.testing.assert_array_equal, last.items, resumed.items)
 
 
 def test_too_many_bad_batches_end_the_run_with_a_report(
@@ -134,7 +134,7 @@ def test_too_many_bad_batches_end_the_run_with_a_report(
         "training.checkpoint_every_steps": 2,
         "training.max_skipped_batches": 2,
     }
-    poison(monkeypatch, lambda made, batch: True, np.nan)
+    poison(monkeypatch, lambda num_updates, batch: True, np.nan)
     with pytest.raises(divergence.DivergedError, match="2 batches were left out"):
         train(settings.small_settings(**changes), tmp_path)
     lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
@@ -163,16 +163,16 @@ def test_a_spike_is_gone_back_from_and_left_out(
         n for n in range(window + 2, window + 6) if totals.count(totals[n]) == 1
     )
 
-    def is_planted(made: Any, batch: Any) -> Any:
+    def is_planted(num_updates: Any, batch: Any) -> Any:
         return jax.lax.psum(total_of(batch), "devices") == totals[planted]
 
     poison(monkeypatch, is_planted, 3.0)
-    found = train(small, tmp_path / "run")
+    last = train(small, tmp_path / "run")
     text = log_lines.text
     assert f"at step {planted + 1} the loss is" in text
     assert f"batch {planted} is left out" in text
     assert f"goes on from step {planted // 4 * 4}" in text
-    assert found.record["skipped"] == [planted]
+    assert last.record["skipped"] == [planted]
     losses = [row["train/loss"] for row in read_metrics(tmp_path / "run").values()]
     assert max(losses[window // 4 :]) < 5
 

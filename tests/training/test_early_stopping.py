@@ -1,4 +1,4 @@
-"""What an evaluation finds is kept, and ends a run that gets no better."""
+"""The best parameters are kept, and a run that gets no better ends."""
 
 import contextlib
 import itertools
@@ -42,13 +42,13 @@ def test_training_ends_when_nothing_has_been_better_for_long(
     def evaluate(params: Any) -> dict[str, float]:
         return {"valid/loss": next(losses), "valid/bleu": 1.0}
 
-    found = train(small, tmp_path, evaluator=evaluate)
-    assert found.step == 8
+    last = train(small, tmp_path, evaluator=evaluate)
+    assert last.step == 8
     assert store.steps(tmp_path / "best") == [4]
     text = log_lines.text
     assert "no better valid/loss than that of step 4 in 2 evaluations" in text
-    again = train(small, tmp_path, evaluator=evaluate)
-    assert again.step == 8
+    repeated = train(small, tmp_path, evaluator=evaluate)
+    assert repeated.step == 8
     assert "nothing to train: no better valid/loss" in log_lines.text
 
 
@@ -56,30 +56,30 @@ def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
     tmp_path: pathlib.Path,
 ) -> None:
     small = settings.small_settings(**OVERRIDES, **{"training.evaluate_every_steps": 4})
-    begun = []
+    evaluations = []
 
     def cut(params: Any) -> dict[str, float]:
-        begun.append(True)
+        evaluations.append(True)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(30)
-        raise AssertionError("it was not cut")
+        raise AssertionError("the signal did not interrupt it")
 
     # Once in the middle of training, once where it goes on: it stays to be made.
     for count in (1, 2):
         with pytest.raises(preemption.Stopped) as stopped:
             train(small, tmp_path / "cut", evaluator=cut)
-        assert (stopped.value.status, len(begun)) == (143, count)
+        assert (stopped.value.status, len(evaluations)) == (143, count)
         assert "at step 4" in str(stopped.value)
-    found = train(small, tmp_path / "cut")
-    whole = train(small, tmp_path / "whole")
-    jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
+    last = train(small, tmp_path / "cut")
+    uninterrupted = train(small, tmp_path / "whole")
+    jax.tree.map(np.testing.assert_array_equal, uninterrupted.items, last.items)
     losses = [
         read_metrics(tmp_path / name)[4]["valid/loss"] for name in ("cut", "whole")
     ]
     assert losses == [0.0, 0.0]
 
 
-def test_a_damaged_best_checkpoint_is_told_and_replaced(
+def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(
     tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     short, long = (
@@ -152,10 +152,8 @@ def test_patience_sees_what_could_not_be_kept(
 
     monkeypatch.setattr(early_stopping, "replace_best", full_disk)
     small = settings.small_settings(**PATIENT)
-    found = train(
-        small, tmp_path, evaluator=lambda params: {"valid/loss": next(losses)}
-    )
-    assert found.step == 8
+    last = train(small, tmp_path, evaluator=lambda params: {"valid/loss": next(losses)})
+    assert last.step == 8
     text = log_lines.text
     assert text.count("no space left; training goes on without it") == 7
     assert "training ends" not in text
@@ -165,15 +163,15 @@ def test_patience_begins_anew_with_another_metric(tmp_path: pathlib.Path) -> Non
     def evaluate(params: Any) -> dict[str, float]:
         return {"valid/loss": 3.0, "valid/bleu": 20.0}
 
-    for steps, more in (
+    for steps, extra in (
         (6, {"training.patience": 9}),
         (7, {"training.best_metric": "bleu"}),
         (8, {"training.best_metric": "bleu", "data.lowercase_scores": True}),
     ):
-        changes = {**PATIENT, "training.num_steps": steps, **more}
-        found = train(settings.small_settings(**changes), tmp_path, evaluator=evaluate)
-        assert found.step == steps
-    assert found.record["best"]["step"] == 8
+        changes = {**PATIENT, "training.num_steps": steps, **extra}
+        last = train(settings.small_settings(**changes), tmp_path, evaluator=evaluate)
+        assert last.step == steps
+    assert last.record["best"]["step"] == 8
 
 
 def test_how_a_search_is_computed_changes_no_score(
@@ -211,23 +209,23 @@ def test_what_a_kill_took_back_ends_no_run(tmp_path: pathlib.Path) -> None:
     assert store.steps(tmp_path / "best") == [3]
     falling = iter([3.9, 3.8, 3.7, 3.6, 3.5, 3.4])
     changed = {**PATIENT, "optimizer.learning_rate_scale": 0.5}
-    found = train(
+    last = train(
         settings.small_settings(**changed),
         tmp_path,
         evaluator=lambda params: {"valid/loss": next(falling)},
     )
-    assert (found.step, found.record["best"]["step"]) == (8, 8)
+    assert (last.step, last.record["best"]["step"]) == (8, 8)
 
 
-def test_the_best_of_a_run_whose_checkpoints_are_gone_is_moved_and_told(
+def test_the_best_of_a_run_whose_checkpoints_are_gone_is_set_aside(
     tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:
     small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 2})
     train(small, tmp_path)
-    before = store.steps(tmp_path / "best")
+    best_steps = store.steps(tmp_path / "best")
     shutil.rmtree(tmp_path / "checkpoints")
     train(small, tmp_path)
-    assert store.steps(tmp_path / "best.old") == before
+    assert store.steps(tmp_path / "best.old") == best_steps
     assert str(tmp_path / "best.old") in log_lines.text
 
 
@@ -243,12 +241,12 @@ def test_a_stopped_run_averages_what_an_undisturbed_one_does(
     def steps(name: str) -> list[int]:
         return store.steps(tmp_path / name / "checkpoints")
 
-    whole = train(small, tmp_path / "whole", evaluator=zero)
+    uninterrupted = train(small, tmp_path / "whole", evaluator=zero)
     # Twice between two regular checkpoints, once at a regular one.
-    for at, kept in ((7, [4, 6, 7]), (1, [4, 6, 7]), (2, [6, 8])):
+    for signal_step, kept_steps in ((7, [4, 6, 7]), (1, [4, 6, 7]), (2, [6, 8])):
         with contextlib.suppress(preemption.Stopped):
-            train(small, tmp_path / "cut", evaluator=stopped_at(at, zero))
-        assert steps("cut") == kept
+            train(small, tmp_path / "cut", evaluator=stopped_at(signal_step, zero))
+        assert steps("cut") == kept_steps
     cut = train(small, tmp_path / "cut", evaluator=zero)
     assert steps("cut") == steps("whole") == [6, 8]
-    jax.tree.map(np.testing.assert_array_equal, whole.items, cut.items)
+    jax.tree.map(np.testing.assert_array_equal, uninterrupted.items, cut.items)

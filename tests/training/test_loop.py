@@ -29,11 +29,11 @@ def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
     changes = OVERRIDES | MODES[mode]
     long = settings.small_settings(**changes, **{"training.num_steps": 8})
     short = settings.small_settings(**changes, **{"training.num_steps": 3})
-    whole = train(long, tmp_path / "whole")
+    uninterrupted = train(long, tmp_path / "whole")
     train(short, tmp_path / "parts")
-    parts = train(long, tmp_path / "parts")
-    assert whole.step == parts.step == 8
-    jax.tree.map(np.testing.assert_array_equal, whole.items, parts.items)
+    resumed = train(long, tmp_path / "parts")
+    assert uninterrupted.step == resumed.step == 8
+    jax.tree.map(np.testing.assert_array_equal, uninterrupted.items, resumed.items)
     # The losses that were logged on the way are the same, too.
     first, second = read_metrics(tmp_path / "whole"), read_metrics(tmp_path / "parts")
     losses = [[rows[n]["train/loss"] for n in range(1, 9)] for rows in (first, second)]
@@ -103,8 +103,8 @@ def test_a_resumed_run_draws_no_random_state(
         raise AssertionError("a state was drawn")
 
     monkeypatch.setattr(step, "create_state", drawn)
-    more = settings.small_settings(**OVERRIDES, **{"training.num_steps": 5})
-    assert train(more, tmp_path).step == 5
+    longer = settings.small_settings(**OVERRIDES, **{"training.num_steps": 5})
+    assert train(longer, tmp_path).step == 5
 
 
 def test_finished_run_does_nothing_when_started_again(tmp_path: pathlib.Path) -> None:
@@ -175,16 +175,18 @@ def test_a_cpu_is_given_a_step_when_the_one_before_is_done(
 ) -> None:
     """Two in flight would need the memory of two."""
     over_devices = parallel.over_devices
-    made: list[Any] = []
-    done: list[bool] = []
+    all_metrics: list[Any] = []
+    were_ready: list[bool] = []
 
     def watched(step: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         update = over_devices(step, **options)
 
         def run(*arguments: Any) -> Any:
-            done.extend(leaf.is_ready() for leaf in jax.tree.leaves(made[-1:]))
+            were_ready.extend(
+                leaf.is_ready() for leaf in jax.tree.leaves(all_metrics[-1:])
+            )
             state, metrics = update(*arguments)
-            made.append(metrics)
+            all_metrics.append(metrics)
             return state, metrics
 
         run.lower = update.lower  # type: ignore[attr-defined]
@@ -201,5 +203,5 @@ def test_a_cpu_is_given_a_step_when_the_one_before_is_done(
         "training.checkpoint_every_steps": 9,
     }
     train(settings.small_settings(**changes), tmp_path)
-    assert len(made) == 4
-    assert done and all(done)
+    assert len(all_metrics) == 4
+    assert were_ready and all(were_ready)

@@ -50,7 +50,7 @@ def flat(records: list[dict[str, Any]]) -> list[tuple[int, str, float]]:
 
 
 def events(path: pathlib.Path) -> Iterator[event_pb2.Event]:
-    """What TensorBoard reads: length, its checksum, event, its checksum."""
+    """Read as TensorBoard does: length, its checksum, event, its checksum."""
 
     def checked(size: int) -> bytes:
         data = stream.read(size)
@@ -86,11 +86,11 @@ def test_resuming_drops_the_records_beyond_the_restored_step(
     tmp_path: pathlib.Path, clock: Clock
 ) -> None:
     run(tmp_path, first_step=0, last_step=5, clock=clock, loss=7.0)
-    before = rows(tmp_path)
+    records = rows(tmp_path)
     opened(tmp_path, first_step=4).close()
     # Of the step that was restored, both records stay.
     assert [row["step"] for row in rows(tmp_path)] == [1, 2, 2, 3, 4, 4]
-    assert rows(tmp_path) == before[:6]
+    assert rows(tmp_path) == records[:6]
 
 
 def test_a_run_that_starts_anew_keeps_no_record(
@@ -107,14 +107,14 @@ def test_resuming_drops_a_line_that_a_kill_cut(
     tmp_path: pathlib.Path, clock: Clock, lost: int
 ) -> None:
     run(tmp_path, first_step=0, last_step=3, clock=clock, loss=7.0)
-    before = rows(tmp_path)
+    records = rows(tmp_path)
     crash(tmp_path, lost=lost)
     resumed = opened(tmp_path, first_step=3)
     resumed.metrics(4, {"train/loss": 6.0})
     resumed.close()
     # Without its line feed a record is still whole.
-    kept = before if lost == 1 else before[:-1]
-    assert rows(tmp_path)[:-1] == kept
+    kept_records = records if lost == 1 else records[:-1]
+    assert rows(tmp_path)[:-1] == kept_records
     assert rows(tmp_path)[-1]["step"] == 4
 
 
@@ -125,16 +125,16 @@ def test_each_update_is_recorded_once_after_a_crash_in_every_form(
     crash(tmp_path, lost=15)
     run(tmp_path, first_step=3, last_step=6, clock=clock, loss=70.0)
     recorded = flat(rows(tmp_path))
-    places = [(step, name) for step, name, _ in recorded]
-    assert len(places) == len(set(places)) == 10
-    steps = [step for step, name in places if name == "train/loss"]
+    keys = [(step, name) for step, name, _ in recorded]
+    assert len(keys) == len(set(keys)) == 10
+    steps = [step for step, name in keys if name == "train/loss"]
     assert steps == [1, 2, 3, 4, 5, 6]
     values = {(step, name): value for step, name, value in recorded}
     assert values[3, "train/loss"] == 7.3
     assert values[4, "train/loss"] == 70.4
     assert values[4, "valid/loss"] == 74.0
     shown = shown_by_tensorboard(tmp_path)
-    assert [value[:2] for value in shown] == places
+    assert [value[:2] for value in shown] == keys
     np.testing.assert_allclose(
         [value for *_, value in shown], [value for *_, value in recorded], rtol=1e-6
     )
@@ -207,10 +207,10 @@ def test_records_go_on_when_a_full_disk_has_room_again(
 def test_a_full_disk_at_the_start_costs_no_run(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = opened(tmp_path)
+    interrupted = opened(tmp_path)
     for step in (1, 2, 3):
-        before.metrics(step, {"train/loss": 9.0})
-    before.close()
+        interrupted.metrics(step, {"train/loss": 9.0})
+    interrupted.close()
     (tmp_path / "metrics.jsonl.unfinished").mkdir()  # What cannot be written.
     # It goes on from step 1; what came after it is made again.
     written = opened(tmp_path, first_step=1)

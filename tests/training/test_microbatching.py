@@ -41,24 +41,24 @@ def plan(buckets, *, accumulate_steps, previous=1):
 
 def test_a_step_needs_at_least_its_logits_and_their_gradient():
     bucket = batching.Bucket(16, 64 * jax.device_count())
-    found = plan([bucket], accumulate_steps="1")
-    assert found.step_bytes > 2 * 4 * 64 * 16 * V  # of one device, in float32
-    assert found.state_bytes > 3 * 4 * V * settings.small_settings().model.d_model
+    planned = plan([bucket], accumulate_steps="1")
+    assert planned.step_bytes > 2 * 4 * 64 * 16 * V  # of one device, in float32
+    assert planned.state_bytes > 3 * 4 * V * settings.small_settings().model.d_model
 
 
 def test_auto_divides_the_batch_until_it_fits(monkeypatch):
     bucket = batching.Bucket(16, 64 * jax.device_count())
-    whole = plan([bucket], accumulate_steps="1")
+    undivided = plan([bucket], accumulate_steps="1")
     monkeypatch.setattr(
         memory,
         "available_bytes",
-        lambda held: whole.state_bytes + whole.step_bytes // 3,
+        lambda held: undivided.state_bytes + undivided.step_bytes // 3,
     )
-    found = plan([bucket], accumulate_steps="auto")
-    assert found.num_microbatches in (4, 8)
+    planned = plan([bucket], accumulate_steps="auto")
+    assert planned.num_microbatches in (4, 8)
     assert (
-        found.state_bytes + found.step_bytes
-        <= microbatching.USABLE * found.available_bytes
+        planned.state_bytes + planned.step_bytes
+        <= microbatching.USABLE * planned.available_bytes
     )
     # What is not auto is done as it was asked for.
     assert plan([bucket], accumulate_steps="1").num_microbatches == 1
@@ -80,8 +80,8 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
 
     monkeypatch.setattr(memory, "needed_bytes", counted)
     for _ in range(2):
-        found = plan([bucket], accumulate_steps="1")
-        assert (found.state_bytes, found.step_bytes) == (
+        planned = plan([bucket], accumulate_steps="1")
+        assert (planned.state_bytes, planned.step_bytes) == (
             plain.state_bytes,
             plain.step_bytes,
         )
@@ -120,13 +120,13 @@ def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
 
 
 def test_a_step_that_does_not_fit_is_known(monkeypatch):
-    found = plan([batching.Bucket(16, 64)], accumulate_steps="1")
-    assert found.fits
-    needed = found.state_bytes + found.step_bytes
+    planned = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+    assert planned.fits
+    needed = planned.state_bytes + planned.step_bytes
     for available, warned in ((needed, False), (needed - 1, True)):
         monkeypatch.setattr(memory, "available_bytes", lambda held, a=available: a)
-        found = plan([batching.Bucket(16, 64)], accumulate_steps="1")
-        assert found.fits != warned
+        planned = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+        assert planned.fits != warned
 
 
 def test_rows_that_devices_and_parts_add_are_logged():
@@ -165,13 +165,13 @@ def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
     small = settings.small_settings()
     even, uneven = batching.Bucket(32, 128), batching.Bucket(40, 96)
     assert even.rows * even.length > uneven.rows * uneven.length
-    found = [
+    planned = [
         microbatching.largest_bucket(
             small, [even, uneven], vocab_size=9000, num_microbatches=parts
         )
         for parts in (1, 8)
     ]
-    assert found == [even, uneven]
+    assert planned == [even, uneven]
 
 
 def test_the_shape_planned_is_the_largest_in_its_parts():

@@ -17,7 +17,7 @@ from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, train
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import environment, files, processes, remote
-from vaswani_jax.data import prepared
+from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.training import resume
 
 pytestmark = pytest.mark.usefixtures("steps_once")
@@ -35,7 +35,7 @@ def at_4(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> store.Checkpoint:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> store.Checkpoint:
     """The same run to step 6, never interrupted."""
     small = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
     return train(small, tmp_path_factory.mktemp("whole"))
@@ -45,7 +45,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> store.Checkpoint:
 def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     tmp_path: pathlib.Path,
     at_4: pathlib.Path,
-    whole: store.Checkpoint,
+    uninterrupted: store.Checkpoint,
     log_lines: pytest.LogCaptureFixture,
     damage: Callable[[pathlib.Path], None],
 ) -> None:
@@ -53,18 +53,18 @@ def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     directory = tmp_path / "broken" / "checkpoints"
     damage(directory / "4")
     long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
-    found = train(long, tmp_path / "broken")
+    last = train(long, tmp_path / "broken")
     text = log_lines.text
     assert f"checkpoint {directory / '4'} is damaged" in text
     assert "resumed at step 2" in text
     assert (tmp_path / "broken" / "checkpoints.damaged" / "4").is_dir()
-    jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
+    jax.tree.map(np.testing.assert_array_equal, uninterrupted.items, last.items)
     assert store.steps(directory) == [2, 4, 6]
     store.restore(directory, 4, ["params", "optimizer"])
 
 
 def test_what_a_kill_left_is_sealed_or_removed(
-    tmp_path: pathlib.Path, at_4: pathlib.Path, whole: store.Checkpoint
+    tmp_path: pathlib.Path, at_4: pathlib.Path, uninterrupted: store.Checkpoint
 ) -> None:
     workdir = tmp_path / "run"
     shutil.copytree(at_4, workdir)
@@ -82,8 +82,8 @@ def test_what_a_kill_left_is_sealed_or_removed(
     unfinished = workdir / f"checkpoints/9{store.UNFINISHED}-123"
     (unfinished / "params").mkdir(parents=True)
     long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
-    found = train(long, workdir)
-    jax.tree.map(np.testing.assert_array_equal, whole.items, found.items)
+    last = train(long, workdir)
+    jax.tree.map(np.testing.assert_array_equal, uninterrupted.items, last.items)
     assert (workdir / "checkpoints/4" / store.SEAL).exists()
     assert not unfinished.exists()
 
@@ -95,10 +95,14 @@ def test_when_all_are_damaged_nothing_is_moved_or_made_anew(
     train(small, tmp_path)
     for number in ("2", "4"):
         damages.truncate(tmp_path / "checkpoints" / number)
-    before = sorted(tmp_path.rglob("checkpoints/**/*"))
+    files_before = sorted(tmp_path.rglob("checkpoints/**/*"))
     with pytest.raises(store.CheckpointError, match="all 2 checkpoints"):
         train(small, tmp_path)
-    assert sorted(tmp_path.rglob("checkpoints/**/*")) == before
+    assert sorted(tmp_path.rglob("checkpoints/**/*")) == files_before
+
+
+def open_vocabulary(directory: pathlib.Path) -> vocabulary.Vocabulary:
+    return prepared.open_prepared(directory).vocabulary
 
 
 def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
@@ -123,15 +127,14 @@ def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "text").write_text("\n".join(lines))
     train(small, tmp_path / "run")
     (tmp_path / "text").write_text("\n".join(reversed(lines)))
-    before = prepared.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
+    fingerprint_before = open_vocabulary(tmp_path / "run/data").fingerprint
     shutil.rmtree(tmp_path / "run/data")
     with pytest.raises(ValueError, match=r"was trained on the text .*, but the data"):
         train(small, tmp_path / "run")
-    after = prepared.open_prepared(tmp_path / "run/data").vocabulary.fingerprint
-    assert before == after
+    assert open_vocabulary(tmp_path / "run/data").fingerprint == fingerprint_before
 
 
-def test_another_version_of_a_package_is_told(
+def test_another_version_of_a_package_is_logged(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     log_lines: pytest.LogCaptureFixture,
@@ -145,11 +148,11 @@ def test_another_version_of_a_package_is_told(
     assert f"jax was 0.0.1, is {now['jax']}: the digits may differ" in text
     lines = (tmp_path / "starts.jsonl").read_text().splitlines()
     starts = [json.loads(line) for line in lines]
-    assert [one["environment"]["jax"] for one in starts] == ["0.0.1", now["jax"]]
+    assert [start["environment"]["jax"] for start in starts] == ["0.0.1", now["jax"]]
 
 
 @pytest.mark.parametrize(
-    ("others", "told"),
+    ("other_processes", "message"),
     [
         ([[3, 0]], r"steps \[2, 3\]"),
         ([[-1, 0]], r"\[2, -1\]"),
@@ -159,8 +162,8 @@ def test_another_version_of_a_package_is_told(
 def test_processes_that_see_other_checkpoints_are_refused(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
-    others: list[list[int]],
-    told: str,
+    other_processes: list[list[int]],
+    message: str,
 ) -> None:
     params = {"a": np.ones(2, np.float32)}
     items = {"params": params, "optimizer": params}
@@ -170,13 +173,15 @@ def test_processes_that_see_other_checkpoints_are_refused(
 
     def gathered(same: np.ndarray) -> np.ndarray:
         # Those of this process, then what the others would send.
-        return np.stack([same, *(np.array(o, np.int32) for o in others)])
+        return np.stack(
+            [same, *(np.array(other, np.int32) for other in other_processes)]
+        )
 
     monkeypatch.setattr(processes, "gather_from_all", gathered)
-    with pytest.raises(store.CheckpointError, match=told):
+    with pytest.raises(store.CheckpointError, match=message):
         resume.newest_valid(tmp_path)
     fingerprint = int(store.fingerprint(tmp_path / "2")[:7], 16)
-    others[:] = [[2, fingerprint]]
+    other_processes[:] = [[2, fingerprint]]
     valid = resume.newest_valid(tmp_path)
     assert valid is not None and valid.step == 2
 
@@ -246,8 +251,8 @@ def test_a_damaged_checkpoint_of_a_local_copy_is_fetched_again(
     workdir = remote.open_directory(f"file://{tmp_path}/bucket/run")
     train(settings.small_settings(**OVERRIDES), workdir)
     seal = workdir.path / "checkpoints/4/files.json"
-    whole = seal.read_bytes()
-    seal.write_bytes(whole.replace(b"a", b"b"))
+    contents = seal.read_bytes()
+    seal.write_bytes(contents.replace(b"a", b"b"))
     train(settings.small_settings(**OVERRIDES), workdir)
-    assert seal.read_bytes() == whole
+    assert seal.read_bytes() == contents
     assert not (workdir.path / "checkpoints.damaged").exists()
