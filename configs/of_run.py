@@ -16,4 +16,5 @@ def get_config(workdir: str = "") -> ml_collections.ConfigDict:
     """Return the settings that WORKDIR/config.json has recorded."""
     if not workdir:
         raise ValueError("name the workdir: --config=configs/of_run.py:WORKDIR")
-    return parsing.read_record(remote.local_copy(workdir, only=["config.json"]))
+    directory = remote.open_directory(workdir)
+    return parsing.read_record(directory.pull(only=["config.json"]))

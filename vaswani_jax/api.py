@@ -59,7 +59,7 @@ def load(
         ImportError: A package that reads the run is not installed.
     """
     needless = select.other_folders(checkpoint)
-    workdir = remote.local_copy(os.fspath(run), skip=needless)
+    workdir = remote.open_directory(os.fspath(run)).pull(skip=needless)
     if settings is None and _is_marian(workdir):
         if ensemble:
             raise ValueError(
@@ -134,4 +134,4 @@ def _locate(name: str) -> tuple[pathlib.Path, str]:
     folder, checkpoint = select.split_name(name)
     checkpoint = checkpoint or "averaged"
     needless = select.other_folders(checkpoint)
-    return remote.local_copy(folder, skip=needless), checkpoint
+    return remote.open_directory(folder).pull(skip=needless), checkpoint

@@ -165,7 +165,7 @@ class _Initial:
 
 def _load_initial(config: Config, init_from: str) -> _Initial:
     folder, name = select.split_name(init_from)
-    workdir = remote.local_copy(folder)
+    workdir = remote.open_directory(folder).pull()
     start = select.starting_point(workdir, name)
     data = dataclasses.replace(config.data, directory=start.data_directory)
     vocabulary = prepared.open_prepared(

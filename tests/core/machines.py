@@ -26,7 +26,7 @@ class Machine:
 
     def pull(self, url: str, **which: Any) -> pathlib.Path:
         self._arrive()
-        return remote.local_copy(url, **which)
+        return remote.open_directory(url).pull(**which)
 
     def push(self, url: str, *, within: str = "") -> None:
         self.open(url).push(within=within)

@@ -6,6 +6,7 @@ import shutil
 import fsspec
 import pytest
 
+from tests import object_store
 from tests.core.machines import RUN, Machine, content, stored, write
 from vaswani_jax.core import remote
 
@@ -132,3 +133,13 @@ def test_a_store_that_fails_is_told_with_its_name(
     one.push(URL)
     assert stored(URL) == RUN
     store.store.clear()
+
+
+def test_a_bucket_that_is_missing_is_not_made(
+    s3: object_store.ObjectStore, one: Machine
+) -> None:
+    url = "s3://misspelt-bucket/run"
+    write(one.pull(url), RUN)
+    with pytest.raises(remote.RemoteError, match=rf"{url}: .*bucket does not exist"):
+        one.push(url)
+    assert not fsspec.filesystem("s3").exists("misspelt-bucket")

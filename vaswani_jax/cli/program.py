@@ -126,40 +126,31 @@ def settings() -> config.Config:
     return parsing.parse(flags.FLAGS["config"].value)
 
 
-def workdir(
-    name: str, *, skip: Collection[str] = (), flag: str = "workdir"
-) -> pathlib.Path:
+def workdir(name: str, *, skip: Collection[str] = ()) -> pathlib.Path:
     """Return where a workdir lies on this machine, up to date, for who only reads it.
 
     Args:
-        name: The value of a flag.
+        name: The value of --workdir.
         skip: Names of its directories that are not needed.
-        flag: The name of the flag.
 
     Raises:
         ValueError: It is a file, or no name of a directory.
         OSError: It is on a store that cannot be read.
     """
-    directory = open_workdir(name, flag=flag)
-    directory.pull(skip=skip)
-    return directory.path
+    return open_workdir(name).pull(skip=skip)
 
 
-def open_workdir(name: str, *, flag: str = "workdir") -> files.Directory:
-    """Return the directory that a flag names; nothing is fetched.
-
-    Args:
-        name: The value of the flag.
-        flag: Its name.
+def open_workdir(name: str) -> files.Directory:
+    """Return the directory that --workdir names; nothing is fetched.
 
     Raises:
         ValueError: It is a file, or no name of a directory.
     """
     directory = remote.open_directory(name)
     if remote.is_remote(name):
-        logger.info(f"--{flag}={name} has its local copy in {directory.path}")
+        logger.info(f"--workdir={name} has its local copy in {directory.path}")
     if directory.path.exists() and not directory.path.is_dir():
-        raise ValueError(f"--{flag}={name} must be a directory, and is a file")
+        raise ValueError(f"--workdir={name} must be a directory, and is a file")
     return directory
 
 

@@ -192,7 +192,7 @@ class Directory:
         skip: Collection[str] = (),
         only: Collection[str] = (),
         mark: str = "",
-    ) -> None:
+    ) -> pathlib.Path:
         """Bring it up to date with the store, unless another program holds it.
 
         Args:
@@ -200,9 +200,13 @@ class Directory:
             only: Names of the only files that are needed; all are if it is empty.
             mark: A file without which the store may hold no others.
 
+        Returns:
+            Where it lies.
+
         Raises:
             OSError: The store cannot be read, has lost all, or has other files.
         """
+        return self.path
 
     def push(self, *, within: str = "") -> None:
         """Bring the store up to date with it.

@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -79,24 +80,6 @@ def open_directory(name: str) -> files.Directory:
     return RemoteDirectory(url, pathlib.Path(mirrors).expanduser().absolute() / unique)
 
 
-def local_copy(
-    name: str,
-    *,
-    skip: Collection[str] = (),
-    only: Collection[str] = (),
-    mark: str = "",
-) -> pathlib.Path:
-    """Return where a path or URL lies on this machine, up to date.
-
-    Raises:
-        ValueError: See `open_directory`.
-        OSError: See `files.Directory.pull`, which explains the arguments.
-    """
-    directory = open_directory(name)
-    directory.pull(skip=skip, only=only, mark=mark)
-    return directory.path
-
-
 class RemoteDirectory(files.Directory):
     """A directory on a store, and its local copy.
 
@@ -133,10 +116,10 @@ class RemoteDirectory(files.Directory):
         skip: Collection[str] = (),
         only: Collection[str] = (),
         mark: str = "",
-    ) -> None:
-        with self._last_sync() as last_sync:
+    ) -> pathlib.Path:
+        with self._open_record() as last_sync:
             if not self._is_holder and files.is_held(self.path):
-                return
+                return self.path
             remote = self._remote_versions()
             if last_sync and not remote:
                 raise RemoteError(
@@ -149,7 +132,7 @@ class RemoteDirectory(files.Directory):
                         f"{self._url} is not empty and has no {mark}: name another "
                         "place"
                     )
-                return
+                return self.path
             local = self._local_versions()
             local_is_ahead = self._local_is_ahead(remote)
             outdated = []
@@ -170,9 +153,10 @@ class RemoteDirectory(files.Directory):
                 for name in local.keys() - remote.keys():
                     self._set_aside(name, last_sync.pop(name, Sync()))
                     (self.path / name).unlink(missing_ok=True)
+        return self.path
 
     def push(self, *, within: str = "") -> None:
-        with self._last_sync() as last_sync:
+        with self._open_record() as last_sync:
             remote = self._remote_versions()
             if not within and not self._local_is_ahead(remote):
                 raise files.SupersededError(
@@ -210,20 +194,17 @@ class RemoteDirectory(files.Directory):
 
     def pull_again(self, path: pathlib.Path) -> bool:
         prefix = f"{path.absolute().relative_to(self.path)}/"
-        with self._last_sync() as last_sync:
+        with self._open_record() as last_sync:
             remote = self._remote_versions()
             names = [name for name in remote if name.startswith(prefix)]
             if names:
-                for name in self._local_versions():
-                    if name.startswith(prefix):
-                        (self.path / name).unlink()
-                        last_sync.pop(name, None)
+                shutil.rmtree(path, ignore_errors=True)
                 self._download(names, remote, last_sync)
             return bool(names)
 
     @contextlib.contextmanager
-    def _last_sync(self) -> Iterator[dict[str, Sync]]:
-        """Keep other processes away, and rewrite the record when all went well.
+    def _open_record(self) -> Iterator[dict[str, Sync]]:
+        """Lock the record, and rewrite it with what has changed when all went well.
 
         Raises:
             RemoteError: For whatever a store raises.
@@ -234,6 +215,7 @@ class RemoteDirectory(files.Directory):
             last_sync = {}
             if self._record.exists():
                 rows = json.loads(self._record.read_text())["files"]
+                # Earlier versions wrote the same values under other keys.
                 last_sync = {name: Sync(*row.values()) for name, row in rows.items()}
             try:
                 yield last_sync

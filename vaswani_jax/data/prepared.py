@@ -269,7 +269,7 @@ def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Pa
     """
     if not data.directory:
         return workdir / "data"
-    found = remote.local_copy(data.directory, mark=manifest.NAME)
+    found = remote.open_directory(data.directory).pull(mark=manifest.NAME)
     if (found.exists() and not found.is_dir()) or not found.resolve().name:
         raise ValueError(
             f"config.data.directory={data.directory} must be a directory for prepared "
