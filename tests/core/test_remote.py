@@ -20,6 +20,14 @@ def test_a_path_is_itself(tmp_path: pathlib.Path) -> None:
         assert [path.name for path in directory.path.iterdir()] == ["lock"]
 
 
+def test_a_tilde_is_the_home(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert remote.open_directory("~/runs/demo").path == tmp_path / "runs/demo"
+    assert remote.open_directory("runs/~a").path == pathlib.Path("runs/~a")
+
+
 def test_what_one_machine_sends_another_has(
     url: str, one: Machine, two: Machine
 ) -> None:

@@ -59,7 +59,7 @@ def is_remote(name: str) -> bool:
 
 
 def open_directory(name: str) -> files.Directory:
-    """Return the directory of a path or URL; nothing is fetched.
+    """Return the directory of a path (~ is the home) or URL; nothing is fetched.
 
     Raises:
         ValueError: The name is empty, is no whole URL, or fsspec cannot use the URL.
@@ -69,7 +69,7 @@ def open_directory(name: str) -> files.Directory:
     if re.match(r"[a-z][a-z0-9+.-]+:/[^/]", name):
         raise ValueError(f"{name}: a URL has two slashes after its colon")
     if not is_remote(name):
-        return files.Directory(pathlib.Path(name))
+        return files.Directory(pathlib.Path(os.path.expanduser(name)))
     if not name.partition("://")[2].strip("/"):
         raise ValueError(f"{name} names no directory")
     url = name.rstrip("/")
