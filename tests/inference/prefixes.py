@@ -54,8 +54,8 @@ def search(
         codes = jnp.where(position == 0, 0, extended(codes, tokens))
         # A hypothesis that has ended or never was has no prefix: any will do.
         codes = jnp.clip(codes, 0, NUM_PREFIXES - 1)
-        found = jnp.take_along_axis(logits, codes[..., None], axis=1)
-        return found, (logits, codes)
+        next_logits = jnp.take_along_axis(logits, codes[..., None], axis=1)
+        return next_logits, (logits, codes)
 
     def reorder(state: Any, origin: Any) -> Any:
         logits, codes = state
@@ -84,7 +84,7 @@ def log_probabilities(logits: np.ndarray) -> np.ndarray:
 
 def log_probability(table: np.ndarray, tokens: Prefix) -> float:
     return sum(
-        table[number(tokens[:place]), token] for place, token in enumerate(tokens)
+        table[number(tokens[:index]), token] for index, token in enumerate(tokens)
     )
 
 
@@ -130,7 +130,7 @@ def plain_search(
         for total, tokens in candidates[:W]:
             if tokens[-1] == types.EOS_ID:
                 finished.append((total / penalty(position + 1, alpha), tokens))
-        live = [found for found in candidates if found[1][-1] != types.EOS_ID][:W]
+        live = [each for each in candidates if each[1][-1] != types.EOS_ID][:W]
     if finished:
         return max(finished)
     return live[0][0] / penalty(max_length, alpha), live[0][1]
@@ -140,8 +140,12 @@ def padded(tokens: Prefix) -> list[int]:
     return [*tokens, *[types.PAD_ID] * (LONGEST - len(tokens))]
 
 
-def assert_finds(found: types.Hypotheses, expected: list[tuple[float, Prefix]]) -> None:
+def assert_finds(
+    hypotheses: types.Hypotheses, expected: list[tuple[float, Prefix]]
+) -> None:
     scores, sentences = zip(*expected, strict=True)
-    np.testing.assert_array_equal(found.tokens[:, 0], [padded(s) for s in sentences])
+    np.testing.assert_array_equal(
+        hypotheses.tokens[:, 0], [padded(s) for s in sentences]
+    )
     # A log-probability near 0 is the difference of two larger float32 numbers.
-    np.testing.assert_allclose(found.scores[:, 0], scores, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(hypotheses.scores[:, 0], scores, rtol=1e-5, atol=1e-6)

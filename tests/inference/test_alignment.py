@@ -21,24 +21,24 @@ def subwords() -> vocabulary.Vocabulary:
 
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:
-    found = alignment.words(["ab", "c", "d", " e", " f", "g", ""], first=0)
-    assert found.tolist() == [0, 0, 0, 1, 2, 2, -1]
+    words = alignment.words(["ab", "c", "d", " e", " f", "g", ""], first=0)
+    assert words.tolist() == [0, 0, 0, 1, 2, 2, -1]
     # A piece that was cut inside a word begins one of its own.
     assert alignment.words(["c", " d"], first=3).tolist() == [3, 4]
 
 
 @hypothesis.given(strategies.lists(strategies.text("ab \t\u3000", max_size=4)))
 def test_words_are_those_of_the_text(surfaces: list[str]) -> None:
-    found = alignment.words(surfaces, first=0)
-    assert set(range(len("".join(surfaces).split()))) >= set(found) - {-1}
-    assert max(found, default=-1) + 1 <= len("".join(surfaces).split())
-    for place, surface in enumerate(surfaces):
-        before = len("".join(surfaces[:place]).split())
-        goes_on = "".join(surfaces[:place])[-1:].strip() and surface[:1].strip()
+    words = alignment.words(surfaces, first=0)
+    assert set(range(len("".join(surfaces).split()))) >= set(words) - {-1}
+    assert max(words, default=-1) + 1 <= len("".join(surfaces).split())
+    for index, surface in enumerate(surfaces):
+        text = "".join(surfaces[:index])
+        goes_on = text[-1:].strip() and surface[:1].strip()
         if surface.strip():
-            assert found[place] == before - bool(goes_on)
+            assert words[index] == len(text.split()) - bool(goes_on)
         else:
-            assert found[place] == -1
+            assert words[index] == -1
 
 
 @hypothesis.given(strategies.text("5a \u202f\u2003\x85%漢🙂", max_size=8))
@@ -48,13 +48,17 @@ def test_what_is_spelt_in_bytes_is_numbered_as_text(
 ) -> None:
     [ids] = subwords.encode([line])
     surfaces = alignment.subword_texts(subwords, ids, written=False)
-    found: dict[int, bytes] = collections.defaultdict(bytes)
+    bytes_of_words: dict[int, bytes] = collections.defaultdict(bytes)
     for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
         name = subwords.subword(token)
         is_byte = subwords.is_byte(token)
-        found[word] += bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
-    found.pop(-1, None)
-    spelt = [found[word].decode().strip(vocabulary.WORD_START) for word in found]
+        bytes_of_words[word] += (
+            bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
+        )
+    bytes_of_words.pop(-1, None)
+    spelt = [
+        word.decode().strip(vocabulary.WORD_START) for word in bytes_of_words.values()
+    ]
     assert spelt == line.split()
 
 
@@ -84,5 +88,4 @@ def test_a_word_aligns_to_the_word_with_the_most_attention() -> None:
 
 def test_nothing_aligns_to_an_empty_source() -> None:
     attention = np.ones((1, 2, 1))
-    found = alignment.pharaoh(attention, np.array([-1]), np.array([0, -1]))
-    assert found == []
+    assert alignment.pharaoh(attention, np.array([-1]), np.array([0, -1])) == []

@@ -1,4 +1,4 @@
-"""What a search finds, against every hypothesis and against one with lists."""
+"""The hypotheses of a search, against all possible ones and a search with lists."""
 
 import functools
 import itertools
@@ -21,8 +21,8 @@ def test_length_penalty_is_1_for_one_token_and_counts_the_end_mark() -> None:
     lengths = np.array([1, 7, 13, 25])
     for alpha in prefixes.ALPHAS:
         expected = [1, 2**alpha, 3**alpha, 5**alpha]
-        found = [beam_search.length_penalty(float(n), alpha) for n in lengths]
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        penalties = [beam_search.length_penalty(float(n), alpha) for n in lengths]
+        np.testing.assert_allclose(penalties, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", prefixes.ALPHAS)
@@ -30,12 +30,12 @@ def test_a_wide_beam_finds_the_best_of_all_outputs(alpha: float) -> None:
     B = 40
     logits = prefixes.random_logits(0, B=B)
     max_lengths = np.arange(B) % prefixes.LONGEST + 1
-    found = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha)
+    hypotheses = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha)
     tables = prefixes.log_probabilities(logits)
     expected = [
         prefixes.best_of_all(tables[b], max_lengths[b], alpha) for b in range(B)
     ]
-    prefixes.assert_finds(found, expected)
+    prefixes.assert_finds(hypotheses, expected)
     # Outputs of many lengths, or the test would show little.
     lengths = {len(tokens) for _, tokens in expected}
     assert len(lengths) >= 3
@@ -50,7 +50,7 @@ def test_a_narrow_beam_finds_what_a_plain_search_to_the_end_finds(
     B = 200
     logits = prefixes.random_logits(W, B=B)
     max_lengths = np.arange(B) % prefixes.LONGEST + 1
-    found = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
+    hypotheses = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
     tables = prefixes.log_probabilities(logits)
     expected = [
         prefixes.plain_search(
@@ -61,21 +61,21 @@ def test_a_narrow_beam_finds_what_a_plain_search_to_the_end_finds(
         )
         for b in range(B)
     ]
-    prefixes.assert_finds(found, expected)
+    prefixes.assert_finds(hypotheses, expected)
     # The plain search is not exhaustive, so this was no second brute force.
     exact = [prefixes.best_of_all(tables[b], max_lengths[b], alpha) for b in range(B)]
-    assert any(one[1] != other[1] for one, other in zip(expected, exact, strict=True))
+    assert any(plain[1] != best[1] for plain, best in zip(expected, exact, strict=True))
 
 
 def test_one_beam_without_penalty_is_greedy() -> None:
     B = 50
     logits = prefixes.random_logits(5, B=B)
-    found = prefixes.search(logits, np.full(B, prefixes.LONGEST), W=1, alpha=0.0)
+    hypotheses = prefixes.search(logits, np.full(B, prefixes.LONGEST), W=1, alpha=0.0)
     for b in range(B):
         tokens: prefixes.Prefix = ()
         while len(tokens) < prefixes.LONGEST and types.EOS_ID not in tokens:
             tokens = (*tokens, int(logits[b, prefixes.number(tokens)].argmax()))
-        assert found.tokens[b, 0].tolist() == prefixes.padded(tokens)
+        assert hypotheses.tokens[b, 0].tolist() == prefixes.padded(tokens)
 
 
 def markov_logits() -> np.ndarray:
@@ -84,7 +84,7 @@ def markov_logits() -> np.ndarray:
     P(3) = 0.6, P(4) = 0.4; P(end|3) = 0.3, P(3|3) = P(4|3) = 0.35; P(end|4) = 0.9,
     P(5|4) = 0.1; P(end|5) = 1.
     """
-    after = {
+    next_word = {
         None: {3: 0.6, 4: 0.4},
         3: {types.EOS_ID: 0.3, 3: 0.35, 4: 0.35},
         4: {types.EOS_ID: 0.9, 5: 0.1},
@@ -93,7 +93,7 @@ def markov_logits() -> np.ndarray:
     logits = np.full((1, prefixes.NUM_PREFIXES, prefixes.V), -np.inf, np.float32)
     for length in range(prefixes.LONGEST):
         for prefix in itertools.product(prefixes.WORDS, repeat=length):
-            for token, probability in after[prefix[-1] if prefix else None].items():
+            for token, probability in next_word[prefix[-1] if prefix else None].items():
                 logits[0, prefixes.number(prefix), token] = math.log(probability)
     return logits
 
@@ -120,20 +120,22 @@ def test_hypotheses_come_best_first_each_once_with_its_score() -> None:
     alpha = 1.0
     logits = prefixes.random_logits(6, B=20)
     tables = prefixes.log_probabilities(logits)
-    found = prefixes.search(logits, np.full(20, prefixes.LONGEST), W=3, alpha=alpha)
+    hypotheses = prefixes.search(
+        logits, np.full(20, prefixes.LONGEST), W=3, alpha=alpha
+    )
     for b in range(20):
-        scores = np.asarray(found.scores[b])
+        scores = np.asarray(hypotheses.scores[b])
         assert (np.diff(scores[np.isfinite(scores)]) <= 0).all()
-        seen = set()
-        for tokens, score in zip(found.tokens[b].tolist(), scores, strict=True):
+        different = set()
+        for tokens, score in zip(hypotheses.tokens[b].tolist(), scores, strict=True):
             if score > -np.inf:
                 length = tokens.index(types.EOS_ID) + 1
                 assert tokens == prefixes.padded(tuple(tokens[:length]))
                 total = prefixes.log_probability(tables[b], tuple(tokens[:length]))
                 expected = total / prefixes.penalty(length, alpha)
                 np.testing.assert_allclose(score, expected, rtol=1e-5, atol=1e-6)
-                seen.add(tuple(tokens))
-        assert len(seen) == np.isfinite(scores).sum() >= 1
+                different.add(tuple(tokens))
+        assert len(different) == np.isfinite(scores).sum() >= 1
 
 
 @pytest.mark.parametrize("alpha", prefixes.ALPHAS)
@@ -143,12 +145,12 @@ def test_more_hypotheses_are_the_best_and_leave_the_first_as_it_is(
     B, W = 60, 5
     logits = prefixes.random_logits(10, B=B, end_bonus=1.0)
     max_lengths = np.arange(B) % prefixes.LONGEST + 1
-    one = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
-    several = prefixes.search(logits, max_lengths, W=W, alpha=alpha, n_best=W)
-    np.testing.assert_array_equal(one.tokens[:, 0], several.tokens[:, 0])
-    np.testing.assert_array_equal(one.scores[:, 0], several.scores[:, 0])
-    # What was found on the way to the first is not all.
-    assert (one.scores != several.scores).any()
+    best = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
+    n_best = prefixes.search(logits, max_lengths, W=W, alpha=alpha, n_best=W)
+    np.testing.assert_array_equal(best.tokens[:, 0], n_best.tokens[:, 0])
+    np.testing.assert_array_equal(best.scores[:, 0], n_best.scores[:, 0])
+    # Those hypotheses on the way to the best are not all.
+    assert (best.scores != n_best.scores).any()
     wide = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha, n_best=3)
     tables = prefixes.log_probabilities(logits)
     for b in range(B):
@@ -163,8 +165,79 @@ def test_more_hypotheses_are_the_best_and_leave_the_first_as_it_is(
             ),
             reverse=True,
         )[:3]
-        found = [tuple(filter(None, ids)) for ids in wide.tokens[b, :3].tolist()]
-        assert found[: len(ranked)] == [tokens for _, tokens in ranked]
+        outputs = [tuple(filter(None, ids)) for ids in wide.tokens[b, :3].tolist()]
+        assert outputs[: len(ranked)] == [tokens for _, tokens in ranked]
+
+
+@pytest.mark.parametrize("alpha", prefixes.ALPHAS)
+def test_unfinished_hypotheses_are_returned_whole(alpha: float) -> None:
+    B = 12
+    logits = prefixes.random_logits(7, B=B, end_bonus=-np.inf)
+    max_lengths = np.arange(B) % prefixes.LONGEST + 1
+    hypotheses = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha)
+    tables = prefixes.log_probabilities(logits)
+    expected = []
+    for b in range(B):
+        length = int(max_lengths[b])
+        outputs = itertools.product(prefixes.WORDS, repeat=length)
+        total, tokens = max(
+            (prefixes.log_probability(tables[b], y), y) for y in outputs
+        )
+        expected.append((total / prefixes.penalty(length, alpha), tokens))
+    prefixes.assert_finds(hypotheses, expected)
+
+
+def test_the_search_stops_once_nothing_can_overtake() -> None:
+    """The end mark has the probability 0.99 from position 0 in one sentence, 2 in the
+    other: after three of six positions both are settled."""
+    visited: list[int] = []
+
+    def step(tokens: Any, state: Any, position: Any) -> tuple[Any, Any]:
+        jax.debug.callback(lambda position: visited.append(int(position)), position)
+        ends = jnp.where(position >= jnp.array([0, 2]), 0.99, 0.01)[:, None, None]
+        other_probabilities = jnp.broadcast_to(
+            (1 - ends) / (prefixes.V - 1), (2, 3, prefixes.V)
+        )
+        return jnp.log(
+            other_probabilities.at[..., types.EOS_ID].set(ends[..., 0])
+        ), state
+
+    options = beam_search.SearchOptions(
+        beam_size=3, alpha=0.6, buffer_lengths=(2, 6), max_length=6
+    )
+    stepper = beam_search.Stepper(step, lambda state, origin: state)
+    hypotheses = beam_search.beam_search(stepper, (), jnp.array([6, 6]), options)
+    jax.effects_barrier()
+    assert sorted(visited) == [0, 1, 2]
+    assert hypotheses.tokens[0, 0].tolist() == [types.EOS_ID, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("W", [1, 3])
+def test_a_sentence_does_not_depend_on_its_neighbours(W: int) -> None:
+    B, alpha = 12, 0.6
+    logits = prefixes.random_logits(8, B=B)
+    # Some end at once, others never.
+    logits[::3, :, types.EOS_ID] += 5
+    logits[1::3, :, types.EOS_ID] = -np.inf
+    max_lengths = np.array(3 * [4, 2, 3, 1])
+    together = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
+    for b in range(B):
+        alone = prefixes.search(
+            logits[b : b + 1], max_lengths[b : b + 1], W=W, alpha=alpha
+        )
+        np.testing.assert_array_equal(alone.tokens[0], together.tokens[b])
+        np.testing.assert_allclose(alone.scores[0], together.scores[b], rtol=1e-6)
+
+
+def test_each_output_is_at_most_as_long_as_its_sentence_allows() -> None:
+    max_lengths = np.array([0, 1, 2, 3, 4, 0, 4, 1])
+    logits = prefixes.random_logits(9, B=8, end_bonus=-3.0)
+    hypotheses = prefixes.search(logits, max_lengths, W=2, alpha=0.6)
+    lengths = (np.asarray(hypotheses.tokens) != types.PAD_ID).sum(axis=-1)
+    assert (lengths <= max_lengths[:, None]).all()
+    assert (lengths[:, 0] == 0).tolist() == (max_lengths == 0).tolist()
+    none = prefixes.search(logits, np.zeros(8, np.int32), W=2, alpha=0.6)
+    assert not none.tokens.any()
 
 
 @pytest.mark.parametrize("V", [5, 127, 128, 129, 6000, 32000])
@@ -178,21 +251,21 @@ def test_the_likeliest_extensions_are_those_of_a_full_sort(V: int) -> None:
     offset[0, 2] = -np.inf
     logits[:, :, : types.EOS_ID + 1] = 2 * V
     logits[1, 1, -1] = V
-    found = beam_search.top_candidates(
+    candidates = beam_search.top_candidates(
         jnp.asarray(logits), jnp.asarray(offset), count=2 * W
     )
     total = logits + offset
     total[:, :, : types.EOS_ID + 1] = -np.inf
     flat = total.reshape(B, W * V)
     expected = np.argsort(-flat, axis=-1, kind="stable")[:, : 2 * W]
-    places = np.asarray(found.indices)
-    log_probs = np.where(places % V <= types.EOS_ID, -np.inf, found.log_probs)
+    indices = np.asarray(candidates.indices)
+    log_probs = np.where(indices % V <= types.EOS_ID, -np.inf, candidates.log_probs)
     for b in range(B):
         order = np.argsort(-log_probs[b], kind="stable")[: 2 * W]
         best = np.take(flat[b], expected[b])
         np.testing.assert_array_equal(log_probs[b][order], best)
         finite = np.isfinite(best)
-        np.testing.assert_array_equal(places[b][order][finite], expected[b][finite])
+        np.testing.assert_array_equal(indices[b][order][finite], expected[b][finite])
 
 
 def test_a_model_s_search_finds_what_full_passes_find() -> None:
@@ -217,9 +290,9 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
             target_in = np.zeros((1, S + extra), np.int32)
             target_in[0, : len(prefix) + 1] = [types.BOS_ID, *prefix]
             logits = full_pass(params, source[row : row + 1], target_in)
-            found = prefixes.log_probabilities(np.array(logits)[0, len(prefix)])
-            found[[types.PAD_ID, types.BOS_ID]] = -np.inf
-            return found
+            log_probs = prefixes.log_probabilities(np.array(logits)[0, len(prefix)])
+            log_probs[[types.PAD_ID, types.BOS_ID]] = -np.inf
+            return log_probs
 
         score, tokens = prefixes.plain_search(
             log_probs_after, max_length, W=W, alpha=alpha
@@ -235,12 +308,12 @@ def test_a_model_s_search_finds_what_full_passes_find() -> None:
         attention = params["decoder"]["layers_0"]["self_attention"]
         attention["output"]["kernel"] *= 4
         hypotheses = run(params, source)
-        found = np.asarray(hypotheses.tokens[:, 0]).tolist()
+        outputs = np.asarray(hypotheses.tokens[:, 0]).tolist()
         for row, length in enumerate((3, 2)):
             score, tokens = expected(params, row, length + extra)
-            assert found[row] == tokens
+            assert outputs[row] == tokens
             np.testing.assert_allclose(hypotheses.scores[row, 0], score, rtol=1e-4)
-        assert found[2] == [types.PAD_ID] * (S + extra)
-        lengths |= {sum(map(bool, row)) for row in found}
+        assert outputs[2] == [types.PAD_ID] * (S + extra)
+        lengths |= {sum(map(bool, row)) for row in outputs}
     # Some end early, some late, some never.
     assert len(lengths) >= 5

@@ -1,4 +1,4 @@
-"""What may follow a hypothesis, against loops over plain lists."""
+"""The tokens that may follow a hypothesis, against loops over plain lists."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ def test_what_would_repeat_n_tokens_is_found(n: int) -> None:
     for position in range(T):
         tokens = random_tokens(10 * n + position)
         tokens[:, :, position:] = types.PAD_ID
-        found = constraints.repeated_ngrams(
+        repeats = constraints.repeated_ngrams(
             jnp.asarray(tokens), jnp.int32(position), n=n, vocab_size=V
         )
         expected = np.zeros((B, W, V), bool)
@@ -33,7 +33,7 @@ def test_what_would_repeat_n_tokens_is_found(n: int) -> None:
             line = [*tokens[b, w, :position].tolist(), token]
             grams = [tuple(line[i : i + n]) for i in range(len(line) - n + 1)]
             expected[b, w, token] = bool(grams) and grams[-1] in grams[:-1]
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(repeats, expected)
 
 
 def allowed(prefix: jnp.ndarray, position: int, **changes: int) -> np.ndarray:
@@ -41,26 +41,25 @@ def allowed(prefix: jnp.ndarray, position: int, **changes: int) -> np.ndarray:
     constraint = constraints.make_constraint(search, prefix, vocab_size=V)
     assert constraint is not None
     tokens = jnp.asarray(random_tokens(1)).at[:, :, position:].set(types.PAD_ID)
-    found = np.asarray(constraint(tokens, jnp.arange(B), jnp.int32(position)))
-    assert np.isin(found, [0, -np.inf]).all()
-    return np.broadcast_to(found == 0, (B, W, V))
+    scores = np.asarray(constraint(tokens, jnp.arange(B), jnp.int32(position)))
+    assert np.isin(scores, [0, -np.inf]).all()
+    return np.broadcast_to(scores == 0, (B, W, V))
 
 
 def test_each_sentence_begins_with_its_prefix_and_then_is_free() -> None:
     prefix = jnp.array([[5, 6, 3], [4, 0, 0]])
-    for position, wanted in ((0, (5, 4)), (1, (6, None)), (2, (3, None))):
-        found = allowed(prefix, position, no_repeat_ngram=1)
-        for b, token in enumerate(wanted):
+    for position, prefix_tokens in ((0, (5, 4)), (1, (6, None)), (2, (3, None))):
+        may_follow = allowed(prefix, position, no_repeat_ngram=1)
+        for b, token in enumerate(prefix_tokens):
             if token is not None:
-                assert (found[b] == (np.arange(V) == token)).all()
-    after = allowed(prefix, 3)
-    assert after.all()
+                assert (may_follow[b] == (np.arange(V) == token)).all()
+    assert allowed(prefix, 3).all()
 
 
 def test_the_end_is_never_a_repetition() -> None:
-    found = allowed(NO_PREFIX, 8, no_repeat_ngram=1)
-    assert found[:, :, types.EOS_ID].all()
-    assert not found[:, :, 3:5].all()
+    may_follow = allowed(NO_PREFIX, 8, no_repeat_ngram=1)
+    assert may_follow[:, :, types.EOS_ID].all()
+    assert not may_follow[:, :, 3:5].all()
 
 
 def test_nothing_asked_is_no_constraint() -> None:

@@ -12,7 +12,6 @@ import pytest
 from tests import settings
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.inference import generate, scoring
-from vaswani_jax.model import transformer
 
 V, S = 30, 7
 SENTENCES = [[5, 9, 4], [6], [7, 8, 9, 10, 11, 12], [4, 4], [20, 3, 5, 6], [29]]
@@ -25,12 +24,12 @@ def small(**search: Any) -> config.Config:
 
 @functools.cache
 def params(seed: int) -> Any:
-    found = settings.random_params(small().model, vocab_size=V, seed=seed)
+    tree = settings.random_params(small().model, vocab_size=V, seed=seed)
     # What was said before must matter, or a wrong cache would not show.
     for layer in range(2):
-        attention = found["decoder"][f"layers_{layer}"]["self_attention"]
+        attention = tree["decoder"][f"layers_{layer}"]["self_attention"]
         attention["output"]["kernel"] *= 4
-    return found
+    return tree
 
 
 def rows(
@@ -51,38 +50,38 @@ def rows(
     )
 
 
-def found(
-    wanted: generate.Rows,
+def search_rows(
+    batch: generate.Rows,
     *seeds: int,
     n_best: int = 1,
     **search: Any,
 ) -> tuple[list[list[list[int]]], np.ndarray]:
-    """The outputs of each row, their end marks on, and their scores."""
+    """Return the outputs of each row, with their end marks, and their scores."""
     changed = small(**search)
     models = [changed.model] * len(seeds or (1,))
     run = generate.make_generator(changed, models, vocab_size=V, n_best=n_best)
-    result = jax.jit(run)(tuple(params(seed) for seed in seeds or (1,)), wanted)
+    hypotheses = jax.jit(run)(tuple(params(seed) for seed in seeds or (1,)), batch)
     tokens = [
-        [[i for i in ids if i] for ids in several] for several in result.tokens.tolist()
+        [[i for i in ids if i] for ids in row] for row in hypotheses.tokens.tolist()
     ]
-    return tokens, np.asarray(result.scores)
+    return tokens, np.asarray(hypotheses.scores)
 
 
 def forced_scores(
     outputs: list[list[list[int]]], *seeds: int, alpha: float
 ) -> np.ndarray:
-    """log P / lp of each output, by one pass over it."""
+    """Return log P / lp of each output, by one pass over it."""
     models = [small().model] * len(seeds)
     scorer = scoring.Scorer(models, vocab_size=V)
     pairs = [
         (source, ids)
-        for source, several in zip(SENTENCES, outputs, strict=True)
-        for ids in several
+        for source, n_best in zip(SENTENCES, outputs, strict=True)
+        for ids in n_best
     ]
     shared = [parallel.replicate(params(seed)) for seed in seeds]
     totals = [
-        float(one.log_probs.sum()) / ((5 + len(ids)) / 6) ** alpha
-        for one, (_, ids) in zip(scorer.score(shared, pairs), pairs, strict=True)
+        float(scored.log_probs.sum()) / ((5 + len(ids)) / 6) ** alpha
+        for scored, (_, ids) in zip(scorer.score(shared, pairs), pairs, strict=True)
     ]
     return np.array(totals).reshape(len(SENTENCES), -1)
 
@@ -92,78 +91,41 @@ def forced_scores(
 def test_scores_are_those_of_forced_decoding(
     seeds: tuple[int, ...], sampling: bool
 ) -> None:
-    outputs, scores = found(
+    outputs, scores = search_rows(
         *(rows(SENTENCES), *seeds),
         n_best=3,
         beam_size=4,
         sampling=sampling,
         temperature=0.7 if sampling else 1.0,
     )
-    kept = [several[:3] for several in outputs]
-    expected = forced_scores(kept, *seeds, alpha=0.6)
+    outputs = [n_best[:3] for n_best in outputs]
+    expected = forced_scores(outputs, *seeds, alpha=0.6)
     scores = scores[:, :3]
     # A search may end with fewer, the rest being no hypotheses.
-    there = scores > -np.inf
-    assert there[:, :2].all()
-    np.testing.assert_allclose(scores[there], expected[there], rtol=1e-4, atol=1e-5)
-    assert len({tuple(ids) for several in kept for ids in several}) > len(SENTENCES)
+    is_real = scores > -np.inf
+    assert is_real[:, :2].all()
+    np.testing.assert_allclose(scores[is_real], expected[is_real], rtol=1e-4, atol=1e-5)
+    assert len({tuple(ids) for n_best in outputs for ids in n_best}) > len(SENTENCES)
 
 
-def test_forced_log_probs_are_those_of_the_logits() -> None:
-    scorer = scoring.Scorer(
-        [small().model], vocab_size=V, layers=(1,), kinds=("memory",)
-    )
-    source, output = SENTENCES[2], [9, 3, 17, types.EOS_ID]
-    [scored] = scorer.score([parallel.replicate(params(1))], [(source, output)])
-    logits: Any = transformer.Transformer(small().model, V).apply(
-        {"params": params(1)},
-        jnp.array([[*source, types.EOS_ID]]),
-        jnp.array([[types.BOS_ID, *output[:-1]]]),
-        deterministic=True,
-    )
-    exact = np.float64(logits[0])
-    log_probs = exact - np.log(np.exp(exact).sum(axis=1, keepdims=True))
-    expected = log_probs[np.arange(4), output]
-    np.testing.assert_allclose(scored.log_probs, expected, rtol=1e-4, atol=1e-5)
-    model = small().model
-    weights = scored.attention["memory"]
-    assert weights.shape == (1, model.num_heads, 4, len(source) + 1)
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
-
-
-def test_an_ensembles_probability_is_the_mean_of_its_models() -> None:
-    alone = np.exp(
-        np.stack([forced_tokens(seed) for seed in (1, 2)]).astype(np.float64)
-    )
-    together = forced_tokens(1, 2)
-    np.testing.assert_allclose(together, np.log(alone.mean(axis=0)), rtol=1e-4)
-    # One model twice is that model.
-    np.testing.assert_allclose(forced_tokens(1, 1), forced_tokens(1), rtol=1e-5)
-    single, scores = found(rows(SENTENCES), 1)
-    double, doubled = found(rows(SENTENCES), 1, 1)
+def test_one_model_twice_is_that_model() -> None:
+    single, scores = search_rows(rows(SENTENCES), 1)
+    double, doubled = search_rows(rows(SENTENCES), 1, 1)
     assert single == double
     np.testing.assert_allclose(scores[:, 0], doubled[:, 0], rtol=1e-5)
 
 
-def forced_tokens(*seeds: int) -> np.ndarray:
-    models = [small().model] * len(seeds)
-    scorer = scoring.Scorer(models, vocab_size=V)
-    shared = [parallel.replicate(params(seed)) for seed in seeds]
-    pair = (SENTENCES[0], [9, 3, 17, types.EOS_ID])
-    return np.asarray(scorer.score(shared, [pair])[0].log_probs)
-
-
 def test_a_row_depends_neither_on_its_batch_nor_on_its_padding() -> None:
     for search in ({}, {"sampling": True}):
-        together, scores = found(rows(SENTENCES), n_best=2, **search)
-        wide, _ = found(rows(SENTENCES, width=19), n_best=2, **search)
+        together, scores = search_rows(rows(SENTENCES), n_best=2, **search)
+        wide, _ = search_rows(rows(SENTENCES, width=19), n_best=2, **search)
         assert wide == together
-        for place, sentence in enumerate(SENTENCES):
+        for index, sentence in enumerate(SENTENCES):
             alone = rows([sentence], width=len(sentence) + 1)
-            alone = alone._replace(numbers=jnp.array([[place, 0]]))
-            tokens, score = found(alone, n_best=2, **search)
-            assert tokens[0] == together[place]
-            np.testing.assert_allclose(score[0], scores[place], rtol=1e-4)
+            alone = alone._replace(numbers=jnp.array([[index, 0]]))
+            tokens, score = search_rows(alone, n_best=2, **search)
+            assert tokens[0] == together[index]
+            np.testing.assert_allclose(score[0], scores[index], rtol=1e-4)
 
 
 def test_eight_devices_find_what_one_finds() -> None:
@@ -175,40 +137,41 @@ def test_eight_devices_find_what_one_finds() -> None:
     assert split.source.shape[0] == 8
     spread = parallel.over_rows(run)((parallel.replicate(params(1)),), split)
     tokens = parallel.join_rows(spread.tokens)[: len(SENTENCES)]
-    expected, _ = found(rows(SENTENCES))
+    expected, _ = search_rows(rows(SENTENCES))
     assert [[i for i in ids if i] for ids in tokens[:, 0].tolist()] == [
-        several[0] for several in expected
+        n_best[0] for n_best in expected
     ]
 
 
 def test_outputs_begin_with_their_prefixes_and_search_on() -> None:
-    free, _ = found(rows(SENTENCES))
+    free, _ = search_rows(rows(SENTENCES))
     prefixes = [[9, 9], [4], [], [5, 6, 7], [8], [3, 3]]
-    wanted = rows(SENTENCES, prefixes=prefixes)
-    outputs, scores = found(wanted)
-    for several, prefix in zip(outputs, prefixes, strict=True):
-        assert several[0][: len(prefix)] == prefix
-        assert len(several[0]) > len(prefix)
+    outputs, scores = search_rows(rows(SENTENCES, prefixes=prefixes))
+    for n_best, prefix in zip(outputs, prefixes, strict=True):
+        assert n_best[0][: len(prefix)] == prefix
+        assert len(n_best[0]) > len(prefix)
     assert outputs[2][0] == free[2][0]
-    best = [several[:1] for several in outputs]
+    best = [n_best[:1] for n_best in outputs]
     expected = forced_scores(best, 1, alpha=0.6)
     np.testing.assert_allclose(scores[:, :1], expected, rtol=1e-4, atol=1e-5)
     # What the search finds anyway, it finds when it is forced to.
-    starts = [several[0][:2] for several in free]
-    again, _ = found(rows(SENTENCES, prefixes=starts))
-    ended = [place for place in range(6) if free[place][0][-1] == types.EOS_ID]
+    starts = [n_best[0][:2] for n_best in free]
+    forced, _ = search_rows(rows(SENTENCES, prefixes=starts))
+    ended = [row for row in range(6) if free[row][0][-1] == types.EOS_ID]
     assert len(ended) > 3
-    assert all(again[place][0] == free[place][0] for place in ended)
+    assert all(forced[row][0] == free[row][0] for row in ended)
 
 
 @pytest.mark.parametrize("sampling", [False, True])
 def test_lengths_keep_to_the_least_and_the_most(sampling: bool) -> None:
-    usual, _ = found(rows(SENTENCES), sampling=sampling)
-    lengths = [len(several[0]) for several in usual]
+    usual, _ = search_rows(rows(SENTENCES), sampling=sampling)
+    lengths = [len(n_best[0]) for n_best in usual]
     assert min(lengths) < 4 and max(lengths) > 5
-    outputs, _ = found(rows(SENTENCES), sampling=sampling, min_tokens=4, max_tokens=5)
-    for several in outputs:
-        assert 4 <= len(several[0]) <= 5
+    outputs, _ = search_rows(
+        rows(SENTENCES), sampling=sampling, min_tokens=4, max_tokens=5
+    )
+    for n_best in outputs:
+        assert 4 <= len(n_best[0]) <= 5
 
 
 def test_no_output_repeats_what_it_must_not() -> None:
@@ -216,15 +179,15 @@ def test_no_output_repeats_what_it_must_not() -> None:
         pairs = list(itertools.pairwise(ids))
         return len(pairs) > len(set(pairs))
 
-    usual, _ = found(rows(SENTENCES), max_extra_tokens=12)
-    assert any(repeats(several[0]) for several in usual)
-    outputs, _ = found(rows(SENTENCES), max_extra_tokens=12, no_repeat_ngram=2)
-    assert not any(repeats(ids) for several in outputs for ids in several)
+    usual, _ = search_rows(rows(SENTENCES), max_extra_tokens=12)
+    assert any(repeats(n_best[0]) for n_best in usual)
+    outputs, _ = search_rows(rows(SENTENCES), max_extra_tokens=12, no_repeat_ngram=2)
+    assert not any(repeats(ids) for n_best in outputs for ids in n_best)
 
 
 def test_drawing_the_likeliest_alone_is_greedy() -> None:
-    greedy, scores = found(rows(SENTENCES), beam_size=1)
-    drawn, drawn_scores = found(rows(SENTENCES), sampling=True, top_k=1)
+    greedy, scores = search_rows(rows(SENTENCES), beam_size=1)
+    drawn, drawn_scores = search_rows(rows(SENTENCES), sampling=True, top_k=1)
     assert drawn == greedy
     np.testing.assert_allclose(drawn_scores, scores, rtol=1e-4)
 
@@ -234,7 +197,7 @@ def test_learned_positions_end_where_their_table_ends() -> None:
         **{"model.positional_encoding": "learned", "model.max_positions": 21}
     )
     run = generate.make_generator(changed, (changed.model,), vocab_size=V, n_best=1)
-    own = settings.random_params(changed.model, vocab_size=V, seed=1)
-    wanted = rows([list(range(3, 21))], width=19, prefixes=[[4, 5, 6]])
-    tokens = np.asarray(jax.jit(run)((own,), wanted).tokens)
+    table_params = settings.random_params(changed.model, vocab_size=V, seed=1)
+    batch = rows([list(range(3, 21))], width=19, prefixes=[[4, 5, 6]])
+    tokens = np.asarray(jax.jit(run)((table_params,), batch).tokens)
     assert tokens.shape[-1] == 21

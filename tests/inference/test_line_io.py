@@ -134,7 +134,7 @@ def test_a_file_is_known_by_any_of_its_names(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match=sentence):
         outputs = {"--output": str(source), "--alignments": str(link)}
         line_io.check_outputs([], outputs)
-    kept = os.dup(0)
+    real_stdin = os.dup(0)
     with open(source) as stream:
         os.dup2(stream.fileno(), 0)
     try:
@@ -142,8 +142,8 @@ def test_a_file_is_known_by_any_of_its_names(tmp_path: pathlib.Path) -> None:
             line_io.check_outputs(["-"], {"--output": str(link)})
         line_io.check_outputs(["-"], {"--output": str(tmp_path / "out")})
     finally:
-        os.dup2(kept, 0)
-        os.close(kept)
+        os.dup2(real_stdin, 0)
+        os.close(real_stdin)
 
 
 @pytest.mark.parametrize("later", [["a", "b"], ["a", "b", "c", "d"]])

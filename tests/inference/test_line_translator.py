@@ -58,8 +58,8 @@ def test_any_lines_come_back_in_number_and_order(
     assert all("\n" not in text and "\r" not in text for text in outputs)
     for line, output in zip(lines, outputs, strict=True):
         # What repeats its source gives the line, up to spaces and cuts.
-        kept = subwords.decode(subwords.encode([line])[0])
-        assert output.replace(" ", "") == kept.replace(" ", "")
+        expected = subwords.decode(subwords.encode([line])[0])
+        assert output.replace(" ", "") == expected.replace(" ", "")
 
 
 def test_long_line_is_translated_whole_with_a_warning(
@@ -109,9 +109,9 @@ def test_few_shapes_are_compiled(
     # Lengths 8, 16, 24, 32, 48, 64; rows full, or the end of a group.
     assert len(shapes) <= 12
     assert all(shape[1] * shape[2] <= 256 or shape[1] == 1 for shape in shapes)
-    # They are told beforehand, for all devices together.
-    told = {(-(-rows // 8), length) for rows, length in translator.shapes(lines)}
-    assert told == {shape[1:] for shape in shapes}
+    # `shapes` knows them, for all devices together.
+    beforehand = {(-(-rows // 8), length) for rows, length in translator.shapes(lines)}
+    assert beforehand == {shape[1:] for shape in shapes}
 
 
 def test_real_model_translates_odd_lines(subwords: vocabulary.Vocabulary) -> None:
@@ -150,8 +150,8 @@ def test_output_is_at_most_input_length_plus_extra(
         source[row, row % 6] = types.EOS_ID
     rows = parallel.split_rows(source, num_microbatches=1)
     hypotheses = search(parallel.replicate(params), rows)
-    found = parallel.join_rows(hypotheses.tokens[:, :, 0])
-    lengths = (found != types.PAD_ID).sum(axis=1)
+    tokens = parallel.join_rows(hypotheses.tokens[:, :, 0])
+    lengths = (tokens != types.PAD_ID).sum(axis=1)
     allowed = (source != types.PAD_ID).sum(axis=1) + 3
     assert (lengths <= allowed).all()
     assert (lengths == allowed).any(), "the limit is never reached: nothing is tested"

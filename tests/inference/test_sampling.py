@@ -11,8 +11,8 @@ from vaswani_jax.inference import beam_search, sampling
 V = 12
 
 
-def kept(probabilities: np.ndarray, top_k: int, top_p: float) -> np.ndarray:
-    """The distribution that is drawn from, by a loop over the likeliest."""
+def renormalised(probabilities: np.ndarray, top_k: int, top_p: float) -> np.ndarray:
+    """Return the distribution that is drawn from, by a loop over the likeliest."""
     left = np.zeros_like(probabilities)
     total = 0.0
     for rank, token in enumerate(np.argsort(-probabilities, kind="stable")):
@@ -31,14 +31,14 @@ def test_evenly_spread_points_draw_each_token_by_its_probability(
     logits = np.random.default_rng(1).standard_normal(V).astype(np.float32) * 2
     logits[types.PAD_ID] = -np.inf
     points = (np.arange(10_000) + 0.5) / 10_000
-    found = sampling.draw(
+    drawn = sampling.draw(
         jnp.broadcast_to(jnp.asarray(logits), (1, points.size, V)),
         jnp.asarray(points[None], jnp.float32),
         sampling.Distribution(temperature=temperature, top_k=top_k, top_p=top_p),
     )
     weights = np.exp(np.float64(logits) / temperature)
-    expected = kept(weights / weights.sum(), top_k, top_p)
-    shares = np.bincount(np.asarray(found)[0], minlength=V) / points.size
+    expected = renormalised(weights / weights.sum(), top_k, top_p)
+    shares = np.bincount(np.asarray(drawn)[0], minlength=V) / points.size
     np.testing.assert_allclose(shares, expected, atol=3e-4)
     assert shares[types.PAD_ID] == 0
 
@@ -46,8 +46,8 @@ def test_evenly_spread_points_draw_each_token_by_its_probability(
 def test_a_point_next_to_one_draws_what_is_allowed() -> None:
     logits = jnp.log(jnp.array([[[0.0, 0.3, 0.3, 0.4]]]))
     almost = jnp.array([[np.nextafter(np.float32(1), np.float32(0))]])
-    found = sampling.draw(logits, almost, sampling.Distribution(top_k=2))
-    assert found.tolist() == [[1]]
+    drawn = sampling.draw(logits, almost, sampling.Distribution(top_k=2))
+    assert drawn.tolist() == [[1]]
 
 
 def chain(
@@ -76,8 +76,8 @@ def sample(numbers: list[int], *, W: int, max_length: int = 6) -> types.Hypothes
 
 
 def test_lengths_and_words_have_the_chains_probabilities() -> None:
-    found = sample([1, 2], W=4000)
-    tokens = np.asarray(found.tokens).reshape(-1, 6)
+    hypotheses = sample([1, 2], W=4000)
+    tokens = np.asarray(hypotheses.tokens).reshape(-1, 6)
     lengths = (tokens != types.PAD_ID).sum(axis=1)
     for length in range(1, 6):
         share = (lengths == length).mean()
@@ -94,8 +94,10 @@ def test_lengths_and_words_have_the_chains_probabilities() -> None:
 
 
 def test_scores_are_the_chains_log_probabilities_over_the_penalty() -> None:
-    found = sample([3], W=50)
-    for tokens, score in zip(found.tokens[0].tolist(), found.scores[0], strict=True):
+    hypotheses = sample([3], W=50)
+    for tokens, score in zip(
+        hypotheses.tokens[0].tolist(), hypotheses.scores[0], strict=True
+    ):
         chances = {types.EOS_ID: 0.25, 3: 0.5, 4: 0.25, types.PAD_ID: 1.0}
         total = sum(np.log(chances[token]) for token in tokens)
         length = sum(token != types.PAD_ID for token in tokens)

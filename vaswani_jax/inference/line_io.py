@@ -211,7 +211,7 @@ def check_outputs(
     """
     if "-" in outputs.values() and sys.stdout is None:
         raise OSError("standard output is closed: name files")
-    taken = {_identity(name) for name in inputs if name}
+    files = {_identity(name) for name in inputs if name}
     if list(outputs.values()).count("-") > 1:
         raise ValueError(f"only one of {', '.join(outputs)} can be standard output")
     for flag, name in outputs.items():
@@ -220,12 +220,12 @@ def check_outputs(
         path = pathlib.Path(name).resolve()
         if path.exists() and not (path.is_file() or path.is_dir()):
             continue  # /dev/null, a pipe
-        if _identity(name) in taken:
+        if _identity(name) in files:
             raise ValueError(
                 f"{flag}: {name} is an input or another output, too: it would be "
                 "overwritten"
             )
-        taken.add(_identity(name))
+        files.add(_identity(name))
         if path.is_dir():
             raise IsADirectoryError(f"{flag}: {name} is a directory")
         if not path.parent.is_dir():

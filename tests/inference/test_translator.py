@@ -1,0 +1,191 @@
+"""Translations, scores and attention of a model that has learned nothing."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import reference, settings
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import types
+from vaswani_jax.data import vocabulary as vocabulary_
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.translator import Translator
+
+LINES = ["a b c", "", "d e f g", "h a a"]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    data = settings.small_settings(**{"data.vocab_size": 20}).data
+    return vocabulary_.train(["a b c d e f g h", "c d a b h g e f"] * 20, data)
+
+
+@pytest.fixture(scope="module")
+def translator(vocabulary: Vocabulary) -> Translator:
+    return make_translator(vocabulary)
+
+
+def make_translator(
+    vocabulary: Vocabulary, *, seeds: tuple[int, ...] = (1,), **overrides: Any
+) -> Translator:
+    small = settings.small_settings(**{"model.num_layers": 2, **overrides})
+    members = []
+    for seed in seeds:
+        params = settings.random_params(
+            small.model, vocab_size=vocabulary.size, seed=seed
+        )
+        members.append(Member(small.model, Checkpoint(0, {"params": params}, {})))
+    return Translator(small, vocabulary, members)
+
+
+def test_translations_are_the_best_hypotheses(
+    translator: Translator,
+) -> None:
+    texts = translator.translate(LINES)
+    hypotheses = translator.hypotheses(LINES, n_best=3, beam_size=4)
+    assert len(texts) == len(hypotheses) == len(LINES)
+    assert texts[1] == ""
+    assert hypotheses[1] == [Hypothesis("", 0.0, (), ())]
+    for n_best in (hypotheses[0], hypotheses[2], hypotheses[3]):
+        # A search may end with fewer.
+        assert 1 <= len(n_best) <= 3
+        scores = [hypothesis.score for hypothesis in n_best]
+        assert scores == sorted(scores, reverse=True)
+        for hypothesis in n_best:
+            assert translator.vocabulary.decode(hypothesis.outputs[0].ids) == (
+                hypothesis.text
+            )
+    assert max(map(len, hypotheses)) > 1
+    same_beam = translator.hypotheses(LINES, beam_size=3)
+    assert [n_best[0].text for n_best in same_beam] == texts
+
+
+def test_scores_are_those_of_the_reference_model(
+    translator: Translator,
+) -> None:
+    targets = ["g f", "a", "", "e e d"]
+    scores = translator.score(LINES, targets)
+    params = reference.to_float64(translator.params)
+    for line, target, score in zip(LINES, targets, scores, strict=True):
+        source, target_in, target_out = ids_of(translator, line, target)
+        logits = reference.logits(
+            params, source, target_in, model=translator.config.model
+        )
+        probabilities = reference.softmax(logits)
+        expected = np.log(probabilities[np.arange(len(target_out)), target_out])
+        np.testing.assert_allclose(score.log_probs, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(score.log_prob, expected.sum(), rtol=1e-4)
+        assert score.tokens == names(translator, target_out)
+
+
+def ids_of(
+    translator: Translator, line: str, target: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    [source] = translator.vocabulary.encode([line])
+    [output] = translator.vocabulary.encode([target])
+    return (
+        np.array([*source, types.EOS_ID]),
+        np.array([types.BOS_ID, *output]),
+        np.array([*output, types.EOS_ID]),
+    )
+
+
+def names(translator: Translator, ids: np.ndarray) -> tuple[str, ...]:
+    return tuple(translator.vocabulary.subword(int(token)) for token in ids)
+
+
+@pytest.mark.parametrize("position", ["post", "pre"])
+def test_attention_is_that_of_the_reference_model(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, position: str
+) -> None:
+    translator = make_translator(vocabulary, **{"model.layer_norm_position": position})
+    line, target = "a b c d", "h g"
+    source, target_in, target_out = ids_of(translator, line, target)
+    expected: list[np.ndarray] = []
+
+    def record(
+        Q: np.ndarray, K: np.ndarray, V: np.ndarray, may_look: np.ndarray
+    ) -> np.ndarray:
+        scores = Q @ K.T / np.sqrt(K.shape[1])
+        expected.append(reference.softmax(np.where(may_look, scores, -np.inf)))
+        return expected[-1] @ V
+
+    monkeypatch.setattr(reference, "attention", record)
+    model = translator.config.model
+    params = reference.to_float64(translator.params)
+    reference.logits(params, source, target_in, model=model)
+
+    attention = translator.attention(line, target)
+    N, H, S, T = model.num_layers, model.num_heads, len(source), len(target_in)
+    assert attention.source == names(translator, source)
+    assert attention.target_in == names(translator, target_in)
+    assert attention.target_out == names(translator, target_out)
+    assert attention.encoder.shape == (N, H, S, S)
+    assert attention.decoder.shape == (N, H, T, T)
+    assert attention.memory.shape == (N, H, T, S)
+    # The encoder's layers first, head by head; then each decoder layer's two.
+    weights = [*attention.encoder.reshape(N * H, S, S)]
+    for layer in range(N):
+        weights += [*attention.decoder[layer], *attention.memory[layer]]
+    for head, exact in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(head, exact, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_without_a_target_is_that_of_the_translation(
+    translator: Translator,
+) -> None:
+    [[hypothesis]] = translator.hypotheses(["a b c"])
+    attention = translator.attention("a b c")
+    assert attention.target_out == hypothesis.tokens
+    empty = translator.attention("")
+    assert (empty.source, empty.target_out) == (("</s>",), ("</s>",))
+
+
+def test_the_attention_of_an_ensemble_is_the_mean_of_its_models(
+    vocabulary: Vocabulary,
+) -> None:
+    first, second, both = (
+        make_translator(vocabulary, seeds=seeds).attention("a b", "c").memory
+        for seeds in ((1,), (2,), (1, 2))
+    )
+    np.testing.assert_allclose(both, (first + second) / 2, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="an ensemble of 2 models has no single"):
+        make_translator(vocabulary, seeds=(1, 2)).params  # noqa: B018
+
+
+def test_module_and_params_compute_logits(translator: Translator) -> None:
+    source, target_in, _ = map(jnp.asarray, ids_of(translator, "a b", "c"))
+    logits: Any = translator.module.apply(
+        {"params": translator.params}, source[None], target_in[None], deterministic=True
+    )
+    assert logits.shape == (1, len(target_in), translator.vocabulary.size)
+
+
+@pytest.mark.parametrize("method", ["translate", "hypotheses"])
+def test_a_string_is_no_list_of_lines(translator: Translator, method: str) -> None:
+    with pytest.raises(TypeError, match=r"lines must be a list of strings.*'a b'"):
+        getattr(translator, method)("a b")
+
+
+def test_wrong_arguments_are_refused_with_the_rule(
+    translator: Translator,
+) -> None:
+    for arguments, sentence in (
+        ({"n_best": 4}, "n_best=4 is more than config.search.beam_size=3"),
+        ({"n_best": 0}, "n_best must be at least 1, got 0"),
+        ({"beam": 2}, "unknown key config.search.beam; did you mean"),
+        ({"beam_size": 0}, "config.search.beam_size"),
+        ({"prefixes": ["a"]}, "lines and prefixes must be of one length"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            translator.hypotheses(["a", "b"], **arguments)
+    with pytest.raises(ValueError, match="sources and targets must be of one length"):
+        translator.score(["a"], [])
+    with pytest.raises(ValueError, match="target, line 2: 31 tokens are more than"):
+        translator.score(["a", "b"], ["a", "b " * 30])
+    with pytest.raises(ValueError, match="source, line 1: 31 tokens are more than"):
+        translator.attention("b " * 30)
