@@ -16,7 +16,7 @@ import numpy as np
 
 from vaswani_jax.core import config, remote
 from vaswani_jax.data import text_files, tfds
-from vaswani_jax.data.cldr import phrase_pairs
+from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
 
 Pairs = Iterator[tuple[str, str]]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -127,7 +127,7 @@ def text_record(
     if data.source.startswith(tfds.PREFIX):
         return tfds.record(data, split)
     if data.source != "text":
-        version = phrase_pairs.cldr_version() if data.source == "cldr" else "1"
+        version = cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}
     record = {}
     names = ("source", "target")
@@ -176,7 +176,7 @@ def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
 def _generated(data: config.DataConfig, seed: int) -> dict[str, list[tuple[str, str]]]:
     sizes = {"train": data.num_train, "valid": data.num_valid, "test": data.num_test}
     if data.source == "cldr":
-        return phrase_pairs.cldr_pairs(
+        return cldr_pairs(
             source_locale=data.source_locale,
             target_locale=data.target_locale,
             num_train=data.num_train,

@@ -1,1 +1,1 @@
-"""The embedded default's text: localised phrases of the Unicode CLDR."""
+"""The demo's text, which needs no download: localised phrases of the Unicode CLDR."""

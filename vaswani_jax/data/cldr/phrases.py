@@ -1,8 +1,7 @@
-"""Section 5.1, the embedded corpus: what one phrase of it can say, in any locale.
+"""The phrases of the demo's text: dates, amounts and names, in any locale.
 
-A phrase is a date, an amount, a name: something the Unicode CLDR, through the `babel`
-package, can write in every locale. The lists below choose by code what is written
-about; each word of the corpus is CLDR's own.
+The `babel` package writes a phrase in any locale with the words of the Unicode CLDR.
+The lists below choose by code what is written about.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import babel
 
-# ISO codes; the lists hold what most readers have heard of.
+# ISO codes of what most readers have heard of.
 TERRITORIES = """
     AE AF AL AM AO AR AT AU AZ BA BD BE BG BO BR BW BY CA CD CH CI CL CM CN CO CR CU CY
     CZ DE DK DO DZ EC EE EG ES ET FI FJ FR GB GE GH GR GT HN HR HU ID IE IL IN IQ IR IS
@@ -49,20 +48,22 @@ UNITS = """
 DURATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
 DATE_FORMATS = ("full", "long", "medium", "short")
 DATE_SKELETONS = ("yMMMEd", "yMMMM", "yMMM", "yQQQQ", "MMMMd", "MMMd", "MMMEd")
-# Words or letters for so many zeros.
+# Words or letters (long or short) for a number of zeros.
 COMPACT_STYLES = (("long", 3), ("long", 6), ("long", 9), ("short", 6), ("short", 9))
-# Of an interval, and how many days at most lie between its ends.
+# The format of an interval, and the most days between its ends.
 INTERVAL_SKELETONS = (("MMMd", 20), ("yMMMd", 60), ("yMMMM", 330))
-# A hundred years, so that the two digits of a short date say which one is meant.
+# A hundred years, so that two digits name one year.
 FIRST_DAY, LAST_DAY = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
 
 
 @dataclasses.dataclass(frozen=True)
 class Phrase:
-    """Something CLDR can say, such as `kind` "territory", `code` "DE", in any locale.
+    """Something that babel can write in any locale.
 
     Attributes:
-        write: Gives the text when called with `locale=`.
+        kind: What it is, such as "territory".
+        code: Which of its kind, such as "DE".
+        write: Returns its text when called with `locale=`.
     """
 
     kind: str
@@ -71,7 +72,7 @@ class Phrase:
 
 
 def list_pattern(size: int, style: str, *, locale: babel.Locale) -> str:
-    """The locale's list of `size` things, such as "{0}, {1} und {2}".
+    """Return how a locale lists things, such as "{0}, {1} und {2}".
 
     Raises:
         LookupError: The locale has no such list.
@@ -80,27 +81,27 @@ def list_pattern(size: int, style: str, *, locale: babel.Locale) -> str:
 
     places = [f"{{{index}}}" for index in range(size)]
     pattern = lists.format_list(places, style, locale)  # type: ignore[arg-type]
-    # Babel writes the last thing twice where CLDR inherits the pattern for two.
+    # Babel writes the last thing twice where the locale inherits the pattern for two.
     if any(pattern.count(place) != 1 for place in places):
         raise LookupError(f"{locale} has no {style} list of {size}")
     return pattern
 
 
 def all_phrases(rng: random.Random) -> Iterator[Phrase]:
-    """Every phrase of the corpus, about dates and numbers that `rng` draws.
+    """Yield every phrase, about dates and numbers that `rng` draws.
 
     Args:
         rng: Draws the dates, the numbers over 60 and the prices.
 
-    Returns:
-        Some 50,000 phrases; the same ones in the same order for the same `rng`.
+    Yields:
+        About 50,000 phrases, the same in the same order for the same `rng`.
     """
     century = range(FIRST_DAY.toordinal(), LAST_DAY.toordinal() + 1)
     days = [datetime.date.fromordinal(day) for day in sorted(rng.sample(century, 2000))]
     counts = [*range(1, 61), *rng.sample(range(61, 1000), 60)]
     counts += rng.sample(range(1000, 10_000), 60)
-    whole = sorted(rng.sample(range(1, 2000), 60))
-    prices = [number + cents for number in whole for cents in (0, 0.25, 0.49)]
+    units = sorted(rng.sample(range(1, 2000), 60))
+    prices = [number + cents for number in units for cents in (0, 0.25, 0.49)]
     yield from _names()
     yield from _dates(days)
     yield from _intervals(days, rng)
@@ -116,7 +117,7 @@ def _phrase(
 
 
 def _names() -> Iterator[Phrase]:
-    """Territories, languages, languages as spoken somewhere, months and weekdays."""
+    """Yield territories, languages, dialects, months and weekdays."""
     from babel import localedata
 
     for code in TERRITORIES:
@@ -147,7 +148,7 @@ def _dialect(language: str, territory: str, *, locale: babel.Locale) -> str:
 
 
 def _dates(days: Sequence[datetime.date]) -> Iterator[Phrase]:
-    """Dates in the locale's formats, and times of day."""
+    """Yield dates in the locale's formats, and times of day."""
     from babel import dates
 
     for day in days:
@@ -175,14 +176,14 @@ def _interval(
 ) -> str:
     from babel import dates
 
-    # A pattern that babel has not cut into two would write the first day twice.
+    # Babel would write the first day twice in a pattern that it did not split.
     if any(len(parts) != 2 for parts in locale.interval_formats[skeleton].values()):
         raise LookupError(skeleton)
     return dates.format_interval(first, last, skeleton, locale=locale)
 
 
 def _durations(rng: random.Random) -> Iterator[Phrase]:
-    """How long something takes, how long ago it was, and in how long it will be."""
+    """Yield durations, and times relative to now, before and after it."""
     for unit in DURATIONS:
         for count in range(1, 61):
             yield _phrase("duration", f"{unit}:", _duration, (unit, count))
@@ -215,7 +216,7 @@ def _duration(*counts: tuple[str, int], locale: babel.Locale) -> str:
 
 
 def _quantities(values: Sequence[int | float]) -> Iterator[Phrase]:
-    """Measures, percentages, and thousands to billions."""
+    """Yield measures, percentages, and thousands to billions."""
     from babel import numbers, units
 
     for unit, length, value in itertools.product(UNITS, ("long", "short"), values):
@@ -227,8 +228,8 @@ def _quantities(values: Sequence[int | float]) -> Iterator[Phrase]:
             write = functools.partial(numbers.format_percent, share)
             yield _phrase("percent", "percent", write, decimal_quantization=False)
         for style, zeros in COMPACT_STYLES if value < 1000 else ():
-            large = int(value * 10**zeros)
-            write = functools.partial(numbers.format_compact_decimal, large)
+            number = int(value * 10**zeros)
+            write = functools.partial(numbers.format_compact_decimal, number)
             code = f"{style} {zeros}"
             yield _phrase("compact", code, write, format_type=style, fraction_digits=1)
 
@@ -236,7 +237,7 @@ def _quantities(values: Sequence[int | float]) -> Iterator[Phrase]:
 def _money(
     values: Sequence[int | float], prices: Sequence[int | float]
 ) -> Iterator[Phrase]:
-    """Sums with the currency's name, and prices with its sign."""
+    """Yield sums with the currency's name, and prices with its sign."""
     from babel import numbers
 
     by_name = functools.partial(

@@ -1,9 +1,8 @@
-"""Section 5.1, the embedded corpus: phrases of the CLDR put together into lines.
+"""Join phrases into lines that say the same in two locales.
 
-A line says the same in two locales. It is one phrase, a list of them as the locale
-writes lists, or a few with neutral punctuation between them. Spaces that do not break
-become plain spaces and marks of direction are left out, so that a person can type
-every line; the rest is as CLDR has it.
+A line is one phrase, a list of phrases, or two or three with punctuation between them.
+A person can type every line: spaces that do not break become plain spaces, and marks
+of direction are left out.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from vaswani_jax.data.cldr import locale_phrases
+from vaswani_jax.data.cldr import phrases
 
 if TYPE_CHECKING:
     import babel
 
-# How often, what may stand in each place, and the punctuation between.
+# Templates of joined phrases: weight, kinds of phrases in each gap, punctuation.
 NAME = "territory|language|dialect"
 AMOUNT = "percent|price|sum|compact|long unit|short unit"
 JOINED = (
@@ -42,7 +41,7 @@ JOINED = (
     (1.0, ("territory", AMOUNT, AMOUNT), "{0}: {1}; {2}"),
     (1.0, ("date", "duration", "sum|price"), "{0} – {1} – {2}"),
 )
-# How often, what is listed, and in which of CLDR's styles.
+# Templates of lists: weight, kinds of listed phrases, style of the CLDR.
 LISTED = (
     (0.4, "territory|language|month|weekday|sum|long unit", "standard"),
     (0.2, "territory|language|month|weekday|long unit", "or"),
@@ -57,7 +56,7 @@ _WORD = re.compile(r"\d+|[^\W\d_]+")
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """A phrase in both locales; its label is its kind and code."""
+    """A phrase in both locales. Its label is its kind and code."""
 
     source: str
     target: str
@@ -65,34 +64,34 @@ class Piece:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
+class Template:
     """A line with gaps.
 
     Attributes:
         weight: How often it is drawn, relative to the others.
-        places: For each gap the kinds of pieces that may fill it.
+        gaps: The kinds of pieces that may fill each gap.
         source: The line in the source locale; {0} is the first gap.
-        target: The same in the target locale.
+        target: The line in the target locale.
     """
 
     weight: float
-    places: tuple[tuple[str, ...], ...]
+    gaps: tuple[tuple[str, ...], ...]
     source: str
     target: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A line in both locales, and what it is made of."""
+    """A line in both locales, with its pieces and its template."""
 
     source: str
     target: str
     pieces: tuple[Piece, ...]
-    shape: Shape
+    template: Template
 
     def atoms(self) -> set[str]:
-        """What one must have seen to know the line: labels, words, and the shape."""
-        atoms = {f"shape {self.shape.source} {self.shape.target}"}
+        """Return what a model must know to translate it: words, labels, template."""
+        atoms = {f"template {self.template.source} {self.template.target}"}
         for piece in self.pieces:
             atoms.add(piece.label)
             atoms.update(f"source {word}" for word in _WORD.findall(piece.source))
@@ -100,63 +99,65 @@ class Line:
         return atoms
 
     def is_combination(self) -> bool:
-        """Whether there is more to it than one name."""
+        """Return True if it is more than one name."""
         return len(self.pieces) > 1 or any(map(str.isdigit, self.source))
 
 
 @dataclasses.dataclass(frozen=True)
-class Corpus:
-    """All lines that can be made for two locales.
+class Grammar:
+    """All lines of two locales.
 
     Attributes:
-        pools: The pieces of each kind; no source text of a piece has two targets.
-        shapes: What they may be put together to.
+        pools: The pieces of each kind. A source text has one target text.
+        templates: The lines that pieces can fill.
     """
 
     pools: dict[str, list[Piece]]
-    shapes: list[Shape]
+    templates: list[Template]
 
-    def most_lines(self) -> int:
-        """How many ways there are to fill a shape; a few of them give one line."""
+    def max_lines(self) -> int:
+        """Return the number of ways to fill a template; some give the same line."""
         return sum(
             math.prod(
-                sum(len(self.pools[kind]) for kind in place) for place in shape.places
+                sum(len(self.pools[kind]) for kind in gap) for gap in template.gaps
             )
-            for shape in self.shapes
+            for template in self.templates
         )
 
     def draw(self, rng: random.Random) -> Iterator[Line]:
-        """Lines without end; one may come again."""
-        cumulative = list(itertools.accumulate(shape.weight for shape in self.shapes))
+        """Yield random lines without end; a line may come again."""
+        cumulative = list(
+            itertools.accumulate(template.weight for template in self.templates)
+        )
         while True:
-            [shape] = rng.choices(self.shapes, cum_weights=cumulative)
+            [template] = rng.choices(self.templates, cum_weights=cumulative)
             pieces = tuple(
-                rng.choice(self.pools[rng.choice(kinds)]) for kinds in shape.places
+                rng.choice(self.pools[rng.choice(kinds)]) for kinds in template.gaps
             )
             if len(set(pieces)) == len(pieces):
                 yield Line(
-                    shape.source.format(*(piece.source for piece in pieces)),
-                    shape.target.format(*(piece.target for piece in pieces)),
+                    template.source.format(*(piece.source for piece in pieces)),
+                    template.target.format(*(piece.target for piece in pieces)),
                     pieces,
-                    shape,
+                    template,
                 )
 
 
-def corpus(source: babel.Locale, target: babel.Locale, rng: random.Random) -> Corpus:
-    """What both locales can say, without what has two translations.
+def make_grammar(
+    source: babel.Locale, target: babel.Locale, rng: random.Random
+) -> Grammar:
+    """Return the lines of two locales, without phrases that have two translations.
 
     Args:
         source: The locale to translate from.
         target: The locale to translate to.
-        rng: Draws the dates and numbers to write about.
+        rng: Draws the dates and numbers of the phrases.
     """
     pieces: list[tuple[str, Piece]] = []
     translations = collections.defaultdict(set)
-    for phrase in locale_phrases.all_phrases(rng):
-        source_text, target_text = (
-            phrase_text(phrase, source),
-            phrase_text(phrase, target),
-        )
+    for phrase in phrases.all_phrases(rng):
+        source_text = phrase_text(phrase, source)
+        target_text = phrase_text(phrase, target)
         if source_text and target_text:
             piece = Piece(source_text, target_text, f"{phrase.kind} {phrase.code}")
             pieces.append((phrase.kind, piece))
@@ -165,28 +166,28 @@ def corpus(source: babel.Locale, target: babel.Locale, rng: random.Random) -> Co
     for kind, piece in pieces:
         if len(translations[piece.source]) == 1:
             pools[kind].setdefault(piece.source, piece)
-    shapes: dict[object, Shape] = {}
-    for shape in _shapes(source, target):
-        places = [[kind for kind in place if kind in pools] for place in shape.places]
-        if all(places):
-            # Where a locale has one word for "and" and "or", the first shape stays.
-            shapes.setdefault(
-                (shape.places, shape.source),
-                dataclasses.replace(shape, places=tuple(map(tuple, places))),
+    templates: dict[object, Template] = {}
+    for template in _templates(source, target):
+        gaps = [[kind for kind in gap if kind in pools] for gap in template.gaps]
+        if all(gaps):
+            # If a locale has one word for "and" and "or", the first template stays.
+            templates.setdefault(
+                (template.gaps, template.source),
+                dataclasses.replace(template, gaps=tuple(map(tuple, gaps))),
             )
-    return Corpus(
+    return Grammar(
         {kind: list(pool.values()) for kind, pool in pools.items()},
-        list(shapes.values()),
+        list(templates.values()),
     )
 
 
-def phrase_text(phrase: locale_phrases.Phrase, locale: babel.Locale) -> str | None:
-    """The phrase as a person of the locale types it, None if it lacks the words."""
+def phrase_text(phrase: phrases.Phrase, locale: babel.Locale) -> str | None:
+    """Return a phrase as a person types it, or None if the locale lacks its words."""
     try:
         text = _typed(phrase.write(locale=locale))
     except LookupError:
         return None
-    # Where babel has no name it writes the code.
+    # Babel writes the code of what has no name.
     return text if text and phrase.code not in text.split() else None
 
 
@@ -194,23 +195,23 @@ def _typed(text: str) -> str:
     return text.translate(_TYPED).strip()
 
 
-def _shapes(source: babel.Locale, target: babel.Locale) -> Iterator[Shape]:
-    """All kinds of lines, whether or not the locales have the pieces for them."""
-    for weight, places, pattern in JOINED:
-        kinds = tuple(tuple(place.split("|")) for place in places)
-        yield Shape(weight, kinds, pattern, pattern)
+def _templates(source: babel.Locale, target: babel.Locale) -> Iterator[Template]:
+    """Yield all templates, whether or not the locales have pieces for them."""
+    for weight, gaps, pattern in JOINED:
+        kinds = tuple(tuple(gap.split("|")) for gap in gaps)
+        yield Template(weight, kinds, pattern, pattern)
     for weight, listed, style in LISTED:
         for kind, size in itertools.product(listed.split("|"), (2, 3)):
             try:
                 patterns = [
-                    _typed(locale_phrases.list_pattern(size, style, locale=locale))
+                    _typed(phrases.list_pattern(size, style, locale=locale))
                     for locale in (source, target)
                 ]
             except LookupError:
                 continue
-            yield Shape(weight, ((kind,),) * size, *patterns)
+            yield Template(weight, ((kind,),) * size, *patterns)
     moments = [
         _typed(str(locale.datetime_formats["medium"]).replace("'", ""))
         for locale in (source, target)
     ]
-    yield Shape(2.0, (("time",), ("date",)), *moments)
+    yield Template(2.0, (("time",), ("date",)), *moments)

@@ -1,7 +1,6 @@
-"""Section 5.1, the embedded corpus: a translation task that needs no download.
+"""Pairs of the demo's text to train on, to validate and to test.
 
-Both sides of a pair are the same dates, amounts and names, written in two locales by
-the Unicode CLDR through the `babel` package.
+Both sides of a pair are the same dates, amounts and names in two locales.
 """
 
 from __future__ import annotations
@@ -12,21 +11,21 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from vaswani_jax.core import environment
-from vaswani_jax.data.cldr import locale_lines
+from vaswani_jax.data.cldr.grammar import Grammar, Line, make_grammar
 
 if TYPE_CHECKING:
     import babel
 
-# Counts the changes to what the generator writes, for the fingerprint of the data.
+# Counts the changes of the generated text, for the fingerprint of the data.
 RECIPE = 1
-# So many lines in a row that were drawn before mean that there are hardly any others.
-MOST_REPEATS = 10_000
-# Of so many lines, one ought to be fit to be held out.
-MOST_CANDIDATES = 200
+# After this many repeated lines in a row, the locales have hardly any other line.
+MAX_REPEATS = 10_000
+# Give up if fewer than one of this many lines can be held out.
+MAX_CANDIDATES = 200
 
 
 def cldr_version() -> str:
-    """The versions that decide the text, such as "babel 2.18.0, CLDR 47, recipe 1".
+    """Return the versions that decide the text: "babel 2.18.0, CLDR 47, recipe 1".
 
     Raises:
         ImportError: The package `babel` is not installed.
@@ -48,52 +47,53 @@ def cldr_pairs(
     num_test: int,
     seed: int,
 ) -> dict[str, list[tuple[str, str]]]:
-    """Lines of localised text in two locales, all of whose sources differ.
+    """Return pairs of lines in two locales, each source once.
 
-    A source has one target: what could be translated in two ways is left out. The
-    lines to validate and test on put together words and names that all occur in
-    training; neither their sources nor their targets do.
+    A source has one target: what could be translated in two ways is left out. Lines to
+    validate and test on combine words and names that all occur in training, to
+    sources and targets that do not.
 
     Args:
         source_locale: A locale of the CLDR, such as "en".
         target_locale: Another, such as "de" or "pt_BR".
-        num_train: How many pairs to train on.
-        num_valid: How many to validate on.
-        num_test: How many to test on.
-        seed: Decides the pairs, together with all of the above.
+        num_train: Number of pairs to train on.
+        num_valid: Number of pairs to validate on.
+        num_test: Number of pairs to test on.
+        seed: Decides the pairs, together with the other arguments.
 
     Returns:
-        Pairs (source, target) of each split: "train", "valid" and "test".
+        The (source, target) pairs of each split: "train", "valid" and "test".
 
     Raises:
         ImportError: The package `babel` is not installed.
-        ValueError: A locale is unknown, the two write alike, or there are not so many
-            pairs.
+        ValueError: A locale is unknown, both write alike, or they have too few pairs.
     """
     _require_babel()
-    for key, size, least in (
+    for key, size, minimum in (
         ("num_train", num_train, 1),
         ("num_valid", num_valid, 0),
         ("num_test", num_test, 0),
     ):
-        if size < least:
-            raise ValueError(f"config.data.{key} must be at least {least}, got {size}")
+        if size < minimum:
+            raise ValueError(
+                f"config.data.{key} must be at least {minimum}, got {size}"
+            )
     source = _load_locale(source_locale, key="source_locale")
     target = _load_locale(target_locale, key="target_locale")
     rng = random.Random(seed)
-    corpus = locale_lines.corpus(source, target, rng)
+    grammar = make_grammar(source, target, rng)
     if all(
         piece.source == piece.target
-        for piece in itertools.chain.from_iterable(corpus.pools.values())
+        for piece in itertools.chain.from_iterable(grammar.pools.values())
     ):
         raise ValueError(
             "config.data.source_locale and config.data.target_locale must write "
             f"differently, got {source_locale!r} and {target_locale!r}"
         )
     num_held_out = num_valid + num_test
-    if num_train + num_held_out > corpus.most_lines():
-        raise _too_few(num_train, num_held_out, corpus.most_lines())
-    train, held_out = _split(corpus, num_train, num_held_out, rng)
+    if num_train + num_held_out > grammar.max_lines():
+        raise _too_few(num_train, num_held_out, grammar.max_lines())
+    train, held_out = _split(grammar, num_train, num_held_out, rng)
     return {
         "train": [(line.source, line.target) for line in train],
         "valid": [(line.source, line.target) for line in held_out[:num_valid]],
@@ -113,8 +113,8 @@ def _require_babel() -> None:
 def _load_locale(identifier: str, *, key: str) -> babel.Locale:
     from babel import Locale, UnknownLocaleError, localedata
 
-    # Babel fills in what a locale inherits inside tables that locales share: with
-    # Japanese read first, French months are Japanese. So each reads its own tables.
+    # Babel fills in inherited names inside tables that locales share: after Japanese,
+    # French months are Japanese. An empty cache makes each locale read its own tables.
     getattr(localedata, "_cache", {}).clear()
     problem = (
         f"config.data.{key} must be a locale of the CLDR, such as de or pt_BR, "
@@ -124,18 +124,18 @@ def _load_locale(identifier: str, *, key: str) -> babel.Locale:
         locale = Locale.parse(identifier)
     except (UnknownLocaleError, TypeError, ValueError) as error:
         raise ValueError(problem) from error
-    # This reads the tables, before another locale is read.
+    # This reads the tables before another locale does.
     if not locale.territories:
         raise ValueError(problem)
     return locale
 
 
 def _split(
-    corpus: locale_lines.Corpus, num_train: int, num_held_out: int, rng: random.Random
-) -> tuple[list[locale_lines.Line], list[locale_lines.Line]]:
-    """Lines to train on, and lines to hold out that training prepares for."""
-    draws = corpus.draw(rng)
-    lines: dict[str, locale_lines.Line | None] = {}
+    grammar: Grammar, num_train: int, num_held_out: int, rng: random.Random
+) -> tuple[list[Line], list[Line]]:
+    """Return lines to train on, and lines to hold out that training prepares for."""
+    draws = grammar.draw(rng)
+    lines: dict[str, Line | None] = {}
     num_candidates = 2 * num_held_out
     while True:
         drawn = _draw_into(lines, draws, num_lines=num_train + num_candidates)
@@ -145,7 +145,7 @@ def _split(
             return train, held_out[:num_held_out]
         if len(drawn) < num_train + num_candidates:
             raise _too_few(num_train, num_held_out, len(train) + len(held_out))
-        if num_candidates > MOST_CANDIDATES * num_held_out:
+        if num_candidates > MAX_CANDIDATES * num_held_out:
             raise ValueError(
                 f"config.data.num_train {num_train} prepares for only {len(held_out)} "
                 f"of the {num_held_out} lines of num_valid + num_test; raise num_train"
@@ -154,15 +154,21 @@ def _split(
 
 
 def _draw_into(
-    lines: dict[str, locale_lines.Line | None],
-    draws: Iterator[locale_lines.Line],
+    lines: dict[str, Line | None],
+    draws: Iterator[Line],
     *,
     num_lines: int,
-) -> list[locale_lines.Line]:
-    """Draws until there are `num_lines` lines, by source; None is for two targets."""
+) -> list[Line]:
+    """Add drawn lines until there are `num_lines`, and return them.
+
+    Args:
+        lines: The lines by their sources; None for a source with two targets.
+        draws: Random lines.
+        num_lines: The number of lines to have.
+    """
     num_drawn = sum(line is not None for line in lines.values())
     repeats = 0
-    while num_drawn < num_lines and repeats < MOST_REPEATS:
+    while num_drawn < num_lines and repeats < MAX_REPEATS:
         line = next(draws)
         if line.source not in lines:
             lines[line.source] = line
@@ -170,23 +176,21 @@ def _draw_into(
             repeats = 0
             continue
         repeats += 1
-        earlier = lines[line.source]
-        if earlier is not None and earlier.target != line.target:
+        first = lines[line.source]
+        if first is not None and first.target != line.target:
             lines[line.source] = None
             num_drawn -= 1
     return [line for line in lines.values() if line is not None]
 
 
-def _prepared_for(
-    train: Iterable[locale_lines.Line], candidates: Iterable[locale_lines.Line]
-) -> list[locale_lines.Line]:
-    """The candidates with only known atoms, put together to something unknown."""
-    known = set().union(*(line.atoms() for line in train))
+def _prepared_for(train: Iterable[Line], candidates: Iterable[Line]) -> list[Line]:
+    """Return the candidates whose atoms training has, but not their targets."""
+    train_atoms = set().union(*(line.atoms() for line in train))
     targets = {line.target for line in train}
     prepared = []
     for line in candidates:
         is_new = line.is_combination() and line.target not in targets
-        if is_new and line.atoms() <= known:
+        if is_new and line.atoms() <= train_atoms:
             targets.add(line.target)
             prepared.append(line)
     return prepared
