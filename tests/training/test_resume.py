@@ -15,8 +15,8 @@ import pytest
 from tests import object_store, settings
 from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, train
-from vaswani_jax.checkpoints import store
-from vaswani_jax.core import environment, files, processes, remote
+from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.core import files, processes, remote
 from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.training import resume
 
@@ -139,8 +139,10 @@ def test_another_version_of_a_package_is_logged(
     monkeypatch: pytest.MonkeyPatch,
     log_lines: pytest.LogCaptureFixture,
 ) -> None:
-    now = environment.describe()
-    monkeypatch.setattr(environment, "describe", lambda: {**now, "jax": "0.0.1"})
+    now = run_record.describe_software()
+    monkeypatch.setattr(
+        run_record, "describe_software", lambda: {**now, "jax": "0.0.1"}
+    )
     train(settings.small_settings(**OVERRIDES, **{"training.num_steps": 2}), tmp_path)
     monkeypatch.undo()
     train(settings.small_settings(**OVERRIDES), tmp_path)

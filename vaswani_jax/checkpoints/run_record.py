@@ -1,16 +1,26 @@
-"""Record the starts of a run: settings, devices and software."""
+"""Record the starts of a run: its settings, devices and software."""
 
 import dataclasses
 import datetime
+import functools
+import importlib.metadata
 import json
 import os
 import pathlib
+import platform
 import socket
+import subprocess
 import uuid
 from typing import IO
 
 from vaswani_jax.checkpoints.compatibility import Change
-from vaswani_jax.core import config, environment, files, parallel
+from vaswani_jax.core import config, files, parallel
+
+# Their versions decide the digits, and whether files can be read.
+PACKAGES = (
+    *("jax", "jaxlib", "flax", "optax", "numpy", "sentencepiece"),
+    *("orbax-checkpoint", "vaswani-jax"),
+)
 
 
 def record_start(
@@ -39,7 +49,7 @@ def record_start(
         "step": step,
         "init_from": init_from,
         "devices": parallel.describe(),
-        "environment": environment.describe(),
+        "environment": describe_software(),
         "changes": [dataclasses.asdict(change) for change in changes],
         "config": values,
     }
@@ -52,3 +62,40 @@ def record_start(
 def _last_byte(file: IO[bytes]) -> bytes:
     file.seek(-1, os.SEEK_END)
     return file.read(1)
+
+
+@functools.cache
+def describe_software() -> dict[str, str]:
+    """Return the versions of Python and packages, and the revision of this source."""
+    versions = {"python": platform.python_version(), "revision": revision()}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def revision() -> str:
+    """Return the commit of this source, "+" if it was changed; else "unknown"."""
+    package = pathlib.Path(__file__).parents[1]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(package), *arguments]
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        return process.stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", str(package))
+        return git("rev-parse", "HEAD")[:12] + "+" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def software_changes(recorded: dict[str, str]) -> list[str]:
+    """Return in words what differs from a recorded description."""
+    return [
+        f"{name} was {recorded[name]}, is {version}"
+        for name, version in describe_software().items()
+        if recorded.get(name, version) != version
+    ]

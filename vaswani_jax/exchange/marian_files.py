@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import environment
+from vaswani_jax.core import extras
 
 # The shared table under other names.
 TIED = (
@@ -81,7 +81,7 @@ def tensors(directory: pathlib.Path) -> dict[str, np.ndarray]:
         )
     path, needs = (safe, "safetensors") if safe.exists() else (pickled, "torch")
     if importlib.util.find_spec(needs) is None:
-        how = environment.how_to_install("export")
+        how = extras.how_to_install("export")
         raise ImportError(f"{path} needs {needs}: {how}")
     try:
         if path == safe:

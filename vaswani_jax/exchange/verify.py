@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import config, environment, parallel, types
+from vaswani_jax.core import config, extras, parallel, types
 from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.evaluation import bleu as bleu_
 from vaswani_jax.exchange import stablehlo
@@ -35,7 +35,7 @@ def require(form: str) -> None:
     if missing:
         raise ImportError(
             f"--format={form} needs {', '.join(missing)}: "
-            f"{environment.how_to_install('export')}"
+            f"{extras.how_to_install('export')}"
         )
 
 

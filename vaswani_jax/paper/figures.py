@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import environment
+from vaswani_jax.core import extras
 from vaswani_jax.model import positional_encoding
 from vaswani_jax.paper import printed
 from vaswani_jax.paper.table1 import Costs
@@ -25,7 +25,7 @@ def require() -> None:
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError(
-            f"the figures need matplotlib: {environment.how_to_install('plot')}"
+            f"the figures need matplotlib: {extras.how_to_install('plot')}"
         )
 
 

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import config, environment, parallel
+from vaswani_jax.checkpoints import run_record
+from vaswani_jax.core import config, parallel
 from vaswani_jax.model import cost, positional_encoding
 from vaswani_jax.paper import markdown, printed, scored_runs
 from vaswani_jax.paper.presets import SystemName
@@ -29,7 +30,7 @@ RULE = (
 def provenance() -> str:
     """Return when, from which revision and on what hardware the report was made."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
-    versions = environment.describe()
+    versions = run_record.describe_software()
     return (
         f"Made {now}, revision {versions['revision']}, jax {versions['jax']}, "
         f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.checkpoints import compatibility, store
+from vaswani_jax.checkpoints import compatibility, run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, environment, files, parallel, processes
+from vaswani_jax.core import config, files, parallel, processes
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
@@ -115,7 +115,7 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
     record = checkpoint.record
     changes = compatibility.find_changes(record["config"], run.settings)
     _check_same_run(run, checkpoint, changes)
-    for difference in environment.describe_changes(record.get("environment", {})):
+    for difference in run_record.software_changes(record.get("environment", {})):
         logger.warning(f"{difference}: the digits may differ from here on")
     params = checkpoint.items["params"]
     structure = jax.eval_shape(optimizer.adam(run.settings).init, params)
@@ -151,7 +151,7 @@ def make_record(run: Run, progress: Progress) -> dict[str, Any]:
         "vocabulary": run.vocabulary.fingerprint,
         "training_text": run.training_text,
         "config": config.to_dict(run.settings),
-        "environment": environment.describe(),
+        "environment": run_record.describe_software(),
         "parts": progress.num_microbatches,
         "recent": progress.recent_losses,
         "skipped": progress.skipped_batches,

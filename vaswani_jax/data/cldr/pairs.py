@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from vaswani_jax.core import environment
+from vaswani_jax.core import extras
 from vaswani_jax.data.cldr.grammar import Grammar, Line, make_grammar
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _require_babel() -> None:
         import babel  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"the CLDR corpus needs babel: {environment.how_to_install('demo')}"
+            f"the CLDR corpus needs babel: {extras.how_to_install('demo')}"
         ) from error
 
 
