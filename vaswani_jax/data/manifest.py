@@ -15,7 +15,7 @@ NAME = "manifest.json"
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What a directory of prepared data was made from.
+    """The settings, text and files of a directory of prepared data.
 
     Attributes:
         settings: The settings of data that the files depend on, see

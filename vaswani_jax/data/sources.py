@@ -1,4 +1,4 @@
-"""Where sentence pairs come from: files, tensorflow-datasets, or a generator.
+"""Sources of sentence pairs: text files, tensorflow-datasets, and generators.
 
 Every source gives, for each split ("train", "valid", "test"), pairs of lines, and a
 record of exactly which text that is.

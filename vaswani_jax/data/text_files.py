@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 def read_lines(path: pathlib.Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, plain or gzipped, without their ends.
 
-    Only a line feed ends a line (a carriage return before it goes too), so that
-    no other character can make the two sides of a parallel text differ in length.
+    Only a line feed ends a line; a carriage return before it is removed. Other
+    characters cannot make the two sides of a parallel text differ in length.
 
     Raises:
         ValueError: A line is not UTF-8 (the message has the file and the line), or

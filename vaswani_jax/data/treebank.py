@@ -1,8 +1,8 @@
-"""Section 6.3: constituency trees in brackets, as sequences of symbols.
+"""Section 6.3: read constituency trees in brackets as sequences of symbols.
 
-A tree is kept flat, as Vinyals et al. (2015), "Grammar as a Foreign Language", whom
-section 6.3 follows, write it for a sequence model: "(NP" where a constituent begins,
-")NP" where it ends, and between them one symbol for each word, here `WORD`.
+The symbols are those of Vinyals et al. (2015), "Grammar as a Foreign Language", whom
+section 6.3 follows: "(NP" where a constituent begins, ")NP" where it ends, and `WORD`
+for each word between them.
 """
 
 import dataclasses
@@ -14,15 +14,16 @@ from typing import NamedTuple
 from vaswani_jax.data import text_files
 
 WORD = "XX"
-# What is between brackets, as the Penn Treebank writes it.
-PARTS = re.compile(r"[()]|[^()\s]+", re.ASCII)
-NOTHING = "-NONE-"
-# What the outermost bracket is called in treebanks where it is no constituent.
+# Brackets, labels and words, as the Penn Treebank writes them.
+TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
+# The label of an element that is not spoken.
+EMPTY = "-NONE-"
+# Labels of an outermost bracket that is no constituent.
 ROOTS = {"", "ROOT", "TOP", "S1"}
 
 
 class Tree(NamedTuple):
-    """A sentence's constituents, its words and their parts of speech."""
+    """The constituents of a sentence, its words and their parts of speech."""
 
     symbols: tuple[str, ...]
     words: tuple[str, ...]
@@ -31,38 +32,38 @@ class Tree(NamedTuple):
 
 @dataclasses.dataclass
 class _Bracket:
-    """One that is not closed yet, and what has come in it."""
+    """An open bracket, with its contents so far."""
 
     line: int
     label: str = ""
     word: str = ""
     parts: int = 0
-    start: int = -1  # of its opening symbol, when it has parts
+    start: int = -1  # index of its opening symbol, if it has one
 
 
 def read(path: pathlib.Path) -> Iterator[Tree]:
-    """The trees of a file; one may go over several lines.
+    """Yield the trees of a file; a tree may take several lines.
 
-    Empty elements (-NONE-) go, and constituents that have nothing else; of a label
-    with functions and indices (NP-SBJ-1) the category stays; an outermost bracket
-    with the name of none (ROOT, TOP, S1, or no name) is not part of the tree.
+    Empty elements (-NONE-) are left out, with constituents that have nothing else. A
+    label with functions and indices (NP-SBJ-1) becomes its category. An outermost
+    bracket that is no constituent (ROOT, TOP, S1, or without a label) is left out.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line is not UTF-8, or not of a tree: the message has the file,
+        ValueError: A line is not UTF-8, or not of a tree. The message has the file,
             the line and the rule.
     """
     stack: list[_Bracket] = []
-    found = _Found([], [], [])
+    tree = _OpenTree([], [], [])
     for line, text in enumerate(text_files.read_lines(path), start=1):
-        for part in PARTS.findall(text):
+        for token in TOKEN.findall(text):
             try:
-                _take(part, line, stack, found)
+                _read_token(token, line, stack, tree)
             except ValueError as error:
                 raise ValueError(f"{path}, line {line}: {error}") from None
-            if not stack and found.words:
-                yield Tree(*map(tuple, found))
-                found = _Found([], [], [])
+            if not stack and tree.words:
+                yield Tree(*map(tuple, tree))
+                tree = _OpenTree([], [], [])
     if stack:
         raise ValueError(
             f"{path}, line {stack[0].line}: ({stack[0].label} is not closed by the end "
@@ -70,37 +71,40 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
         )
 
 
-class _Found(NamedTuple):
-    """A `Tree` that grows."""
+class _OpenTree(NamedTuple):
+    """A `Tree` that is not complete yet."""
 
     symbols: list[str]
     words: list[str]
     tags: list[str]
 
 
-def _take(part: str, line: int, stack: list[_Bracket], found: _Found) -> None:
-    """Go on by a bracket, a label or a word."""
-    here = stack[-1] if stack else None
-    if part == "(":
-        if here:
-            _add_part(here, len(stack) == 1, found.symbols)
+def _read_token(token: str, line: int, stack: list[_Bracket], tree: _OpenTree) -> None:
+    """Open or close a bracket, or set the label or the word of the innermost one."""
+    bracket = stack[-1] if stack else None
+    if token == "(":
+        if bracket:
+            _add_part(bracket, len(stack) == 1, tree.symbols)
         stack.append(_Bracket(line))
-    elif here is None:
-        what = "a bracket is closed that was not opened"
-        outside = f"{part[:40]!r} stands outside of brackets"
-        raise ValueError(what if part == ")" else outside)
-    elif part == ")":
+    elif bracket is None and token == ")":
+        raise ValueError("a bracket is closed that was not opened")
+    elif bracket is None:
+        raise ValueError(f"{token[:40]!r} stands outside of brackets")
+    elif token == ")":
         stack.pop()
-        _close(here, found)
-    elif here.word or here.parts:
-        raise ValueError(f"({here.label[:40]} has {part[:40]!r} beside another part")
-    elif here.label:
-        here.word = part
+        _close(bracket, tree)
+    elif bracket.word or bracket.parts:
+        raise ValueError(
+            f"({bracket.label[:40]} has {token[:40]!r} beside another part"
+        )
+    elif bracket.label:
+        bracket.word = token
     else:
-        here.label = part
+        bracket.label = token
 
 
 def _add_part(bracket: _Bracket, is_outermost: bool, symbols: list[str]) -> None:
+    """Note that a bracket has another one in it; write its symbol before the first."""
     if bracket.word:
         raise ValueError(f"({bracket.label[:40]} has a bracket beside a word")
     if not (bracket.label or is_outermost):
@@ -111,21 +115,22 @@ def _add_part(bracket: _Bracket, is_outermost: bool, symbols: list[str]) -> None
     bracket.parts += 1
 
 
-def _close(bracket: _Bracket, found: _Found) -> None:
+def _close(bracket: _Bracket, tree: _OpenTree) -> None:
+    """Write the word of a bracket, or its closing symbol unless it is empty."""
     if not (bracket.word or bracket.parts):
         raise ValueError(f"({bracket.label[:40]} has neither a word nor parts")
-    if bracket.word and bracket.label != NOTHING:
-        found.symbols.append(WORD)
-        found.words.append(bracket.word)
-        found.tags.append(bracket.label)
-    elif bracket.start == len(found.symbols) - 1 >= 0:
-        found.symbols.pop()
+    if bracket.word and bracket.label != EMPTY:
+        tree.symbols.append(WORD)
+        tree.words.append(bracket.word)
+        tree.tags.append(bracket.label)
+    elif bracket.start == len(tree.symbols) - 1 >= 0:
+        tree.symbols.pop()
     elif bracket.start >= 0:
-        found.symbols.append(f"){category(bracket.label)}")
+        tree.symbols.append(f"){category(bracket.label)}")
 
 
 def category(label: str) -> str:
-    """NP of NP-SBJ-1 and of NP=2; -LRB- and the like are whole.
+    """Return the category of a label, without its functions and indices.
 
     >>> [category(label) for label in ("NP-SBJ-1", "NP=2", "-LRB-", "PRP$")]
     ['NP', 'NP', '-LRB-', 'PRP$']

@@ -79,10 +79,10 @@ def list_pattern(size: int, style: str, *, locale: babel.Locale) -> str:
     """
     from babel import lists
 
-    places = [f"{{{index}}}" for index in range(size)]
-    pattern = lists.format_list(places, style, locale)  # type: ignore[arg-type]
+    gaps = [f"{{{index}}}" for index in range(size)]
+    pattern = lists.format_list(gaps, style, locale)  # type: ignore[arg-type]
     # Babel writes the last thing twice where the locale inherits the pattern for two.
-    if any(pattern.count(place) != 1 for place in places):
+    if any(pattern.count(gap) != 1 for gap in gaps):
         raise LookupError(f"{locale} has no {style} list of {size}")
     return pattern
 
