@@ -36,8 +36,8 @@ teach() {
     local output=$runs/$1.$3
     [ -e "$output" ] && return
     run "$1" "$text"
-    "$python" -m vaswani_jax.decode --config=configs/of_run.py:"$runs/$1" \
-        --workdir="$runs/$1" --input="$text/train.$2" --output="$output.part"
+    "$python" -m vaswani_jax.decode --workdir="$runs/$1" \
+        --input="$text/train.$2" --output="$output.part"
     mv "$output.part" "$output"
 }
 

@@ -1,7 +1,9 @@
 """Runs of the copy task that are long enough for something to happen to them."""
 
 import json
+import os
 import pathlib
+import select
 import signal
 import subprocess
 import time
@@ -48,12 +50,21 @@ def has_step(workdir: pathlib.Path, step: int) -> bool:
     return path.exists() and f'"step": {step},' in path.read_text()
 
 
-def wait_for_step(workdir: pathlib.Path, step: int) -> None:
-    """Until a run has recorded a step."""
+def wait_for_step(workdir: pathlib.Path, step: int, *, terminal: int = -1) -> None:
+    """Wait until a run has recorded a step.
+
+    Args:
+        workdir: That of the run.
+        step: Which step.
+        terminal: Where the run writes, if that must be read lest it wait for us.
+    """
     for _ in range(6000):
         if has_step(workdir, step):
             return
-        time.sleep(0.05)
+        if terminal < 0:
+            time.sleep(0.05)
+        elif select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 4096)
     raise AssertionError(f"no step {step} in five minutes")
 
 

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,9 +206,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     wait_for_step(workdir, 9)
     several[killed].kill()
     left = several[1 - killed]
-    begun = time.monotonic()
     told = left.communicate(timeout=LOST_AFTER_SECONDS + 60)[1].decode()
-    assert time.monotonic() - begun < LOST_AFTER_SECONDS + 30
     assert left.returncode == -signal.SIGABRT
     assert "another task died" in told, told
     assert "Traceback" not in told
