@@ -1,5 +1,6 @@
-"""Section 6.1: the mean of several checkpoints, for decoding.
+"""Average checkpoints of a run for decoding, as in section 6.1.
 
+vaswani average runs/demo --last=5
 python -m vaswani_jax.average_checkpoints --workdir=runs/demo --last=5
 """
 
@@ -14,10 +15,14 @@ from vaswani_jax.cli.syntax import Syntax
 logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
-    "workdir", None, "Where the checkpoints lie.", required=True
+    "workdir", None, "The directory of the run.", required=True
 )
-LAST = flags.DEFINE_integer("last", None, "How many of the newest.", lower_bound=1)
-STEPS = flags.DEFINE_list("steps", None, "Or which, by their steps: 100,200,300.")
+LAST = flags.DEFINE_integer(
+    "last", None, "Average so many of the newest checkpoints.", lower_bound=1
+)
+STEPS = flags.DEFINE_list(
+    "steps", None, "Average the checkpoints of these steps: 100,200,300."
+)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Table 2's costs, measured: what a step or a search takes on the devices at hand.
+"""Time training steps or beam searches on the devices of this machine.
 
-python -m vaswani_jax.benchmark train --config=configs/demo.py --workdir=runs/demo
-python -m vaswani_jax.benchmark train --config=configs/demo.py --shape=128x32x32
+vaswani benchmark train demo --workdir=runs/demo
+vaswani benchmark train demo --shape=128x32x32
 python -m vaswani_jax.benchmark decode --config=configs/base_ende.py
 """
 
@@ -65,12 +65,12 @@ def train() -> None:
             str(shape), settings.model, vocab_size=vocab_size
         )
     else:
-        place = program.workdir(workdir)
+        directory = program.workdir(workdir)
         data = prepared.open_or_prepare(
             settings,
-            prepared.data_directory(settings.data, place),
+            prepared.data_directory(settings.data, directory),
             rebuild=False,
-            required_fingerprint=select.recorded_vocabulary(place),
+            required_fingerprint=select.recorded_vocabulary(directory),
         )
         vocab_size = data.vocabulary.size
         batch_at = packing.training_batches(

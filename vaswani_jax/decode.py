@@ -1,9 +1,8 @@
-"""Section 6.1: lines in, lines out, by beam search from a checkpoint.
+"""Translate lines by beam search (section 6.1), or score given translations.
 
-python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
-    --input=FILE --output=FILE
-python -m vaswani_jax.decode --config=configs/demo.py --workdir=runs/demo \\
-    --score --input=FILE --target=FILE
+vaswani translate runs/demo --input=FILE --output=FILE
+vaswani translate runs/demo --score --input=FILE --target=FILE
+python -m vaswani_jax.decode --workdir=runs/demo < FILE
 """
 
 import logging
@@ -22,7 +21,7 @@ from vaswani_jax.inference import decode_job, formats, line_io, line_translator
 logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
-    "workdir", "", "Where the checkpoints lie; runs/NAME of the config by default."
+    "workdir", "", "The directory of the run; runs/NAME of --config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint",
@@ -43,13 +42,13 @@ FORMAT = flags.DEFINE_enum(
     "over 1) or json: one object for each input line.",
 )
 NUM_HYPOTHESES = flags.DEFINE_integer(
-    "num_hypotheses", 1, "How many of a line to write.", lower_bound=1
+    "num_hypotheses", 1, "How many translations of each line to write.", lower_bound=1
 )
 TOKEN_SCORES = flags.DEFINE_bool(
     "token_scores", False, "Write each subword's log-probability, too (json)."
 )
 PREFIX = flags.DEFINE_string(
-    "prefix", None, "A file: what the translation of each line begins with."
+    "prefix", None, "A file: the beginnings of the translations, one for each line."
 )
 ALIGNMENTS = flags.DEFINE_string(
     "alignments", "", "A file to write: source-target words, in Pharaoh's format."
@@ -111,7 +110,7 @@ def main() -> None:
 
 
 def _output(name: str) -> str:
-    """Of several processes one writes."""
+    """Return the file to write: nowhere, except in process 0."""
     return name if processes.is_main_process() or not name else os.devnull
 
 

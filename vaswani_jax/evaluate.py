@@ -1,6 +1,7 @@
-"""Section 6: a checkpoint and held-out text to perplexity, BLEU and chrF.
+"""Score a checkpoint on held-out text: perplexity, BLEU and chrF (section 6).
 
-python -m vaswani_jax.evaluate --config=configs/demo.py --workdir=runs/demo --split=test
+vaswani evaluate runs/demo --split=test
+python -m vaswani_jax.evaluate --workdir=runs/demo --split=test
 """
 
 import logging
@@ -18,7 +19,7 @@ from vaswani_jax.evaluation import scores
 logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
-    "workdir", "", "Where the checkpoints lie; runs/NAME of the config by default."
+    "workdir", "", "The directory of the run; runs/NAME of --config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."

@@ -1,7 +1,7 @@
-"""Section 3's model for other programs, and whether they translate as before.
+"""Write a model for other programs, and compare their translations with ours.
 
-python -m vaswani_jax.export --config=configs/demo.py --workdir=runs/demo \\
-    --format=ctranslate2 --output=exported
+vaswani export runs/demo --format=ctranslate2 --output=exported
+python -m vaswani_jax.export --workdir=runs/demo --format=ctranslate2 --output=exported
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from vaswani_jax.exchange import ctranslate, marian, marian_settings, stablehlo,
 logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
-    "workdir", "", "Where the checkpoints lie; runs/NAME of the config by default."
+    "workdir", "", "The directory of the run; runs/NAME of --config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
@@ -32,8 +32,9 @@ FORMAT = flags.DEFINE_enum(
     None,
     ["ctranslate2", "marian", "stablehlo"],
     "For CTranslate2; for transformers' MarianMTModel; for any program with JAX.",
+    required=True,
 )
-OUTPUT = flags.DEFINE_string("output", None, "The directory to write.")
+OUTPUT = flags.DEFINE_string("output", None, "The directory to write.", required=True)
 QUANTIZATION = flags.DEFINE_enum(
     "quantization", None, ["int8", "int8_float32"], "Of CTranslate2's file."
 )
@@ -48,8 +49,8 @@ LINES = flags.DEFINE_integer(
 def main() -> None:
     """Write the model, then translate the validation set with it."""
     settings = program.settings()
-    verify.require(str(FORMAT.value))
-    directory = pathlib.Path(str(OUTPUT.value))
+    verify.require(FORMAT.value)
+    directory = pathlib.Path(OUTPUT.value)
     if directory.exists() and any(directory.iterdir()):
         raise ValueError(f"--output={directory} is not empty: name another directory")
     if QUANTIZATION.value and FORMAT.value != "ctranslate2":
@@ -67,7 +68,7 @@ def main() -> None:
         params,
         prepared.open_prepared(prepared.data_directory(settings.data, workdir)),
         directory,
-        form=str(FORMAT.value),
+        form=FORMAT.value,
         quantization=QUANTIZATION.value,
         lines=LINES.value,
         log=program.say,
@@ -77,7 +78,7 @@ def main() -> None:
 
 
 def _with_positions(settings: config.Config) -> config.Config:
-    """Sinusoids have no limit, but other engines keep a table of them."""
+    """Set how many positions an engine keeps in a table, where ours has no limit."""
     search, model = settings.search, settings.model
     if model.positional_encoding == "learned":
         return settings
@@ -104,9 +105,9 @@ def _write(
             logger.info(note)
     else:
         stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
-    # What segments the text goes with the model.
-    for name, one in zip(marian_vocabulary.FILES, subwords.models, strict=True):
-        (directory / name).write_bytes(one)
+    # The SentencePiece models that segment the text.
+    for name, model_bytes in zip(marian_vocabulary.FILES, subwords.models, strict=True):
+        (directory / name).write_bytes(model_bytes)
 
 
 PROGRAM = program.Program(

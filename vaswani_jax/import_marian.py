@@ -1,7 +1,7 @@
-"""Section 3's model from a MarianMT directory, as the OPUS models are.
+"""Make a run of a MarianMT directory, as the OPUS models are.
 
-python -m vaswani_jax.import_marian DIR --workdir=runs/opus
-python -m vaswani_jax.decode --config=configs/of_run.py:runs/opus --input=FILE
+vaswani import-marian DIR runs/opus
+vaswani translate runs/opus --input=FILE
 """
 
 import logging
@@ -22,7 +22,9 @@ logger = logging.getLogger(__name__)
 MODEL = flags.DEFINE_string(
     "model", None, "The directory of a MarianMT model.", required=True
 )
-WORKDIR = flags.DEFINE_string("workdir", None, "The new directory.", required=True)
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "The directory of the new run.", required=True
+)
 SOURCE_LOCALE = flags.DEFINE_string(
     "source_locale", "", "Language of the source; that of the files by default."
 )
@@ -38,38 +40,38 @@ def main() -> None:
     workdir = directory.path
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
-    found = marian_import.load(
+    imported = marian_import.load(
         pathlib.Path(MODEL.value),
         flags.FLAGS["config"].value,
         [SOURCE_LOCALE.value, TARGET_LOCALE.value],
         config_flags.get_override_values(flags.FLAGS["config"]),
     )
-    data = found.settings.data
-    for note in found.notes:
+    data = imported.settings.data
+    for note in imported.notes:
         logger.info(note)
     logger.info(
-        f"{data.source_locale} to {data.target_locale}, {found.subwords.size:,} "
-        f"subwords, fingerprint {found.subwords.fingerprint}"
+        f"{data.source_locale} to {data.target_locale}, {imported.subwords.size:,} "
+        f"subwords, fingerprint {imported.subwords.fingerprint}"
     )
     record = manifest.Manifest(
         settings=manifest.recorded_settings(data),
         text={},
-        vocabulary=found.subwords.fingerprint,
+        vocabulary=imported.subwords.fingerprint,
         counts={},
     )
     with files.replacing(workdir / "data") as unfinished:
-        found.subwords.save(unfinished)
+        imported.subwords.save(unfinished)
         record.write(unfinished)
-    about = {
-        "vocabulary": found.subwords.fingerprint,
-        "config": config.to_dict(found.settings),
+    checkpoint_record = {
+        "vocabulary": imported.subwords.fingerprint,
+        "config": config.to_dict(imported.settings),
     }
-    mean = store.Checkpoint(0, {"params": found.params}, about)
-    path = average.save_average(workdir, mean)
-    run_record.record_start(workdir, found.settings, step=0, changes=[])
+    checkpoint = store.Checkpoint(0, {"params": imported.params}, checkpoint_record)
+    path = average.save_average(workdir, checkpoint)
+    run_record.record_start(workdir, imported.settings, step=0, changes=[])
     directory.push()
     logger.info(f"written: {path}")
-    logger.info(f"its configuration: --config=configs/of_run.py:{WORKDIR.value}")
+    logger.info(f"translate with it: vaswani translate {WORKDIR.value}")
 
 
 PROGRAM = program.Program(

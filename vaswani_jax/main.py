@@ -1,7 +1,10 @@
-"""Section 5: train, and evaluate as it goes; prepares the data first if needed, and at
-the end scores the mean of the last checkpoints on the validation and the test set.
+"""Train a model, and evaluate it as it learns.
 
-python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
+Prepares the data first if needed; at the end scores the mean of the last checkpoints on
+the validation and the test set. The same command resumes a run that was interrupted.
+
+  vaswani train demo --workdir=runs/demo
+  python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
 import logging
@@ -18,7 +21,7 @@ from vaswani_jax.training import divergence, preemption
 logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
-    "workdir", "", "Where all of this run lies; runs/NAME of the config by default."
+    "workdir", "", "The directory of the run; runs/NAME of the preset by default."
 )
 INIT_FROM = flags.DEFINE_string(
     "init_from",
@@ -27,7 +30,7 @@ INIT_FROM = flags.DEFINE_string(
     "WORKDIR@CHECKPOINT or WORKDIR/checkpoints/STEP.",
 )
 REBUILD = flags.DEFINE_bool(
-    "rebuild_data", False, "Prepare the data again, whatever is there."
+    "rebuild_data", False, "Prepare the data again, even if it is up to date."
 )
 
 

@@ -1,5 +1,6 @@
-"""Section 5.1: raw text to vocabulary and token files, without training.
+"""Make vocabulary and token files from text (section 5.1), without training.
 
+vaswani prepare own_text --workdir=runs/own --config.data.text_directory=DIR
 python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/own
 """
 
@@ -15,15 +16,15 @@ from vaswani_jax.data import prepared
 logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
-    "workdir", "", "Where all of this run lies; runs/NAME of the config by default."
+    "workdir", "", "The directory of the run; runs/NAME of the preset by default."
 )
 REBUILD = flags.DEFINE_bool(
-    "rebuild_data", False, "Prepare the data again, whatever is there."
+    "rebuild_data", False, "Prepare the data again, even if it is up to date."
 )
 
 
 def main() -> None:
-    """Prepare the data, or check what is there."""
+    """Prepare the data, or check that it is up to date."""
     settings = program.settings()
     workdir = program.open_workdir(WORKDIR.value)
     workdir.pull()

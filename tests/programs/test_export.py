@@ -103,6 +103,11 @@ def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> N
     assert "--quantization is of --format=ctranslate2" in error
 
 
+def test_the_format_is_required(trained: pathlib.Path) -> None:
+    error = runs.error_of(runs.vaswani("export", trained, "--output=/nowhere/x"))
+    assert error == "error: --format is missing"
+
+
 def test_an_exported_marian_model_is_imported_and_trained_on(
     copier: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
