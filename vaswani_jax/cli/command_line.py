@@ -68,13 +68,13 @@ def refuse(reason: str) -> NoReturn:
     sys.exit(1)
 
 
-def suggestion(word: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """Return what a mistyped word was meant to be, as the end of an error.
+def suggestion(word: str, names: Iterable[str], *, prefix: str = "") -> str:
+    """Return the name that is close to a mistyped word, as the end of an error.
 
     >>> suggestion("trian", ["train", "translate"])
     '; did you mean train?'
     """
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(word, list(names), n=1)
     return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 
@@ -137,14 +137,14 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
 
 def _take(words: list[str], flag: str) -> tuple[str, list[str]]:
     """Return the last value of a flag, "" if it is not there, and all other words."""
-    value, others = "", []
+    value, other_words = "", []
     for word in words:
         name, _, text = word.partition("=")
         if name in (f"--{flag}", f"-{flag}"):
             value = text
         else:
-            others.append(word)
-    return value, others
+            other_words.append(word)
+    return value, other_words
 
 
 def _run_of(checkpoint: str) -> str:
@@ -158,8 +158,8 @@ def _missing_config(syntax: Syntax, workdir: str) -> str:
     if workdir and pathlib.Path(workdir).is_dir():
         return f"--workdir={workdir} holds no run (no config.json): name its --config"
     if syntax.arguments[0] != "workdir":
-        known = ", ".join(presets.names())
-        return f"--config is missing: name a preset ({known}), FILE.py or a workdir"
+        names = ", ".join(presets.names())
+        return f"--config is missing: name a preset ({names}), FILE.py or a workdir"
     if workdir:
         return f"--workdir={workdir} is no directory: name that of a run, or a --config"
     return "--workdir is missing: name the directory of a run, or a --config"
@@ -167,11 +167,11 @@ def _missing_config(syntax: Syntax, workdir: str) -> str:
 
 def _check_keys(words: list[str], values: ml_collections.ConfigDict) -> None:
     """Refuse `--config.KEY` flags of which the configuration has no key."""
-    known = flatten(values.to_dict())
+    keys = flatten(values.to_dict())
     for word in words:
         match = re.match(r"--?(?:no)?config\.([^=]*)", word)
-        if match and match[1] not in known:
-            hint = suggestion(match[1], known, prefix="config.")
+        if match and match[1] not in keys:
+            hint = suggestion(match[1], keys, prefix="config.")
             refuse(f"{word}: unknown key config.{match[1]}{hint}")
 
 
@@ -182,7 +182,7 @@ def _default_workdir(file: pathlib.Path, variant: str) -> str:
 
 
 def _explain(error: flags.Error) -> str:
-    """Return what absl found wrong with a flag, in words of the user's."""
+    """Return the reason why absl refuses a flag, in the user's words."""
     if isinstance(error, flags.UnrecognizedFlagError):
         name = error.flagname
         if name.partition(".")[0] == "config":

@@ -67,12 +67,12 @@ def settings_as_flags(settings: config.Config) -> str:
 
 def _own_flags() -> Iterator[flags.Flag[Any]]:
     """Return the flags that this package defines, not those of its libraries."""
-    for module, defined in flags.FLAGS.flags_by_module_dict().items():
-        # The program itself, if Python runs it as a file, is named by its path.
-        if module.partition(".")[0] == "vaswani_jax" or "vaswani_jax" in module:
-            yield from (
-                flag for flag in defined if flag.name.partition(".")[0] != "config"
-            )
+    for module, module_flags in flags.FLAGS.flags_by_module_dict().items():
+        # A module's name, or the path of the one that Python runs.
+        if "vaswani_jax" in module:
+            for flag in module_flags:
+                if str(flag.name).partition(".")[0] != "config":
+                    yield flag
 
 
 def _flag_entry(flag: flags.Flag[Any]) -> list[str]:
@@ -93,6 +93,8 @@ def _settings(values: dict[str, object]) -> str:
     sections = {field.name: field.type for field in dataclasses.fields(config.Config)}
     previous_section = ""
     for key, setting in config.SETTINGS.items():
+        if key not in values:
+            continue  # `parsing` refuses such a configuration.
         if setting.section != previous_section:
             previous_section = setting.section
             lines.append("")

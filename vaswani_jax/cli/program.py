@@ -60,7 +60,7 @@ class Program:
     """A program: what it does, and how it is started.
 
     Attributes:
-        main: Does the work, when the flags are parsed.
+        main: The work, once the flags are parsed.
         syntax: How its command line is read.
         expected: Errors that are printed in one line, with status 1. All others keep
             their traceback.
@@ -91,7 +91,7 @@ class Program:
         return command_line.parse(argv, self.syntax, description=description)
 
     def _start(self, argv: Sequence[str]) -> None:
-        del argv  # The words that are no flags: none is left.
+        del argv  # Every word has become a flag.
         logs.set_level(quiet=QUIET.value, verbose=VERBOSE.value)
         if PRINT_CONFIG.value:
             if not self.syntax.takes_config:
@@ -103,7 +103,9 @@ class Program:
         flags_of_processes = (COORDINATOR, NUM_PROCESSES, PROCESS_ID)
         if any(flag.value is not None for flag in flags_of_processes):
             if not self.multi_process:
-                raise ValueError("--coordinator is of main, decode and evaluate")
+                raise ValueError(
+                    "--coordinator is a flag of main, decode and evaluate alone"
+                )
             processes.connect(
                 coordinator=COORDINATOR.value,
                 num_processes=NUM_PROCESSES.value,

@@ -1,19 +1,19 @@
-"""How the command line of a program is read, and the line that says so."""
+"""The syntax of a program's command line."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Syntax:
-    """How the command line of a program is read.
+    """What the words and flags of a command line mean.
 
     Attributes:
         arguments: The flags that words without dashes set, in this order.
         takes_config: Whether the program has --config.
-        default_config: The name of the configuration if none is given and --workdir
-            has recorded none.
-        default_workdir: Whether a missing --workdir means the run that --config names,
-            or runs/NAME of the preset.
+        default_config: The configuration to use if the command line names none and
+            --workdir holds no run.
+        default_workdir: Whether --workdir may be missing. It is then the run that
+            --config names, or runs/NAME of the preset.
     """
 
     arguments: tuple[str, ...] = ()
