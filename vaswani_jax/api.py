@@ -76,7 +76,7 @@ def load(
         workdir,
         data.vocabulary,
         checkpoints=checkpoint,
-        others=[_locate(name) for name in ensemble],
+        ensemble=[_locate(name) for name in ensemble],
     )
     return Translator(settings, data.vocabulary, members)
 

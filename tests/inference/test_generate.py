@@ -72,16 +72,16 @@ def forced_scores(
 ) -> np.ndarray:
     """Return log P / lp of each output, by one pass over it."""
     models = [small().model] * len(seeds)
-    scorer = scoring.Scorer(models, vocab_size=V)
     pairs = [
         (source, ids)
         for source, n_best in zip(SENTENCES, outputs, strict=True)
         for ids in n_best
     ]
     shared = [parallel.replicate(params(seed)) for seed in seeds]
+    all_scored = scoring.score_pairs(models, shared, pairs, vocab_size=V)
     totals = [
         float(scored.log_probs.sum()) / ((5 + len(ids)) / 6) ** alpha
-        for scored, (_, ids) in zip(scorer.score(shared, pairs), pairs, strict=True)
+        for scored, (_, ids) in zip(all_scored, pairs, strict=True)
     ]
     return np.array(totals).reshape(len(SENTENCES), -1)
 

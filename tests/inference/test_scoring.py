@@ -21,9 +21,13 @@ def params(seed: int) -> Any:
 
 def log_probs(*seeds: int) -> np.ndarray:
     """Return those of OUTPUT by the mean of models."""
-    scorer = scoring.Scorer([MODEL] * len(seeds), vocab_size=V)
-    replicated = [parallel.replicate(params(seed)) for seed in seeds]
-    return np.asarray(scorer.score(replicated, [(SOURCE, OUTPUT)])[0].log_probs)
+    [scored] = scoring.score_pairs(
+        [MODEL] * len(seeds),
+        [parallel.replicate(params(seed)) for seed in seeds],
+        [(SOURCE, OUTPUT)],
+        vocab_size=V,
+    )
+    return np.asarray(scored.log_probs)
 
 
 def test_log_probs_are_those_of_the_logits() -> None:
@@ -48,9 +52,15 @@ def test_an_ensembles_probability_is_the_mean_of_its_models() -> None:
 
 
 def test_attention_has_the_layers_and_kinds_that_are_asked_for() -> None:
-    scorer = scoring.Scorer([MODEL], vocab_size=V, layers=(1,), kinds=("memory",))
     pairs = [(SOURCE, OUTPUT), (SOURCE[:2], OUTPUT[:3])]
-    scored = scorer.score([parallel.replicate(params(1))], pairs)
+    scored = scoring.score_pairs(
+        [MODEL],
+        [parallel.replicate(params(1))],
+        pairs,
+        vocab_size=V,
+        layers=(1,),
+        kinds=("memory",),
+    )
     for (source, output), pair in zip(pairs, scored, strict=True):
         [(kind, weights)] = pair.attention.items()
         assert kind == "memory"

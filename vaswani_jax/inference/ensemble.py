@@ -41,7 +41,7 @@ def load_members(
     vocabulary: Vocabulary,
     *,
     checkpoints: str,
-    others: Sequence[tuple[pathlib.Path, str]],
+    ensemble: Sequence[tuple[pathlib.Path, str]],
 ) -> list[Member]:
     """Load the models that translate together, and log which they are.
 
@@ -50,14 +50,14 @@ def load_members(
         workdir: The run's directory.
         vocabulary: The subwords that all models must have.
         checkpoints: Checkpoints of that run, with commas between them.
-        others: The directories of other runs, and which of their checkpoints.
+        ensemble: The directories of other runs, and which of their checkpoints.
 
     Raises:
         CheckpointError: One is missing, damaged, or of another vocabulary.
         ValueError: A workdir has no configuration of a model.
     """
     sources = [(workdir, settings, name) for name in checkpoints.split(",")]
-    for directory, name in others:
+    for directory, name in ensemble:
         run_settings = dataclasses.replace(
             settings, model=parsing.load(directory).model
         )

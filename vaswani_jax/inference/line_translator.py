@@ -1,4 +1,4 @@
-"""Section 6.1: lines to hypotheses, with any parameters of one model or several.
+"""Translate lines with any parameters of one model, or of several together.
 
 A line becomes pieces, pieces become batches of few shapes, and what the search finds
 for them goes back to its line.

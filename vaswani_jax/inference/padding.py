@@ -1,4 +1,4 @@
-"""Section 6.1: sentences in batches of few shapes, since each shape is compiled."""
+"""Put sentences into batches of few shapes, since each shape is compiled."""
 
 import collections
 from collections.abc import Callable, Iterator, Sequence

@@ -13,6 +13,8 @@ from vaswani_jax.core import config, parallel, types
 from vaswani_jax.inference import generate, padding
 from vaswani_jax.model import transformer
 
+# Ids of a source and of its translation.
+Pair = tuple[Sequence[int], Sequence[int]]
 # Padded tokens of a batch's logits; more would be gigabytes with a large vocabulary.
 TOKENS = 2048
 # Which attention of figure 1, and where its module lies in the parameters' tree.
@@ -28,7 +30,7 @@ class Scored(NamedTuple):
 
     Attributes:
         log_probs: log P(y_t | y_<t, X) in nats.
-        attention: The weights of each kind that the scorer keeps, the mean over an
+        attention: The weights of each kind that is asked for, the mean over an
             ensemble. Rows are queries, columns keys: "encoder" `[L, H, S, S]`,
             "decoder" `[L, H, T, T]`, "memory" `[L, H, T, S]`.
     """
@@ -37,71 +39,52 @@ class Scored(NamedTuple):
     attention: Mapping[str, Any]  # Float "*rows L H Q K"
 
 
-class Scorer:
-    """Scores given outputs by one model, or by several together."""
+def score_pairs(
+    models: Sequence[config.ModelConfig],
+    params: Sequence[Any],
+    pairs: Sequence[Pair],
+    *,
+    vocab_size: int,
+    layers: Sequence[int] = (),
+    kinds: Sequence[str] = (),
+) -> list[Scored]:
+    """Return each output's token scores by one model or several, in the pairs' order.
 
-    def __init__(
-        self,
-        models: Sequence[config.ModelConfig],
-        *,
-        vocab_size: int,
-        layers: Sequence[int] = (),
-        kinds: Sequence[str] = (),
-    ) -> None:
-        """Keep what every call needs.
+    Args:
+        models: The models whose mean probability counts.
+        params: Those of each model, replicated over the devices.
+        pairs: Source ids without an end mark, and the output's ids with one, if it
+            ended.
+        vocab_size: V.
+        layers: The layers whose attention is kept, the lowest being 0.
+        kinds: The kinds of attention that are kept, of `KINDS`.
+    """
+    run = _scorer_on_devices(tuple(models), vocab_size, tuple(layers), tuple(kinds))
+    tables = [m.max_positions for m in models if m.positional_encoding == "learned"]
+    # Learned positions end there, padding's too.
+    longest = min(tables, default=sys.maxsize)
 
-        Args:
-            models: The models whose mean probability counts.
-            vocab_size: V.
-            layers: The layers whose attention is kept, the lowest being 0.
-            kinds: The kinds of attention that are kept, of `KINDS`.
-        """
-        tables = [
-            model.max_positions
-            for model in models
-            if model.positional_encoding == "learned"
-        ]
-        # Learned positions end there, padding's too.
-        self._longest = min(tables, default=sys.maxsize)
-        self._arguments = (tuple(models), vocab_size, tuple(layers), tuple(kinds))
+    def padded(num_tokens: int) -> int:
+        return min(padding.padded_length(num_tokens), longest)
 
-    def score(
-        self,
-        params: Sequence[Any],
-        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    ) -> list[Scored]:
-        """Return each output's token scores, in the order of the pairs.
-
-        Args:
-            params: Those of each model, replicated over the devices.
-            pairs: Source ids without an end mark, and the output's ids with one, if
-                it ended.
-        """
-        run = _scorer_on_devices(*self._arguments)
-        scored: list[Scored | None] = [None] * len(pairs)
-        shapes = [
-            (self._padded(len(target)), self._padded(len(source) + 1))
-            for source, target in pairs
-        ]
-        for group in padding.group_by_shape(
-            shapes, max_rows=lambda shape: TOKENS // shape[0]
-        ):
-            chunk = [pairs[index] for index in group.indices]
-            rows = parallel.split_rows(_batch(chunk, group), num_microbatches=1)
-            outputs = parallel.join_rows(run(tuple(params), rows))
-            for row, (index, pair) in enumerate(zip(group.indices, chunk, strict=True)):
-                scored[index] = _without_padding(
-                    outputs, row, S=len(pair[0]) + 1, T=len(pair[1])
-                )
-        return [pair for pair in scored if pair is not None]
-
-    def _padded(self, tokens: int) -> int:
-        return min(padding.padded_length(tokens), self._longest)
+    scored: list[Scored | None] = [None] * len(pairs)
+    shapes = [
+        (padded(len(target)), padded(len(source) + 1)) for source, target in pairs
+    ]
+    for group in padding.group_by_shape(
+        shapes, max_rows=lambda shape: TOKENS // shape[0]
+    ):
+        chunk = [pairs[index] for index in group.indices]
+        rows = parallel.split_rows(_batch(chunk, group), num_microbatches=1)
+        outputs = parallel.join_rows(run(tuple(params), rows))
+        for row, (index, pair) in enumerate(zip(group.indices, chunk, strict=True)):
+            scored[index] = _without_padding(
+                outputs, row, S=len(pair[0]) + 1, T=len(pair[1])
+            )
+    return [pair for pair in scored if pair is not None]
 
 
-def _batch(
-    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], group: padding.Group
-) -> types.Batch:
+def _batch(pairs: Sequence[Pair], group: padding.Group) -> types.Batch:
     T, S = group.shape
     sources = [[*source, types.EOS_ID] for source, _ in pairs]
     shifted = [[types.BOS_ID, *target[:-1]] for _, target in pairs]

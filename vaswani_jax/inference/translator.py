@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,8 @@ class Translator:
             ValueError: A setting is unknown or out of range, a prefix is too long, or
                 the parameters are not finite numbers.
         """
-        settings = override_search(self.config, search)
+        overrides = {f"search.{key}": value for key, value in search.items()}
+        settings = parsing.override(self.config, overrides)
         _check_lines(lines, "lines")
         if prefixes is not None:
             _check_lines(prefixes, "prefixes")
@@ -250,25 +251,26 @@ class Translator:
 
     def score_ids(
         self,
-        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+        pairs: Sequence[scoring.Pair],
         *,
         layers: Sequence[int] = (),
         kinds: Sequence[str] = (),
     ) -> list[scoring.Scored]:
-        """Return the scores and attention of pairs of ids; see `scoring.Scorer`.
+        """Return the scores and attention of pairs of ids; see `scoring.score_pairs`.
 
         Args:
             pairs: Ids of a source without and of an output with its end mark.
             layers: The layers whose attention is kept, the lowest being 0.
             kinds: The kinds of attention that are kept, of `scoring.KINDS`.
         """
-        scorer = scoring.Scorer(
+        return scoring.score_pairs(
             self._models,
+            self._replicated_params,
+            pairs,
             vocab_size=self.vocabulary.size,
             layers=layers,
             kinds=kinds,
         )
-        return scorer.score(self._replicated_params, pairs)
 
     @property
     def _models(self) -> list[ModelConfig]:
@@ -280,7 +282,7 @@ class Translator:
 
     def _encode(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int
-    ) -> list[tuple[Sequence[int], Sequence[int]]]:
+    ) -> list[scoring.Pair]:
         """Return each pair's ids, the target's with the end mark."""
         search = self.config.search
         source_ids = self.vocabulary.encode(sources)
@@ -309,16 +311,6 @@ class Translator:
 
     def _names(self, ids: Sequence[int]) -> tuple[str, ...]:
         return tuple(self.vocabulary.subword(token) for token in ids)
-
-
-def override_search(settings: Config, search: Mapping[str, Any]) -> Config:
-    """Return the settings with some of their search changed.
-
-    Raises:
-        ValueError: A setting is unknown or out of range.
-    """
-    overrides = {f"search.{key}": value for key, value in search.items()}
-    return parsing.override(settings, overrides)
 
 
 def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> None:
