@@ -3,8 +3,6 @@
 import collections
 import functools
 import itertools
-import tempfile
-from pathlib import Path
 
 import hypothesis
 import jax
@@ -12,36 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
+from tests.data import small_corpora
 from vaswani_jax.core import parallel, types
-from vaswani_jax.data import batching, token_files
-
-VOCAB_SIZE = 100_000
-
-
-def token_file(path, sentences):
-    writer = token_files.TokenWriter(path, vocab_size=VOCAB_SIZE)
-    writer.write(sentences)
-    writer.close()
-    return token_files.TokenFile(path)
-
-
-def sentence(number, length, side):
-    """Ids that tell the pair, the side and the position."""
-    return [4 + 100 * number + 50 * side + position for position in range(length)]
-
-
-def corpus_of(lengths):
-    """Pairs with so many (source, target) tokens."""
-    with tempfile.TemporaryDirectory() as directory:
-        sides = [
-            token_file(
-                Path(directory, name),
-                [sentence(n, pair[side], side) for n, pair in enumerate(lengths)],
-            )
-            for side, name in enumerate(("train.source", "train.target"))
-        ]
-    # The mapped files stay readable when their directory is gone.
-    return token_files.Corpus(*sides)
+from vaswani_jax.data import batching
 
 
 def batches_of(lengths, **overrides):
@@ -53,29 +24,19 @@ def batches_of(lengths, **overrides):
         "seed": 1,
         "shuffle": True,
     }
-    return batching.Batches(corpus_of(lengths), **(options | overrides))
+    return batching.Batches(small_corpora.corpus_of(lengths), **(options | overrides))
 
 
 def pair_numbers(batch):
-    """Which pairs a batch holds, read from its target."""
+    """Return the pairs of a batch, read from its target."""
     real = batch.target_out[batch.target_out[:, 0] != types.PAD_ID, 0]
     return ((real - 4) // 100).tolist()
-
-
-def epoch(batches, number):
-    count = batches.batches_per_epoch
-    return [batches.batch_at(number * count + index) for index in range(count)]
-
-
-def random_lengths(count, longest, seed):
-    generator = np.random.default_rng(seed)
-    return [tuple(pair) for pair in generator.integers(1, longest, (count, 2)).tolist()]
 
 
 @functools.cache
 def first_asked(step):
     """The batch of batches made for this step alone, as when a run resumes there."""
-    return batches_of(random_lengths(83, 15, seed=2)).batch_at(step)
+    return batches_of(small_corpora.random_lengths(83, 15, seed=2)).batch_at(step)
 
 
 @strategies.composite
@@ -98,28 +59,31 @@ def plans(draw):
 @hypothesis.given(plans(), strategies.integers(0, 3))
 def test_every_pair_is_in_an_epoch_once_as_it_was_written(plan, number):
     lengths, options = plan
-    seen = []
-    for batch in epoch(batches_of(lengths, **options), number):
+    pairs = []
+    for batch in small_corpora.epoch(batches_of(lengths, **options), number):
         for source, target_in, target_out in zip(*batch[:3], strict=True):
             if not target_out.any():
                 assert not source.any()
                 assert not target_in.any()
                 continue
             pair = (int(target_out[0]) - 4) // 100
-            seen.append(pair)
-            left, right = (sentence(pair, lengths[pair][side], side) for side in (0, 1))
+            pairs.append(pair)
+            left, right = (
+                small_corpora.sentence(pair, lengths[pair][side], side)
+                for side in (0, 1)
+            )
             padding = [types.PAD_ID] * (len(source) - len(left) - 1)
             assert source.tolist() == [*left, types.EOS_ID, *padding]
             padding = [types.PAD_ID] * (len(target_in) - len(right) - 1)
             assert target_in.tolist() == [types.BOS_ID, *right, *padding]
             assert target_out.tolist() == [*right, types.EOS_ID, *padding]
-    assert sorted(seen) == list(range(len(lengths)))
+    assert sorted(pairs) == list(range(len(lengths)))
 
 
 @hypothesis.given(plans())
 def test_batches_stay_within_both_budgets_in_few_shapes(plan):
     lengths, options = plan
-    batches = epoch(batches_of(lengths, **options), 0)
+    batches = small_corpora.epoch(batches_of(lengths, **options), 0)
     assert all(batch.source.size <= options["source_tokens"] for batch in batches)
     assert all(batch.target_in.size <= options["target_tokens"] for batch in batches)
     shapes = {tuple(side.shape for side in batch[:3]) for batch in batches}
@@ -130,7 +94,7 @@ def test_batches_stay_within_both_budgets_in_few_shapes(plan):
 def test_rows_divide_evenly_over_eight_devices_where_the_budget_allows(plan):
     lengths, options = plan
     budget = min(options["source_tokens"], options["target_tokens"])
-    for batch in epoch(batches_of(lengths, **options), 0):
+    for batch in small_corpora.epoch(batches_of(lengths, **options), 0):
         rows, length = batch.source.shape
         most = budget // length
         assert rows == (most - most % 8 if most >= 8 else most)
@@ -139,7 +103,7 @@ def test_rows_divide_evenly_over_eight_devices_where_the_budget_allows(plan):
 @hypothesis.given(plans())
 def test_one_batch_of_an_epoch_at_most_is_not_full(plan):
     lengths, options = plan
-    batches = epoch(batches_of(lengths, **options), 0)
+    batches = small_corpora.epoch(batches_of(lengths, **options), 0)
     fillings = [(len(pair_numbers(b)), b.source.shape[0]) for b in batches]
     assert sum(pairs < rows for pairs, rows in fillings) <= 1
     assert all(pairs > 0 for pairs, _ in fillings)
@@ -149,7 +113,11 @@ def test_one_batch_of_an_epoch_at_most_is_not_full(plan):
 def test_padding_share_is_that_of_the_positions_of_an_epoch(plan):
     lengths, options = plan
     batches = batches_of(lengths, **options)
-    sides = [side for b in epoch(batches, 0) for side in (b.source, b.target_out)]
+    sides = [
+        side
+        for b in small_corpora.epoch(batches, 0)
+        for side in (b.source, b.target_out)
+    ]
     positions = sum(side.size for side in sides)
     empty = sum(int((side == types.PAD_ID).sum()) for side in sides)
     assert batches.padding_share == pytest.approx(empty / positions, rel=1e-9)
@@ -157,7 +125,7 @@ def test_padding_share_is_that_of_the_positions_of_an_epoch(plan):
 
 @hypothesis.given(strategies.lists(strategies.integers(0, 60), min_size=1, max_size=20))
 def test_a_batch_is_the_same_whatever_was_asked_before(steps):
-    batches = batches_of(random_lengths(83, 15, seed=2))
+    batches = batches_of(small_corpora.random_lengths(83, 15, seed=2))
     for step in steps:
         for side, expected in zip(
             batches.batch_at(step), first_asked(step), strict=True
@@ -166,32 +134,33 @@ def test_a_batch_is_the_same_whatever_was_asked_before(steps):
 
 
 def test_epochs_differ_and_seeds_differ():
-    lengths = random_lengths(83, 15, seed=3)
+    lengths = small_corpora.random_lengths(83, 15, seed=3)
 
     def order(seed, number):
-        batches = epoch(batches_of(lengths, seed=seed), number)
+        batches = small_corpora.epoch(batches_of(lengths, seed=seed), number)
         return tuple(tuple(pair_numbers(batch)) for batch in batches)
 
     orders = [order(seed, number) for seed in (1, 2) for number in (0, 1, 2)]
     assert len(set(orders)) == 6
     assert order(2, 1) == orders[4]
     # Other pairs meet, too: not the same batches in another order.
-    company = [{frozenset(batch) for batch in one} for one in orders]
+    company = [{frozenset(batch) for batch in order} for order in orders]
     assert all(a != b for a, b in itertools.combinations(company, 2))
 
 
 def test_lengths_come_mixed_when_shuffled():
-    batches = batches_of(random_lengths(400, 15, seed=4))
-    widths = [batch.source.shape[1] for batch in epoch(batches, 0)]
+    batches = batches_of(small_corpora.random_lengths(400, 15, seed=4))
+    widths = [batch.source.shape[1] for batch in small_corpora.epoch(batches, 0)]
     assert len(set(widths)) > 1
     assert widths not in (sorted(widths), sorted(widths, reverse=True))
 
 
 def test_unshuffled_epochs_are_equal_and_keep_the_order_of_the_text():
-    lengths = random_lengths(83, 15, seed=5)
+    lengths = small_corpora.random_lengths(83, 15, seed=5)
     batches = batches_of(lengths, shuffle=False)
     first, second = (
-        [pair_numbers(batch) for batch in epoch(batches, number)] for number in (0, 1)
+        [pair_numbers(batch) for batch in small_corpora.epoch(batches, number)]
+        for number in (0, 1)
     )
     assert first == second
     ends = [bucket.length for bucket in batches.buckets]
@@ -211,7 +180,10 @@ def test_the_longest_sentence_fills_its_row_with_its_end_mark(max_length, longer
     batch = batches_of([tuple(pair)], **options).batch_at(0)
     assert [side.shape for side in batch[:3]] == [(1, max_length)] * 3
     side = (batch.source, batch.target_out)[longer]
-    assert side[0].tolist() == [*sentence(0, max_length - 1, longer), types.EOS_ID]
+    assert side[0].tolist() == [
+        *small_corpora.sentence(0, max_length - 1, longer),
+        types.EOS_ID,
+    ]
 
 
 def padded_tokens(lengths, ends):
@@ -243,7 +215,7 @@ def test_no_other_lengths_need_fewer_padded_tokens(lengths, num_buckets, room):
 
 
 def test_split_batches_gain_rows_that_are_no_sentence():
-    batches = batches_of(random_lengths(83, 15, seed=6), source_tokens=80)
+    batches = batches_of(small_corpora.random_lengths(83, 15, seed=6), source_tokens=80)
     for step in range(batches.batches_per_epoch):
         batch = batches.batch_at(step)
         split = parallel.split_rows(batch, num_microbatches=3)
@@ -253,27 +225,7 @@ def test_split_batches_gain_rows_that_are_no_sentence():
         assert joined.source.shape[0] % (3 * jax.local_device_count()) == 0
 
 
-def assert_processes_have_the_whole(batches, processes):
-    """Each has its rows of every batch and nothing else; together they have all."""
-    for step in range(batches.batches_per_epoch):
-        whole = batches.batch_at(step)
-        parts = []
-        for process in range(processes):
-
-            def own(rows, process=process):
-                share = -(-rows // processes)
-                start = min(rows, process * share)
-                return range(start, min(rows, start + share))
-
-            part = batches.batch_at(step, own)
-            others = np.setdiff1d(np.arange(len(whole.source)), own(len(whole.source)))
-            assert not any(leaf[others].any() for leaf in jax.tree.leaves(part))
-            parts.append(part)
-        total = jax.tree.map(lambda *leaves: sum(leaves), *parts)
-        jax.tree.map(np.testing.assert_array_equal, total, whole)
-
-
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_a_process_has_its_rows_alone(processes):
-    batches = batches_of(random_lengths(83, 15, seed=2))
-    assert_processes_have_the_whole(batches, processes)
+    batches = batches_of(small_corpora.random_lengths(83, 15, seed=2))
+    small_corpora.assert_processes_have_the_whole(batches, processes)

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from tests.data.test_batching import (
-    assert_processes_have_the_whole,
-    corpus_of,
-    epoch,
-    random_lengths,
-    sentence,
-)
+from tests.data import small_corpora
 from vaswani_jax.core import types
 from vaswani_jax.data import packing
 
@@ -25,21 +19,23 @@ def packed(lengths, **overrides):
         "row_length": 30,
         "seed": 1,
     }
-    return packing.PackedBatches(corpus_of(lengths), **(options | overrides))
+    return packing.PackedBatches(
+        small_corpora.corpus_of(lengths), **(options | overrides)
+    )
 
 
 def unpacked(batch):
     """Each pair of a batch as (source, target_in, target_out), read by its segment."""
     for row in range(batch.source.shape[0]):
-        of_source, of_target = (side[row] for side in batch.segments)
-        numbers = set(of_source.tolist()) | set(of_target.tolist())
+        source_segments, target_segments = (side[row] for side in batch.segments)
+        numbers = set(source_segments.tolist()) | set(target_segments.tolist())
         for number in sorted(numbers - {0}):
             yield tuple(
                 ids[row][segments == number].tolist()
                 for ids, segments in (
-                    (batch.source, of_source),
-                    (batch.target_in, of_target),
-                    (batch.target_out, of_target),
+                    (batch.source, source_segments),
+                    (batch.target_in, target_segments),
+                    (batch.target_out, target_segments),
                 )
             )
 
@@ -64,8 +60,8 @@ def plans(draw):
 @hypothesis.given(plans(), strategies.integers(0, 3))
 def test_every_pair_is_in_an_epoch_once_as_it_was_written(plan, number):
     lengths, options = plan
-    found = []
-    for batch in epoch(packed(lengths, **options), number):
+    pairs = []
+    for batch in small_corpora.epoch(packed(lengths, **options), number):
         assert batch.source.shape == batch.target_out.shape
         rows, row_length = batch.source.shape
         assert row_length == options["row_length"]
@@ -75,24 +71,24 @@ def test_every_pair_is_in_an_epoch_once_as_it_was_written(plan, number):
             (batch.source, batch.target_out), batch.segments, strict=True
         ):
             np.testing.assert_array_equal(segments == 0, ids == types.PAD_ID)
-        found += unpacked(batch)
+        pairs += unpacked(batch)
     expected = []
     for pair, (source, target) in enumerate(lengths):
-        words = sentence(pair, target, 1)
+        words = small_corpora.sentence(pair, target, 1)
         expected.append(
             (
-                [*sentence(pair, source, 0), types.EOS_ID],
+                [*small_corpora.sentence(pair, source, 0), types.EOS_ID],
                 [types.BOS_ID, *words],
                 [*words, types.EOS_ID],
             )
         )
-    assert sorted(found) == sorted(expected)
+    assert sorted(pairs) == sorted(expected)
 
 
 @hypothesis.given(plans())
 def test_the_segments_of_a_row_are_numbered_from_its_start_without_gaps(plan):
     lengths, options = plan
-    for batch in epoch(packed(lengths, **options), 0):
+    for batch in small_corpora.epoch(packed(lengths, **options), 0):
         for row in np.concatenate(batch.segments):
             numbers = [number for number, _ in itertools.groupby(row.tolist())]
             words = [number for number in numbers if number]
@@ -101,22 +97,21 @@ def test_the_segments_of_a_row_are_numbered_from_its_start_without_gaps(plan):
 
 
 def test_a_batch_is_a_function_of_seed_and_step_alone():
-    lengths = random_lengths(60, 20, seed=3)
-    asked = packed(lengths)
+    lengths = small_corpora.random_lengths(60, 20, seed=3)
+    batches = packed(lengths)
     for step in (7, 0, 23, 8):
-        once = asked.batch_at(step)
-        alone = packed(lengths).batch_at(step)
-        np.testing.assert_array_equal(once.source, alone.source)
-        np.testing.assert_array_equal(once.segments.target, alone.segments.target)
+        batch, expected = batches.batch_at(step), packed(lengths).batch_at(step)
+        np.testing.assert_array_equal(batch.source, expected.source)
+        np.testing.assert_array_equal(batch.segments.target, expected.segments.target)
     assert not np.array_equal(
-        packed(lengths, seed=2).batch_at(0).source, asked.batch_at(0).source
+        packed(lengths, seed=2).batch_at(0).source, batches.batch_at(0).source
     )
 
 
 def test_epochs_have_orders_of_their_own():
-    asked = packed(random_lengths(60, 20, seed=3))
-    count = asked.batches_per_epoch
-    first, second = (asked.batch_at(epoch * count).source for epoch in (0, 1))
+    batches = packed(small_corpora.random_lengths(60, 20, seed=3))
+    count = batches.batches_per_epoch
+    first, second = (batches.batch_at(epoch * count).source for epoch in (0, 1))
     assert not np.array_equal(first, second)
 
 
@@ -124,14 +119,14 @@ def test_epochs_have_orders_of_their_own():
     strategies.lists(strategies.integers(0, 40), min_size=2, max_size=30),
     strategies.integers(0, 20),
 )
-def test_patterns_hold_each_length_as_often_as_it_occurs(counts, more):
-    row_length = len(counts) - 1 + more
-    left = np.array([0, *counts[1:]])
-    for filling, times in packing.patterns(left, row_length=row_length):
+def test_patterns_hold_each_length_as_often_as_it_occurs(counts, slack):
+    row_length = len(counts) - 1 + slack
+    remaining = np.array([0, *counts[1:]])
+    for filling, times in packing.patterns(remaining, row_length=row_length):
         assert times > 0
         assert sum(filling) <= row_length
-        left = left - times * np.bincount(filling, minlength=len(left))
-    assert not left.any()
+        remaining = remaining - times * np.bincount(filling, minlength=len(remaining))
+    assert not remaining.any()
 
 
 def test_rows_of_real_lengths_are_nearly_full():
@@ -144,9 +139,9 @@ def test_rows_of_real_lengths_are_nearly_full():
 
 
 def test_the_padding_share_is_that_of_the_batches():
-    asked = packed(random_lengths(70, 25, seed=4))
-    ids = [(b.source, b.target_out) for b in epoch(asked, 0)]
-    assert asked.padding_share == pytest.approx(
+    batches = packed(small_corpora.random_lengths(70, 25, seed=4))
+    ids = [(b.source, b.target_out) for b in small_corpora.epoch(batches, 0)]
+    assert batches.padding_share == pytest.approx(
         np.mean(np.array(ids) == types.PAD_ID), abs=1e-12
     )
 
@@ -158,5 +153,5 @@ def test_a_pair_longer_than_a_row_is_refused_with_both_lengths():
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_a_process_has_its_rows_alone(processes):
-    batches = packed(random_lengths(83, 15, seed=2))
-    assert_processes_have_the_whole(batches, processes)
+    batches = packed(small_corpora.random_lengths(83, 15, seed=2))
+    small_corpora.assert_processes_have_the_whole(batches, processes)

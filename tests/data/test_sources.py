@@ -1,30 +1,16 @@
-"""Lines of text files, whatever is in them, and text that is generated."""
+"""Pairs of text files and of generators, and the records of their text."""
 
 import gzip
 import hashlib
 import itertools
 import os
-import tempfile
-from pathlib import Path
 
-import hypothesis
 import pytest
-from hypothesis import strategies
 
 from tests import settings
-from vaswani_jax.data import sources, text_files
+from vaswani_jax.data import sources
 
 SPLITS = ["train", "valid", "test"]
-# What str.splitlines takes for the end of a line, and what else is strange.
-STRANGE = [*"\x0b\x0c\x1c\x85\u2028\u2029\t\0\r\ufeff\u2581\U0001f389é"]
-
-# Without what UTF-8 cannot spell and what ends a line.
-characters = strategies.characters(exclude_categories=["Cs"], exclude_characters="\n")
-texts = strategies.lists(
-    strategies.text(strategies.one_of(characters, strategies.sampled_from(STRANGE)))
-    # A carriage return at the end belongs to the line end.
-    .map(lambda line: line.rstrip("\r"))
-)
 
 
 def write(path, content):
@@ -47,57 +33,6 @@ def generated(source, seed, **overrides):
     """Every pair of the generated task, a list for each split."""
     data = settings.small_settings(**({"data.source": source} | overrides)).data
     return {split: list(sources.pairs(data, split, seed=seed)) for split in SPLITS}
-
-
-@pytest.mark.parametrize("name", ["text.en", "text.en.gz"])
-@hypothesis.given(texts, strategies.sampled_from(["\n", "\r\n"]), strategies.booleans())
-def test_lines_come_back_as_they_were_written(name, text, line_end, ends_last):
-    content = line_end.join(text) + (line_end if ends_last else "")
-    hypothesis.assume(not content.startswith("\ufeff"))
-    # A last line that is empty needs its end to be one.
-    hypothesis.assume(ends_last or (text and text[-1]))
-    with tempfile.TemporaryDirectory() as directory:
-        path = write(Path(directory, name), content.encode())
-        assert list(text_files.read_lines(path)) == (text or ([""] if content else []))
-
-
-@pytest.mark.parametrize("character", STRANGE)
-def test_only_a_line_feed_ends_a_line(tmp_path, character):
-    path = write(tmp_path / "text", f"a{character}b\nc{character}d".encode())
-    assert list(text_files.read_lines(path)) == [f"a{character}b", f"c{character}d"]
-
-
-def test_byte_order_mark_is_left_out_at_the_start_alone(tmp_path):
-    path = write(tmp_path / "text", "\ufeffone\n\ufefftwo\n".encode())
-    assert list(text_files.read_lines(path)) == ["one", "\ufefftwo"]
-
-
-def test_empty_file_has_no_line_and_an_empty_line_is_one(tmp_path):
-    assert list(text_files.read_lines(write(tmp_path / "none", b""))) == []
-    assert list(text_files.read_lines(write(tmp_path / "one", b"\n"))) == [""]
-    assert list(text_files.read_lines(write(tmp_path / "two", b"\n\n"))) == ["", ""]
-
-
-@pytest.mark.parametrize("name", ["text.en", "text.en.gz"])
-def test_a_line_that_is_not_utf8_is_named(tmp_path, name):
-    path = write(tmp_path / name, "eins\nzwei\ngrün\n".encode("latin-1"))
-    with pytest.raises(ValueError) as caught:
-        list(text_files.read_lines(path))
-    assert f"{path}, line 3: not UTF-8 (byte 0xfc at column 3)" in str(caught.value)
-
-
-def test_a_compressed_file_cut_short_is_named(tmp_path):
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(os.urandom(999).hex().encode())[:-50])
-    with pytest.raises(ValueError, match=str(path)):
-        list(text_files.read_lines(path))
-
-
-def test_a_file_that_only_claims_to_be_compressed_is_named(tmp_path):
-    path = tmp_path / "text.gz"
-    path.write_bytes(b"plain text\n")
-    with pytest.raises(ValueError, match=str(path)):
-        list(text_files.read_lines(path))
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -177,9 +112,9 @@ def test_generated_pairs_are_distinct_and_as_many_as_asked(source):
 
 @pytest.mark.parametrize("source", ["copy", "reverse"])
 def test_generated_text_depends_on_the_seed_alone(source):
-    first, other, again = (generated(source, seed) for seed in (3, 4, 3))
-    assert first == again
-    assert all(first[split] != other[split] for split in SPLITS)
+    first, second, repeated = (generated(source, seed) for seed in (3, 4, 3))
+    assert first == repeated
+    assert all(first[split] != second[split] for split in SPLITS)
 
 
 def test_the_record_of_a_text_is_the_digest_of_its_files(tmp_path):
@@ -196,17 +131,17 @@ def test_the_record_notices_every_change_of_size_or_time(tmp_path):
     data = text_data(tmp_path)
     for name, content in (("train.en", b"one\n"), ("train.de", b"eins\n")):
         os.utime(write(tmp_path / name, content), ns=(10**18, 10**18))
-    known = sources.text_record(data, "train", seed=1, previous={})
-    same = sources.text_record(data, "train", seed=1, previous=known)
+    recorded = sources.text_record(data, "train", seed=1, previous={})
+    same = sources.text_record(data, "train", seed=1, previous=recorded)
     os.utime(write(tmp_path / "train.en", b"two\n"), ns=(10**18, 10**18 + 1))
-    later = sources.text_record(data, "train", seed=1, previous=known)
+    later = sources.text_record(data, "train", seed=1, previous=recorded)
     os.utime(write(tmp_path / "train.en", b"three\n"), ns=(10**18, 10**18))
-    longer = sources.text_record(data, "train", seed=1, previous=known)
-    assert same == known
-    digests = {record["source"]["sha256"] for record in (known, later, longer)}
+    longer = sources.text_record(data, "train", seed=1, previous=recorded)
+    assert same == recorded
+    digests = {record["source"]["sha256"] for record in (recorded, later, longer)}
     assert len(digests) == 3
     assert {later["target"]["sha256"], longer["target"]["sha256"]} == {
-        known["target"]["sha256"]
+        recorded["target"]["sha256"]
     }
 
 
@@ -215,9 +150,9 @@ def test_a_file_of_known_size_and_time_is_not_read_again(tmp_path):
     data = text_data(tmp_path)
     for name in ("train.en", "train.de"):
         os.utime(write(tmp_path / name, b"one\n"), ns=(10**18, 10**18))
-    known = sources.text_record(data, "train", seed=1, previous={})
+    recorded = sources.text_record(data, "train", seed=1, previous={})
     os.utime(write(tmp_path / "train.en", b"two\n"), ns=(10**18, 10**18))
-    assert sources.text_record(data, "train", seed=1, previous=known) == known
+    assert sources.text_record(data, "train", seed=1, previous=recorded) == recorded
 
 
 def test_the_record_of_generated_text_names_task_and_seed():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from vaswani_jax.data import text_files, token_files
+from vaswani_jax.data import token_files
 
 # The last id that fits in 16 bits, and the first that does not.
 VOCAB_SIZES = [2**16, 2**16 + 1, 300_000]
@@ -40,18 +40,18 @@ def sentences_in_parts(draw, vocab_size):
 def test_rows_are_the_sentences_that_were_written(vocab_size, data):
     sentences, cuts = data.draw(sentences_in_parts(vocab_size))
     picked = strategies.integers(0, max(0, len(sentences) - 1))
-    wanted = data.draw(strategies.lists(picked, max_size=7)) if sentences else []
+    indices = data.draw(strategies.lists(picked, max_size=7)) if sentences else []
     longest = max(map(len, sentences), default=0)
     length = data.draw(strategies.integers(max(1, longest), longest + 4))
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "train.source")
         file = written(path, sentences, vocab_size=vocab_size, cuts=cuts)
-        ids, lengths = file.rows(np.array(wanted, np.int64), length=length)
+        ids, lengths = file.rows(np.array(indices, np.int64), length=length)
     assert len(file) == len(sentences)
     assert file.lengths().tolist() == [len(sentence) for sentence in sentences]
-    assert lengths.tolist() == [len(sentences[index]) for index in wanted]
-    padded = [sentences[i] + [0] * (length - len(sentences[i])) for i in wanted]
-    assert ids.shape == (len(wanted), length)
+    assert lengths.tolist() == [len(sentences[index]) for index in indices]
+    padded = [sentences[i] + [0] * (length - len(sentences[i])) for i in indices]
+    assert ids.shape == (len(indices), length)
     assert ids.tolist() == padded
 
 
@@ -120,20 +120,6 @@ def test_a_missing_file_is_not_found(tmp_path, name):
     (tmp_path / f"train.source.{name}").unlink()
     with pytest.raises(FileNotFoundError, match=str(path)):
         token_files.TokenFile(path)
-
-
-@hypothesis.given(
-    strategies.lists(
-        strategies.text(
-            strategies.characters(exclude_categories=["Cs"], exclude_characters="\n")
-        )
-    )
-)
-def test_text_is_written_with_line_feeds_alone(lines):
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory, "test.source.txt")
-        text_files.write_lines(path, lines)
-        assert path.read_bytes() == "".join(line + "\n" for line in lines).encode()
 
 
 def test_offsets_out_of_order_are_refused_with_their_file(tmp_path):
