@@ -63,6 +63,13 @@ def test_translations_are_the_best_hypotheses(
     assert [n_best[0].text for n_best in same_beam] == texts
 
 
+def test_warnings_name_the_settings_of_the_call(
+    translator: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    translator.translate(["a b c d e f g h"], max_source_tokens=4)
+    assert "1 lines over config.search.max_source_tokens=4 tokens" in caplog.text
+
+
 def test_scores_are_those_of_the_reference_model(
     translator: Translator,
 ) -> None:

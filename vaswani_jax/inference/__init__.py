@@ -1,1 +1,1 @@
-"""Section 6.1: beam search and scores."""
+"""Translate: search, sample, score, align (section 6.1)."""

@@ -1,4 +1,4 @@
-"""Blocks of lines to the lines that `decode` writes, and files beside them."""
+"""Turn blocks of lines into what `decode` writes."""
 
 import collections
 import contextlib

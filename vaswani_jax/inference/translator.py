@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,9 +123,9 @@ class Translator:
             ValueError: A setting is unknown or out of range, or the parameters are not
                 finite numbers.
         """
-        hypotheses = self.hypotheses(lines, **search)
-        counts = line_translator.count_long_lines(hypotheses, self.config)
-        line_translator.warn_of_long_lines(counts, self.config)
+        hypotheses, settings = self.hypotheses(lines, **search), self._override(search)
+        counts = line_translator.count_long_lines(hypotheses, settings)
+        line_translator.warn_of_long_lines(counts, settings)
         return [n_best[0].text for n_best in hypotheses]
 
     def hypotheses(
@@ -154,8 +154,7 @@ class Translator:
             ValueError: A setting is unknown or out of range, a prefix is too long, or
                 the parameters are not finite numbers.
         """
-        overrides = {f"search.{key}": value for key, value in search.items()}
-        settings = parsing.override(self.config, overrides)
+        settings = self._override(search)
         _check_lines(lines, "lines")
         if prefixes is not None:
             _check_lines(prefixes, "prefixes")
@@ -271,6 +270,11 @@ class Translator:
             layers=layers,
             kinds=kinds,
         )
+
+    def _override(self, search: Mapping[str, Any]) -> Config:
+        """Return the settings with some of their search changed."""
+        overrides = {f"search.{key}": value for key, value in search.items()}
+        return parsing.override(self.config, overrides)
 
     @property
     def _models(self) -> list[ModelConfig]:

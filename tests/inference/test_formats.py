@@ -1,0 +1,43 @@
+"""A translation or a score in each form that `decode` writes."""
+
+import json
+
+import numpy as np
+
+from vaswani_jax.inference import formats
+from vaswani_jax.inference.line_translator import Hypothesis, Output
+from vaswani_jax.inference.scoring import Scored
+from vaswani_jax.inference.translator import PairScore
+
+OUTPUTS = (Output((5,), (7, 2), -1.0), Output((6,), (8,), -0.5))
+BEST = Hypothesis("a\tb", -1.5, ("a", "</s>", "b"), OUTPUTS)
+SECOND = Hypothesis("c", -2.0, ("c",), (Output((5, 6), (9,), -2.0),))
+
+
+def test_a_hypothesis_is_one_line_of_text_or_of_fields() -> None:
+    text = formats.format_translation(3, [BEST, SECOND], None, form="text")
+    assert text == "a\tb"
+    rows = formats.format_translation(3, [BEST, SECOND], None, form="tsv")
+    assert rows == "3\t1\t-1.500000\ta b\n3\t2\t-2.000000\tc"
+
+
+def test_json_has_the_token_scores_of_every_piece() -> None:
+    log_probs = ([-0.25, -0.75], [-0.5], [-2.0])
+    scored = [Scored(np.array(each, np.float32), {}) for each in log_probs]
+    line = formats.format_translation(3, [BEST, SECOND], scored, form="json")
+    record = json.loads(line)
+    assert record["line"] == 3
+    best, second = record["hypotheses"]
+    assert best["tokens"] == ["a", "</s>", "b"]
+    assert best["log_probs"] == [-0.25, -0.75, -0.5]
+    assert (second["text"], second["log_probs"]) == ("c", [-2.0])
+
+
+def test_a_scored_pair_has_its_perplexity() -> None:
+    score = PairScore(-2.0, ("a", "</s>"), (-0.5, -1.5))
+    assert formats.format_score(4, score, form="text") == "-2.000000"
+    row = formats.format_score(4, score, form="tsv")
+    assert row == "4\t-2.000000\t2\t2.718282"
+    record = json.loads(formats.format_score(4, score, form="json"))
+    assert record["tokens"] == ["a", "</s>"]
+    assert record["log_probs"] == [-0.5, -1.5]
