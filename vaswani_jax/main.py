@@ -37,10 +37,11 @@ REBUILD = flags.DEFINE_bool(
 def main() -> None:
     """Train, and print the scores of the mean of the last checkpoints."""
     settings = program.settings()
+    program.open_workdir(WORKDIR.value)  # It logs where the local copy of a URL lies.
     try:
-        result = trainer.train_in(
-            program.open_workdir(WORKDIR.value),
+        result = trainer.train(
             settings,
+            WORKDIR.value,
             init_from=INIT_FROM.value,
             rebuild_data=REBUILD.value,
         )

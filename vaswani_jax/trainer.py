@@ -27,21 +27,18 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(loop.Outcome):
     """The step, the metrics and the scores that a run has reached.
 
     Attributes:
         step: Number of updates made.
         best_step: The step with the best validation score.
-        metrics: The latest value of each metric that was logged, as "valid/bleu".
+        metrics: The latest value of each logged metric, as "valid/bleu".
         evaluations: Scores of the mean of the last checkpoints, on the validation set
             and on the test set if there is one.
         workdir: The run's directory on this machine.
     """
 
-    step: int
-    best_step: int
-    metrics: dict[str, float]
     evaluations: list[scores.Evaluation]
     workdir: pathlib.Path
 
@@ -98,44 +95,27 @@ def train(
         vaswani_jax.training.preemption.Stopped: A signal stopped the run; its state
             is saved.
     """
-    return train_in(
-        remote.open_directory(os.fspath(workdir)),
-        config,
-        evaluators=evaluators,
-        init_from=init_from,
-        rebuild_data=rebuild_data,
-    )
-
-
-def train_in(
-    workdir: files.Directory,
-    config: Config,
-    *,
-    evaluators: Sequence[Evaluator] = (),
-    init_from: str = "",
-    rebuild_data: bool = False,
-) -> TrainingResult:
-    """Train in a directory that is open; otherwise as `train`."""
+    directory = remote.open_directory(os.fspath(workdir))
     step.check_devices(config)
     with contextlib.ExitStack() as stack:
         processes.run_on_main(
-            lambda: stack.enter_context(workdir.hold()), ValueError, OSError
+            lambda: stack.enter_context(directory.hold()), ValueError, OSError
         )
         if not processes.is_main_process():
-            workdir.pull()
-        if init_from and select.has_checkpoints(workdir.path):
+            directory.pull()
+        if init_from and select.has_checkpoints(directory.path):
             logger.info(
                 "note: this run has begun; --init_from is of no effect any more"
             )
             init_from = ""
         initial = _load_initial(config, init_from) if init_from else None
-        data = _prepare(config, workdir, initial=initial, rebuild=rebuild_data)
-        compilation_cache.enable(workdir.path / "compiled")
+        data = _prepare(config, directory, initial=initial, rebuild=rebuild_data)
+        compilation_cache.enable(directory.path / "compiled")
         try:
             outcome = loop.train(
                 config,
                 data,
-                workdir,
+                directory,
                 [*validation.make_validators(config, data), *evaluators],
                 initial_params=initial.params if initial else None,
                 init_from=init_from,
@@ -144,16 +124,13 @@ def train_in(
             if processes.is_main_process():
                 # The other error says more.
                 with contextlib.suppress(OSError, files.SupersededError):
-                    workdir.push()
+                    directory.push()
             raise
         if not processes.is_main_process():
-            workdir.pull()
+            directory.pull()
+        evaluations = list(scores.score_average(config, data, directory))
         return TrainingResult(
-            outcome.step,
-            outcome.best_step,
-            outcome.metrics,
-            list(scores.score_average(config, data, workdir)),
-            workdir.path,
+            **vars(outcome), evaluations=evaluations, workdir=directory.path
         )
 
 

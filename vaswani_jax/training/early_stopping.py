@@ -193,14 +193,11 @@ def replace_best(
     store.save(directory, checkpoint, keep=1)
 
 
-def should_stop(best: Best, training: config.TrainingConfig, *, step: int) -> bool:
-    """Return whether `patience` evaluations have brought nothing better."""
+def stop_reason(best: Best, training: config.TrainingConfig, *, step: int) -> str:
+    """Say why training stops early; "" if it goes on."""
     patience_steps = training.patience * training.evaluate_every_steps
-    return bool(patience_steps) and step - best.step >= patience_steps
-
-
-def stop_reason(best: Best, training: config.TrainingConfig) -> str:
-    """Say why training stops early."""
+    if not patience_steps or step - best.step < patience_steps:
+        return ""
     return (
         f"no better valid/{training.best_metric} than that of step {best.step:,} in "
         f"{training.patience} evaluations (config.training.patience)"

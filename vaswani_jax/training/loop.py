@@ -140,8 +140,8 @@ class _Loop:
                 f"nothing to train: the run is at step {progress.step:,} and "
                 f"config.training.num_steps is {num_steps:,}"
             )
-        elif self._stops_early():
-            logger.info(f"nothing to train: {self._stop_reason()}")
+        elif reason := self._stop_reason():
+            logger.info(f"nothing to train: {reason}")
         else:
             train_step_in = self._train_steps()
             plan = self._plan(state, train_step_in)
@@ -191,7 +191,13 @@ class _Loop:
             # Waits for the devices, so that the time is that of the work.
             updates = parallel.gather(pending)
             pending = []
-            if bad_update := self._find_bad_update(updates, step):
+            bad_update = divergence.find_bad_update(
+                updates,
+                step=step,
+                recent_losses=self._progress.recent_losses,
+                max_loss_rise=training.max_loss_rise,
+            )
+            if bad_update:
                 state = self._go_back(bad_update)
                 step, is_last = self._progress.step, False
                 start_time = time.monotonic()
@@ -201,7 +207,7 @@ class _Loop:
             self._make_room(plan)
             # Before the checkpoint: an evaluation that a kill cuts is made again.
             is_evaluated = not evaluates or self._evaluate(state.params)
-            is_last = is_last or self._stops_early()
+            is_last = is_last or bool(self._stop_reason())
             stops = stops or not is_evaluated
             if stops and not (saves or is_last):
                 self._progress.preemption_steps.append(step)
@@ -253,16 +259,6 @@ class _Loop:
         if padding:
             logger.info(padding)
         return plan
-
-    def _find_bad_update(
-        self, updates: Sequence[StepMetrics], step: int
-    ) -> divergence.BadUpdate | None:
-        return divergence.find_bad_update(
-            updates,
-            step=step,
-            recent_losses=self._progress.recent_losses,
-            max_loss_rise=self._training.max_loss_rise,
-        )
 
     def _go_back(self, bad_update: divergence.BadUpdate) -> TrainState:
         """Return the state of the last good checkpoint; skip the bad batch from now."""
@@ -329,14 +325,10 @@ class _Loop:
                 raise
             logger.warning(f"{error}; training goes on without it")
 
-    def _stops_early(self) -> bool:
-        progress = self._progress
-        return early_stopping.should_stop(
-            progress.best, self._training, step=progress.step
-        )
-
     def _stop_reason(self) -> str:
-        return early_stopping.stop_reason(self._progress.best, self._training)
+        return early_stopping.stop_reason(
+            self._progress.best, self._training, step=self._progress.step
+        )
 
     def _make_room(self, plan: microbatching.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need some, too.
