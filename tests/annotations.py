@@ -1,8 +1,7 @@
 """Annotations hold in every call, or a test fails.
 
 jaxtyping checks the modules that name the axes of arrays. All others have beartype
-alone, whose wrapper binds no arguments: tests/data/test_cldr_locales.py takes 33
-seconds of CPU instead of 62.
+alone, whose wrapper binds no arguments and is about twice as fast.
 """
 
 import pathlib

@@ -51,6 +51,10 @@ def prepare(text, *, rebuild=False, required_fingerprint=None, **overrides):
     )
 
 
+def forbidden(*args, **kwargs):
+    raise AssertionError("called where the prepared data should serve")
+
+
 def contents(directory):
     """Every file below a directory, with when it was written."""
     return {
@@ -68,10 +72,10 @@ def sentences(file):
 
 
 def refusal(text, **overrides):
-    """Why data that was prepared is not used; it stays as it was."""
-    before = contents(text.with_name("data"))
+    """Return why prepared data is refused, after checking that it is not changed."""
+    files_before = contents(text.with_name("data"))
     with pytest.raises(ValueError) as caught:
         prepare(text, **overrides)
-    assert contents(text.with_name("data")) == before
+    assert contents(text.with_name("data")) == files_before
     assert "--rebuild_data" in str(caught.value)
     return str(caught.value)

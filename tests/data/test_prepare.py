@@ -1,4 +1,4 @@
-"""From text to a vocabulary and token files: what is learned, drawn and refused."""
+"""From text to a vocabulary and token files: what is kept, learned and refused."""
 
 import itertools
 
@@ -6,7 +6,59 @@ import numpy as np
 import pytest
 
 from tests.data import small_text
-from vaswani_jax.data import prepare, prepared, vocabulary
+from vaswani_jax.data import prepare, prepared
+from vaswani_jax.data.vocabulary import learn_vocabulary
+
+
+def test_tokens_are_the_pairs_that_fit_in_their_order(text):
+    data = small_text.prepare(text)
+    for split in small_text.SIZES:
+        sides = [
+            small_text.read_lines(text / f"{split}.{ending}") for ending in ("en", "de")
+        ]
+        pairs = list(zip(*map(data.vocabulary.encode, sides), strict=True))
+        fitting = [pair for pair in pairs if all(0 < len(side) < 30 for side in pair)]
+        corpus = data.corpus(split)
+        assert small_text.sentences(corpus.source) == [pair[0] for pair in fitting]
+        assert small_text.sentences(corpus.target) == [pair[1] for pair in fitting]
+
+
+def test_pairs_that_are_left_out_are_counted_and_logged(text, caplog):
+    data = small_text.prepare(text)
+    # An empty line on either side and one of spaces on both; a long one on either.
+    assert data.counts["train"] == {"kept": 115, "empty": 3, "too_long": 2}
+    [line] = [line for line in caplog.messages if line.startswith("tokenised train")]
+    assert "115 pairs kept" in line
+    assert "2 over 30 tokens" in line
+    assert "3 with an empty side" in line
+
+
+def test_a_sentence_of_max_length_with_its_end_mark_is_kept(text):
+    longest = max(
+        max(map(len, small_text.prepare(text).vocabulary.encode([source, target])))
+        for source, target in zip(
+            small_text.read_lines(text / "train.en"),
+            small_text.read_lines(text / "train.de"),
+            strict=True,
+        )
+    )
+    exact = small_text.prepare(text, rebuild=True, **{"data.max_length": longest + 1})
+    assert exact.counts["train"]["too_long"] == 0
+    short = small_text.prepare(text, rebuild=True, **{"data.max_length": longest})
+    assert short.counts["train"]["too_long"] > 0
+
+
+def test_held_out_text_is_kept_to_the_letter(text):
+    data = small_text.prepare(text)
+    for split in ("valid", "test"):
+        source, target = data.text(split)
+        assert source == small_text.read_lines(text / f"{split}.en")
+        assert target == small_text.read_lines(text / f"{split}.de")
+
+
+def test_without_test_files_there_is_no_test_split(text):
+    data = small_text.prepare(text, **{"data.test_source": "", "data.test_target": ""})
+    assert set(data.counts) == {"train", "valid"}
 
 
 @pytest.mark.parametrize(
@@ -15,21 +67,22 @@ from vaswani_jax.data import prepare, prepared, vocabulary
 def test_the_vocabulary_learns_from_lines_spread_over_the_text(
     text, num_pairs, sample_size, monkeypatch
 ):
-    seen = []
-    learn = vocabulary.learn_vocabulary
+    lines_read = []
 
-    def spied(lines, data):
-        seen.extend(lines)
-        return learn(small_text.read_lines(text / "valid.en") + small_text.WORDS, data)
+    def learn_and_note(lines, data):
+        lines_read.extend(lines)
+        return learn_vocabulary(
+            small_text.read_lines(text / "valid.en") + small_text.WORDS, data
+        )
 
     for ending in ("en", "de"):
         lines = [f"{ending} {number}" for number in range(num_pairs)]
         small_text.write_lines(text / f"train.{ending}", lines)
-    monkeypatch.setattr(prepare, "learn_vocabulary", spied)
+    monkeypatch.setattr(prepare, "learn_vocabulary", learn_and_note)
     small_text.prepare(text, **{"data.sentencepiece_sample_size": sample_size})
-    numbers = [int(line.split(" ")[1]) for line in seen[::2]]
-    assert seen[::2] == [f"en {number}" for number in numbers]
-    assert seen[1::2] == [f"de {number}" for number in numbers]
+    numbers = [int(line.split(" ")[1]) for line in lines_read[::2]]
+    assert lines_read[::2] == [f"en {number}" for number in numbers]
+    assert lines_read[1::2] == [f"de {number}" for number in numbers]
     assert len(numbers) == sample_size // 2
     # As even as whole numbers can be, from the first pair to the end.
     every = num_pairs / len(numbers)
@@ -40,19 +93,20 @@ def test_the_vocabulary_learns_from_lines_spread_over_the_text(
 
 
 def test_the_vocabulary_learns_from_all_of_a_small_text(text, monkeypatch):
-    seen = []
-    learn = vocabulary.learn_vocabulary
+    lines_read = []
     monkeypatch.setattr(
-        prepare, "learn_vocabulary", lambda lines, data: learn(spy(lines, seen), data)
+        prepare,
+        "learn_vocabulary",
+        lambda lines, data: learn_vocabulary(spy(lines, lines_read), data),
     )
     small_text.prepare(text, **{"data.sentencepiece_sample_size": 240})
     sides = [small_text.read_lines(text / f"train.{ending}") for ending in ("en", "de")]
-    assert seen == [line for pair in zip(*sides, strict=True) for line in pair]
+    assert lines_read == [line for pair in zip(*sides, strict=True) for line in pair]
 
 
-def spy(lines, seen):
+def spy(lines, lines_read):
     for line in lines:
-        seen.append(line)
+        lines_read.append(line)
         yield line
 
 
@@ -60,59 +114,64 @@ def spy(lines, seen):
 def test_every_segmentation_is_drawn_anew(text, chunk, monkeypatch):
     monkeypatch.setattr(prepare, "CHUNK_LINES", chunk)
     sampled = {"data.subword_dropout": 0.3, "data.subword_samples": 3}
-    found = small_text.prepare(text, **sampled, **{"data.max_length": 200})
-    for side in found.corpus("train"):
+    data = small_text.prepare(text, **sampled, **{"data.max_length": 200})
+    for side in data.corpus("train"):
         ids, _ = side.rows(np.arange(len(side)), length=200)
         copies = ids.reshape(3, -1, 200)
-        for one, other in itertools.combinations(copies, 2):
-            assert (one != other).any(axis=1).mean() > 0.5
+        for first, second in itertools.combinations(copies, 2):
+            assert (first != second).any(axis=1).mean() > 0.5
 
 
 def test_a_given_vocabulary_without_merges_takes_no_dropout(text):
     unigram = {"data.subword_model": "unigram", "data.vocab_size": 35}
-    given = small_text.prepare(text, **unigram).vocabulary
-    wanted = small_text.settings_of(
+    initial = small_text.prepare(text, **unigram).vocabulary
+    sampled = small_text.settings_of(
         text, **{"data.subword_dropout": 0.3, "data.subword_samples": 3}
     )
     with pytest.raises(ValueError, match=r"subword_dropout=0\.3 needs BPE"):
         prepared.open_or_prepare(
-            wanted,
+            sampled,
             text.with_name("other"),
             rebuild=False,
-            initial_vocabulary=given,
+            initial_vocabulary=initial,
         )
 
 
-@pytest.mark.parametrize("name", ["train.en", "valid.de"])
-def test_text_that_changes_meanwhile_is_told(text, name, monkeypatch):
-    learn = vocabulary.learn_vocabulary
-
-    def meanwhile(lines, data):
-        found = learn(lines, data)
-        with open(text / name, "a") as file:
-            file.write("ba\n")
-        return found
-
-    monkeypatch.setattr(prepare, "learn_vocabulary", meanwhile)
-    other = {"en": "de", "de": "en"}[name.partition(".")[2]]
-    with pytest.raises(ValueError, match=r"has changed while|lines"):
+@pytest.mark.parametrize("side", ["en", "de"])
+def test_bad_text_is_refused_before_the_work_starts(text, side, monkeypatch):
+    monkeypatch.setattr(prepare, "learn_vocabulary", small_text.forbidden)
+    path = text / f"test.{side}"
+    small_text.write_lines(path, small_text.read_lines(path)[:-1])
+    with pytest.raises(ValueError, match="same number of lines"):
         small_text.prepare(text)
     assert not text.with_name("data").exists()
-    # Lines that stay as many are noticed, too.
-    monkeypatch.setattr(prepare, "learn_vocabulary", learn)
-    small_text.write_lines(
-        text / name, small_text.read_lines(text / f"{name.partition('.')[0]}.{other}")
-    )
 
-    def rewritten(lines, data):
-        found = learn(lines, data)
-        changed = small_text.read_lines(text / name)
-        small_text.write_lines(text / name, ["ko", *changed[1:]])
-        return found
 
-    monkeypatch.setattr(prepare, "learn_vocabulary", rewritten)
-    with pytest.raises(ValueError, match="has changed while it was prepared"):
+@pytest.mark.parametrize("lines", [[], ["", " "]])
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_a_split_without_a_pair_of_use_is_refused(text, split, lines):
+    for ending in ("en", "de"):
+        small_text.write_lines(text / f"{split}.{ending}", lines)
+    with pytest.raises(ValueError, match=r"pair|vocabulary"):
         small_text.prepare(text)
+    assert not text.with_name("data").exists()
+
+
+@pytest.mark.parametrize("name", ["train.en", "valid.de"])
+@pytest.mark.parametrize("change", ["longer", "same number of lines"])
+def test_text_that_changes_meanwhile_is_refused(text, name, change, monkeypatch):
+    def change_and_learn(lines, data):
+        vocabulary = learn_vocabulary(lines, data)
+        old = small_text.read_lines(text / name)
+        new = [*old, "ba"] if change == "longer" else ["ko", *old[1:]]
+        small_text.write_lines(text / name, new)
+        return vocabulary
+
+    monkeypatch.setattr(prepare, "learn_vocabulary", change_and_learn)
+    reason = "lines" if change == "longer" else "has changed while it was prepared"
+    with pytest.raises(ValueError, match=reason):
+        small_text.prepare(text)
+    assert not text.with_name("data").exists()
 
 
 def test_a_missing_split_is_named_before_another_is_read(text, caplog):

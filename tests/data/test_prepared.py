@@ -1,5 +1,6 @@
-"""Text prepared once, and never silently stale."""
+"""Data prepared once: never silently stale, and not lost when preparing fails."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,107 +10,32 @@ import pytest
 
 from tests import settings
 from tests.data import small_text
-from vaswani_jax.data import prepare, token_files
-from vaswani_jax.data import prepared as prepared_
+from vaswani_jax.core import files
+from vaswani_jax.data import manifest, prepare, prepared, text_files, token_files
+from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
 
 
-def test_tokens_are_the_pairs_that_fit_in_their_order(text):
-    prepared = small_text.prepare(text)
-    for split in small_text.SIZES:
-        sides = [
-            small_text.read_lines(text / f"{split}.{ending}") for ending in ("en", "de")
-        ]
-        pairs = list(zip(*map(prepared.vocabulary.encode, sides), strict=True))
-        kept = [pair for pair in pairs if all(0 < len(side) < 30 for side in pair)]
-        data = prepared.corpus(split)
-        assert small_text.sentences(data.source) == [pair[0] for pair in kept]
-        assert small_text.sentences(data.target) == [pair[1] for pair in kept]
-
-
-def test_pairs_of_no_use_are_counted_and_logged(text, caplog):
-    prepared = small_text.prepare(text)
-    # An empty line on either side and one of spaces on both; a long one on either.
-    assert prepared.counts["train"] == {"kept": 115, "empty": 3, "too_long": 2}
-    [line] = [line for line in caplog.messages if line.startswith("tokenised train")]
-    assert "115 pairs kept" in line
-    assert "2 over 30 tokens" in line
-    assert "3 with an empty side" in line
-
-
-def test_a_sentence_of_max_length_with_its_end_mark_is_kept(text):
-    longest = max(
-        max(map(len, small_text.prepare(text).vocabulary.encode([source, target])))
-        for source, target in zip(
-            small_text.read_lines(text / "train.en"),
-            small_text.read_lines(text / "train.de"),
-            strict=True,
-        )
-    )
-    exact = small_text.prepare(text, rebuild=True, **{"data.max_length": longest + 1})
-    assert exact.counts["train"]["too_long"] == 0
-    short = small_text.prepare(text, rebuild=True, **{"data.max_length": longest})
-    assert short.counts["train"]["too_long"] > 0
-
-
-def test_held_out_text_is_kept_to_the_letter(text):
-    prepared = small_text.prepare(text)
-    for split in ("valid", "test"):
-        source, target = prepared.text(split)
-        assert source == small_text.read_lines(text / f"{split}.en")
-        assert target == small_text.read_lines(text / f"{split}.de")
-
-
-def test_prepared_data_is_not_prepared_again(text, monkeypatch, caplog):
+def test_prepared_data_is_not_prepared_twice(text, monkeypatch, caplog):
     first = small_text.prepare(text)
-    before = small_text.contents(first.directory)
-    monkeypatch.setattr(prepare, "learn_vocabulary", forbidden)
-    monkeypatch.setattr(token_files, "TokenWriter", forbidden)
+    contents = small_text.contents(first.directory)
+    monkeypatch.setattr(prepare, "learn_vocabulary", small_text.forbidden)
+    monkeypatch.setattr(token_files, "TokenWriter", small_text.forbidden)
     caplog.clear()
     second = small_text.prepare(text)
-    assert small_text.contents(second.directory) == before
+    assert small_text.contents(second.directory) == contents
     assert second.counts == first.counts
     assert second.vocabulary.fingerprint == first.vocabulary.fingerprint
     assert caplog.messages == []
-    assert prepared_.open_prepared(first.directory).counts == first.counts
-
-
-def forbidden(*args, **kwargs):
-    raise AssertionError("prepared again")
+    assert prepared.open_prepared(first.directory).counts == first.counts
 
 
 def test_settings_that_do_not_shape_the_data_may_change(text):
-    before = small_text.contents(small_text.prepare(text).directory)
-    others = {"data.source_tokens_per_batch": 700, "data.num_buckets": 4, "seed": 9}
-    assert small_text.contents(small_text.prepare(text, **others).directory) == before
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "was"),
-    [
-        ("data.vocab_size", 41, 40),
-        ("data.max_length", 31, 30),
-        ("data.subword_model", "unigram", "bpe"),
-        ("data.byte_fallback", True, False),
-        ("data.normalization", "nfkc", "identity"),
-        ("data.sentencepiece_sample_size", 999, 1000),
-        ("data.source_locale", "fr", "en"),
-        ("data.target_locale", "fr", "de"),
-    ],
-)
-def test_a_changed_setting_is_refused_with_both_values(text, key, value, was):
-    small_text.prepare(text)
-    assert f"config.{key} is {value!r}, was {was!r}" in small_text.refusal(
-        text, **{key: value}
+    files_before = small_text.contents(small_text.prepare(text).directory)
+    changed = {"data.source_tokens_per_batch": 700, "data.num_buckets": 4, "seed": 9}
+    assert (
+        small_text.contents(small_text.prepare(text, **changed).directory)
+        == files_before
     )
-
-
-def test_all_changed_settings_are_named_at_once(text):
-    small_text.prepare(text)
-    small_text.write_lines(text / "valid.de", ["other"] * small_text.SIZES["valid"])
-    message = small_text.refusal(text, **{"data.vocab_size": 41, "data.max_length": 31})
-    assert "vocab_size" in message
-    assert "max_length" in message
-    assert "'valid'" in message
 
 
 @pytest.mark.parametrize("split", small_text.SIZES)
@@ -125,11 +51,7 @@ def test_changed_text_is_refused_with_its_split(text, split, ending):
 def test_another_seed_of_generated_text_is_refused(tmp_path):
     def opened(seed):
         generated = settings.small_settings(**{"data.source": "reverse", "seed": seed})
-        return prepared_.open_or_prepare(
-            generated,
-            tmp_path / "data",
-            rebuild=False,
-        )
+        return prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
 
     assert opened(1).counts == opened(1).counts
     with pytest.raises(ValueError, match=r"config\.seed is 2, was 1"):
@@ -137,21 +59,23 @@ def test_another_seed_of_generated_text_is_refused(tmp_path):
 
 
 def test_touched_or_moved_text_is_the_same_text(text, tmp_path):
-    before = small_text.contents(small_text.prepare(text).directory)
+    files_before = small_text.contents(small_text.prepare(text).directory)
     for path in text.iterdir():
         os.utime(path, ns=(10**18, 10**18))
-    assert small_text.contents(small_text.prepare(text).directory) == before
+    assert small_text.contents(small_text.prepare(text).directory) == files_before
     moved = {"data.text_directory": str(tmp_path / "elsewhere")}
     text.rename(tmp_path / "elsewhere")
-    assert small_text.contents(small_text.prepare(text, **moved).directory) == before
+    assert (
+        small_text.contents(small_text.prepare(text, **moved).directory) == files_before
+    )
 
 
 def test_prepared_data_serves_when_its_text_is_gone(text, caplog):
-    before = small_text.contents(small_text.prepare(text).directory)
+    files_before = small_text.contents(small_text.prepare(text).directory)
     shutil.rmtree(text)
-    prepared = small_text.prepare(text)
-    assert small_text.contents(prepared.directory) == before
-    assert prepared.text("test")[0][1] == small_text.STRANGE[1]
+    data = small_text.prepare(text)
+    assert small_text.contents(data.directory) == files_before
+    assert data.text("test")[0][1] == small_text.STRANGE[1]
     assert any(
         line.startswith("note:") and "train.en" in line for line in caplog.messages
     )
@@ -162,7 +86,7 @@ def test_missing_text_is_not_found_if_nothing_is_prepared(text):
     with pytest.raises(FileNotFoundError, match=r"config\.data\.valid_target"):
         small_text.prepare(text)
     with pytest.raises(FileNotFoundError, match="no prepared data in"):
-        prepared_.open_prepared(text.with_name("data"))
+        prepared.open_prepared(text.with_name("data"))
 
 
 def test_rebuilding_takes_the_changed_text_and_settings(text):
@@ -173,21 +97,21 @@ def test_rebuilding_takes_the_changed_text_and_settings(text):
     assert rebuilt.text("valid")[0] == ["ba ko"] * small_text.SIZES["valid"]
     # What is there is what was asked for, so it opens.
     assert small_text.prepare(text, **{"data.vocab_size": 41}).counts == rebuilt.counts
-    there = sorted(entry.name for entry in text.parent.iterdir())
-    assert there == [".data.vaswani_jax_lock", "data", "text"]
+    names = sorted(entry.name for entry in text.parent.iterdir())
+    assert names == [".data.vaswani_jax_lock", "data", "text"]
 
 
 def test_rebuilding_keeps_the_vocabulary_that_checkpoints_need(text):
-    before = small_text.prepare(text)
-    files = small_text.contents(before.directory)
-    needed = before.vocabulary.fingerprint
-    with pytest.raises(ValueError, match=f"trained with the vocabulary {needed}"):
+    data = small_text.prepare(text)
+    files = small_text.contents(data.directory)
+    required = data.vocabulary.fingerprint
+    with pytest.raises(ValueError, match=f"trained with the vocabulary {required}"):
         small_text.prepare(
-            text, rebuild=True, required_fingerprint=needed, **{"data.vocab_size": 41}
+            text, rebuild=True, required_fingerprint=required, **{"data.vocab_size": 41}
         )
-    assert small_text.contents(before.directory) == files
-    again = small_text.prepare(text, rebuild=True, required_fingerprint=needed)
-    assert again.vocabulary.fingerprint == needed
+    assert small_text.contents(data.directory) == files
+    rebuilt = small_text.prepare(text, rebuild=True, required_fingerprint=required)
+    assert rebuilt.vocabulary.fingerprint == required
 
 
 def test_processes_that_prepare_at_once_end_with_the_same_data(text):
@@ -203,42 +127,15 @@ def test_processes_that_prepare_at_once_end_with_the_same_data(text):
     assert prints == {small_text.prepare(text).vocabulary.fingerprint.encode()}
 
 
-@pytest.mark.parametrize("side", ["en", "de"])
-def test_bad_text_is_refused_before_the_work_starts(text, side, monkeypatch):
-    monkeypatch.setattr(prepare, "learn_vocabulary", forbidden)
-    path = text / f"test.{side}"
-    small_text.write_lines(path, small_text.read_lines(path)[:-1])
-    with pytest.raises(ValueError, match="same number of lines"):
-        small_text.prepare(text)
-    assert not text.with_name("data").exists()
-
-
-@pytest.mark.parametrize("lines", [[], ["", " "]])
-@pytest.mark.parametrize("split", ["train", "valid"])
-def test_a_split_without_a_pair_of_use_is_refused(text, split, lines):
-    for ending in ("en", "de"):
-        small_text.write_lines(text / f"{split}.{ending}", lines)
-    with pytest.raises(ValueError, match=r"pair|vocabulary"):
-        small_text.prepare(text)
-    assert not text.with_name("data").exists()
-
-
-def test_without_test_files_there_is_no_test_split(text):
-    prepared = small_text.prepare(
-        text, **{"data.test_source": "", "data.test_target": ""}
-    )
-    assert set(prepared.counts) == {"train", "valid"}
-
-
 @pytest.mark.parametrize("rebuild", [True, False])
 def test_a_directory_of_something_else_is_left_alone(text, rebuild):
     foreign = text.with_name("data")
     foreign.mkdir()
     (foreign / "notes.txt").write_text("mine")
-    before = small_text.contents(foreign)
+    files_before = small_text.contents(foreign)
     with pytest.raises(ValueError, match="holds no prepared data"):
         small_text.prepare(text, rebuild=rebuild)
-    assert small_text.contents(foreign) == before
+    assert small_text.contents(foreign) == files_before
 
 
 def test_an_empty_directory_is_filled(text):
@@ -252,4 +149,136 @@ def test_what_is_no_directory_for_data_is_refused(tmp_path, name, monkeypatch):
     (tmp_path / "file").write_text("mine")
     data = settings.small_settings(**{"data.directory": name}).data
     with pytest.raises(ValueError, match=rf"config\.data\.directory={name} must be"):
-        prepared_.data_directory(data, tmp_path)
+        prepared.data_directory(data, tmp_path)
+
+
+def test_andifferent_vocabulary_is_refused(text):
+    data = small_text.prepare(text)
+    different = learn_vocabulary(
+        small_text.read_lines(text / "train.en"),
+        small_text.settings_of(text, **{"data.vocab_size": 39}).data,
+    )
+    different.save(data.directory)
+    message = small_text.refusal(text)
+    assert different.fingerprint in message
+    assert data.vocabulary.fingerprint in message
+
+
+def full_disk(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+CRASHES = pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (prepare, "learn_vocabulary"),
+        (Vocabulary, "save"),
+        (text_files, "write_lines"),
+        (token_files.TokenWriter, "write"),
+        (manifest.json, "dumps"),
+        (os, "rename"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+
+
+@CRASHES
+def test_a_crash_leaves_the_earlier_data_or_none_and_the_next_call_succeeds(
+    text, owner, name, monkeypatch
+):
+    directory = text.with_name("data")
+
+    def crash(**options):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+            patch.setattr(owner, name, full_disk)
+            small_text.prepare(text, **options)
+
+    crash()
+    with pytest.raises(FileNotFoundError):
+        prepared.open_prepared(directory)
+    assert small_text.prepare(text).counts["train"]["kept"] == 115
+    files_before = small_text.contents(directory)
+    larger = {"rebuild": True, "data.vocab_size": 41}
+    crash(**larger)
+    assert small_text.contents(directory) == files_before
+    assert small_text.prepare(text).vocabulary.size == 40
+    assert small_text.prepare(text, **larger).vocabulary.size == 41
+    names = sorted(entry.name for entry in text.parent.iterdir())
+    assert names == [".data.vaswani_jax_lock", "data", "text"]
+
+
+def test_files_of_a_killed_preparation_do_not_get_into_the_data(text):
+    expected = set(small_text.contents(small_text.prepare(text).directory))
+    shutil.rmtree(text.with_name("data"))
+    unfinished = text.with_name(".data.vaswani_jax_unfinished")
+    unfinished.mkdir()
+    (unfinished / "train.source.int32").write_bytes(b"stale")
+    data = small_text.prepare(text)
+    assert set(small_text.contents(data.directory)) == expected
+    assert len(data.corpus("train").source) == 115
+
+
+def test_a_kill_between_the_two_renames_loses_no_data(text, monkeypatch):
+    files_before = small_text.contents(small_text.prepare(text).directory)
+    rename, calls = os.rename, []
+
+    def dies_at_the_second(old, new):
+        calls.append(new)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        rename(old, new)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "rename", dies_at_the_second)
+        small_text.prepare(text, rebuild=True)
+    # Nothing could be prepared again: the text is gone.
+    shutil.rmtree(text)
+    data = small_text.prepare(text)
+    assert {
+        path: old for path, (old, _) in small_text.contents(data.directory).items()
+    } == {path: old for path, (old, _) in files_before.items()}
+
+
+def test_rebuilding_removes_no_file_of_another_kind(text):
+    directory = small_text.prepare(text).directory
+    (directory / "thesis.tex").write_text("mine")
+    files_before = small_text.contents(directory)
+    with pytest.raises(ValueError, match=r"no prepared data \(thesis\.tex\)"):
+        small_text.prepare(text, rebuild=True)
+    assert small_text.contents(directory) == files_before
+
+
+def test_a_manifest_of_another_program_is_left_alone(text):
+    foreign = text.with_name("data")
+    foreign.mkdir()
+    (foreign / "manifest.json").write_text('{"name": "app"}')
+    (foreign / "index.html").write_text("mine")
+    files_before = small_text.contents(foreign)
+    with pytest.raises(ValueError, match=r"index\.html"):
+        small_text.prepare(text, rebuild=True)
+    assert small_text.contents(foreign) == files_before
+
+
+def test_a_link_to_a_directory_stays_one(text, tmp_path):
+    large = tmp_path / "large"
+    large.mkdir()
+    text.with_name("data").symlink_to(large)
+    for rebuild in (False, False, True):
+        small_text.prepare(text, rebuild=rebuild)
+        assert text.with_name("data").is_symlink()
+        assert (large / "manifest.json").exists()
+
+
+def test_prepared_data_that_cannot_be_written_can_be_read(text, monkeypatch):
+    data = small_text.prepare(text)
+
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(files, "locked", refuse)
+    assert small_text.prepare(text).counts == data.counts
+    with pytest.raises(OSError, match="Read-only"):
+        small_text.prepare(text, rebuild=True)
+    shutil.rmtree(data.directory)
+    with pytest.raises(OSError, match="Read-only"):
+        small_text.prepare(text)
