@@ -82,7 +82,7 @@ def train() -> None:
     if JSON.value:
         print(json.dumps(dataclasses.asdict(speed)))
     else:
-        print(training_speed.table(speed))
+        print(training_speed.format_speed(speed))
 
 
 def decode() -> None:
@@ -106,7 +106,7 @@ def decode() -> None:
     if JSON.value:
         print(json.dumps([dataclasses.asdict(speed) for speed in speeds]))
     else:
-        print(decoding_speed.table(speeds))
+        print(decoding_speed.format_speeds(speeds))
 
 
 # Each task, and the flags that it reads beside --config.

@@ -55,7 +55,7 @@ def main() -> None:
     batch = training_speed.random_batch(
         rows=rows, source=length, target=length, vocab_size=vocab_size, seed=0
     )
-    timer = training_speed.Timer(settings, vocab_size=vocab_size, parts=1)
+    timer = training_speed.Timer(settings, vocab_size=vocab_size, num_microbatches=1)
     begun = time.perf_counter()
     timer.seconds(batch)
     first = time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""What a device could do at most."""
+"""The peak of a device is from its data sheet, or measured."""
 
 import pytest
 
@@ -14,8 +14,8 @@ def test_a_known_accelerator_has_the_peak_of_its_data_sheet(
     kind, expected, monkeypatch
 ):
     monkeypatch.setattr(parallel, "device_kind", lambda: kind)
-    found, origin = devices.peak("bfloat16")
-    assert found == expected * parallel.num_devices()
+    flops, origin = devices.peak("bfloat16")
+    assert flops == expected * parallel.num_devices()
     assert origin == "from the data sheet"
 
 
@@ -35,8 +35,8 @@ def test_accelerators_are_measured_on_a_larger_product_each(monkeypatch):
     monkeypatch.setattr(parallel, "on_cpu", lambda: False)
     monkeypatch.setattr(parallel, "num_devices", lambda: 3)
     monkeypatch.setattr(devices, "measured_peak", lambda dtype, size: float(size))
-    found = devices.peak("float32")
-    assert found == (3 * 8192.0, "measured on a 8192 x 8192 product")
+    peak = devices.peak("float32")
+    assert peak == (3 * 8192.0, "measured on a 8192 x 8192 product")
 
 
 def test_a_measured_peak_is_positive():

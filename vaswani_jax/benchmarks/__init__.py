@@ -1,1 +1,1 @@
-"""Measurements of training and decoding speed."""
+"""Measure the speed of training and of decoding."""

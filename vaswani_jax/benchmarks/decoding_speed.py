@@ -1,4 +1,4 @@
-"""Section 6.1's search, measured: sentences and tokens a second by batch size."""
+"""Measure the speed of beam search: sentences and tokens a second by batch size."""
 
 import dataclasses
 import statistics
@@ -16,7 +16,7 @@ from vaswani_jax.training import step
 
 @dataclasses.dataclass(frozen=True)
 class DecodingSpeed:
-    """What decoding a batch costs; times in seconds, rates per second."""
+    """The speed of decoding at one batch size; times in seconds, rates per second."""
 
     device: str
     num_devices: int
@@ -34,7 +34,7 @@ class DecodingSpeed:
 
 
 class Timer:
-    """Searches of one size with random parameters, one at a time, each waited for."""
+    """Times searches of one size with random parameters, one after another."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Timer:
         source_tokens: int,
         output_tokens: int,
     ) -> None:
-        """Prepare; every output has exactly `output_tokens`, whatever is likely."""
+        """Prepare a search whose outputs all have exactly `output_tokens`."""
         search = dataclasses.replace(
             settings.search,
             min_tokens=output_tokens,
@@ -71,15 +71,15 @@ class Timer:
         )
 
     def seconds(self) -> float:
-        """Time of one batch, from ids on the host to ids on the host."""
-        begun = time.perf_counter()
+        """Return the seconds of one batch, from ids on the host to ids on the host."""
+        start = time.perf_counter()
         rows = parallel.split_rows(self._rows, num_microbatches=1)
-        found = self._run(self._params, rows)
-        tokens = parallel.join_rows(jax.device_get(found.tokens))
-        spent = time.perf_counter() - begun
+        hypotheses = self._run(self._params, rows)
+        tokens = parallel.join_rows(jax.device_get(hypotheses.tokens))
+        seconds = time.perf_counter() - start
         lengths = (tokens[: len(self._rows.source), 0] != types.PAD_ID).sum(axis=1)
         assert (lengths == self._output_tokens).all(), lengths
-        return spent
+        return seconds
 
 
 def measure(
@@ -91,7 +91,7 @@ def measure(
     output_tokens: int,
     repeats: int,
 ) -> list[DecodingSpeed]:
-    """Time searches in batches of several sizes, in turn, after a warm-up of each."""
+    """Time searches of several batch sizes in turn, after a warm-up of each."""
     timers = [
         Timer(
             settings,
@@ -107,11 +107,11 @@ def measure(
         first.append(timer.seconds())
         memory.append(devices.peak_memory_bytes())
     turns = [[timer.seconds() for timer in timers] for _ in range(repeats)]
-    found = []
-    for place, batch in enumerate(batches):
-        seconds = [turn[place] for turn in turns]
+    speeds = []
+    for index, batch in enumerate(batches):
+        seconds = [turn[index] for turn in turns]
         median = statistics.median(seconds)
-        found.append(
+        speeds.append(
             DecodingSpeed(
                 device=parallel.device_kind(),
                 num_devices=parallel.num_devices(),
@@ -123,20 +123,20 @@ def measure(
                 batch_seconds=median,
                 sentences_per_second=batch / median,
                 output_tokens_per_second=batch * output_tokens / median,
-                first_batch_seconds=first[place],
-                peak_memory_bytes=memory[place],
+                first_batch_seconds=first[index],
+                peak_memory_bytes=memory[index],
                 all_batch_seconds=seconds,
             )
         )
-    return found
+    return speeds
 
 
-def table(speeds: Sequence[DecodingSpeed]) -> str:
-    """The measurements for a person, a line a batch size."""
-    one = speeds[0]
+def format_speeds(speeds: Sequence[DecodingSpeed]) -> str:
+    """Return a table with a line for each batch size."""
+    setup = speeds[0]
     lines = [
-        f"{one.num_devices} x {one.device}, {one.dtype}; beam {one.beam_size}, "
-        f"{one.source_tokens} source and {one.output_tokens} output tokens",
+        f"{setup.num_devices} x {setup.device}, {setup.dtype}; beam {setup.beam_size}, "
+        f"{setup.source_tokens} source and {setup.output_tokens} output tokens",
         "batch   seconds   sentences/s   tokens/s   first batch   memory so far",
     ]
     for speed in speeds:

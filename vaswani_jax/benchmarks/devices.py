@@ -48,9 +48,9 @@ def measured_peak(dtype: str, *, size: int) -> float:
     product(matrix, matrix).block_until_ready()
     seconds = []
     for _ in range(10):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         product(matrix, matrix).block_until_ready()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
     return 2.0 * size**3 / min(seconds)
 
 

@@ -1,4 +1,4 @@
-"""Section 5.2's step time, measured: seconds, tokens, operations, memory, padding."""
+"""Measure a training step: seconds, tokens, operations, memory, padding."""
 
 import dataclasses
 import re
@@ -19,7 +19,7 @@ from vaswani_jax.training import loss, microbatching, step
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSpeed:
-    """What a training step costs; times in seconds, rates per second.
+    """The costs of a training step; times in seconds, rates per second.
 
     Rates are over the sum of all steps' times, whose shapes may differ.
     """
@@ -29,60 +29,64 @@ class TrainingSpeed:
     dtype: str
     parameters: int
     shapes: list[str]  # rows x source tokens x target tokens of the batches timed
-    parts: int  # that each batch was computed in
+    num_microbatches: int  # of each batch
     steps: int
     step_seconds: float  # median
     target_tokens_per_second: float
-    flops_per_second: float  # the model's matrix products, those of padding too
+    flops_per_second: float  # of the model's matrix products, padding included
     peak_flops_per_second: float  # all devices, from a data sheet or measured
     peak_from: str
     model_flops_utilization: float
-    first_step_seconds: float  # of each shape, added: compilation and one step
-    compile_seconds: float  # what first steps took longer than second ones, added
-    host_share: float  # making and dividing a batch, as a share of a step's time
+    first_step_seconds: float  # sum over the shapes: compilation and one step
+    compile_seconds: float  # sum over the shapes: first step minus second step
+    host_share: float  # of a step's time, for making and dividing a batch
     padding_share: float
-    step_memory_bytes: int  # of a device as compiled: what is held, the largest step
-    peak_memory_bytes: int  # on a CPU the whole process's, its compiler's too
+    step_memory_bytes: int  # of a device as compiled: its state and the largest step
+    peak_memory_bytes: int  # on a CPU of the whole process, its compiler included
     loss: float  # per token, of the last step
     all_step_seconds: list[float]
 
 
 class Timer:
-    """Training steps, one at a time, each waited for."""
+    """Times training steps, one after another."""
 
-    def __init__(self, settings: config.Config, *, vocab_size: int, parts: int) -> None:
+    def __init__(
+        self, settings: config.Config, *, vocab_size: int, num_microbatches: int
+    ) -> None:
         state = step.create_state(settings, vocab_size=vocab_size)
         self.parameters = sum(leaf.size for leaf in jax.tree.leaves(state.params))
         self._state = parallel.replicate(state)
-        self._parts = parts
-        update = step.train_step(settings, vocab_size=vocab_size, parts=parts)
+        self._num_microbatches = num_microbatches
+        update = step.train_step(
+            settings, vocab_size=vocab_size, parts=num_microbatches
+        )
         self._run = parallel.over_devices(update, donate_state=True)
 
     def seconds(self, batch: types.Batch) -> tuple[float, loss.LossSums]:
-        """Time of one update, from rows on the host to sums on the host."""
-        begun = time.perf_counter()
-        rows = parallel.split_rows(batch, num_microbatches=self._parts)
+        """Return the seconds of one update, from host rows to host sums."""
+        start = time.perf_counter()
+        rows = parallel.split_rows(batch, num_microbatches=self._num_microbatches)
         self._state, metrics = self._run(self._state, rows)
         jax.block_until_ready(self._state)
         sums = parallel.gather(metrics.sums)
-        return time.perf_counter() - begun, sums
+        return time.perf_counter() - start, sums
 
     def memory_bytes(self, batch: types.Batch) -> int:
-        """What a device holds and what an update needs, from its compiled program."""
-        rows = parallel.split_rows(batch, num_microbatches=self._parts)
+        """Return what a device holds and what an update needs, as compiled."""
+        rows = parallel.split_rows(batch, num_microbatches=self._num_microbatches)
         return sum(memory.needed_bytes(self._run, self._state, rows))
 
 
 def random_batch(
     *, rows: int, source: int, target: int, vocab_size: int, seed: int
 ) -> types.Batch:
-    """Random ids that fill every row: work without padding."""
+    """Return random ids that fill every row, without padding."""
     generator = np.random.default_rng(seed)
 
     def ids(length: int) -> np.ndarray:
-        drawn = generator.integers(types.UNK_ID + 1, vocab_size, (rows, length))
-        drawn[:, -1] = types.EOS_ID
-        return drawn.astype(np.int32)
+        tokens = generator.integers(types.UNK_ID + 1, vocab_size, (rows, length))
+        tokens[:, -1] = types.EOS_ID
+        return tokens.astype(np.int32)
 
     target_out = ids(target)
     target_in = np.roll(target_out, 1, axis=1)
@@ -93,10 +97,10 @@ def random_batch(
 def same_batch(
     shape: str, model: config.ModelConfig, *, vocab_size: int
 ) -> Callable[[int], types.Batch]:
-    """One random batch for every step.
+    """Return a function that gives every step the same random batch.
 
     Raises:
-        ValueError: The shape is not ROWSxSOURCExTARGET, or the model cannot have it.
+        ValueError: The shape is not ROWSxSOURCExTARGET, or does not fit the model.
     """
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
@@ -117,43 +121,42 @@ def measure(
     vocab_size: int,
     steps: int,
 ) -> TrainingSpeed:
-    """Time `steps` updates after a warm-up that has met each of their shapes.
+    """Time `steps` updates after a warm-up on each of their shapes.
 
     Args:
-        settings: What to train.
-        batch_at: The batch of each step; called outside the clock of the step.
+        settings: Of the training.
+        batch_at: Returns the batch of a step; its time does not count.
         vocab_size: V.
         steps: How many updates to time.
     """
-    host: list[float] = []
-
-    def batch(index: int) -> types.Batch:
-        begun = time.perf_counter()
-        made = batch_at(index)
-        host.append(time.perf_counter() - begun)
-        return made
-
-    batches = [batch(index) for index in range(steps)]
-    by_shape = {_shape(made): made for made in batches}
-    parts = _parts(settings, list(by_shape.values()), vocab_size=vocab_size)
-    timer = Timer(settings, vocab_size=vocab_size, parts=parts)
-    first = [timer.seconds(made)[0] for made in by_shape.values()]
+    start = time.perf_counter()
+    batches = [batch_at(index) for index in range(steps)]
+    host_seconds = time.perf_counter() - start
+    by_shape = {_shape(batch): batch for batch in batches}
+    num_microbatches = _num_microbatches(
+        settings, list(by_shape.values()), vocab_size=vocab_size
+    )
+    timer = Timer(settings, vocab_size=vocab_size, num_microbatches=num_microbatches)
+    first = [timer.seconds(batch)[0] for batch in by_shape.values()]
     # The second step of a program still warms caches.
-    second = [timer.seconds(made)[0] for made in by_shape.values()]
-    timed = [timer.seconds(made) for made in batches]
-    seconds = [spent for spent, _ in timed]
-    work = sum(_flops(settings, made, vocab_size) for made in batches)
+    second = [timer.seconds(batch)[0] for batch in by_shape.values()]
+    timed = [timer.seconds(batch) for batch in batches]
+    seconds = [elapsed for elapsed, _ in timed]
+    flops = sum(_flops(settings, batch, vocab_size) for batch in batches)
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
-    begun = time.perf_counter()
-    computed = [parallel.split_rows(made, num_microbatches=parts) for made in batches]
-    host.append(time.perf_counter() - begun)
-    # Devices and parts get as many rows each: some of padding alone.
+    start = time.perf_counter()
+    computed = [
+        parallel.split_rows(batch, num_microbatches=num_microbatches)
+        for batch in batches
+    ]
+    host_seconds += time.perf_counter() - start
+    # Devices and microbatches get equal numbers of rows: some have only padding.
     positions = sum(rows.source.size + rows.target_out.size for rows in computed)
     real = sum(
         int((side != types.PAD_ID).sum())
-        for made in batches
-        for side in (made.source, made.target_out)
+        for batch in batches
+        for side in (batch.source, batch.target_out)
     )
     return TrainingSpeed(
         device=parallel.device_kind(),
@@ -161,17 +164,17 @@ def measure(
         dtype=settings.model.dtype,
         parameters=timer.parameters,
         shapes=sorted("x".join(map(str, shape)) for shape in by_shape),
-        parts=parts,
+        num_microbatches=num_microbatches,
         steps=steps,
         step_seconds=statistics.median(seconds),
         target_tokens_per_second=tokens / sum(seconds),
-        flops_per_second=work / sum(seconds),
+        flops_per_second=flops / sum(seconds),
         peak_flops_per_second=peak,
         peak_from=peak_from,
-        model_flops_utilization=work / sum(seconds) / peak,
+        model_flops_utilization=flops / sum(seconds) / peak,
         first_step_seconds=sum(first),
         compile_seconds=sum(first) - sum(second),
-        host_share=sum(host) / sum(seconds),
+        host_share=host_seconds / sum(seconds),
         padding_share=1 - real / positions,
         peak_memory_bytes=devices.peak_memory_bytes(),
         # After the peak: it may compile.
@@ -181,13 +184,13 @@ def measure(
     )
 
 
-def table(speed: TrainingSpeed) -> str:
-    """The measurement for a person, a line a figure."""
-    values: dict[str, Any] = {
+def format_speed(speed: TrainingSpeed) -> str:
+    """Return a table with a line for each figure."""
+    figures = {
         "device": f"{speed.num_devices} x {speed.device}, {speed.dtype}",
         "parameters": f"{speed.parameters:,}",
         "shapes": f"{', '.join(speed.shapes)} (rows x source x target tokens)",
-        "parts": f"{speed.parts} of a batch",
+        "microbatches": f"{speed.num_microbatches} of a batch",
         "step": f"{speed.step_seconds:.4f} s, the median of {speed.steps}",
         "target tokens": f"{speed.target_tokens_per_second:,.0f} per second",
         "model FLOPs": f"{speed.flops_per_second / 1e9:,.1f} G per second, padding too",
@@ -201,19 +204,19 @@ def table(speed: TrainingSpeed) -> str:
         "peak memory": f"{speed.peak_memory_bytes / 2**30:.2f} GiB",
         "loss": f"{speed.loss:.4f} per token",
     }
-    return "\n".join(f"{name:<14} {value}" for name, value in values.items())
+    return "\n".join(f"{name:<14} {figure}" for name, figure in figures.items())
 
 
-def _parts(
+def _num_microbatches(
     settings: config.Config, batches: list[types.Batch], *, vocab_size: int
 ) -> int:
-    """The parts that training would compute batches of these shapes in."""
-    wanted = settings.training.accumulate_steps
-    if wanted != microbatching.AUTO:
-        return int(wanted)
+    """Return how many microbatches training would make of these batches."""
+    setting = settings.training.accumulate_steps
+    if setting != microbatching.AUTO:
+        return int(setting)
     by_bucket = {
-        batching.Bucket(length=max(_shape(made)[1:]), rows=_shape(made)[0]): made
-        for made in batches
+        batching.Bucket(length=max(_shape(batch)[1:]), rows=_shape(batch)[0]): batch
+        for batch in batches
     }
     state = step.create_state(settings, vocab_size=vocab_size)
 
