@@ -12,8 +12,8 @@ import vaswani_jax
 from tests import settings
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config
-from vaswani_jax.data import marian_vocabulary, prepared
-from vaswani_jax.exchange import marian
+from vaswani_jax.data import prepared
+from vaswani_jax.exchange import formats
 
 LINES = ["a b c", "", "d e f g", "h a a"]
 
@@ -102,11 +102,7 @@ def test_a_marian_directory_translates_as_the_run_that_it_came_from(
     write_run(tmp_path / "run", **{"model.d_v": 4})
     translator = vaswani_jax.load(tmp_path / "run")
     directory = tmp_path / "marian"
-    marian.save(directory, translator.params, translator.config, translator.vocabulary)
-    for name, model in zip(
-        marian_vocabulary.FILES, translator.vocabulary.models, strict=True
-    ):
-        (directory / name).write_bytes(model)
+    formats.save(directory, translator, form="marian")
     search = {
         f"search.{key}": value
         for key, value in config.to_dict(translator.config)["search"].items()

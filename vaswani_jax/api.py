@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import select
-from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, parsing, presets, remote
 from vaswani_jax.data import prepared
 from vaswani_jax.exchange import marian_import
@@ -120,13 +119,8 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     )
     for note in imported.notes:
         logger.info(note)
-    record = {
-        "vocabulary": imported.subwords.fingerprint,
-        "config": config.to_dict(imported.settings),
-    }
-    checkpoint = Checkpoint(0, {"params": imported.params}, record)
-    member = Member(imported.settings.model, checkpoint)
-    return Translator(imported.settings, imported.subwords, [member])
+    member = Member(imported.settings.model, imported.checkpoint)
+    return Translator(imported.settings, imported.vocabulary, [member])
 
 
 def _locate(name: str) -> tuple[pathlib.Path, str]:

@@ -4,10 +4,8 @@ vaswani export runs/demo --format=ctranslate2 --output=exported
 python -m vaswani_jax.export --workdir=runs/demo --format=ctranslate2 --output=exported
 """
 
-import dataclasses
 import logging
 import pathlib
-from typing import Any
 
 from absl import flags
 
@@ -15,9 +13,9 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config
-from vaswani_jax.data import marian_vocabulary, prepared, vocabulary
-from vaswani_jax.exchange import ctranslate, marian, marian_settings, stablehlo, verify
+from vaswani_jax.core import compilation_cache
+from vaswani_jax.data import prepared
+from vaswani_jax.exchange import formats, verify
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ LINES = flags.DEFINE_integer(
 def main() -> None:
     """Write the model, then translate the validation set with it."""
     settings = program.settings()
-    verify.require(FORMAT.value)
+    formats.require(FORMAT.value)
     directory = pathlib.Path(OUTPUT.value)
     if directory.exists() and any(directory.iterdir()):
         raise ValueError(f"--output={directory} is not empty: name another directory")
@@ -59,55 +57,20 @@ def main() -> None:
     workdir = program.workdir(WORKDIR.value, skip=needless)
     compilation_cache.enable(workdir / "compiled")
     translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
-    params = translator.params
-    settings = _with_positions(settings)
-    _write(directory, params, settings, translator.vocabulary)
+    formats.save(
+        directory, translator, form=FORMAT.value, quantization=QUANTIZATION.value
+    )
     logger.info(f"written: {directory}")
-    compared = verify.compare(
-        settings,
-        params,
+    agreement = verify.compare(
+        translator,
         prepared.open_prepared(prepared.data_directory(settings.data, workdir)),
         directory,
         form=FORMAT.value,
         quantization=QUANTIZATION.value,
         lines=LINES.value,
-        log=program.say,
     )
-    if compared:
-        print(compared)
-
-
-def _with_positions(settings: config.Config) -> config.Config:
-    """Set how many positions an engine keeps in a table, where ours has no limit."""
-    search, model = settings.search, settings.model
-    if model.positional_encoding == "learned":
-        return settings
-    longest = search.max_source_tokens + search.max_extra_tokens
-    count = max(model.max_positions, longest)
-    model = dataclasses.replace(model, max_positions=count)
-    return dataclasses.replace(settings, model=model)
-
-
-def _write(
-    directory: pathlib.Path,
-    params: Any,
-    settings: config.Config,
-    subwords: vocabulary.Vocabulary,
-) -> None:
-    if FORMAT.value == "ctranslate2":
-        names = [subwords.subword(token) for token in range(subwords.size)]
-        ctranslate.save(
-            directory, params, settings.model, names, quantization=QUANTIZATION.value
-        )
-    elif FORMAT.value == "marian":
-        marian.save(directory, params, settings, subwords)
-        for note in marian_settings.unwritten(settings.search):
-            logger.info(note)
-    else:
-        stablehlo.save(directory, params, settings.model, vocab_size=subwords.size)
-    # The SentencePiece models that segment the text.
-    for name, model_bytes in zip(marian_vocabulary.FILES, subwords.models, strict=True):
-        (directory / name).write_bytes(model_bytes)
+    if agreement:
+        print(agreement)
 
 
 PROGRAM = program.Program(

@@ -10,11 +10,8 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import config, files
-from vaswani_jax.data import manifest
 from vaswani_jax.exchange import marian_import
 
 logger = logging.getLogger(__name__)
@@ -46,29 +43,14 @@ def main() -> None:
         [SOURCE_LOCALE.value, TARGET_LOCALE.value],
         config_flags.get_override_values(flags.FLAGS["config"]),
     )
-    data = imported.settings.data
+    data, vocabulary = imported.settings.data, imported.vocabulary
     for note in imported.notes:
         logger.info(note)
     logger.info(
-        f"{data.source_locale} to {data.target_locale}, {imported.subwords.size:,} "
-        f"subwords, fingerprint {imported.subwords.fingerprint}"
+        f"{data.source_locale} to {data.target_locale}, {vocabulary.size:,} "
+        f"subwords, fingerprint {vocabulary.fingerprint}"
     )
-    record = manifest.Manifest(
-        settings=manifest.recorded_settings(data),
-        text={},
-        vocabulary=imported.subwords.fingerprint,
-        counts={},
-    )
-    with files.replacing(workdir / "data") as unfinished:
-        imported.subwords.save(unfinished)
-        record.write(unfinished)
-    checkpoint_record = {
-        "vocabulary": imported.subwords.fingerprint,
-        "config": config.to_dict(imported.settings),
-    }
-    checkpoint = store.Checkpoint(0, {"params": imported.params}, checkpoint_record)
-    path = average.save_average(workdir, checkpoint)
-    run_record.record_start(workdir, imported.settings, step=0, changes=[])
+    path = marian_import.save_run(imported, workdir)
     directory.push()
     logger.info(f"written: {path}")
     logger.info(f"translate with it: vaswani translate {WORKDIR.value}")

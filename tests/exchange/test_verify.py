@@ -1,4 +1,4 @@
-"""What runs an export is asked for what it has positions for."""
+"""Engines get lines that they have positions for, and the search that is configured."""
 
 import pathlib
 import types
@@ -25,7 +25,7 @@ def subwords() -> vocabulary.Vocabulary:
     )
 
 
-def test_lines_that_we_cut_are_not_for_engines(
+def test_engines_get_no_line_that_our_search_would_cut(
     subwords: vocabulary.Vocabulary, tmp_path: pathlib.Path
 ) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: .[export]")
@@ -41,12 +41,12 @@ def test_lines_that_we_cut_are_not_for_engines(
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
     names = [subwords.subword(token) for token in range(subwords.size)]
     ctranslate.save(tmp_path, params, small.model, names, quantization=None)
-    engine = verify.ctranslate2(
+    engine = verify.ctranslate2_engine(
         tmp_path, subwords, small.search, compute_type="float32"
     )
     # A subword a word, and an end mark.
     lines = [" ".join("abcdefgh"[:count]) for count in (5, 6, 1)] + ["a " * 30]
-    assert verify.whole(lines, subwords, small.search) == [0, 2]
+    assert verify.find_short_lines(lines, subwords, small.search) == [0, 2]
     assert len(engine([lines[0], lines[2]])) == 2
     with pytest.raises(RuntimeError, match="position"):
         engine(lines)
@@ -85,5 +85,5 @@ def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
     small = settings.small_settings(
         **{"search.length_penalty": 1.0, "search.length_penalty_form": form}
     )
-    engine = verify.exported(tmp_path, subwords, small.search)
+    engine = verify.stablehlo_engine(tmp_path, subwords, small.search)
     assert engine(["a b"]) == [expected]

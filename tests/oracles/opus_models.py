@@ -1,4 +1,4 @@
-"""Models in the layout of the OPUS ones, built and taught by transformers."""
+"""Models in the layout of the OPUS models, built and trained by transformers."""
 
 import json
 import pathlib
@@ -48,12 +48,12 @@ def learn_subwords(lines: list[str], path: pathlib.Path) -> list[str]:
             hard_vocab_limit=False,
             minloglevel=2,
         )
-    found = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    return [found.id_to_piece(i) for i in range(found.get_piece_size())][3:]
+    model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    return [model.id_to_piece(i) for i in range(model.get_piece_size())][3:]
 
 
 def build(directory: pathlib.Path) -> Any:
-    """A model that was taught nothing, its files in the layout of the OPUS models."""
+    """Write an untrained model in the layout of the OPUS models, and return it."""
     lines = sentences(400, seed=1)
     sources = learn_subwords(lines, directory / "source.spm")
     targets = learn_subwords(
@@ -64,12 +64,12 @@ def build(directory: pathlib.Path) -> Any:
     (directory / "vocab.json").write_text(json.dumps(vocab))
     tokenizer_config = {"source_lang": "en", "target_lang": "de"}
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
-    network = untaught(len(names))
+    network = untrained(len(names))
     network.save_pretrained(str(directory))
     return network
 
 
-def untaught(rows: int) -> Any:
+def untrained(rows: int) -> Any:
     torch.manual_seed(3)
     sides = {
         f"{side}_{key}": value
@@ -96,17 +96,17 @@ def untaught(rows: int) -> Any:
     return network
 
 
-def teach(network: Any, directory: pathlib.Path) -> None:
-    """Spell words backwards, and write what it is then."""
+def train(network: Any, directory: pathlib.Path) -> None:
+    """Train a model to spell words backwards, and write it."""
     lines = sentences(400, seed=1)
     ignored = network.config.pad_token_id
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(directory))
     adam = torch.optim.Adam(network.parameters(), lr=3e-3)
     for start in range(0, 300 * 32, 32):
-        chosen = [lines[i % len(lines)] for i in range(start, start + 32)]
+        sources = [lines[i % len(lines)] for i in range(start, start + 32)]
         batch = tokenizer(
-            chosen,
-            text_target=[spelt_backwards(line) for line in chosen],
+            sources,
+            text_target=[spelt_backwards(line) for line in sources],
             padding=True,
             return_tensors="pt",
         )
@@ -119,6 +119,6 @@ def teach(network: Any, directory: pathlib.Path) -> None:
 
 
 def load(
-    directory: pathlib.Path, languages: Sequence[str] = ("", "")
-) -> marian_import.Imported:
-    return marian_import.load(directory, own_text.get_config(), languages)
+    directory: pathlib.Path, locales: Sequence[str] = ("", "")
+) -> marian_import.ImportedModel:
+    return marian_import.load(directory, own_text.get_config(), locales)

@@ -19,7 +19,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import config, types
-from vaswani_jax.exchange import ctranslate, marian
+from vaswani_jax.exchange import ctranslate, marian_export, marian_weights
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, optimizer, step
 
@@ -146,13 +146,11 @@ def network(small: config.Config, params: Any) -> Any:
     transformers = pytest.importorskip(
         "transformers", reason="transformers is not installed: .[oracles]"
     )
-    values = marian.settings(small.model, vocab_size=V)
+    values = marian_export.model_config(small.model, vocab_size=V)
     network = transformers.MarianMTModel(transformers.MarianConfig(**values)).eval()
-    given = {
-        name: torch.tensor(value)
-        for name, value in marian.parameters(params, small.model).items()
-    }
-    missing, unexpected = network.load_state_dict(given, strict=False)
+    tensors = marian_weights.export_params(params, small.model)
+    state = {name: torch.tensor(tensor) for name, tensor in tensors.items()}
+    missing, unexpected = network.load_state_dict(state, strict=False)
     assert not unexpected
     # What is tied to the shared table, and positions, which are computed.
     assert all("embed_" in name or "lm_head" in name for name in missing)

@@ -1,4 +1,4 @@
-"""A MarianMT model that transformers has built and taught becomes one of ours."""
+"""A MarianMT model that transformers has trained translates here as it does there."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ EXTRA = 50
 def opus(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A directory in the layout of the OPUS models."""
     directory = tmp_path_factory.mktemp("marian")
-    opus_models.teach(opus_models.build(directory), directory)
+    opus_models.train(opus_models.build(directory), directory)
     return directory
 
 
@@ -40,7 +40,7 @@ def run_import(directory: pathlib.Path, workdir: pathlib.Path) -> Any:
     return runs.run(*program, str(directory), f"--workdir={workdir}")
 
 
-def theirs(
+def translate_by_transformers(
     directory: pathlib.Path, lines: list[str], *, alpha: float = 0.0
 ) -> tuple[list[str], list[float]]:
     network = opus_models.transformers.MarianMTModel.from_pretrained(
@@ -51,7 +51,7 @@ def theirs(
     for line in lines:
         inputs = tokenizer([line], return_tensors="pt")
         with opus_models.torch.no_grad():
-            found = network.generate(
+            outputs = network.generate(
                 **inputs,
                 num_beams=4,
                 length_penalty=alpha,
@@ -63,16 +63,16 @@ def theirs(
             )
         texts.append(
             tokenizer.decode(
-                found.sequences[0],
+                outputs.sequences[0],
                 skip_special_tokens=True,
                 clean_up_tokenization_spaces=False,
             )
         )
-        scores.append(float(found.sequences_scores[0]))
+        scores.append(float(outputs.sequences_scores[0]))
     return texts, scores
 
 
-def ours(imported: pathlib.Path, lines: list[str], *flags: str) -> list[Any]:
+def translate(imported: pathlib.Path, lines: list[str], *flags: str) -> list[Any]:
     result = runs.run(
         *(sys.executable, "-m", "vaswani_jax.decode", "--format=json"),
         *(f"--config=configs/of_run.py:{imported}", *flags),
@@ -93,14 +93,14 @@ def test_an_imported_model_translates_and_scores_as_it_did(
         ">>deu<< ba",
     ]
     flags = [f"--config.search.length_penalty={alpha}", "--config.search.beam_size=4"]
-    found = ours(imported, lines, *flags)
-    texts, scores = theirs(opus, lines, alpha=alpha)
+    hypotheses = translate(imported, lines, *flags)
+    texts, scores = translate_by_transformers(opus, lines, alpha=alpha)
     assert len(set(texts)) > 40
-    # An unknown subword is ours to show and theirs to hide.
-    shown = [one["text"].replace(" \u2047 ", "") for one in found]
+    # We show an unknown subword, transformers hides it.
+    shown = [best["text"].replace(" \u2047 ", "") for best in hypotheses]
     assert shown == texts
     np.testing.assert_allclose(
-        [one["score"] for one in found], scores, rtol=1e-3, atol=1e-3
+        [best["score"] for best in hypotheses], scores, rtol=1e-3, atol=1e-3
     )
 
 
@@ -110,11 +110,13 @@ def test_every_part_of_a_long_line_has_its_language(
     line, arrays, words = " ".join(["ba be"] * 20), tmp_path / "a.npz", tmp_path / "w"
     flags = [f"--attention={arrays}", f"--alignments={words}"]
     limit = "--config.search.max_source_tokens=12"
-    ours(imported, [f"{opus_models.CODE} {line}", "baXba be"], *flags, limit)
-    found = np.load(arrays)
-    parts = [key for key in found if key.startswith("1.") and key.endswith("source")]
+    translate(imported, [f"{opus_models.CODE} {line}", "baXba be"], *flags, limit)
+    attention = np.load(arrays)
+    parts = [
+        key for key in attention if key.startswith("1.") and key.endswith("source")
+    ]
     assert len(parts) > 3
-    assert all(found[key][0] == opus_models.CODE for key in parts)
+    assert all(attention[key][0] == opus_models.CODE for key in parts)
     first, second = (
         [tuple(map(int, pair.split("-"))) for pair in row.split()]
         for row in words.read_text().splitlines()
@@ -125,7 +127,7 @@ def test_every_part_of_a_long_line_has_its_language(
     assert {source for source, _ in second} <= {0, 1}
 
 
-def test_generation_settings_are_taken_over_or_told(
+def test_generation_settings_are_taken_over_or_noted(
     opus: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     copy = shutil.copytree(opus, tmp_path / "copy")
@@ -141,20 +143,20 @@ def test_generation_settings_are_taken_over_or_told(
         "bad_words_ids": [[7], [76]],
     }
     path.write_text(json.dumps(values))
-    found = opus_models.load(copy)
-    search = found.settings.search
+    model = opus_models.load(copy)
+    search = model.settings.search
     assert (search.beam_size, search.length_penalty) == (6, 1.2)
     assert (search.min_tokens, search.max_tokens) == (5, 19)
     assert (search.no_repeat_ngram, search.length_penalty_form) == (3, "power")
-    told = " ".join(found.notes)
-    assert "repetition_penalty=1.3" in told and "bad_words_ids=[[7], [76]]" in told
+    notes = " ".join(model.notes)
+    assert "repetition_penalty=1.3" in notes and "bad_words_ids=[[7], [76]]" in notes
     assert not opus_models.load(opus).notes
-    given = own_text.get_config()
-    given.search.beam_size = 2
-    taken = marian_import.load(copy, given, given=["search.beam_size"])
-    assert taken.settings.search.beam_size == 2
+    values = own_text.get_config()
+    values.search.beam_size = 2
+    model = marian_import.load(copy, values, overridden=["search.beam_size"])
+    assert model.settings.search.beam_size == 2
     with pytest.raises(ValueError, match=r"--config\.model\.d_ff: .* decides that"):
-        marian_import.load(copy, given, given=["model.d_ff"])
+        marian_import.load(copy, values, overridden=["model.d_ff"])
 
 
 def test_an_imported_vocabulary_is_kept(imported: pathlib.Path) -> None:
@@ -184,14 +186,14 @@ def test_an_imported_model_leaves_as_it_came(
         assert result.returncode == 0, result.stderr.decode()
         assert "no validation set" in result.stderr.decode()
     lines = opus_models.sentences(20, seed=10)
-    texts, scores = theirs(opus, lines)
-    again, scores_again = theirs(exports["marian"], lines)
-    assert again == texts
-    np.testing.assert_allclose(scores_again, scores, rtol=1e-3, atol=1e-3)
+    texts, scores = translate_by_transformers(opus, lines)
+    texts_after, scores_after = translate_by_transformers(exports["marian"], lines)
+    assert texts_after == texts
+    np.testing.assert_allclose(scores_after, scores, rtol=1e-3, atol=1e-3)
     tokenizer = opus_models.transformers.MarianTokenizer.from_pretrained(str(opus))
     engine = pytest.importorskip("ctranslate2").Translator(str(exports["ctranslate2"]))
-    found = engine.translate_batch(
+    translations = engine.translate_batch(
         [tokenizer.tokenize(line) for line in lines], beam_size=4, length_penalty=0.0
     )
-    pieces = [result.hypotheses[0] for result in found]
+    pieces = [translation.hypotheses[0] for translation in translations]
     assert [tokenizer.convert_tokens_to_string(each) for each in pieces] == texts

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.programs import runs
-from vaswani_jax.exchange import verify
+from vaswani_jax.exchange import formats
 
 LEARN = {
     "model.d_model": 32,
@@ -31,11 +31,11 @@ def copier(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return workdir
 
 
-@pytest.mark.parametrize("form", sorted(verify.NEEDS))
+@pytest.mark.parametrize("form", sorted(formats.PACKAGES))
 def test_the_exported_model_translates_as_before(
     copier: pathlib.Path, tmp_path: pathlib.Path, form: str
 ) -> None:
-    for name in verify.NEEDS[form]:
+    for name in formats.PACKAGES[form]:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed: pip install 'vaswani-jax[export]'")
     result = runs.vaswani(
@@ -92,7 +92,7 @@ def test_what_is_missing_is_named_before_work(
     with pytest.raises(
         ImportError, match=r"--format=marian needs .*torch.*pip install"
     ):
-        verify.require("marian")
+        formats.require("marian")
 
 
 def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:
@@ -111,7 +111,7 @@ def test_the_format_is_required(trained: pathlib.Path) -> None:
 def test_an_exported_marian_model_is_imported_and_trained_on(
     copier: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    for name in verify.NEEDS["marian"]:
+    for name in formats.PACKAGES["marian"]:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed: pip install 'vaswani-jax[export]'")
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 
 LIBRARIES = (
-    "absl.app flax.linen jax.experimental.multihost_utils matplotlib.pyplot "
+    "absl.app flax.linen jax.experimental.multihost_utils matplotlib.figure "
     "ml_collections.config_flags optax orbax.checkpoint sacrebleu sacremoses "
     "sentencepiece"
 ).split()

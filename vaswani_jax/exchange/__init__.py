@@ -1,1 +1,1 @@
-"""Section 3's model for other programs."""
+"""Models for other programs, and models of theirs for ours."""

@@ -1,4 +1,4 @@
-"""Section 3's parameters as a model of CTranslate2, the fastest engine on CPUs."""
+"""Write a model for CTranslate2, the fastest engine on CPUs."""
 
 import math
 import pathlib
@@ -20,10 +20,10 @@ def save(
     *,
     quantization: str | None,
 ) -> None:
-    """Write what `ctranslate2.Translator` loads.
+    """Write the directory that `ctranslate2.Translator` loads.
 
     Args:
-        directory: Where to; it is replaced.
+        directory: To be written; files in it are replaced.
         params: Of the model, as NumPy arrays.
         model: Its architecture.
         subwords: Every entry of the vocabulary, in the order of the ids.
@@ -59,7 +59,7 @@ def save(
     spec.config.unk_token = subwords[3]
     spec.config.decoder_start_token = subwords[1]
     spec.config.layer_norm_epsilon = model.layer_norm_epsilon
-    # As our encoder's input: the sentence and its end mark.
+    # Our encoder reads the sentence and its end mark.
     spec.config.add_source_bos = False
     spec.config.add_source_eos = True
     spec.validate()
@@ -81,48 +81,48 @@ def _fill_stack(
         bias = np.zeros(len(table), np.float32)
         if model.logits_bias:
             bias += np.asarray(params["embedding"]["bias"])
-        # Our search never chooses these; there is no such rule in the other engine.
+        # Our search never chooses these; CTranslate2 has no such rule.
         bias[[types.PAD_ID, types.BOS_ID]] = types.NEVER
         part.projection.bias = bias
     if model.layer_norm_position == "pre":
         _fill_norm(part.layer_norm, stack["final_norm"])
     for index, layer in enumerate(part.layer):
-        own = stack[f"layers_{index}"]
-        _fill_attention(layer.self_attention, own["self_attention"], fused=3)
+        arrays = stack[f"layers_{index}"]
+        _fill_attention(layer.self_attention, arrays["self_attention"], fused=3)
         _fill_norm(
-            layer.self_attention.layer_norm, own["self_attention_residual"]["norm"]
+            layer.self_attention.layer_norm, arrays["self_attention_residual"]["norm"]
         )
         if side == "decoder":
-            _fill_attention(layer.attention, own["memory_attention"], fused=2)
+            _fill_attention(layer.attention, arrays["memory_attention"], fused=2)
             _fill_norm(
-                layer.attention.layer_norm, own["memory_attention_residual"]["norm"]
+                layer.attention.layer_norm, arrays["memory_attention_residual"]["norm"]
             )
         for linear, name in (
             (layer.ffn.linear_0, "inner"),
             (layer.ffn.linear_1, "outer"),
         ):
-            linear.weight = np.asarray(own["feed_forward"][name]["kernel"]).T
-            linear.bias = np.asarray(own["feed_forward"][name]["bias"])
-        _fill_norm(layer.ffn.layer_norm, own["feed_forward_residual"]["norm"])
+            linear.weight = np.asarray(arrays["feed_forward"][name]["kernel"]).T
+            linear.bias = np.asarray(arrays["feed_forward"][name]["bias"])
+        _fill_norm(layer.ffn.layer_norm, arrays["feed_forward_residual"]["norm"])
 
 
 def _positions(params: Any, model: config.ModelConfig, side: str) -> np.ndarray:
     if model.positional_encoding == "learned":
-        own = "source" if side == "encoder" else "target"
-        return np.asarray(params[f"{own}_positions"]["embedding"])
+        text = "source" if side == "encoder" else "target"
+        return np.asarray(params[f"{text}_positions"]["embedding"])
     positions = jnp.arange(model.max_positions)
     return np.asarray(positional_encoding.sinusoids(positions, d_model=model.d_model))
 
 
-def _fill_norm(spec: Any, own: Any) -> None:
-    spec.gamma, spec.beta = np.asarray(own["scale"]), np.asarray(own["bias"])
+def _fill_norm(spec: Any, norm: Any) -> None:
+    spec.gamma, spec.beta = np.asarray(norm["scale"]), np.asarray(norm["bias"])
 
 
-def _fill_attention(spec: Any, own: Any, *, fused: int) -> None:
-    """One matrix for query, key and value; of the memory's attention two."""
+def _fill_attention(spec: Any, attention: Any, *, fused: int) -> None:
+    """Fill in one matrix for query, key and value; for the memory's attention two."""
 
     def weight(name: str) -> np.ndarray:
-        kernel = np.asarray(own[name]["kernel"])
+        kernel = np.asarray(attention[name]["kernel"])
         if name == "output":
             return kernel.reshape(-1, kernel.shape[-1]).T
         return kernel.reshape(kernel.shape[0], -1).T
@@ -131,6 +131,6 @@ def _fill_attention(spec: Any, own: Any, *, fused: int) -> None:
     groups = [names] if fused == 3 else [names[:1], names[1:]]
     for linear, group in zip(spec.linear, [*groups, ["output"]], strict=True):
         linear.weight = np.concatenate([weight(name) for name in group])
-        if "bias" in own["query"]:
-            biases = [np.asarray(own[name]["bias"]).reshape(-1) for name in group]
+        if "bias" in attention["query"]:
+            biases = [np.asarray(attention[n]["bias"]).reshape(-1) for n in group]
             linear.bias = np.concatenate(biases)

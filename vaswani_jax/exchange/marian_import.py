@@ -1,171 +1,219 @@
-"""Section 3's model from a MarianMT directory, the inverse of `marian`."""
+"""Make a run of a directory that `MarianMTModel` loads, as the OPUS models are."""
 
 import dataclasses
+import json
 import pathlib
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import flax.traverse_util
 import ml_collections
-import numpy as np
 
-from vaswani_jax.core import config, parsing, rules, types
-from vaswani_jax.data import marian_vocabulary, vocabulary
-from vaswani_jax.exchange import marian, marian_files, marian_settings
-from vaswani_jax.model import transformer
-
-# The sinusoids, which we compute.
-COMPUTED = "embed_positions.weight"
+from vaswani_jax.checkpoints import average, run_record
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import config, files, parsing, rules, types
+from vaswani_jax.data import manifest, marian_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.exchange import marian_settings, marian_weights
 
 
 @dataclasses.dataclass(frozen=True)
-class Imported:
-    """A model as our programs take it."""
+class ImportedModel:
+    """A model as our programs take it.
+
+    Attributes:
+        settings: Of model, search and vocabulary from the directory, the rest of the
+            preset.
+        params: NumPy arrays.
+        vocabulary: The subwords in our order.
+        notes: Settings of its generation that our search has not.
+    """
 
     settings: config.Config
     params: Any
-    subwords: vocabulary.Vocabulary
-    notes: list[str]  # what its own programs would do otherwise
+    vocabulary: Vocabulary
+    notes: list[str]
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The parameters and their record, as of a training's step 0."""
+        record = {
+            "vocabulary": self.vocabulary.fingerprint,
+            "config": config.to_dict(self.settings),
+        }
+        return Checkpoint(0, {"params": self.params}, record)
 
 
 def load(
     directory: pathlib.Path,
     values: ml_collections.ConfigDict,
-    languages: Sequence[str] = ("", ""),
-    given: Collection[str] = (),
-) -> Imported:
+    locales: Sequence[str] = ("", ""),
+    overridden: Collection[str] = (),
+) -> ImportedModel:
     """Read a directory that `MarianMTModel` and `MarianTokenizer` load.
 
     Args:
         directory: With config.json, model.safetensors or pytorch_model.bin,
             source.spm, target.spm and vocab.json.
-        values: What MarianMT does not say: training, batches.
-        languages: Of source and target; empty ones are read from
-            tokenizer_config.json.
-        given: Keys of `values` that a user has set: of the search they win.
+        values: A preset for what MarianMT does not say: training, batches.
+        locales: Of source and target; empty ones are read from tokenizer_config.json.
+        overridden: Keys of `values` that a user has set. Those of the search win over
+            the directory's.
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file is damaged, or the model is none of ours: the value, the
-            rule and the file are named.
-        ImportError: What reads the weights is not installed.
+        ValueError: A file is damaged, or our model cannot be of this kind; names the
+            file, the value and the rule.
+        ImportError: A package that reads the weights is not installed.
     """
-    theirs = marian_files.read_json(directory / "config.json")
-    searching = directory / "generation_config.json"
-    generation = marian_files.read_json(searching, missing={})
-    tokenizer = marian_files.read_json(directory / "tokenizer_config.json", missing={})
-    for key in given:
+    config_path = directory / "config.json"
+    generation_path = directory / "generation_config.json"
+    tokenizer_path = directory / "tokenizer_config.json"
+    marian_config = read_json(config_path)
+    generation = read_json(generation_path, missing={})
+    tokenizer = read_json(tokenizer_path, missing={})
+    for key in overridden:
         if key in config.SETTINGS and config.SETTINGS[key].imported:
             raise ValueError(f"--config.{key}: {directory} decides that")
-    marian_settings.check(theirs, tokenizer, directory / "config.json")
-    for key, wanted in zip(("source", "target"), languages, strict=True):
-        found = wanted or tokenizer.get(f"{key}_lang")
-        if not found:
-            raise ValueError(
-                f"{directory / 'tokenizer_config.json'} has no {key}_lang: give "
-                f"--{key}_locale"
-            )
-        if not rules.LOCALE.fullmatch(str(found)):
-            raise ValueError(
-                f"{directory / 'tokenizer_config.json'}: {key}_lang {found!r} is no "
-                f"code of a language: give --{key}_locale"
-            )
-        values.data[f"{key}_locale"] = str(found)
-    tensors = marian_files.tensors(directory)
-    table = marian_files.take_table(tensors, directory)
-    names = marian_files.names(directory, len(table))
-    order = _order(theirs, names, directory / "config.json")
-    subwords = _subwords(directory, names, order)
-    values.model.update(marian_settings.model(theirs))
-    values.data.vocab_size = subwords.size
+    marian_settings.check_importable(marian_config, tokenizer, config_path)
+    for side, locale in zip(("source", "target"), locales, strict=True):
+        values.data[f"{side}_locale"] = _locale(side, locale, tokenizer, tokenizer_path)
+    tensors = marian_weights.read_tensors(directory)
+    rows = len(tensors[marian_weights.SHARED_TABLE])
+    spellings = read_spellings(directory, rows)
+    order = _order_ids(marian_config, spellings, config_path)
+    vocabulary = _read_vocabulary(directory, spellings, order)
+    values.model.update(marian_settings.import_model(marian_config))
+    values.data.vocab_size = vocabulary.size
     values.data.subword_model = "unigram"
-    longest = tokenizer.get("model_max_length", marian_settings.MAX_LENGTH)
-    if type(longest) is int and 2 <= longest <= values.data.source_tokens_per_batch:
-        values.data.max_length = longest
-    found, notes = marian_settings.search(generation, theirs, searching)
-    if "search.sampling" in given and not values.search.sampling:
-        found |= marian_settings.UNSAMPLED
+    length = tokenizer.get("model_max_length", marian_settings.MAX_LENGTH)
+    if type(length) is int and 2 <= length <= values.data.source_tokens_per_batch:
+        values.data.max_length = length
+    search, notes = marian_settings.import_search(
+        generation, marian_config, generation_path
+    )
+    if "search.sampling" in overridden and not values.search.sampling:
+        search |= marian_settings.UNSAMPLED
     values.search.update(
-        {key: value for key, value in found.items() if f"search.{key}" not in given}
+        {key: v for key, v in search.items() if f"search.{key}" not in overridden}
     )
     try:
         settings = parsing.parse(values)
     except ValueError as error:
         raise ValueError(f"{directory}: {error}") from None
-    params = _params(tensors, table, order, settings.model, directory)
-    return Imported(settings, params, subwords, notes)
+    params = marian_weights.import_params(tensors, order, settings.model, directory)
+    return ImportedModel(settings, params, vocabulary, notes)
 
 
-def _order(theirs: dict[str, Any], names: list[str], path: pathlib.Path) -> list[int]:
-    """Which of their ids each of ours is: the special ones come first.
+def save_run(model: ImportedModel, workdir: pathlib.Path) -> pathlib.Path:
+    """Write a workdir: configuration, vocabulary, checkpoint; return the last's path.
 
-    What a sentence starts with is mostly one of the others, padding; it has a row of
-    its own here.
+    Programs take it like one that was trained here, `--init_from` among them.
+    """
+    record = manifest.Manifest(
+        settings=manifest.recorded_settings(model.settings.data),
+        text={},
+        vocabulary=model.vocabulary.fingerprint,
+        counts={},
+    )
+    with files.replacing(workdir / "data") as unfinished:
+        model.vocabulary.save(unfinished)
+        record.write(unfinished)
+    path = average.save_average(workdir, model.checkpoint)
+    run_record.record_start(workdir, model.settings, step=0, changes=[])
+    return path
+
+
+def read_json(
+    path: pathlib.Path, missing: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Read the object in a file; return `missing` if there is no file.
+
+    Raises:
+        FileNotFoundError: There is no file and no `missing`.
+        ValueError: The file is not a JSON object.
+    """
+    if not path.exists():
+        if missing is not None:
+            return dict(missing)
+        raise FileNotFoundError(
+            f"{path.parent} has no {path.name}: it is not the directory of a "
+            "MarianMTModel and its MarianTokenizer"
+        )
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it is not a JSON object")
+        return content
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def read_spellings(directory: pathlib.Path, rows: int) -> list[str]:
+    """Read how each of MarianMT's ids is spelt, from vocab.json.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It does not fit an embedding of so many rows.
+    """
+    path = directory / "vocab.json"
+    spellings: dict[int, str] = {}
+    for name, token in read_json(path).items():
+        if type(token) is not int or not 0 <= token < rows:
+            raise ValueError(
+                f"{path}: ids must be from 0 to {rows - 1}, the rows of the embedding, "
+                f"got {token!r} of {name!r}"
+            )
+        if token in spellings:
+            raise ValueError(
+                f"{path}: an id must have one spelling, got {spellings[token]!r} and "
+                f"{name!r} of {token}"
+            )
+        spellings[token] = name
+    if "<unk>" not in spellings.values():
+        raise ValueError(f"{path} has no <unk>")
+    return [spellings.get(token, f"<unused_{token}>") for token in range(rows)]
+
+
+def _locale(
+    side: str, locale: str, tokenizer: dict[str, Any], path: pathlib.Path
+) -> str:
+    """Return the locale that the user has given or the tokenizer names."""
+    locale = locale or tokenizer.get(f"{side}_lang") or ""
+    if not locale:
+        raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
+    if not rules.LOCALE.fullmatch(str(locale)):
+        raise ValueError(
+            f"{path}: {side}_lang {locale!r} is no code of a language: give "
+            f"--{side}_locale"
+        )
+    return str(locale)
+
+
+def _order_ids(
+    marian_config: dict[str, Any], spellings: list[str], path: pathlib.Path
+) -> list[int]:
+    """Return MarianMT's id of each of our ids: the marks come first.
+
+    Most models start sentences with padding; the begin mark has a row of its own here.
     """
     keys = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
-    special: list[Any] = [*(theirs.get(key) for key in keys), names.index("<unk>")]
-    if not all(type(t) is int and 0 <= t < len(names) for t in special):
+    marks: list[Any] = [*map(marian_config.get, keys), spellings.index("<unk>")]
+    if not all(type(t) is int and 0 <= t < len(spellings) for t in marks):
         raise ValueError(
-            f"{path}: {', '.join(keys)} must be numbers below {len(names)}, the rows "
-            f"of the embedding, got {special[:3]}"
+            f"{path}: {', '.join(keys)} must be numbers below {len(spellings)}, the "
+            f"rows of the embedding, got {marks[:3]}"
         )
-    return [*special, *(t for t in range(len(names)) if t not in special)]
+    return [*marks, *(t for t in range(len(spellings)) if t not in marks)]
 
 
-def _subwords(
-    directory: pathlib.Path, names: list[str], order: list[int]
-) -> vocabulary.Vocabulary:
-    models = []
-    for name in marian_vocabulary.FILES:
-        # Names the file that is missing or damaged.
-        models.append(vocabulary.Vocabulary.load(directory / name).models[0])
-    own = [names[token] for token in order]
+def _read_vocabulary(
+    directory: pathlib.Path, spellings: list[str], order: list[int]
+) -> Vocabulary:
+    # Each names its file if that is missing or damaged.
+    source, target = (
+        Vocabulary.load(directory / name).models[0] for name in marian_vocabulary.FILES
+    )
+    names = [spellings[token] for token in order]
     if order.count(order[types.BOS_ID]) > 1:
-        own[types.BOS_ID] = "<s>" if "<s>" not in names else "<start>"
-    return marian_vocabulary.MarianVocabulary((models[0], models[1]), own)
-
-
-def _params(
-    tensors: dict[str, np.ndarray],
-    table: np.ndarray,
-    order: list[int],
-    model: config.ModelConfig,
-    directory: pathlib.Path,
-) -> Any:
-    """Every parameter of ours, from all that is in the files."""
-    tensors = {k: v for k, v in tensors.items() if not k.endswith(COMPUTED)}
-    zeros = np.zeros(len(table), np.float32)
-    bias = tensors.get("final_logits_bias", zeros).reshape(-1)
-    if bias.shape != zeros.shape:
-        raise ValueError(
-            f"the weights in {directory}: final_logits_bias has {len(bias)} values, "
-            f"the embedding {len(zeros)} rows"
-        )
-    bias = bias[order]
-    pad, start, end, unknown = order[: types.UNK_ID + 1]
-    if start in (pad, end, unknown):
-        bias[types.BOS_ID] = types.NEVER
-    if pad in (end, unknown):
-        bias[types.PAD_ID] = types.NEVER
-    tensors["final_logits_bias"] = bias
-    tensors["model.shared.weight"] = table[order]
-    interleaving = marian.interleaving(model.d_model)
-    found = {}
-    for name, shape in transformer.param_shapes(model, len(order)).items():
-        path = tuple(name.split("/"))
-        own = marian.place(path)
-        if own.name not in tensors:
-            raise ValueError(f"the weights in {directory} have no {own.name}")
-        try:
-            found[path] = own.to_ours(tensors.pop(own.name), interleaving, shape)
-        except (ValueError, IndexError) as error:
-            raise ValueError(
-                f"the weights in {directory}: {own.name} does not fit config.json: "
-                f"{error}"
-            ) from None
-    if tensors:
-        raise ValueError(
-            f"the weights in {directory} have what our model has not: "
-            f"{', '.join(sorted(tensors)[:5])}"
-        )
-    return flax.traverse_util.unflatten_dict(found)
+        names[types.BOS_ID] = "<s>" if "<s>" not in spellings else "<start>"
+    return marian_vocabulary.MarianVocabulary((source, target), names)

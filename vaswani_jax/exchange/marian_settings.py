@@ -1,14 +1,14 @@
-"""Section 3's settings, and section 6.1's, from those of a MarianMT directory."""
+"""Settings of model and search from those of a MarianMT directory, and back."""
 
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from vaswani_jax.core import config
 
-# torch's, which MarianMT keeps.
+# That of torch, which MarianMT keeps.
 LAYER_NORM_EPSILON = 1e-5
-# Values of its config.json that our model has no other of; what is absent is so.
-RULES = {
+# Values that config.json must have. A key that is absent has the value, but for two.
+REQUIRED = {
     "model_type": "marian",
     "scale_embedding": True,
     "share_encoder_decoder_embeddings": True,
@@ -17,16 +17,16 @@ RULES = {
     "normalize_embedding": False,
     "add_final_layer_norm": False,
 }
-ABSENT_MEANS_ANOTHER = ("model_type", "scale_embedding")
+REQUIRED_EXPLICITLY = ("model_type", "scale_embedding")
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish"}
 COUNTS = (
     *("d_model", "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"),
     "max_position_embeddings",
 )
 RATES = ("dropout", "attention_dropout", "activation_dropout")
-# What MarianMT reads of a source, if it does not say.
+# The most tokens of a source that MarianMT reads by default.
 MAX_LENGTH = 512
-# Generation settings, ours and theirs with what each does if it is absent.
+# Settings of the search: ours, those of transformers, and their values if absent.
 SEARCH = {
     "beam_size": ("num_beams", 1),
     "length_penalty": ("length_penalty", 1.0),
@@ -39,13 +39,13 @@ SAMPLING = {
     "top_k": ("top_k", 50),
     "top_p": ("top_p", 1.0),
 }
-# What `rules` wants where nothing is sampled.
+# Values that our search must have where it does not sample.
 UNSAMPLED = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 LENGTHS = ("max_length", "max_new_tokens", "min_new_tokens")
-# Must be as in config.json.
+# Marks that must be as in config.json.
 MARKS = ("eos_token_id", "decoder_start_token_id")
-READ = {*(theirs for theirs, _ in (SEARCH | SAMPLING).values()), *LENGTHS, *MARKS}
-# What changes nothing that is found: how it is computed and what comes with it.
+READ = {*(name for name, _ in (SEARCH | SAMPLING).values()), *LENGTHS, *MARKS}
+# Settings that change no output: how it is computed and what comes with it.
 HARMLESS = {
     *("bos_token_id", "pad_token_id", "transformers_version", "_from_model_config"),
     *("use_cache", "cache_implementation", "cache_config", "max_cache_len"),
@@ -53,8 +53,8 @@ HARMLESS = {
     *("output_scores", "output_logits", "output_attentions", "output_hidden_states"),
     *("return_dict_in_generate", "num_return_sequences"),
 }
-# Others, and the values with which they change nothing either.
-OTHERS: dict[str, list[Any]] = {
+# Settings that change no output with these values.
+NEUTRAL_VALUES: dict[str, list[Any]] = {
     "repetition_penalty": [1.0],
     "encoder_repetition_penalty": [1.0],
     "encoder_no_repeat_ngram_size": [0],
@@ -73,42 +73,57 @@ OTHERS: dict[str, list[Any]] = {
 }
 
 
-def check(
-    theirs: dict[str, Any], tokenizer: dict[str, Any], path: pathlib.Path
+class ImportedSearch(NamedTuple):
+    """Our settings of the search, and notes on those that our search has not."""
+
+    settings: dict[str, Any]
+    notes: list[str]
+
+
+def check_importable(
+    marian_config: dict[str, Any], tokenizer: dict[str, Any], path: pathlib.Path
 ) -> None:
-    """Refuse a model that ours cannot be.
+    """Refuse a model that our model cannot be.
+
+    Args:
+        marian_config: The values of config.json.
+        tokenizer: The values of tokenizer_config.json.
+        path: Of config.json.
 
     Raises:
         ValueError: Names the file, the value and the rule.
     """
-    for key, wanted in RULES.items():
-        absent = None if key in ABSENT_MEANS_ANOTHER else wanted
-        if theirs.get(key, absent) != wanted:
-            raise ValueError(f"{path}: {key} must be {wanted}, got {theirs.get(key)!r}")
+    for key, required in REQUIRED.items():
+        default = None if key in REQUIRED_EXPLICITLY else required
+        if marian_config.get(key, default) != required:
+            raise ValueError(
+                f"{path}: {key} must be {required}, got {marian_config.get(key)!r}"
+            )
     for key in ("layers", "attention_heads", "ffn_dim"):
-        sides = [theirs.get(f"{side}_{key}") for side in ("encoder", "decoder")]
+        sides = [marian_config.get(f"{side}_{key}") for side in ("encoder", "decoder")]
         if sides[0] != sides[1]:
             raise ValueError(
                 f"{path}: encoder_{key} and decoder_{key} must be the same number, got "
                 f"{sides[0]} and {sides[1]}"
             )
     for key in COUNTS:
-        if type(theirs.get(key)) is not int or theirs[key] < 1:
-            raise ValueError(
-                f"{path}: {key} must be a positive number, got {theirs.get(key)!r}"
-            )
-    if theirs["d_model"] % theirs["encoder_attention_heads"]:
+        if type(marian_config.get(key)) is not int or marian_config[key] < 1:
+            count = marian_config.get(key)
+            raise ValueError(f"{path}: {key} must be a positive number, got {count!r}")
+    if marian_config["d_model"] % marian_config["encoder_attention_heads"]:
         raise ValueError(
             f"{path}: d_model must be a multiple of encoder_attention_heads, got "
-            f"{theirs['d_model']} and {theirs['encoder_attention_heads']}"
+            f"{marian_config['d_model']} and {marian_config['encoder_attention_heads']}"
         )
     for key in RATES:
-        if type(theirs.get(key, 0.0)) not in (int, float):
-            raise ValueError(f"{path}: {key} must be a number, got {theirs[key]!r}")
-    if theirs.get("activation_function") not in list(ACTIVATIONS):
+        if type(marian_config.get(key, 0.0)) not in (int, float):
+            raise ValueError(
+                f"{path}: {key} must be a number, got {marian_config[key]!r}"
+            )
+    if marian_config.get("activation_function") not in list(ACTIVATIONS):
         raise ValueError(
             f"{path}: activation_function must be one of {', '.join(ACTIVATIONS)}, got "
-            f"{theirs.get('activation_function')!r}"
+            f"{marian_config.get('activation_function')!r}"
         )
     if tokenizer.get("separate_vocabs"):
         raise ValueError(
@@ -117,86 +132,92 @@ def check(
         )
 
 
-def model(theirs: dict[str, Any]) -> dict[str, Any]:
-    """Our settings of a model that `check` lets through."""
-    heads = theirs["encoder_attention_heads"]
-    dropout, attention, activation = (float(theirs.get(key, 0.0)) for key in RATES)
+def import_model(marian_config: dict[str, Any]) -> dict[str, Any]:
+    """Return our settings of a model that `check_importable` lets through."""
+    heads = marian_config["encoder_attention_heads"]
+    dropout, attention, activation = (
+        float(marian_config.get(key, 0.0)) for key in RATES
+    )
     return {
-        "num_layers": theirs["encoder_layers"],
-        "d_model": theirs["d_model"],
-        "d_ff": theirs["encoder_ffn_dim"],
+        "num_layers": marian_config["encoder_layers"],
+        "d_model": marian_config["d_model"],
+        "d_ff": marian_config["encoder_ffn_dim"],
         "num_heads": heads,
-        "d_k": theirs["d_model"] // heads,
-        "d_v": theirs["d_model"] // heads,
+        "d_k": marian_config["d_model"] // heads,
+        "d_v": marian_config["d_model"] // heads,
         "dropout_rate": dropout,
         "attention_dropout_rate": attention,
         "relu_dropout_rate": activation,
-        "activation": ACTIVATIONS[theirs["activation_function"]],
+        "activation": ACTIVATIONS[marian_config["activation_function"]],
         "attention_bias": True,
         "logits_bias": True,
         "layer_norm_epsilon": LAYER_NORM_EPSILON,
         "layer_norm_position": "post",
         "positional_encoding": "sinusoidal",
-        "max_positions": theirs["max_position_embeddings"],
+        "max_positions": marian_config["max_position_embeddings"],
     }
 
 
-def search(
-    generation: dict[str, Any], theirs: dict[str, Any], path: pathlib.Path
-) -> tuple[dict[str, Any], list[str]]:
-    """Our settings of the search, and what of theirs we have not.
+def import_search(
+    generation: dict[str, Any], marian_config: dict[str, Any], path: pathlib.Path
+) -> ImportedSearch:
+    """Return our settings of the search.
 
     Args:
         generation: The values of generation_config.json.
-        theirs: Those of config.json, which count where the others are silent.
+        marian_config: Those of config.json, which count where the others are silent.
         path: Of generation_config.json.
 
     Raises:
-        ValueError: The two have other marks, or a value is of another type: the file,
-            the value and the rule are named.
+        ValueError: The two files differ in a mark, or a value is of another type;
+            names the file, the value and the rule.
     """
     for key in MARKS:
-        own = theirs.get(key)
-        if generation.get(key) not in (None, own, [own]):
+        mark = marian_config.get(key)
+        if generation.get(key) not in (None, mark, [mark]):
             raise ValueError(
-                f"{path}: {key} must be {own!r} as in config.json, got "
+                f"{path}: {key} must be {mark!r} as in config.json, got "
                 f"{generation[key]!r}"
             )
-    wanted = [*(SEARCH | SAMPLING).values(), *((name, 0) for name in LENGTHS)]
-    both = {
-        name: _value(name, absent, generation=generation, theirs=theirs, path=path)
-        for name, absent in wanted
+    defaults = dict([*(SEARCH | SAMPLING).values(), *((name, 0) for name in LENGTHS)])
+    values = {
+        name: _read_value(
+            name, default, generation=generation, marian_config=marian_config, path=path
+        )
+        for name, default in defaults.items()
     }
-    found: dict[str, Any] = {"length_penalty_form": "power"}
-    found |= {key: both[name] for key, (name, _) in SEARCH.items()}
-    found |= UNSAMPLED
-    if found["sampling"]:
-        found |= {key: both[name] for key, (name, _) in SAMPLING.items()}
-    found["min_tokens"] = max(1, found["min_tokens"])
-    if both["min_new_tokens"]:
-        found["min_tokens"] = both["min_new_tokens"] + 1  # without the end mark
-    if both["max_new_tokens"]:
-        found["max_tokens"] = both["max_new_tokens"]
-    elif both["max_length"] > 1:
-        found["max_tokens"] = both["max_length"] - 1  # with the begin mark
-    given = {key: value for key, value in theirs.items() if key in OTHERS} | generation
+    settings: dict[str, Any] = {"length_penalty_form": "power"}
+    settings |= {key: values[name] for key, (name, _) in SEARCH.items()}
+    settings |= UNSAMPLED
+    if settings["sampling"]:
+        settings |= {key: values[name] for key, (name, _) in SAMPLING.items()}
+    settings["min_tokens"] = max(1, settings["min_tokens"])
+    if values["min_new_tokens"]:
+        settings["min_tokens"] = values["min_new_tokens"] + 1  # without the end mark
+    if values["max_new_tokens"]:
+        settings["max_tokens"] = values["max_new_tokens"]
+    elif values["max_length"] > 1:
+        settings["max_tokens"] = values["max_length"] - 1  # with the begin mark
+    explicit = {
+        k: v for k, v in marian_config.items() if k in NEUTRAL_VALUES
+    } | generation
     notes = [
-        f"note: {key}={value!r} of its generation settings is none of our search"
-        for key, value in given.items()
-        if key not in READ | HARMLESS and not _changes_nothing(key, value, theirs)
+        f"note: our search has no {key}={value!r} of its generation settings"
+        for key, value in explicit.items()
+        if key not in READ | HARMLESS and not _is_neutral(key, value, marian_config)
     ]
-    if found["sampling"] and found["beam_size"] > 1:
-        beams = found["beam_size"]
+    if settings["sampling"] and settings["beam_size"] > 1:
+        beams = settings["beam_size"]
         notes.append(f"note: our sampling has no beams, its num_beams={beams}")
-    return found, notes
+    return ImportedSearch(settings, notes)
 
 
-def written(search: config.SearchConfig) -> dict[str, Any]:
-    """The values of generation_config.json that make our search, see `unwritten`."""
+def export_search(search: config.SearchConfig) -> dict[str, Any]:
+    """Return the values of generation_config.json for our search, see `unexported`."""
     longest = search.max_tokens or max(
         search.min_tokens, search.max_source_tokens + search.max_extra_tokens
     )
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "num_beams": search.beam_size,
         "length_penalty": search.length_penalty,
         "min_length": search.min_tokens,
@@ -204,57 +225,57 @@ def written(search: config.SearchConfig) -> dict[str, Any]:
         "no_repeat_ngram_size": search.no_repeat_ngram,
     }
     if search.sampling:
-        found |= {"do_sample": True, "num_beams": 1, "top_k": search.top_k}
-        found |= {"temperature": search.temperature, "top_p": search.top_p}
-    return found
+        values |= {"do_sample": True, "num_beams": 1, "top_k": search.top_k}
+        values |= {"temperature": search.temperature, "top_p": search.top_p}
+    return values
 
 
-def unwritten(search: config.SearchConfig) -> list[str]:
-    """What of our search transformers has not."""
-    value = search.length_penalty
+def unexported(search: config.SearchConfig) -> list[str]:
+    """Return notes on settings of our search that transformers has not."""
+    alpha = search.length_penalty
     notes = [
         "note: MarianMT has no config.search.max_extra_tokens: its outputs end at "
         "max_length, whatever their sources' length"
     ]
-    if search.sampling or search.length_penalty_form == "power" or not value:
+    if search.sampling or search.length_penalty_form == "power" or not alpha:
         return notes
     return [
         *notes,
-        f"note: in MarianMT config.search.length_penalty={value} is of |Y|^alpha: it "
+        f"note: in MarianMT config.search.length_penalty={alpha} is of |Y|^alpha: it "
         "has no config.search.length_penalty_form=paper",
     ]
 
 
-def _value(
+def _read_value(
     name: str,
-    absent: Any,
+    default: Any,
     *,
     generation: dict[str, Any],
-    theirs: dict[str, Any],
+    marian_config: dict[str, Any],
     path: pathlib.Path,
 ) -> Any:
-    """A generation setting, of the type of what it is if it is absent."""
-    place = path if name in generation else path.with_name("config.json")
-    value = generation.get(name, theirs.get(name))
-    kind = type(absent)
+    """Return a generation setting, which must be of the default's type."""
+    file = path if name in generation else path.with_name("config.json")
+    value = generation.get(name, marian_config.get(name))
+    kind = type(default)
     if value is None:
-        return absent
+        return default
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
         raise ValueError(
-            f"{place}: {name} must be of type {kind.__name__}, got {value!r}"
+            f"{file}: {name} must be of type {kind.__name__}, got {value!r}"
         )
     return value
 
 
-def _changes_nothing(key: str, value: Any, theirs: dict[str, Any]) -> bool:
-    """Whether a setting that our search lacks would find the same."""
+def _is_neutral(key: str, value: Any, marian_config: dict[str, Any]) -> bool:
+    """Return whether the outputs are the same without this setting."""
     if key == "bad_words_ids":  # We never choose these.
-        never = [[theirs.get(name)] for name in ("pad_token_id", MARKS[1])]
+        never = [[marian_config.get(name)] for name in ("pad_token_id", MARKS[1])]
         return value is None or (
             isinstance(value, list) and all(word in never for word in value)
         )
     if key == "forced_eos_token_id":  # What is longest ends anyway.
-        return value in (None, theirs.get("eos_token_id"))
-    return value is None or value in OTHERS.get(key, [])
+        return value in (None, marian_config.get("eos_token_id"))
+    return value is None or value in NEUTRAL_VALUES.get(key, [])

@@ -1,8 +1,7 @@
-"""Sections 3.1 and 6.1: encoding and one decoding position as serialized programs.
+"""Serialize two programs with `jax.export`: encoding, and decoding one position.
 
-`jax.export` keeps them as StableHLO, the parameters inside; what loads them needs JAX
-and nothing of this package. Sentences, beams, source tokens and positions may be of
-any number.
+They are StableHLO with the parameters inside. Loading them needs JAX and nothing of
+this package. They take any number of sentences, beams, source tokens and positions.
 """
 
 import functools
@@ -21,11 +20,11 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 class Programs(NamedTuple):
-    """What was saved, ready to call.
+    """The saved programs, ready to call.
 
     `encode(source)` maps ids `[B, S]` to the memory's keys, values and mask, as a flat
     list. `decode_step(tokens, position, memory, beams)` maps the newest tokens
-    `[B, W]`, where they stand, that list and the beams' flat list to logits
+    `[B, W]`, their position, that list and the beams' flat list to logits
     `[B, W, V]` and the next beams.
     """
 
@@ -59,20 +58,23 @@ def save(
             jax.tree.unflatten(_structure(model, "beams"), beams),
             *jax.tree.unflatten(_structure(model, "memory"), memory),
         )
-        logits, grown = apply(tokens, cache, position, method="decode_step")
-        return logits, jax.tree.leaves(grown.beams)
+        logits, cache = apply(tokens, cache, position, method="decode_step")
+        return logits, jax.tree.leaves(cache.beams)
 
     def shape(axes: tuple[Any, ...], dtype: Any) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(axes, dtype)
 
     H, dtype = model.num_heads, jnp.dtype(model.dtype)
-    one = (shape((B, H, model.d_k, S), dtype), shape((B, H, S, model.d_v), dtype))
-    own = (
+    memory_layer = (
+        shape((B, H, model.d_k, S), dtype),
+        shape((B, H, S, model.d_v), dtype),
+    )
+    beam_layer = (
         shape((B, H, model.d_k, T * W), dtype),
         shape((B, H, T * W, model.d_v), dtype),
     )
-    memory = [*one * model.num_layers, shape((B, 1, 1, S), bool)]
-    beams = [*own * model.num_layers, shape((B, W, T), jnp.int32)]
+    memory = [*memory_layer * model.num_layers, shape((B, 1, 1, S), bool)]
+    beams = [*beam_layer * model.num_layers, shape((B, W, T), jnp.int32)]
     programs: dict[str, tuple[Any, Any]] = {
         "encode": (encode, (source,)),
         "decode_step": (
@@ -103,7 +105,7 @@ def save(
 
 
 def load(directory: pathlib.Path) -> Programs:
-    """The programs that `save` has written."""
+    """Return the programs that `save` has written."""
     encode, decode_step = (
         jax.export.deserialize(bytearray((directory / f"{name}.bin").read_bytes()))
         for name in ("encode", "decode_step")
@@ -113,17 +115,17 @@ def load(directory: pathlib.Path) -> Programs:
 
 
 def empty_beams(record: dict[str, Any], *, B: int, W: int, T: int) -> list[jax.Array]:
-    """The beams before the first position, as programs.json describes them."""
+    """Return the beams before the first position, as programs.json describes them."""
     H, dtype = record["num_heads"], jnp.dtype(record["dtype"])
-    own = [
+    layer = [
         jnp.zeros((B, H, record["d_k"], T * W), dtype),
         jnp.zeros((B, H, T * W, record["d_v"]), dtype),
     ]
-    return [*own * record["num_layers"], jnp.zeros((B, W, T), jnp.int32)]
+    return [*layer * record["num_layers"], jnp.zeros((B, W, T), jnp.int32)]
 
 
 def _structure(model: config.ModelConfig, part: str) -> Any:
-    """The tree whose leaves the programs pass as a list."""
+    """Return the tree whose leaves the programs pass as a list."""
     leaf: Any = 0
     heads = (attention.CachedHeads(key=leaf, value=leaf),) * model.num_layers
     tree: Any = (heads, leaf)

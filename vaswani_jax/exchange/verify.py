@@ -1,7 +1,6 @@
-"""Section 6.1: what other engines need, and how near their translations are to ours."""
+"""Translate with an exported model, and compare with our own translations."""
 
-import dataclasses
-import importlib.util
+import logging
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,244 +9,213 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import config, extras, parallel, types
-from vaswani_jax.data import prepared, vocabulary
-from vaswani_jax.evaluation import bleu as bleu_
-from vaswani_jax.exchange import stablehlo
+from vaswani_jax.core import parsing, types
+from vaswani_jax.core.config import Config, DataConfig, SearchConfig
+from vaswani_jax.data.prepared import PreparedData
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.evaluation import bleu
+from vaswani_jax.exchange import marian_settings, stablehlo
 from vaswani_jax.inference import beam_search, padding
-from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.translator import Translator
 
-# What each format needs that the package does not.
-NEEDS = {
-    "ctranslate2": ["ctranslate2"],
-    "marian": ["safetensors", "torch", "transformers"],
-    "stablehlo": ["flatbuffers"],
+logger = logging.getLogger(__name__)
+
+Engine = Callable[[Sequence[str]], list[str]]
+BATCH_LINES = 16
+# Settings that other engines lack or define otherwise.
+COMMON_SEARCH = {
+    **{"min_tokens": 1, "max_tokens": 0, "no_repeat_ngram": 0, "sampling": False},
+    **marian_settings.UNSAMPLED,
 }
 
 
-def require(form: str) -> None:
-    """Refuse a format whose packages are not there, before any work.
-
-    Raises:
-        ImportError: Names them and how to install them.
-    """
-    missing = [name for name in NEEDS[form] if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"--format={form} needs {', '.join(missing)}: "
-            f"{extras.how_to_install('export')}"
-        )
-
-
 def compare(
-    settings: config.Config,
-    params: Any,
-    data: prepared.PreparedData,
+    translator: Translator,
+    data: PreparedData,
     directory: pathlib.Path,
     *,
     form: str,
     quantization: str | None,
     lines: int | None,
-    log: Callable[[str], None],
 ) -> str:
-    """Translate validation lines with an export and with its origin: the `table`.
+    """Translate validation lines with an export and with its origin.
+
+    Logs which lines and settings are not compared.
 
     Args:
-        settings: Of the model.
-        params: Its parameters, on the host.
-        data: Where the lines are from; without any, "" is all.
+        translator: The origin.
+        data: Has the validation set, or not: an imported model has none.
         directory: The export.
         form: Its format.
         quantization: Of CTranslate2's file; None tries float32 and int8.
-        lines: How many; None takes all.
-        log: Takes what is not compared.
+        lines: How many to translate; None for all.
+
+    Returns:
+        A `format_agreement`; "" if there is nothing to compare.
     """
     if "valid" not in data.counts:
-        log("note: an imported model has no validation set: nothing compared")
+        logger.info("note: an imported model has no validation set: nothing compared")
         return ""
+    vocabulary, search = translator.vocabulary, translator.config.search
     source, references = (side[:lines] for side in data.text("valid"))
-    complete = whole(source, data.vocabulary, settings.search)
-    if missing := len(source) - len(complete):
-        log(
-            f"note: {missing:,} of {len(source):,} lines have over "
-            f"config.search.max_source_tokens={settings.search.max_source_tokens} "
+    short = find_short_lines(source, vocabulary, search)
+    if long := len(source) - len(short):
+        logger.info(
+            f"note: {long:,} of {len(source):,} lines have over "
+            f"config.search.max_source_tokens={search.max_source_tokens} "
             "tokens: not compared"
         )
-    source, references = ([side[n] for n in complete] for side in (source, references))
+    source, references = ([side[n] for n in short] for side in (source, references))
     if not source:
         return ""
-    shared = parallel.replicate(params)
-    # What other engines have otherwise or not at all is left out; they have another
-    # length penalty, too, but without one all are the same.
-    same = dataclasses.replace(
-        settings.search, min_tokens=1, max_tokens=0, no_repeat_ngram=0, sampling=False
-    )
-    if same != settings.search:
-        log("note: compared without lengths, repetition and sampling of yours")
-    plain = dataclasses.replace(same, length_penalty=0.0)
-    ours: dict[str, list[str]] = {}
-    for name, search in (("as configured", same), ("alpha 0", plain)):
-        own = dataclasses.replace(settings, search=search)
-        translator = LineTranslator(own, data.vocabulary)
-        ours[name] = translator.translate(shared, source)
-    found = of_format(form, directory, data.vocabulary, same, quantization=quantization)
-    theirs = {name: engine(source) for name, engine in found.items()}
-    return table(settings.data, references, ours, theirs)
+    common = {f"search.{key}": value for key, value in COMMON_SEARCH.items()}
+    settings = parsing.override(translator.config, common)
+    if settings.search != search:
+        logger.info("note: compared without lengths, repetition and sampling of yours")
+    # Each engine has its own length penalty; without one all searches are the same.
+    outputs = {
+        name: translator.translate(source, **COMMON_SEARCH, **penalty)
+        for name, penalty in (
+            ("as configured", {}),
+            ("alpha 0", {"length_penalty": 0.0}),
+        )
+    }
+    engines = make_engines(form, directory, vocabulary, settings, quantization)
+    exported = {name: engine(source) for name, engine in engines.items()}
+    return format_agreement(settings.data, references, outputs, exported)
 
 
-def table(
-    data: config.DataConfig,
+def find_short_lines(
+    lines: Sequence[str], vocabulary: Vocabulary, search: SearchConfig
+) -> list[int]:
+    """Return the indices of the lines that our search takes in one piece.
+
+    Other engines have no positions for longer ones.
+    """
+    longest = search.max_source_tokens - 1  # the end mark
+    encoded = vocabulary.encode(lines)
+    return [index for index, ids in enumerate(encoded) if len(ids) <= longest]
+
+
+def format_agreement(
+    data: DataConfig,
     references: Sequence[str],
-    ours: Mapping[str, Sequence[str]],
-    theirs: Mapping[str, Sequence[str]],
+    outputs: Mapping[str, Sequence[str]],
+    exported: Mapping[str, Sequence[str]],
 ) -> str:
-    """A line an engine: BLEU, and in how many lines it agrees.
+    """Return a line an engine: BLEU, and in how many lines it agrees.
 
     Args:
         data: The form of the text, hence the BLEU.
         references: A line each.
-        ours: Our outputs by the name of the search.
-        theirs: Another engine's by a name that begins with that of the same search;
+        outputs: Ours, by the name of the search.
+        exported: Another engine's, by a name that begins with that of the same search;
             one that begins with no such name is compared with the first of ours.
     """
 
-    def bleu(outputs: Sequence[str]) -> str:
-        found = bleu_.score_split(data, outputs, references)[0]
-        return f"{found.name} {found.value:.2f}"
+    def score(lines: Sequence[str]) -> str:
+        first = bleu.score_split(data, lines, references)[0]
+        return f"{first.name} {first.value:.2f}"
 
-    lines = [f"vaswani_jax, {name}: {bleu(own)}" for name, own in ours.items()]
-    for name, outputs in theirs.items():
-        same = next((key for key in ours if name.startswith(key)), next(iter(ours)))
-        pairs = zip(outputs, ours[same], strict=True)
-        equal = sum(a == b for a, b in pairs)
-        lines.append(
-            f"exported, {name}: {bleu(outputs)}; {equal:,} of {len(outputs):,} lines "
-            f"({equal / len(outputs):.1%}) as vaswani_jax, {same}"
+    rows = [f"vaswani_jax, {name}: {score(lines)}" for name, lines in outputs.items()]
+    for name, lines in exported.items():
+        same = next(filter(name.startswith, outputs), next(iter(outputs)))
+        equal = sum(a == b for a, b in zip(lines, outputs[same], strict=True))
+        rows.append(
+            f"exported, {name}: {score(lines)}; {equal:,} of {len(lines):,} lines "
+            f"({equal / len(lines):.1%}) as vaswani_jax, {same}"
         )
-    return "\n".join(lines)
+    return "\n".join(rows)
 
 
-Engine = Callable[[Sequence[str]], list[str]]
-ROWS = 16
-
-
-def of_format(
+def make_engines(
     form: str,
     directory: pathlib.Path,
-    subwords: vocabulary.Vocabulary,
-    search: config.SearchConfig,
-    *,
+    vocabulary: Vocabulary,
+    settings: Config,
     quantization: str | None,
 ) -> dict[str, Engine]:
-    """What runs an export, by the search it makes: as configured, or alpha 0.
+    """Load an export, by the search that its engine makes.
 
-    Args:
-        form: "ctranslate2", "marian" or "stablehlo".
-        directory: The export.
-        subwords: The vocabulary.
-        search: What is configured; engines with another length penalty have none.
-        quantization: Of CTranslate2's file; None tries float32 and int8.
+    An engine with another length penalty searches without one, or with its own.
     """
-    plain = dataclasses.replace(search, length_penalty=0.0)
+    search = settings.search
+    plain = parsing.override(settings, {"search.length_penalty": 0.0}).search
     if form == "stablehlo":
-        return {"as configured": exported(directory, subwords, search)}
+        return {"as configured": stablehlo_engine(directory, vocabulary, search)}
     if form == "marian":
-        return {"alpha 0": marian(directory, subwords, plain)}
+        return {"alpha 0": marian_engine(directory, plain)}
     return {
-        f"{name}, {compute}": ctranslate2(
-            directory, subwords, own, compute_type=compute
+        f"{name}, {compute_type}": ctranslate2_engine(
+            directory, vocabulary, engine_search, compute_type=compute_type
         )
-        for compute in ([quantization] if quantization else ["float32", "int8"])
-        for name, own in (("alpha 0", plain), ("its own penalty", search))
+        for compute_type in ([quantization] if quantization else ["float32", "int8"])
+        for name, engine_search in (("alpha 0", plain), ("its own penalty", search))
     }
 
 
-def whole(
-    lines: Sequence[str],
-    subwords: vocabulary.Vocabulary,
-    search: config.SearchConfig,
-) -> list[int]:
-    """Which lines our search takes in one piece; of others engines lack positions."""
-    longest = search.max_source_tokens - 1  # the end mark
-    ids = subwords.encode(lines)
-    return [number for number, own in enumerate(ids) if len(own) <= longest]
-
-
-def ctranslate2(
+def ctranslate2_engine(
     directory: pathlib.Path,
-    subwords: vocabulary.Vocabulary,
-    search: config.SearchConfig,
+    vocabulary: Vocabulary,
+    search: SearchConfig,
     *,
     compute_type: str,
 ) -> Engine:
-    """CTranslate2 on what `ctranslate.save` has written."""
-    import ctranslate2 as engine
+    """Load CTranslate2 on what `ctranslate.save` has written."""
+    import ctranslate2
 
-    loaded = engine.Translator(str(directory), compute_type=compute_type)
+    translator = ctranslate2.Translator(str(directory), compute_type=compute_type)
 
-    def run(lines: Sequence[str]) -> list[str]:
-        def found(batch: list[list[int]]) -> list[list[int]]:
-            results = loaded.translate_batch(
-                [[subwords.subword(token) for token in ids] for ids in batch],
-                beam_size=search.beam_size,
-                length_penalty=search.length_penalty,
-                min_decoding_length=0,
-                max_decoding_length=max(map(len, batch)) + 1 + search.max_extra_tokens,
-            )
-            return [
-                [subwords.subword_id(name) for name in result.hypotheses[0]]
-                for result in results
-            ]
+    def translate(batch: list[list[int]]) -> list[list[int]]:
+        translations = translator.translate_batch(
+            [[vocabulary.subword(token) for token in ids] for ids in batch],
+            beam_size=search.beam_size,
+            length_penalty=search.length_penalty,
+            min_decoding_length=0,
+            max_decoding_length=max(map(len, batch)) + 1 + search.max_extra_tokens,
+        )
+        return [
+            [vocabulary.subword_id(name) for name in translation.hypotheses[0]]
+            for translation in translations
+        ]
 
-        return _by_length(lines, subwords, found)
-
-    return run
+    return lambda lines: _translate_by_length(lines, vocabulary, translate)
 
 
-def marian(
-    directory: pathlib.Path,
-    subwords: vocabulary.Vocabulary,
-    search: config.SearchConfig,
-) -> Engine:
-    """transformers' MarianMTModel and MarianTokenizer on a directory of `marian`."""
+def marian_engine(directory: pathlib.Path, search: SearchConfig) -> Engine:
+    """Load transformers' MarianMTModel and MarianTokenizer."""
     import torch
     import transformers
 
     tokenizer: Any = transformers.MarianTokenizer.from_pretrained(str(directory))
     network: Any = transformers.MarianMTModel.from_pretrained(str(directory)).eval()
 
-    def run(lines: Sequence[str]) -> list[str]:
-        outputs = []
-        for line in lines:
-            if not line.strip():
-                outputs.append("")
-                continue
-            inputs = tokenizer([line], return_tensors="pt")
-            longest = inputs["input_ids"].shape[1] + search.max_extra_tokens
-            with torch.no_grad():
-                found = network.generate(
-                    **inputs,
-                    num_beams=search.beam_size,
-                    length_penalty=search.length_penalty,
-                    early_stopping="never",
-                    max_length=longest + 1,  # it counts the begin mark
-                )
-            outputs.append(tokenizer.decode(found[0], skip_special_tokens=True))
-        return outputs
+    def translate(line: str) -> str:
+        if not line.strip():
+            return ""
+        inputs = tokenizer([line], return_tensors="pt")
+        longest = inputs["input_ids"].shape[1] + search.max_extra_tokens
+        with torch.no_grad():
+            outputs = network.generate(
+                **inputs,
+                num_beams=search.beam_size,
+                length_penalty=search.length_penalty,
+                early_stopping="never",
+                max_length=longest + 1,  # it counts the begin mark
+            )
+        return str(tokenizer.decode(outputs[0], skip_special_tokens=True))
 
-    return run
+    return lambda lines: [translate(line) for line in lines]
 
 
-def exported(
-    directory: pathlib.Path,
-    subwords: vocabulary.Vocabulary,
-    search: config.SearchConfig,
+def stablehlo_engine(
+    directory: pathlib.Path, vocabulary: Vocabulary, search: SearchConfig
 ) -> Engine:
-    """Our search over the programs that `stablehlo.save` has written."""
+    """Run our search over the programs that `stablehlo.save` has written."""
     programs = stablehlo.load(directory)
 
     @jax.jit
-    def run_batch(source: jax.Array) -> jax.Array:
+    def search_batch(source: jax.Array) -> jax.Array:
         B, S = source.shape
         T = S + search.max_extra_tokens
         memory = programs.encode(source)
@@ -256,8 +224,8 @@ def exported(
             return programs.decode_step(tokens, position, memory, beams)
 
         def reorder(beams: list[Any], origin: Any) -> list[Any]:
-            moved = jnp.take_along_axis(beams[-1], origin[:, :, None], axis=1)
-            return [*beams[:-1], moved]
+            ancestors = jnp.take_along_axis(beams[-1], origin[:, :, None], axis=1)
+            return [*beams[:-1], ancestors]
 
         lengths = jnp.sum(source != types.PAD_ID, axis=1)
         options = beam_search.SearchOptions(
@@ -274,32 +242,32 @@ def exported(
             options,
         ).tokens[:, 0]
 
-    def run(lines: Sequence[str]) -> list[str]:
-        def found(batch: list[list[int]]) -> list[list[int]]:
-            longest = max(map(len, batch)) + 1
-            # Learned positions end where no line is longer.
-            width = min(padding.padded_length(longest), search.max_source_tokens)
-            marked = [[*ids, types.EOS_ID] for ids in batch]
-            source = padding.pad(marked, rows=ROWS, length=max(width, longest))
-            return np.asarray(run_batch(jnp.asarray(source)))[: len(batch)].tolist()
+    def translate(batch: list[list[int]]) -> list[list[int]]:
+        longest = max(map(len, batch)) + 1
+        # Learned positions end where no line is longer.
+        width = min(padding.padded_length(longest), search.max_source_tokens)
+        marked = [[*ids, types.EOS_ID] for ids in batch]
+        source = padding.pad(marked, rows=BATCH_LINES, length=max(width, longest))
+        return np.asarray(search_batch(jnp.asarray(source)))[: len(batch)].tolist()
 
-        return _by_length(lines, subwords, found)
-
-    return run
+    return lambda lines: _translate_by_length(lines, vocabulary, translate)
 
 
-def _by_length(
+def _translate_by_length(
     lines: Sequence[str],
-    subwords: vocabulary.Vocabulary,
-    found: Callable[[list[list[int]]], list[list[int]]],
+    vocabulary: Vocabulary,
+    translate: Callable[[list[list[int]]], list[list[int]]],
 ) -> list[str]:
-    """The lines through batches of similar lengths; an empty one gives an empty one."""
-    ids = subwords.encode(lines)
-    order = sorted((n for n in range(len(ids)) if ids[n]), key=lambda n: len(ids[n]))
+    """Translate lines in batches of similar lengths; an empty line stays empty."""
+    encoded = vocabulary.encode(lines)
+    order = sorted(
+        (index for index, ids in enumerate(encoded) if ids),
+        key=lambda index: len(encoded[index]),
+    )
     outputs = [""] * len(lines)
-    for start in range(0, len(order), ROWS):
-        places = order[start : start + ROWS]
-        results = found([ids[place] for place in places])
-        for place, output in zip(places, results, strict=True):
-            outputs[place] = subwords.decode(output)
+    for start in range(0, len(order), BATCH_LINES):
+        indices = order[start : start + BATCH_LINES]
+        translations = translate([encoded[index] for index in indices])
+        for index, ids in zip(indices, translations, strict=True):
+            outputs[index] = vocabulary.decode(ids)
     return outputs

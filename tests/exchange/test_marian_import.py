@@ -1,4 +1,4 @@
-"""What is wrong with a MarianMT model is named before it is one of ours."""
+"""A MarianMT model that our model cannot be is refused, with its file and its rule."""
 
 import json
 import pathlib
@@ -12,6 +12,7 @@ import pytest
 
 from tests.oracles import opus_models
 from tests.programs import runs
+from vaswani_jax.exchange import marian_import
 
 safetensors = pytest.importorskip("safetensors.numpy")
 
@@ -32,21 +33,21 @@ CONFIG_REFUSALS = {
 
 @pytest.fixture(scope="module")
 def opus(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A directory in the layout of the OPUS models."""
+    """Return a directory in the layout of the OPUS models."""
     directory = tmp_path_factory.mktemp("marian")
     opus_models.build(directory)
     return directory
 
 
 @pytest.mark.parametrize("key", CONFIG_REFUSALS)
-def test_a_model_that_is_none_of_ours_is_refused(
+def test_a_model_of_another_kind_is_refused(
     opus: pathlib.Path, tmp_path: pathlib.Path, key: str
 ) -> None:
-    value, said = CONFIG_REFUSALS[key]
+    value, message = CONFIG_REFUSALS[key]
     copy = shutil.copytree(opus, tmp_path / "copy")
     values = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**values, key: value}))
-    with pytest.raises(ValueError, match=said) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         opus_models.load(copy)
     assert "config.json" in str(caught.value)
 
@@ -90,8 +91,8 @@ def test_weights_must_fit_and_all_be_used(
     assert f"{name} has values that are not finite" in error({**tensors, **broken})
     assert f"{name} does not fit" in error({**tensors, name: tensors[name][:-1]})
     table = tensors["model.shared.weight"]
-    other = {"lm_head.weight": table + 1}
-    assert "another lm_head.weight" in error({**tensors, **other})
+    untied = {"lm_head.weight": table + 1}
+    assert "another lm_head.weight" in error({**tensors, **untied})
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
         opus_models.load(copy)
@@ -145,3 +146,19 @@ def test_the_languages_must_be_known(
     program = [sys.executable, "-m", "vaswani_jax.import_marian", str(opus)]
     result = runs.run(*program, f"--workdir={tmp_path / 'full'}")
     assert "is not empty" in runs.error_of(result)
+
+
+def test_an_id_has_one_spelling(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "vocab.json"
+    path.write_text('{"<unk>": 0, "a": 1, "b": 1}')
+    with pytest.raises(ValueError, match=r"one spelling, got 'a' and 'b' of 1"):
+        marian_import.read_spellings(tmp_path, rows=3)
+    path.write_text('{"<unk>": 0, "a": [1]}')
+    with pytest.raises(ValueError, match=r"from 0 to 2, .* got \[1\] of 'a'"):
+        marian_import.read_spellings(tmp_path, rows=3)
+    path.write_text('{"<unk>": 0, "a": 2}')
+    assert marian_import.read_spellings(tmp_path, rows=3) == [
+        "<unk>",
+        "<unused_1>",
+        "a",
+    ]

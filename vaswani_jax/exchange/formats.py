@@ -1,0 +1,78 @@
+"""Write a trained model for other programs, in one of several formats."""
+
+import dataclasses
+import importlib.util
+import pathlib
+
+from vaswani_jax.core import config, extras
+from vaswani_jax.data import marian_vocabulary
+from vaswani_jax.exchange import ctranslate, marian_export, stablehlo
+from vaswani_jax.inference.translator import Translator
+
+# The packages of each format that a base installation lacks.
+PACKAGES = {
+    "ctranslate2": ["ctranslate2"],
+    "marian": ["safetensors", "torch", "transformers"],
+    "stablehlo": ["flatbuffers"],
+}
+
+
+def require(form: str) -> None:
+    """Refuse a format whose packages are not installed, before any work.
+
+    Raises:
+        ImportError: Names them and how to install them.
+    """
+    missing = [p for p in PACKAGES[form] if importlib.util.find_spec(p) is None]
+    if missing:
+        raise ImportError(
+            f"--format={form} needs {', '.join(missing)}: "
+            f"{extras.how_to_install('export')}"
+        )
+
+
+def save(
+    directory: pathlib.Path,
+    translator: Translator,
+    *,
+    form: str,
+    quantization: str | None = None,
+) -> None:
+    """Write a model and the SentencePiece files that segment its text.
+
+    Args:
+        directory: The new directory.
+        translator: The model, no ensemble.
+        form: "ctranslate2", "marian" or "stablehlo".
+        quantization: Of CTranslate2's file, "int8" and the like; None for float32.
+
+    Raises:
+        ValueError: The format has no such model.
+        ImportError: A package of the format is not installed.
+    """
+    params, vocabulary = translator.params, translator.vocabulary
+    settings = _with_position_table(translator.config)
+    if form == "ctranslate2":
+        subwords = [vocabulary.subword(token) for token in range(vocabulary.size)]
+        ctranslate.save(
+            directory, params, settings.model, subwords, quantization=quantization
+        )
+    elif form == "marian":
+        marian_export.save(directory, params, settings, vocabulary)
+    else:
+        stablehlo.save(directory, params, settings.model, vocab_size=vocabulary.size)
+    for name, model in zip(marian_vocabulary.FILES, vocabulary.models, strict=True):
+        (directory / name).write_bytes(model)
+
+
+def _with_position_table(settings: config.Config) -> config.Config:
+    """Return settings with room for every position that the search may reach.
+
+    Sinusoids have no limit, but other engines keep a table of them.
+    """
+    search, model = settings.search, settings.model
+    if model.positional_encoding == "learned":
+        return settings
+    longest = search.max_source_tokens + search.max_extra_tokens
+    model = dataclasses.replace(model, max_positions=max(model.max_positions, longest))
+    return dataclasses.replace(settings, model=model)

@@ -1,0 +1,263 @@
+"""Parameters as MarianMT's tensors, and back.
+
+MarianMT is the paper's post-norm model with other conventions: attention has biases,
+matrices have their outputs first, and in each position all sines stand before all
+cosines. The last is a permutation of d_model, which every other part of the network
+takes along.
+"""
+
+import dataclasses
+import importlib.util
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import flax.traverse_util
+import numpy as np
+
+from vaswani_jax.core import config, extras, types
+from vaswani_jax.model import transformer
+
+# Our modules, and those of MarianMT in the encoder and the decoder.
+BLOCKS = {
+    "self_attention": "self_attn",
+    "memory_attention": "encoder_attn",
+    "self_attention_residual": "self_attn_layer_norm",
+    "memory_attention_residual": "encoder_attn_layer_norm",
+    "feed_forward_residual": "final_layer_norm",
+}
+PARTS = {
+    "query": "q_proj",
+    "key": "k_proj",
+    "value": "v_proj",
+    "output": "out_proj",
+    "inner": "fc1",
+    "outer": "fc2",
+}
+SHARED_TABLE = "model.shared.weight"
+# The shared table under other names.
+TIED_TABLES = (
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+)
+LOGITS_BIAS = "final_logits_bias"
+# The sinusoids, which we compute.
+COMPUTED = "embed_positions.weight"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The name and the layout of one of our arrays in MarianMT.
+
+    A kernel `[in, out]` of ours, its heads flattened, is a weight `[out, in]` there.
+
+    Attributes:
+        name: Of the tensor.
+        is_kernel: Whether the array is a matrix, hence transposed.
+        permutes_input: Whether its input axis is d_model, which is permuted.
+        permutes_output: Whether its output axis is.
+    """
+
+    name: str
+    is_kernel: bool
+    permutes_input: bool
+    permutes_output: bool
+
+    def to_marian(self, array: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Return our array as MarianMT's tensor."""
+        if self.is_kernel:
+            shape = (len(order), -1) if self.permutes_input else (-1, array.shape[-1])
+            array = array.reshape(shape)
+        elif not self.permutes_output:
+            array = array.reshape(-1)
+        array = array[order] if self.permutes_input else array
+        array = array[..., order] if self.permutes_output else array
+        return np.ascontiguousarray(array.T if self.is_kernel else array)
+
+    def from_marian(
+        self, tensor: np.ndarray, order: np.ndarray, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """Return MarianMT's tensor as our array of a shape."""
+        inverse = np.argsort(order)
+        array = tensor.T if self.is_kernel else tensor
+        array = array[inverse] if self.permutes_input else array
+        array = array[..., inverse] if self.permutes_output else array
+        return np.ascontiguousarray(array.reshape(shape))
+
+
+def interleaving(d_model: int) -> np.ndarray:
+    """Return our dimension of each of MarianMT's: all sines, then all cosines.
+
+    >>> interleaving(6)
+    array([0, 2, 4, 1, 3, 5])
+    """
+    return np.concatenate([np.arange(0, d_model, 2), np.arange(1, d_model, 2)])
+
+
+def layout_of(path: tuple[str, ...]) -> Layout:
+    """Return the layout of the parameter with a path.
+
+    >>> layout_of(("encoder", "layers_0", "self_attention", "output", "kernel")).name
+    'model.encoder.layers.0.self_attn.out_proj.weight'
+    """
+    if path == ("embedding", "embedding"):
+        return Layout(SHARED_TABLE, False, permutes_input=False, permutes_output=True)
+    if path == ("embedding", "bias"):
+        return Layout(LOGITS_BIAS, False, permutes_input=False, permutes_output=False)
+    stack, layer, block, *names = path
+    prefix = f"model.{stack}.layers.{layer.removeprefix('layers_')}"
+    if block.endswith("residual"):
+        kind = "weight" if names[-1] == "scale" else "bias"
+        name = f"{prefix}.{BLOCKS[block]}.{kind}"
+        return Layout(name, False, permutes_input=False, permutes_output=True)
+    part, leaf = names
+    modules = [BLOCKS[block]] if block in BLOCKS else []
+    kind = "weight" if leaf == "kernel" else "bias"
+    writes_d_model = part in ("output", "outer")
+    return Layout(
+        ".".join([prefix, *modules, PARTS[part], kind]),
+        is_kernel=leaf == "kernel",
+        permutes_input=leaf == "kernel" and not writes_d_model,
+        permutes_output=writes_d_model,
+    )
+
+
+def export_params(params: Any, model: config.ModelConfig) -> dict[str, np.ndarray]:
+    """Return our parameters by MarianMT's names, float32; tied ones are given once.
+
+    Biases that our model lacks are zero.
+    """
+    order = interleaving(model.d_model)
+    tensors = {}
+    for path, leaf in flax.traverse_util.flatten_dict(params).items():
+        layout = layout_of(path)
+        tensors[layout.name] = layout.to_marian(np.asarray(leaf), order)
+    for name, tensor in list(tensors.items()):
+        if name.endswith("_proj.weight"):
+            bias_name = name.removesuffix("weight") + "bias"
+            tensors.setdefault(bias_name, np.zeros(len(tensor), np.float32))
+    rows = len(tensors[SHARED_TABLE])
+    bias = tensors.get(LOGITS_BIAS, np.zeros(rows, np.float32))
+    return tensors | {LOGITS_BIAS: bias.reshape(1, rows)}
+
+
+def import_params(
+    tensors: dict[str, np.ndarray],
+    order: Sequence[int],
+    model: config.ModelConfig,
+    directory: pathlib.Path,
+) -> Any:
+    """Return our parameters, which must take up every tensor.
+
+    Args:
+        tensors: Of `read_tensors`.
+        order: The id in MarianMT of each of our ids.
+        model: Our settings of the model.
+        directory: Of the tensors, for errors.
+
+    Raises:
+        ValueError: A tensor is missing, left over, or of another size than the
+            settings say.
+    """
+    tensors = {k: v for k, v in tensors.items() if not k.endswith(COMPUTED)}
+    table = tensors[SHARED_TABLE]
+    tensors[SHARED_TABLE] = table[list(order)]
+    tensors[LOGITS_BIAS] = _import_bias(tensors, order, len(table), directory)
+    interleaved = interleaving(model.d_model)
+    params = {}
+    for name, shape in transformer.param_shapes(model, len(order)).items():
+        path = tuple(name.split("/"))
+        layout = layout_of(path)
+        if layout.name not in tensors:
+            raise ValueError(f"the weights in {directory} have no {layout.name}")
+        tensor = tensors.pop(layout.name)
+        try:
+            params[path] = layout.from_marian(tensor, interleaved, shape)
+        except (ValueError, IndexError) as error:
+            raise ValueError(
+                f"the weights in {directory}: {layout.name} does not fit config.json: "
+                f"{error}"
+            ) from None
+    if tensors:
+        raise ValueError(
+            f"the weights in {directory} have what our model has not: "
+            f"{', '.join(sorted(tensors)[:5])}"
+        )
+    return flax.traverse_util.unflatten_dict(params)
+
+
+def _import_bias(
+    tensors: dict[str, np.ndarray],
+    order: Sequence[int],
+    rows: int,
+    directory: pathlib.Path,
+) -> np.ndarray:
+    """Return the bias of the logits; a mark that shares a row is never chosen."""
+    bias = tensors.get(LOGITS_BIAS, np.zeros(rows, np.float32)).reshape(-1)
+    if len(bias) != rows:
+        raise ValueError(
+            f"the weights in {directory}: {LOGITS_BIAS} has {len(bias)} values, "
+            f"the embedding {rows} rows"
+        )
+    bias = bias[list(order)]
+    pad, start, end, unknown = order[: types.UNK_ID + 1]
+    if start in (pad, end, unknown):
+        bias[types.BOS_ID] = types.NEVER
+    if pad in (end, unknown):
+        bias[types.PAD_ID] = types.NEVER
+    return bias
+
+
+def read_tensors(directory: pathlib.Path) -> dict[str, np.ndarray]:
+    """Read the tensors by name, float32, the shared table once; execute nothing.
+
+    Raises:
+        FileNotFoundError: There is no file of weights.
+        ImportError: A package that reads it is not installed.
+        ValueError: It is damaged, or has not one shared table.
+    """
+    safe, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
+    if not safe.exists() and not pickled.exists():
+        raise FileNotFoundError(
+            f"{directory} has neither {safe.name} nor {pickled.name}"
+        )
+    path, package = (safe, "safetensors") if safe.exists() else (pickled, "torch")
+    if importlib.util.find_spec(package) is None:
+        how = extras.how_to_install("export")
+        raise ImportError(f"{path} needs {package}: {how}")
+    try:
+        if path == safe:
+            import safetensors.numpy
+
+            tensors = safetensors.numpy.load_file(path)
+        else:
+            import torch
+
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            tensors = {name: tensor.float().numpy() for name, tensor in state.items()}
+    except Exception as error:  # Both raise many kinds.
+        reason = str(error).splitlines()[0][:300]
+        raise ValueError(f"{path} is damaged: {reason}") from error
+    tensors = {name: np.asarray(t, np.float32) for name, t in tensors.items()}
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise ValueError(f"{path}: {name} has values that are not finite numbers")
+    return _untie_table(tensors, directory)
+
+
+def _untie_table(
+    tensors: dict[str, np.ndarray], directory: pathlib.Path
+) -> dict[str, np.ndarray]:
+    """Return the tensors with the shared table under its main name only."""
+    names = [name for name in (SHARED_TABLE, *TIED_TABLES) if name in tensors]
+    if not names:
+        raise ValueError(f"the weights in {directory} have no {SHARED_TABLE}")
+    table = tensors[names[0]]
+    for name in names:
+        if not np.array_equal(table, tensors.pop(name)):
+            raise ValueError(
+                f"the weights in {directory} have another {name} than {names[0]}: "
+                "one table serves source, target and softmax here (section 3.4)"
+            )
+    return tensors | {SHARED_TABLE: table}
