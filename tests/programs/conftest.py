@@ -11,11 +11,11 @@ from tests.programs import long_runs, runs
 def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir after a short run on the copy task."""
     workdir = tmp_path_factory.mktemp("run") / "copy"
-    told = runs.finish(workdir)
-    assert "step 8 of 8" in told
+    messages = runs.finish(workdir)
+    assert "step 8 of 8" in messages
     # In the end the average is scored.
-    assert "valid: 10 lines in" in told
-    assert "test: 10 lines in" in told
+    assert "valid: 10 lines in" in messages
+    assert "test: 10 lines in" in messages
     return workdir
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from tests.programs import runs
 from vaswani_jax.checkpoints import store
 
-MANY = {
+SETTINGS = {
     "training.num_steps": 60,
     "training.checkpoint_every_steps": 5,
     "training.evaluate_every_steps": 15,
     "training.log_every_steps": 1,
     "model.dropout_rate": 0.2,
 }
-FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
+FLAGS = [f"--config.{key}={value}" for key, value in SETTINGS.items()]
 
 
 Ended = tuple[Any, dict[int, float]]
@@ -31,7 +31,7 @@ Ended = tuple[Any, dict[int, float]]
 def start(workdir: pathlib.Path | str, *flags: str) -> subprocess.Popen[bytes]:
     """Train, and go on with the test."""
     # Not as under nohup, whoever runs the tests.
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    old_handler = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         return subprocess.Popen(
             [*runs.command("main", workdir), *FLAGS, *flags],
@@ -41,7 +41,7 @@ def start(workdir: pathlib.Path | str, *flags: str) -> subprocess.Popen[bytes]:
             env=runs.environment(),
         )
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGHUP, old_handler)
 
 
 def has_step(workdir: pathlib.Path, step: int) -> bool:
@@ -82,9 +82,9 @@ def finish(workdir: pathlib.Path, *flags: str) -> str:
     return runs.finish(workdir, *FLAGS, *flags)
 
 
-def assert_same(found: Ended, whole: Ended) -> None:
+def assert_same(outcome: Ended, expected: Ended) -> None:
     """Bit for bit the state and the losses of a whole run."""
-    assert found[0].step == whole[0].step
-    jax.tree.map(np.testing.assert_array_equal, found[0].items, whole[0].items)
-    assert found[1] == whole[1]
-    assert sorted(found[1]) == list(range(1, 61))
+    assert outcome[0].step == expected[0].step
+    jax.tree.map(np.testing.assert_array_equal, outcome[0].items, expected[0].items)
+    assert outcome[1] == expected[1]
+    assert sorted(outcome[1]) == list(range(1, 61))

@@ -38,8 +38,8 @@ def vaswani(
     devices: int = 8,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program of the package with the small settings."""
-    whole = [*command(program, workdir, config=config), *flags]
-    return run(*whole, stdin=stdin, devices=devices)
+    words = [*command(program, workdir, config=config), *flags]
+    return run(*words, stdin=stdin, devices=devices)
 
 
 def finish(workdir: pathlib.Path | str, *flags: str) -> str:
@@ -73,11 +73,11 @@ def command(
     program: str, workdir: pathlib.Path | str, *, config: str = "configs/copy_task.py"
 ) -> list[str]:
     """A program of the package with the small settings."""
-    found = [sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"]
+    words = [sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"]
     if program != "average_checkpoints":
-        found.append(f"--config={ROOT / config}")
-        found += [f"--config.{key}={value}" for key, value in SMALL.items()]
-    return found
+        words.append(f"--config={ROOT / config}")
+        words += [f"--config.{key}={value}" for key, value in SMALL.items()]
+    return words
 
 
 def environment(*, devices: int | None = 8) -> dict[str, str]:
@@ -87,7 +87,7 @@ def environment(*, devices: int | None = 8) -> dict[str, str]:
 
 def error_of(result: subprocess.CompletedProcess[bytes]) -> str:
     """The one line a failed program says; it must not be a traceback."""
-    told = result.stderr.decode()
-    assert result.returncode != 0, told
-    assert "Traceback" not in told, told
-    return told.splitlines()[-1]
+    messages = result.stderr.decode()
+    assert result.returncode != 0, messages
+    assert "Traceback" not in messages, messages
+    return messages.splitlines()[-1]

@@ -35,20 +35,20 @@ def test_random_work_is_timed_on_the_devices_asked_for() -> None:
         "--json",
     )
     assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert found["num_devices"] == 4 and found["shapes"] == ["6x5x7"]
+    figures = json.loads(result.stdout)
+    assert figures["num_devices"] == 4 and figures["shapes"] == ["6x5x7"]
     # Four devices have two rows each.
-    assert found["padding_share"] == pytest.approx(2 / 8)
-    assert 0 < found["compile_seconds"] < found["first_step_seconds"]
-    seconds = found["all_step_seconds"]
-    assert len(seconds) == 3 and found["step_seconds"] == sorted(seconds)[1]
+    assert figures["padding_share"] == pytest.approx(2 / 8)
+    assert 0 < figures["compile_seconds"] < figures["first_step_seconds"]
+    seconds = figures["all_step_seconds"]
+    assert len(seconds) == 3 and figures["step_seconds"] == sorted(seconds)[1]
     # 6 rows of 7 target tokens each, three times.
-    rate = found["target_tokens_per_second"]
+    rate = figures["target_tokens_per_second"]
     assert rate == pytest.approx(3 * 42 / sum(seconds))
     # Four bytes each of parameters, two moments and gradients, beside activations.
-    assert 16 * found["parameters"] < found["step_memory_bytes"] < 10**9
-    share = found["flops_per_second"] / found["peak_flops_per_second"]
-    assert found["model_flops_utilization"] == pytest.approx(share)
+    assert 16 * figures["parameters"] < figures["step_memory_bytes"] < 10**9
+    share = figures["flops_per_second"] / figures["peak_flops_per_second"]
+    assert figures["model_flops_utilization"] == pytest.approx(share)
 
 
 def test_the_training_batches_of_prepared_data_are_timed(
@@ -63,22 +63,22 @@ def test_the_training_batches_of_prepared_data_are_timed(
     ]
     result = benchmark("train", f"--workdir={tmp_path}", "--steps=4", "--json", *small)
     assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert found["shapes"] == ["128x16x16"]
+    figures = json.loads(result.stdout)
+    assert figures["shapes"] == ["128x16x16"]
     tokens = (tmp_path / "data" / "train.target.uint16").stat().st_size // 2
-    rate = found["target_tokens_per_second"]
-    assert rate * sum(found["all_step_seconds"]) == pytest.approx(2 * (tokens + 200))
+    rate = figures["target_tokens_per_second"]
+    assert rate * sum(figures["all_step_seconds"]) == pytest.approx(2 * (tokens + 200))
     shares = 2 * (tokens + 200) / (4 * 128 * 16)
-    assert found["padding_share"] == pytest.approx(1 - shares)
+    assert figures["padding_share"] == pytest.approx(1 - shares)
 
 
 def test_searches_are_timed_by_batch_size() -> None:
     sizes = ["--source_tokens=6", "--output_tokens=9", "--vocab_size=50"]
     result = benchmark("decode", "--batches=3,1", *sizes, "--steps=3", "--json")
     assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert [speed["batch"] for speed in found] == [3, 1]
-    for speed in found:
+    figures = json.loads(result.stdout)
+    assert [speed["batch"] for speed in figures] == [3, 1]
+    for speed in figures:
         seconds = speed["all_batch_seconds"]
         assert len(seconds) == 3 and speed["batch_seconds"] == sorted(seconds)[1]
         rate = speed["output_tokens_per_second"]
@@ -131,5 +131,5 @@ CUDNN = [
 def test_wrong_flags_are_named(arguments: list[str], error: str) -> None:
     result = benchmark(*arguments)
     assert result.returncode != 0
-    told = (result.stderr + result.stdout).decode()
-    assert error in told and "Traceback" not in told
+    messages = (result.stderr + result.stdout).decode()
+    assert error in messages and "Traceback" not in messages

@@ -44,11 +44,11 @@ def test_token_scores_add_up_to_the_hypothesiss_score(trained: pathlib.Path) -> 
     flags = ["--format=json", "--token_scores", "--num_hypotheses=2"]
     records = [json.loads(line) for line in lines_of(trained, *flags)]
     assert [record["line"] for record in records] == [1, 2, 3, 4]
-    for one in (one for record in records for one in record["hypotheses"]):
-        assert len(one["tokens"]) == len(one["log_probs"])
-        penalty = ((5 + len(one["tokens"])) / 6) ** 0.6
-        total = sum(one["log_probs"]) / penalty
-        np.testing.assert_allclose(one["score"], total, rtol=1e-3, atol=1e-6)
+    for entry in (entry for record in records for entry in record["hypotheses"]):
+        assert len(entry["tokens"]) == len(entry["log_probs"])
+        penalty = ((5 + len(entry["tokens"])) / 6) ** 0.6
+        total = sum(entry["log_probs"]) / penalty
+        np.testing.assert_allclose(entry["score"], total, rtol=1e-3, atol=1e-6)
 
 
 def test_given_outputs_are_scored(
@@ -59,18 +59,22 @@ def test_given_outputs_are_scored(
     result = decoded(trained, *flags, "--format=json")
     scored = [json.loads(line) for line in result.stdout.decode().splitlines()]
     assert scored[1]["tokens"] == ["</s>"]
-    for one in scored:
-        np.testing.assert_allclose(one["log_prob"], sum(one["log_probs"]), rtol=1e-5)
-        each = -one["log_prob"] / len(one["tokens"])
-        np.testing.assert_allclose(one["perplexity"], np.exp(each), rtol=1e-5)
-    total = sum(one["log_prob"] for one in scored)
-    tokens = sum(len(one["tokens"]) for one in scored)
-    told = result.stderr.decode()
-    assert f"4 pairs, {tokens} tokens, log P {total:.4f}" in told
-    assert f"perplexity {np.exp(-total / tokens):.4f}" in told
+    for entry in scored:
+        np.testing.assert_allclose(
+            entry["log_prob"], sum(entry["log_probs"]), rtol=1e-5
+        )
+        each = -entry["log_prob"] / len(entry["tokens"])
+        np.testing.assert_allclose(entry["perplexity"], np.exp(each), rtol=1e-5)
+    total = sum(entry["log_prob"] for entry in scored)
+    tokens = sum(len(entry["tokens"]) for entry in scored)
+    messages = result.stderr.decode()
+    assert f"4 pairs, {tokens} tokens, log P {total:.4f}" in messages
+    assert f"perplexity {np.exp(-total / tokens):.4f}" in messages
     plain = lines_of(trained, *flags)
     np.testing.assert_allclose(
-        [float(line) for line in plain], [one["log_prob"] for one in scored], atol=1e-5
+        [float(line) for line in plain],
+        [entry["log_prob"] for entry in scored],
+        atol=1e-5,
     )
 
 
@@ -79,10 +83,10 @@ def test_each_line_begins_with_its_prefix(
 ) -> None:
     (tmp_path / "prefix").write_text("g\n\nb b\n\n")
     free = lines_of(trained)
-    found = lines_of(trained, f"--prefix={tmp_path / 'prefix'}")
+    contents = lines_of(trained, f"--prefix={tmp_path / 'prefix'}")
     # What follows may go on with the last word.
-    assert found[0].startswith("g") and found[2].startswith("b b")
-    assert (found[1], found[3]) == (free[1], free[3])
+    assert contents[0].startswith("g") and contents[2].startswith("b b")
+    assert (contents[1], contents[3]) == (free[1], free[3])
 
 
 def test_alignments_and_attention_of_each_line_are_written(
@@ -92,7 +96,7 @@ def test_alignments_and_attention_of_each_line_are_written(
     outputs = lines_of(trained, f"--alignments={words}", f"--attention={arrays}")
     aligned = words.read_text().split("\n")
     assert len(aligned) == len(outputs) + 1
-    found = np.load(arrays)
+    contents = np.load(arrays)
     for number, (line, output, pairs) in enumerate(
         zip(LINES.splitlines(), outputs, aligned, strict=False), start=1
     ):
@@ -102,18 +106,18 @@ def test_alignments_and_attention_of_each_line_are_written(
             continue
         assert [target for _, target in each] == list(range(len(output.split())))
         assert all(source < len(line.split()) for source, _ in each)
-        weights = found[f"{number}.1/attention"]
-        shape = len(found[f"{number}.1/target"]), len(found[f"{number}.1/source"])
+        weights = contents[f"{number}.1/attention"]
+        shape = len(contents[f"{number}.1/target"]), len(contents[f"{number}.1/source"])
         assert weights.shape[2:] == shape
         np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
 
 
 def test_samples_come_from_their_seed(trained: pathlib.Path) -> None:
     flags = ["--config.search.sampling", "--num_hypotheses=3"]
-    first, again, other = (
+    first, second, third = (
         lines_of(trained, *flags, f"--config.seed={seed}") for seed in (5, 5, 6)
     )
-    assert first == again != other
+    assert first == second != third
 
 
 def test_lengths_and_repetition_are_held_to_their_settings(
@@ -123,18 +127,18 @@ def test_lengths_and_repetition_are_held_to_their_settings(
     flags = [f"--config.search.{key}={value}" for key, value in limits.items()]
     flags += ["--format=json", "--token_scores", "--num_hypotheses=2"]
     records = [json.loads(line) for line in lines_of(trained, *flags)]
-    several = [one["tokens"] for record in records for one in record["hypotheses"]]
+    outputs = [entry["tokens"] for record in records for entry in record["hypotheses"]]
     assert not records[1]["hypotheses"][0]["tokens"]  # of an empty line
-    for tokens in filter(None, several):
+    for tokens in filter(None, outputs):
         assert 3 <= len(tokens) <= 5
         words = [token for token in tokens if token != "</s>"]
         assert len(set(words)) == len(words)
 
 
 def test_checkpoints_and_runs_decode_together(trained: pathlib.Path) -> None:
-    one = lines_of(trained, "--checkpoint=newest", "--num_hypotheses=2")
+    once = lines_of(trained, "--checkpoint=newest", "--num_hypotheses=2")
     twice = lines_of(trained, "--checkpoint=newest,newest", "--num_hypotheses=2")
-    for row, same in zip(one, twice, strict=True):
+    for row, same in zip(once, twice, strict=True):
         assert row.split("\t")[3] == same.split("\t")[3]
         np.testing.assert_allclose(
             float(row.split("\t")[2]), float(same.split("\t")[2]), rtol=1e-3
@@ -146,7 +150,7 @@ def test_checkpoints_and_runs_decode_together(trained: pathlib.Path) -> None:
 
 def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
     command = runs.command("decode", trained)
-    many = "\n".join(["a b c d"] * 20_000)
+    text = "\n".join(["a b c d"] * 20_000)
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -161,16 +165,16 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         assert process.stdout.readline()
         process.stdout.close()
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(many.encode())
+            process.stdin.write(text.encode())
             process.stdin.flush()
         # It is not closed: whoever waits for more must not keep the program.
-        told = process.stderr.read().decode()
+        messages = process.stderr.read().decode()
         assert process.wait(timeout=120) == 141
-    assert "Traceback" not in told and "Exception" not in told, told
+    assert "Traceback" not in messages and "Exception" not in messages, messages
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--num_hypotheses=3"], "--num_hypotheses=3 is more than config.search"),
         (["--num_hypotheses=2", "--format=text"], "--format=text has one hypothesis"),
@@ -191,9 +195,9 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(
-    trained: pathlib.Path, flags: list[str], said: str
+    trained: pathlib.Path, flags: list[str], message: str
 ) -> None:
-    assert said in runs.error_of(runs.vaswani("decode", trained, *flags))
+    assert message in runs.error_of(runs.vaswani("decode", trained, *flags))
 
 
 def test_files_of_other_lengths_are_refused_before_work(
@@ -219,6 +223,6 @@ def test_a_prefix_that_is_too_long_is_refused_before_work(
     prefixes.write_text("a\n" * (line_io.BLOCK_LINES + 1) + "a b c d e f\n\n")
     flags = [f"--{name}={tmp_path / name}" for name in names]
     limit = "--config.search.max_source_tokens=5"
-    told = runs.error_of(runs.vaswani("decode", trained, *flags, limit))
-    assert f"prefix, line {line_io.BLOCK_LINES + 2}: 6 tokens are more than" in told
+    messages = runs.error_of(runs.vaswani("decode", trained, *flags, limit))
+    assert f"prefix, line {line_io.BLOCK_LINES + 2}: 6 tokens are more than" in messages
     assert not output.exists()

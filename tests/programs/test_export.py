@@ -49,20 +49,20 @@ def test_the_exported_model_translates_as_before(
     assert result.returncode == 0, result.stderr.decode()
     shown = result.stdout.decode()
     [(equal, total)] = [
-        map(int, found)
+        map(int, counts)
         for line in shown.splitlines()
         if line.startswith(("exported, alpha 0: ", "exported, alpha 0, float32"))
         or line.startswith("exported, as configured")
-        for found in re.findall(r"(\d+) of (\d+) lines", line)
+        for counts in re.findall(r"(\d+) of (\d+) lines", line)
     ]
     # What reaches the longest length without an end has no definition in common.
     assert total == 10 and equal >= 9, shown
     if form == "ctranslate2":
         assert "exported, alpha 0, int8: " in shown
-    again = runs.vaswani(
+    second_export = runs.vaswani(
         "export", copier, *FLAGS, f"--format={form}", f"--output={tmp_path / form}"
     )
-    assert "is not empty" in runs.error_of(again)
+    assert "is not empty" in runs.error_of(second_export)
 
 
 def test_lines_that_are_cut_are_left_out_and_told(
@@ -128,7 +128,7 @@ def test_an_exported_marian_model_is_imported_and_trained_on(
     for split, count in (("train", 60), ("valid", 5), ("test", 5)):
         for side in ("source", "target"):
             (tmp_path / f"{split}.{side}").write_text("a b c d\n" * count)
-    told = vaswani(
+    messages = vaswani(
         *("train", f"--init_from={opus}", f"--workdir={tuned}"),
         f"--config.data.text_directory={tmp_path}",
         *("--config.data.max_length=30", "--config.training.num_steps=2"),
@@ -138,5 +138,5 @@ def test_an_exported_marian_model_is_imported_and_trained_on(
         "--config.data.source_tokens_per_batch=512",
         "--config.data.target_tokens_per_batch=512",
     )
-    assert "step 2 of 2" in told
-    assert "test: 5 lines in, 5 lines out" in told
+    assert "step 2 of 2" in messages
+    assert "test: 5 lines in, 5 lines out" in messages

@@ -43,18 +43,18 @@ JOB_SET = {
 }
 
 
-def check_schema(value: Any, schema: Any, place: str = "") -> None:
+def check_schema(value: Any, schema: Any, path: str = "") -> None:
     if isinstance(schema, dict):
-        assert isinstance(value, dict), place
-        assert value.keys() == schema.keys(), place
+        assert isinstance(value, dict), path
+        assert value.keys() == schema.keys(), path
         for key, inside in schema.items():
-            check_schema(value[key], inside, f"{place}.{key}")
+            check_schema(value[key], inside, f"{path}.{key}")
     elif isinstance(schema, list):
-        assert isinstance(value, list) and value, place
-        for number, one in enumerate(value):
-            check_schema(one, schema[0], f"{place}[{number}]")
+        assert isinstance(value, list) and value, path
+        for number, element in enumerate(value):
+            check_schema(element, schema[0], f"{path}[{number}]")
     else:
-        assert type(value) is schema, f"{place} is {value!r}"
+        assert type(value) is schema, f"{path} is {value!r}"
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def asked(root: pathlib.Path, *command: str) -> list[str]:
 
 
 def test_one_host_passes_its_flags_to_main(root: pathlib.Path) -> None:
-    found = asked(root, "one_host.sh", "--config=a.py", "--workdir=b c")
-    assert found == ["-m vaswani_jax.main --config=a.py --workdir=b c"]
+    calls = asked(root, "one_host.sh", "--config=a.py", "--workdir=b c")
+    assert calls == ["-m vaswani_jax.main --config=a.py --workdir=b c"]
 
 
 def test_one_host_says_what_is_missing(root: pathlib.Path) -> None:
@@ -53,11 +53,11 @@ def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) ->
     scored.mkdir(parents=True)
     (scored / "valid-averaged-beam4-alpha0.6.json").touch()
     (root / "out" / "table3_small_A3").mkdir()  # begun, not scored
-    found = asked(
+    calls = asked(
         root, "table3.sh", "configs/table3_small.py", str(root / "out"), "--x=1"
     )
     rows = "base A1 A3 A4 B1 B2 C1 C2 C3 C4 C5 C6 C7 D1 D2 D3 D4 E big".split()
-    assert found == [
+    assert calls == [
         f"-m vaswani_jax.main --config=configs/table3_small.py:{row}"
         f" --workdir={root}/out/table3_small_{row}"
         f" --config.data.directory={root}/out/table3_small_data --x=1"
@@ -132,7 +132,7 @@ esac
 
 
 @pytest.mark.parametrize(
-    ("tests", "share", "loss", "limit", "status", "said"),
+    ("tests", "share", "loss", "limit", "status", "message"),
     [
         (0, 0.5, "7.1", 590, 0, "both goals of speed are reached"),
         (0, 0.4, "7.1", 590, 1, "big: under 45% of the peak"),
@@ -149,11 +149,13 @@ def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
     loss: str,
     limit: int,
     status: int,
-    said: str,
+    message: str,
 ) -> None:
     python = tmp_path / "python"
-    made = GPU_PYTHON.format(tests=tests, share=share, loss=loss, python=sys.executable)
-    python.write_text(made)
+    script = GPU_PYTHON.format(
+        tests=tests, share=share, loss=loss, python=sys.executable
+    )
+    python.write_text(script)
     python.chmod(0o755)
     stub(tmp_path, "nvidia-smi")
     names = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTHON": str(python)}
@@ -164,22 +166,22 @@ def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
         text=True,
     )
     assert result.returncode == status, result.stderr
-    assert said in result.stdout
-    found = json.loads((tmp_path / "out" / "figures.json").read_text())
-    assert found.pop("jax") == jax.__version__
-    assert len(found) == (8 if limit else 0)
+    assert message in result.stdout
+    figures = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert figures.pop("jax") == jax.__version__
+    assert len(figures) == (8 if limit else 0)
 
 
 def test_multi30k_is_trained_on_a_gpu_in_the_time_there_is(
     tmp_path: pathlib.Path,
 ) -> None:
     stub(tmp_path, "python", script="sleep 9")
-    given = [tmp_path / "a text", tmp_path / "work", "--config.seed=2"]
+    arguments = [tmp_path / "a text", tmp_path / "work", "--config.seed=2"]
     names = {"PYTHON": str(tmp_path / "bin" / "python"), "LIMIT": "1"}
     total = 0
     for _ in range(2):
         result = subprocess.run(
-            [LAUNCH / "gpu_multi30k.sh", *given],
+            [LAUNCH / "gpu_multi30k.sh", *arguments],
             env={**os.environ, **names},
             capture_output=True,
             text=True,
@@ -193,7 +195,8 @@ def test_multi30k_is_trained_on_a_gpu_in_the_time_there_is(
     asked = (tmp_path / "asked").read_text().splitlines()[-1]
     assert asked.endswith(
         "-m vaswani_jax.main --config=configs/multi30k_ende.py "
-        f"--workdir={given[1]} --config.data.text_directory={given[0]} --config.seed=2"
+        f"--workdir={arguments[1]} --config.data.text_directory={arguments[0]} "
+        "--config.seed=2"
     )
     missing = subprocess.run([LAUNCH / "gpu_multi30k.sh"], capture_output=True)
     assert missing.returncode == 2 and b"TEXT_DIR WORKDIR" in missing.stderr
@@ -201,13 +204,13 @@ def test_multi30k_is_trained_on_a_gpu_in_the_time_there_is(
 
 def test_hosts_are_told_who_they_are(root: pathlib.Path) -> None:
     stub(root, "ssh", script='eval "${@: -1}"')
-    found = launched(
+    calls = launched(
         root, "hosts.sh", "a.example", "b.example", "--", *TRAIN, PORT="99"
     )
-    assert len(found) == 2
+    assert len(calls) == 2
     ran = (root / ".venv" / "bin" / "asked").read_text().splitlines()
     for number, host in enumerate(("a.example", "b.example")):
-        [line] = [line for line in found if f"--process_id={number}" in line]
+        [line] = [line for line in calls if f"--process_id={number}" in line]
         assert line.startswith(f"ssh -tt {host} cd {root} && launch/one_host.sh")
         asked = (
             f"-m vaswani_jax.main {' '.join(TRAIN)} --coordinator=a.example:99 "
@@ -225,12 +228,12 @@ def test_a_preempted_job_is_queued_again(
 ) -> None:
     stub(root, "srun", script=f"exit {status}")
     stub(root, "scontrol")
-    found = launched(root, "slurm.sh", *TRAIN, status=status, SLURM_JOB_ID="42")
-    assert found[0] == (
+    calls = launched(root, "slurm.sh", *TRAIN, status=status, SLURM_JOB_ID="42")
+    assert calls[0] == (
         "srun --kill-on-bad-exit=1 launch/one_host.sh "
         f"{' '.join(TRAIN)} --coordinator=auto"
     )
-    assert found[1:] == ["scontrol requeue 42"] * requeued
+    assert calls[1:] == ["scontrol requeue 42"] * requeued
     options = re.findall(r"^#SBATCH (.*)", (LAUNCH / "slurm.sh").read_text(), re.M)
     assert {"--requeue", "--signal=TERM@120", "--ntasks-per-node=1"} <= set(options)
 
@@ -251,8 +254,8 @@ def test_scripts_are_sound(path: pathlib.Path) -> None:
     text = path.read_text()
     assert text.startswith("#!/usr/bin/env bash\n")
     assert re.search(r"^set -e?uo pipefail$", text, re.M)
-    beside = pathlib.Path(sys.executable).with_name("shellcheck")
-    checker = beside if beside.exists() else shutil.which("shellcheck")
+    shellcheck = pathlib.Path(sys.executable).with_name("shellcheck")
+    checker = shellcheck if shellcheck.exists() else shutil.which("shellcheck")
     if checker is None:
         pytest.skip("shellcheck is not installed")
     subprocess.run([checker, "-x", path], cwd=LAUNCH.parent, check=True)

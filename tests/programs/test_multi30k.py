@@ -57,43 +57,43 @@ def asked(text: pathlib.Path, status: int = 0, **environment: str) -> list[str]:
     return record.read_text().splitlines()
 
 
-def of(line: str, flag: str) -> str:
+def value_of(line: str, flag: str) -> str:
     """The value of a flag."""
-    found = re.search(rf"--{re.escape(flag)}=(.*?)( --|$)", line)
-    assert found, line
-    return found[1]
+    match = re.search(rf"--{re.escape(flag)}=(.*?)( --|$)", line)
+    assert match, line
+    return match[1]
 
 
 def test_the_text_and_all_translations_are_learned_from(text: pathlib.Path) -> None:
     *teachers, diversified, tuned = asked(text)
     runs = text.parent / "runs"
     english, german = ["a train", "a second"], ["ein train", "ein zweites"]
-    one, other = (
+    sources, targets = (
         (runs / "text" / f"train.{side}").read_text().splitlines()
         for side in ("en", "de")
     )
-    assert one == [*english * 2, "EIN TRAIN", "EIN ZWEITES"]
-    assert other == [*german, "A TRAIN", "A SECOND", *german]
+    assert sources == [*english * 2, "EIN TRAIN", "EIN ZWEITES"]
+    assert targets == [*german, "A TRAIN", "A SECOND", *german]
     for name in ("val.en", "val.de"):
         assert (runs / "text" / name).read_bytes() == (text / name).read_bytes()
     decoded = teachers[1::2]
-    assert [of(line, "workdir").rpartition("/")[2] for line in decoded] == list(
+    assert [value_of(line, "workdir").rpartition("/")[2] for line in decoded] == list(
         multi30k_ende.STAGES
     )[:2]
-    assert [of(line, "input") for line in decoded] == [
+    assert [value_of(line, "input") for line in decoded] == [
         str(text / "train.en"),
         str(text / "train.de"),
     ]
     trained = *teachers[::2], diversified, tuned
-    assert [of(line, "config").rpartition(":")[2] for line in trained] == list(
+    assert [value_of(line, "config").rpartition(":")[2] for line in trained] == list(
         multi30k_ende.STAGES
     )
-    assert [of(line, "config.data.text_directory") for line in trained] == [
+    assert [value_of(line, "config.data.text_directory") for line in trained] == [
         *([str(text)] * 2),
         str(runs / "text"),
         str(text),
     ]
-    assert of(tuned, "init_from") == f"{runs}/diversified@newest"
+    assert value_of(tuned, "init_from") == f"{runs}/diversified@newest"
     assert all("--config.seed=2" in line for line in trained)
 
 
@@ -102,7 +102,7 @@ def test_it_goes_on_where_it_was_stopped(text: pathlib.Path) -> None:
     runs = text.parent / "runs"
     assert (runs / "forward.de").exists() and not (runs / "backward.en").exists()
     backward, _, *rest = asked(text)
-    assert of(backward, "workdir").endswith("runs/backward")
+    assert value_of(backward, "workdir").endswith("runs/backward")
     assert asked(text) == rest[-2:]
 
 

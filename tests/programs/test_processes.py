@@ -15,12 +15,12 @@ import pytest
 from tests.programs import runs
 from tests.programs.long_runs import ended, wait_for_step
 
-MANY = {
+SETTINGS = {
     "training.num_steps": 12,
     "training.log_every_steps": 1,
     "model.dropout_rate": 0.2,
 }
-FLAGS = [f"--config.{key}={value}" for key, value in MANY.items()]
+FLAGS = [f"--config.{key}={value}" for key, value in SETTINGS.items()]
 LOST_AFTER_SECONDS = 60
 STARTED: list[subprocess.Popen[bytes]] = []
 
@@ -46,7 +46,7 @@ def start(
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    several = [
+    workers = [
         subprocess.Popen(
             [
                 *runs.command(program, workdir),
@@ -70,16 +70,16 @@ def start(
         )
         for number in range(processes)
     ]
-    STARTED.extend(several)
-    return several
+    STARTED.extend(workers)
+    return workers
 
 
-def finish(several: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
+def finish(workers: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
     """What each of them has printed."""
-    told = [process.communicate(timeout=300) for process in several]
-    for process, (_, errors) in zip(several, told, strict=True):
+    messages = [process.communicate(timeout=300) for process in workers]
+    for process, (_, errors) in zip(workers, messages, strict=True):
         assert process.returncode == 0, errors.decode()
-    return [(output.decode(), errors.decode()) for output, errors in told]
+    return [(output.decode(), errors.decode()) for output, errors in messages]
 
 
 @pytest.fixture(scope="module")
@@ -90,27 +90,27 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return workdir
 
 
-def assert_same_run(found: pathlib.Path, expected: pathlib.Path) -> None:
-    (one, losses), (other, wanted) = ended(found), ended(expected)
-    assert one.step == other.step
-    assert sorted(losses) == sorted(wanted)
-    for step, value in wanted.items():
+def assert_same_run(workdir: pathlib.Path, expected: pathlib.Path) -> None:
+    (run, losses), (expected_run, expected_losses) = map(ended, (workdir, expected))
+    assert run.step == expected_run.step
+    assert sorted(losses) == sorted(expected_losses)
+    for step, value in expected_losses.items():
         np.testing.assert_allclose(losses[step], value, rtol=1e-5)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
-        one.items,
-        other.items,
+        run.items,
+        expected_run.items,
     )
     for key in ("vocabulary", "training_text", "skipped"):
-        assert one.record[key] == other.record[key]
+        assert run.record[key] == expected_run.record[key]
 
 
 def further(
     saved: int, alone: pathlib.Path, tmp_path: pathlib.Path
 ) -> tuple[str, pathlib.Path]:
     """A goal that is beyond a step, and a run of one process that has reached it."""
-    if saved < MANY["training.num_steps"]:
-        return f"--config.training.num_steps={MANY['training.num_steps']}", alone
+    if saved < SETTINGS["training.num_steps"]:
+        return f"--config.training.num_steps={SETTINGS['training.num_steps']}", alone
     goal = f"--config.training.num_steps={saved + 1}"
     runs.finish(tmp_path / "expected", *FLAGS, goal)
     return goal, tmp_path / "expected"
@@ -137,16 +137,16 @@ def test_processes_make_the_run_of_one(
     named = f"file://{workdir}" if place == "store" else workdir
     mirrors = tmp_path / "mirrors"
     how = {"processes": processes, "devices": devices}
-    told = finish(start("main", named, **how, mirrors=mirrors))
+    messages = finish(start("main", named, **how, mirrors=mirrors))
     if place == "store":
         hosts = [next(p for p in m.iterdir() if p.is_dir()) for m in mirrors.iterdir()]
         assert len(hosts) == processes
         for host in hosts:
             assert (host / "data/manifest.json").exists()
-    assert f"8 cpu device(s) (cpu), {processes} process(es)" in told[0][1]
-    for output, errors in told[1:]:
+    assert f"8 cpu device(s) (cpu), {processes} process(es)" in messages[0][1]
+    for output, errors in messages[1:]:
         # One of them writes and prints; Gloo's threads print, in one another's lines.
-        assert "lines in" in told[0][0]
+        assert "lines in" in messages[0][0]
         assert "lines in" not in output
         assert "step 12" not in errors
     assert_same_run(workdir, alone)
@@ -162,16 +162,18 @@ def test_lines_come_back_in_order_from_several_processes(
     (tmp_path / "input").write_text("\n".join(lines) + "\n\n")
     flags = [f"--input={tmp_path / 'input'}", "--num_hypotheses=2"]
     files = {name: tmp_path / name for name in ("output", "words", "arrays.npz")}
-    beside = [
+    output_flags = [
         f"--output={files['output']}",
         f"--alignments={files['words']}",
         f"--attention={files['arrays.npz']}",
     ]
-    finish(start("decode", alone, *flags, *beside, processes=2, devices=2))
+    finish(start("decode", alone, *flags, *output_flags, processes=2, devices=2))
     single = runs.vaswani("decode", alone, *FLAGS, *flags)
-    found = [row.split("\t") for row in files["output"].read_text().splitlines()]
-    wanted = [row.split("\t") for row in single.stdout.decode().splitlines()]
-    assert [row[:2] + row[3:] for row in found] == [row[:2] + row[3:] for row in wanted]
+    rows = [row.split("\t") for row in files["output"].read_text().splitlines()]
+    expected_rows = [row.split("\t") for row in single.stdout.decode().splitlines()]
+    assert [row[:2] + row[3:] for row in rows] == [
+        row[:2] + row[3:] for row in expected_rows
+    ]
     assert len(files["words"].read_text().splitlines()) == 51
     assert len(np.load(files["arrays.npz"]).files) == 3 * 50
 
@@ -181,12 +183,12 @@ def test_a_signal_to_one_process_saves_and_ends_all(
 ) -> None:
     workdir = tmp_path / "run"
     long = ["--config.training.num_steps=5000"]
-    several = start("main", workdir, *long, processes=2, devices=4)
+    workers = start("main", workdir, *long, processes=2, devices=4)
     wait_for_step(workdir, 5)
-    several[1].send_signal(signal.SIGTERM)
-    told = [process.communicate(timeout=300)[1].decode() for process in several]
-    assert [process.returncode for process in several] == [143, 143], told
-    assert "stopped by SIGTERM at step" in told[0]
+    workers[1].send_signal(signal.SIGTERM)
+    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
+    assert [process.returncode for process in workers] == [143, 143], messages
+    assert "stopped by SIGTERM at step" in messages[0]
     # The run goes on with fewer of them.
     saved = ended(workdir)[0].step
     goal, expected = further(saved, alone, tmp_path)
@@ -202,15 +204,15 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
 ) -> None:
     workdir = tmp_path / "run"
     slow = ["--config.training.num_steps=100000"]
-    several = start("main", workdir, *slow, processes=2, devices=4)
+    workers = start("main", workdir, *slow, processes=2, devices=4)
     wait_for_step(workdir, 9)
-    several[killed].kill()
-    left = several[1 - killed]
-    told = left.communicate(timeout=LOST_AFTER_SECONDS + 60)[1].decode()
-    assert left.returncode == -signal.SIGABRT
-    assert "another task died" in told, told
-    assert "Traceback" not in told
-    several[killed].communicate()
+    workers[killed].kill()
+    survivor = workers[1 - killed]
+    messages = survivor.communicate(timeout=LOST_AFTER_SECONDS + 60)[1].decode()
+    assert survivor.returncode == -signal.SIGABRT
+    assert "another task died" in messages, messages
+    assert "Traceback" not in messages
+    workers[killed].communicate()
     saved = ended(workdir)[0].step
     assert saved >= 8
     goal, expected = further(saved, alone, tmp_path)
@@ -219,7 +221,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--coordinator=localhost:1"], "goes with --num_processes and --process_id"),
         (["--coordinator=auto"], "--coordinator=auto"),
@@ -236,7 +238,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     ],
 )
 def test_what_does_not_describe_processes_is_refused(
-    tmp_path: pathlib.Path, flags: list[str], said: str
+    tmp_path: pathlib.Path, flags: list[str], message: str
 ) -> None:
     error = runs.error_of(runs.vaswani("main", tmp_path, *flags))
-    assert said in error
+    assert message in error

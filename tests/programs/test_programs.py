@@ -21,8 +21,8 @@ def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
         json.loads(row) for row in (trained / "metrics.jsonl").read_text().splitlines()
     ]
     keys = set().union(*rows)
-    wanted = "train/loss train/perplexity valid/loss valid/perplexity valid/bleu"
-    assert keys >= set(wanted.split())
+    expected = "train/loss train/perplexity valid/loss valid/perplexity valid/bleu"
+    assert keys >= set(expected.split())
     assert "time/tokens_per_second" in keys
     # The test set plays no part in training.
     assert not any("test" in key for key in keys)
@@ -59,7 +59,7 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is not a directory"),
         (["--runs=gs://bucket/runs"], "must be a directory of this machine"),
@@ -69,11 +69,11 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
     ],
 )
 def test_a_report_of_nothing_is_refused(
-    tmp_path: pathlib.Path, flags: list[str], said: str
+    tmp_path: pathlib.Path, flags: list[str], message: str
 ) -> None:
     command = [sys.executable, "-m", "vaswani_jax.report", f"--runs={tmp_path}"]
     result = run(*command, f"--output={tmp_path / 'report'}", *flags)
-    assert said in error_of(result)
+    assert message in error_of(result)
     assert not (tmp_path / "report").exists()
 
 

@@ -99,7 +99,7 @@ def test_text_and_prepared_data_come_from_a_store(
     assert (bucket / "prepared/manifest.json").exists()
     # Another machine finds it prepared.
     monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "two"))
-    again = runs.vaswani("prepare_data", tmp_path / "other", *flags)
-    assert again.returncode == 0, again.stderr.decode()
+    second = runs.vaswani("prepare_data", tmp_path / "other", *flags)
+    assert second.returncode == 0, second.stderr.decode()
     assert b"tokenised train" in result.stderr
-    assert b"tokenised train" not in again.stderr
+    assert b"tokenised train" not in second.stderr

@@ -28,15 +28,15 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     with long_runs.start(workdir) as process:
         long_runs.wait_for_step(workdir, 7)
         process.send_signal(number)
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == status, told.decode()
+        _, messages = process.communicate(timeout=60)
+    assert process.returncode == status, messages.decode()
     saved = store.steps(workdir / "checkpoints")
-    last = told.decode().splitlines()[-1]
+    last = messages.decode().splitlines()[-1]
     assert last == (
         f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
         "command goes on"
     )
-    assert "Traceback" not in told.decode()
+    assert "Traceback" not in messages.decode()
     assert f"resumed at step {saved[-1]}" in long_runs.finish(workdir)
     long_runs.assert_same(long_runs.ended(workdir), whole)
 
@@ -59,10 +59,10 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
         process.send_signal(signal.SIGSTOP)
         tell_main_thread(process, signal.SIGHUP, signal.SIGINT)
         process.send_signal(signal.SIGCONT)
-        _, told = process.communicate(timeout=60)
+        _, messages = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT
-    assert "SIGHUP: saving; Ctrl-C exits at once" in told.decode()
-    assert "which is saved" not in told.decode()
+    assert "SIGHUP: saving; Ctrl-C exits at once" in messages.decode()
+    assert "which is saved" not in messages.decode()
     long_runs.finish(workdir)
     long_runs.assert_same(long_runs.ended(workdir), whole)
 

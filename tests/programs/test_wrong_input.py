@@ -87,8 +87,8 @@ def test_damaged_checkpoint_is_named(
     assert decoded.stdout == b""
     resumed = vaswani("main", workdir, "--config.training.num_steps=12")
     assert resumed.returncode == 0, resumed.stderr.decode()
-    told = resumed.stderr.decode()
-    assert "checkpoints/8 is damaged" in told and "resumed at step 4" in told
+    messages = resumed.stderr.decode()
+    assert "checkpoints/8 is damaged" in messages and "resumed at step 4" in messages
 
 
 def test_workdir_of_another_vocabulary_is_refused(
@@ -136,8 +136,8 @@ def test_settings_that_may_change_are_told_and_others_refused(
         "model.dropout_rate": 0.1,
         "training.num_steps": 10,
     }
-    again = vaswani("main", workdir, *flags, "--config.training.num_steps=4")
-    assert b"nothing to train: the run is at step 10" in again.stderr
+    second = vaswani("main", workdir, *flags, "--config.training.num_steps=4")
+    assert b"nothing to train: the run is at step 10" in second.stderr
 
 
 def test_other_settings_than_the_datas_are_refused_by_every_program(
