@@ -168,7 +168,7 @@ def full_disk(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-CRASHES = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("owner", "name"),
     [
         (prepare, "learn_vocabulary"),
@@ -180,9 +180,6 @@ CRASHES = pytest.mark.parametrize(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-
-
-@CRASHES
 def test_a_crash_leaves_the_earlier_data_or_none_and_the_next_call_succeeds(
     text, owner, name, monkeypatch
 ):

@@ -11,6 +11,7 @@ import pathlib
 import resource
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,15 +20,14 @@ from tensorflow_datasets.core import shuffle
 
 from tests import wmt14 as archives
 from tests.data import small_wmt14
-from vaswani_jax.data import prepared as prepared_
-from vaswani_jax.data import tfds
+from vaswani_jax.data import prepared, tfds
 
 
 @pytest.fixture
 def server() -> Iterator[archives.Server]:
     tfds.make_builder.cache_clear()
-    with archives.serving(small_wmt14.archive) as found:
-        yield found
+    with archives.serving(small_wmt14.archive) as server:
+        yield server
     tfds.make_builder.cache_clear()
 
 
@@ -62,23 +62,23 @@ def test_the_builders_pairs_are_those_of_the_archives(
         assert target == small_wmt14.line(name, other, int(number))
     for split in ("valid", "test"):
         name = {"valid": "newstest2013", "test": f"newstest2014-{other}en-"}[split]
-        found = set(tfds.pairs(data, split, indices=None))
-        assert len(found) == small_wmt14.LINES
-        assert all(source.startswith(name) for source, _ in found)
-    # The other direction is the same text, told the other way round.
-    back = small_wmt14.settings_of(
+        held_out = set(tfds.pairs(data, split, indices=None))
+        assert len(held_out) == small_wmt14.LINES
+        assert all(source.startswith(name) for source, _ in held_out)
+    # The other direction is the same text, with the sides exchanged.
+    reverse = small_wmt14.settings_of(
         tmp_path, other, **{"data.source_locale": other, "data.target_locale": "en"}
     ).data
-    turned = [pair[::-1] for pair in tfds.pairs(back, "train", indices=None)]
-    assert turned == train
+    exchanged = [pair[::-1] for pair in tfds.pairs(reverse, "train", indices=None)]
+    assert exchanged == train
     assert list(tfds.pairs(data, "train", indices=[7, 3])) == [train[7], train[3]]
-    # What is prepared asks for nothing.
-    before = len(server.asked)
+    # A prepared corpus needs no network.
+    server.asked = []
     tfds.prepare(data)
-    assert len(server.asked) == before
+    assert server.asked == []
 
 
-# What other readers take for the end of a line, or for no line.
+# Characters that other readers take for the end of a line, and empty lines.
 ODD = ["a\rb", "\u2028 c", "\x85d", "e\r", " \tf ", "\x0bg", "", "last"]
 
 
@@ -95,38 +95,38 @@ def test_reading_line_by_line_changes_no_record(
         return gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
 
     server.find = lambda name: small_wmt14.archive(name, odd)
-    found = []
+    trains = []
     for name in ("ours", "theirs"):
         tfds.make_builder.cache_clear()
         data = small_wmt14.settings_of(tmp_path / name, "fr").data
         tfds.prepare(data)
-        found.append(list(tfds.pairs(data, "train", indices=None)))
+        trains.append(list(tfds.pairs(data, "train", indices=None)))
         # The builder's own reader, which holds all lines.
-        monkeypatch.setattr(tfds, "_is_plain", lambda *paths: False)
-    assert found[0] == found[1]
+        monkeypatch.setattr(tfds, "is_plain_text", lambda *paths: False)
+    assert trains[0] == trains[1]
     # The builder leaves out a pair with an empty side.
-    assert len(found[0]) == small_wmt14.TRAINING["fr"] * (len(ODD) - 1)
+    assert len(trains[0]) == small_wmt14.TRAINING["fr"] * (len(ODD) - 1)
 
 
 @pytest.mark.usefixtures("no_checksums")
 def test_records_that_do_not_fit_into_memory_are_the_same(
     server: archives.Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A file each of a thousand shares of the records, all open at once.
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = []
-    for most in (shuffle.MAX_MEM_BUFFER_SIZE, 1000):
-        monkeypatch.setattr(shuffle, "MAX_MEM_BUFFER_SIZE", most)
+    # A thousand files, each with a share of the records, are open at once.
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    trains = []
+    for max_bytes in (shuffle.MAX_MEM_BUFFER_SIZE, 1000):
+        monkeypatch.setattr(shuffle, "MAX_MEM_BUFFER_SIZE", max_bytes)
         tfds.make_builder.cache_clear()
-        data = small_wmt14.settings_of(tmp_path / str(most)).data
-        resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
+        data = small_wmt14.settings_of(tmp_path / str(max_bytes)).data
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, limits[1]))
         try:
             tfds.prepare(data)
             assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 100
         finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        found.append(list(tfds.pairs(data, "train", indices=None)))
-    assert found[0] == found[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        trains.append(list(tfds.pairs(data, "train", indices=None)))
+    assert trains[0] == trains[1]
 
 
 @pytest.mark.usefixtures("no_checksums")
@@ -145,17 +145,17 @@ def test_a_download_that_failed_goes_on_with_what_is_there(
 
 
 @pytest.mark.usefixtures("no_checksums")
-@pytest.mark.parametrize("where", ["_lines", "_Member.read"])
+@pytest.mark.parametrize("work", ["tqdm.tqdm", "shutil.copyfileobj"])
 def test_a_preparation_that_was_killed_leaves_nothing_behind(
-    server: archives.Server, tmp_path: pathlib.Path, where: str
+    server: archives.Server, tmp_path: pathlib.Path, work: str
 ) -> None:
-    """Killed while it extracts, or while it converts: no clean-up of its own ran."""
+    """Killed while it converts or extracts, so that it cannot clean up."""
     program = (
         "import os, pathlib\n"
         "from tests import wmt14\n"
         "from tests.data import small_wmt14\n"
         "from vaswani_jax.data import tfds\n"
-        f"tfds.{where} = lambda *_: os._exit(9)\n"
+        f"tfds.{work} = lambda *_, **__: os._exit(9)\n"
         f"data = small_wmt14.settings_of(pathlib.Path({str(tmp_path)!r})).data\n"
         "with wmt14.without_checksums():\n"
         "    tfds.prepare(data)\n"
@@ -178,40 +178,39 @@ def test_an_archive_that_is_not_wmt14s_is_refused(
 
 @pytest.mark.usefixtures("no_checksums")
 @pytest.mark.parametrize(
-    ("error", "raised", "told"),
+    ("error", "raised", "message"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), OSError, "No space left"),
         (OSError(errno.EACCES, "Not permitted"), ValueError, "Not permitted$"),
         (ValueError("differ in their numbers"), ValueError, "differ in their numbers$"),
     ],
 )
-def test_what_is_no_matter_of_the_network_does_not_speak_of_it(
+def test_errors_of_other_kinds_do_not_mention_the_network(
     server: archives.Server,
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
     raised: type[Exception],
-    told: str,
+    message: str,
 ) -> None:
-    def fail(*_: Any) -> Iterator[str]:
+    def fail(**_: Any) -> None:
         raise error
-        yield
 
-    monkeypatch.setattr(tfds, "_lines", fail)
-    with pytest.raises(raised, match=told):
+    monkeypatch.setattr(tfds, "tqdm", types.SimpleNamespace(tqdm=fail))
+    with pytest.raises(raised, match=message):
         tfds.prepare(small_wmt14.settings_of(tmp_path).data)
 
 
 @pytest.mark.parametrize("other", ["de", "fr"])
-def test_archives_put_there_by_hand_are_not_asked_for_but_compared(
+def test_archives_put_there_by_hand_are_compared_and_not_downloaded(
     server: archives.Server, tmp_path: pathlib.Path, other: str
 ) -> None:
     by_hand = tmp_path / "downloads" / "manual"
     by_hand.mkdir(parents=True)
-    # What one direction does not need, it does not ask for.
+    # A pair needs only some of the archives.
     for name in archives.ARCHIVES:
-        if (found := small_wmt14.archive(name)) is not None:
-            (by_hand / name).write_bytes(found.read())
+        if (archive := small_wmt14.archive(name)) is not None:
+            (by_hand / name).write_bytes(archive.read())
     with pytest.raises(ValueError, match=f"NonMatchingChecksumError.*\n?.*{by_hand}"):
         tfds.prepare(small_wmt14.settings_of(tmp_path, other).data)
     assert server.asked == []
@@ -232,14 +231,14 @@ def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
 ) -> None:
     small = small_wmt14.settings_of(tmp_path / "tfds")
     for _ in range(2):
-        prepared = prepared_.open_or_prepare(
+        data = prepared.open_or_prepare(
             small,
             tmp_path / "data",
             rebuild=False,
         )
-    assert prepared.counts["train"]["kept"] == small_wmt14.training_pairs("de")
+    assert data.counts["train"]["kept"] == small_wmt14.training_pairs("de")
     assert sum("downloading" in text for text in caplog.messages) == 1
-    assert len(prepared.text("test")[0]) == small_wmt14.LINES
+    assert len(data.text("test")[0]) == small_wmt14.LINES
     program = (
         "import sys, tensorflow_datasets.translate.wmt14; "
         "import tensorflow_datasets as tfds; "

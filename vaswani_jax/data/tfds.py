@@ -197,7 +197,7 @@ def without_tensorflow(directory: pathlib.Path) -> Iterator[None]:
             yield name, _Member(handle, directory)
 
     def parse_lines(first: str, second: str) -> Iterator[tuple[str, dict[str, str]]]:
-        parse = _parse_plain if _is_plain(first, second) else parse_sentences
+        parse = _parse_plain if is_plain_text(first, second) else parse_sentences
         return parse(first, second)
 
     gfile = types.SimpleNamespace(
@@ -257,7 +257,8 @@ class _Member:
         return file.name
 
 
-def _is_plain(*paths: str) -> bool:
+def is_plain_text(*paths: str) -> bool:
+    """Return True for files with one sentence a line, which can be read in parts."""
     return not any(path.endswith((".sgm", ".txt")) or "*" in path for path in paths)
 
 
