@@ -69,14 +69,14 @@ def test_a_block_that_is_allocated_again_costs_no_page_faults():
     assert "keeps memory" in message and "VASWANI_JAX_ALLOCATOR=default: off" in message
     assert max(faults[1:]) < 100
     message, faults = run(VASWANI_JAX_ALLOCATOR="default")
-    assert message == "allocator: as it is"
+    assert message == "allocator: unchanged"
     assert min(faults[1:]) >= 32  # with or without huge pages
 
 
 def test_accelerators_leave_it_alone(monkeypatch, tmp_path):
     message, _ = run(JAX_PLATFORMS="cuda,cpu")
     assert message == (
-        "allocator: as it is, for accelerators (JAX_PLATFORMS=cpu: for a CPU)"
+        "allocator: unchanged, for accelerators (JAX_PLATFORMS=cpu: for a CPU)"
     )
     assert "keeps memory" in run(JAX_PLATFORMS="cpu")[0]
     # The package of JAX's CUDA is installed.

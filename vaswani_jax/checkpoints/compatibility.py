@@ -47,10 +47,10 @@ def refuse_fixed(
     Args:
         changes: Settings that differ from those of the checkpoint.
         step: The step of the checkpoint, for the message.
-        directory: Where it lies, for the message.
+        directory: Where the checkpoint lies, for the message.
 
     Raises:
-        ValueError: There are some. The message has each with both values.
+        ValueError: A run must keep one of them. The message has both values of each.
     """
     fixed = [
         str(change) for change in changes if not config.SETTINGS[change.key].changeable

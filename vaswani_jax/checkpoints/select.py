@@ -1,9 +1,9 @@
 """Find the checkpoint that a name means.
 
-- "newest": the last one of the training
+- "newest": the last checkpoint of the training
 - "best": the parameters with the best validation score
 - "averaged": the mean that training or `average_checkpoints` wrote
-- "average:N": the mean of the last N, computed on the spot
+- "average:N": the mean of the last N checkpoints, computed on the spot
 - the number of a step
 """
 
@@ -63,7 +63,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
 
 
 def _directory(workdir: pathlib.Path, folder: str) -> pathlib.Path:
-    """Return a folder of a workdir, also if a kill came while it was replaced."""
+    """Return a folder of a workdir, or its old copy if a kill cut its replacement."""
     directory = workdir / folder
     replaced = files.sibling(directory, "old")
     return replaced if replaced.is_dir() and not directory.exists() else directory
@@ -74,16 +74,16 @@ def _folder(name: str) -> str:
 
 
 def other_folders(names: str) -> set[str]:
-    """Return the folders of a workdir that hold none of some checkpoints.
+    """Return the folders of a workdir that hold none of the named checkpoints.
 
     Args:
-        names: The checkpoints' names, with commas between them.
+        names: The checkpoints' names, separated by commas.
     """
     return {"checkpoints", *FOLDERS} - {_folder(name) for name in names.split(",")}
 
 
 def describe(workdir: pathlib.Path, name: str, checkpoint: Checkpoint) -> str:
-    """Describe a selected checkpoint, and note if an average has become old."""
+    """Describe a selected checkpoint; note if an average is out of date."""
     averaged = checkpoint.record.get("averaged")
     mean = f" (the mean of {averaged})" if averaged else ""
     text = f"checkpoint {name}: step {checkpoint.step:,}{mean}"
@@ -91,7 +91,7 @@ def describe(workdir: pathlib.Path, name: str, checkpoint: Checkpoint) -> str:
     if name == "averaged" and steps and steps[-1] > checkpoint.step:
         text += (
             f"\nnote: training has gone on to step {steps[-1]:,}; average_checkpoints "
-            "makes a new mean, --checkpoint=average:N takes one on the spot"
+            "makes a new mean, --checkpoint=average:N computes one on the spot"
         )
     return text
 
@@ -120,7 +120,7 @@ class StartingPoint:
 
     Attributes:
         checkpoint: The parameters.
-        data_directory: Where the vocabulary lies, as config.data.directory says it.
+        data_directory: The value of config.data.directory, where the vocabulary lies.
     """
 
     checkpoint: Checkpoint
@@ -128,12 +128,12 @@ class StartingPoint:
 
 
 def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
-    """Return what --init_from names.
+    """Return the parameters and the vocabulary that --init_from names.
 
     Args:
         workdir: The directory of the other run.
-        name: Its checkpoint as `split_name` gives it; by default the averaged, the
-            best or the newest one, whichever of these there is first.
+        name: Its checkpoint as `split_name` returns it; for "" the first that exists of
+            averaged, best and newest.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
@@ -151,10 +151,10 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     else:
         raise CheckpointError(f"--init_from: there is no checkpoint {path}")
     try:
-        data = str(json.loads(config_file.read_text())["data"]["directory"])
+        data_directory = str(json.loads(config_file.read_text())["data"]["directory"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{config_file} is damaged: {error!r}") from None
-    return StartingPoint(checkpoint, data)
+    return StartingPoint(checkpoint, data_directory)
 
 
 def has_checkpoints(workdir: pathlib.Path) -> bool:
@@ -170,7 +170,7 @@ def recorded_vocabulary(workdir: pathlib.Path) -> str | None:
     for folder in ("checkpoints", *FOLDERS):
         directory = _directory(workdir, folder)
         for step in reversed(store.steps(directory)):
-            with contextlib.suppress(CheckpointError):  # Another one may be whole.
+            with contextlib.suppress(CheckpointError):  # Another may be whole.
                 record = store.restore(directory, step, []).record
                 return str(record["vocabulary"])
     return None

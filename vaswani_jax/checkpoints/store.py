@@ -1,12 +1,12 @@
-"""Save and restore checkpoints with Orbax; SHA-256 digests tell damaged ones.
+"""Save and restore checkpoints with Orbax; SHA-256 digests reveal damage.
 
 DIRECTORY/STEP is a checkpoint: the parameters, the optimizer's state (unless it is only
 for decoding), a JSON record of the run, and the digest of each file in `SEAL`. It is
-written under another name and renamed when it is whole and sealed, so that a crash
-leaves all of it or nothing.
+written under another name and renamed once it is sealed, so that a crash leaves all of
+it or nothing.
 
 Orbax's `CheckpointManager` would delete older checkpoints before the new one is sealed
-and on the disk, and fail with them. Hence `save` renames and `prune` deletes.
+and on the disk, and fail if it cannot. Hence `save` renames and `prune` deletes.
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """The state of a run after some step.
+    """The state of a run after a step.
 
     Attributes:
         step: Number of updates made.
         items: Trees of NumPy arrays by name: "params", "optimizer".
-        record: What is saved with them, as JSON.
+        record: Values that JSON can hold, saved with the trees.
     """
 
     step: int
@@ -54,10 +54,10 @@ class CheckpointError(ValueError):
 
 
 class NotWrittenError(CheckpointError):
-    """A checkpoint could not be written, for want of space perhaps."""
+    """A checkpoint could not be written, perhaps for lack of space."""
 
 
-# Returns False if there is no other copy of the checkpoint at that path.
+# Replaces the checkpoint at a path by another copy; returns False if there is none.
 FetchAgain = Callable[[pathlib.Path], bool]
 
 
@@ -84,16 +84,16 @@ def save(
     keep: int,
     preemption_steps: Collection[int] = (),
 ) -> None:
-    """Write a checkpoint, unless there is one of its step, and delete old ones.
+    """Write a checkpoint unless its step has one, and delete old ones.
 
     Args:
-        directory: Where it lies beside others; made if it does not exist.
+        directory: Where the checkpoints lie; created if missing.
         checkpoint: What to write.
         keep: See `prune`.
         preemption_steps: See `prune`.
 
     Raises:
-        NotWrittenError: It could not be written. Nothing of it stays; the others do.
+        NotWrittenError: It could not be written. No part of it remains.
     """
     directory = directory.absolute()
     directory.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def save(
         return
     leaves = jax.tree.leaves(checkpoint.items)
     num_bytes = sum(np.asarray(leaf).nbytes for leaf in leaves)
-    # A run that kept more of them may resume on a full disk with a smaller `keep`.
+    # A run may resume on a full disk with a smaller `keep`.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
     try:
         if shutil.disk_usage(directory).free < num_bytes:
@@ -118,7 +118,7 @@ def save(
             f"{num_bytes / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free on that "
             "file system: free some, or lower config.training.keep_checkpoints"
         ) from error
-    # Now that a power cut could no longer take the new one.
+    # Only here would the new one survive a power cut.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
 
 
@@ -158,9 +158,9 @@ def prune(
     Args:
         directory: Where they lie.
         keep: How many of the newest stay.
-        preemption_steps: Steps at which a signal asked for a checkpoint. These are
-            not among the `keep` and stay while they are the newest, so that a run
-            that was stopped keeps the same checkpoints as one that was not.
+        preemption_steps: Steps at which a signal asked for a checkpoint. These do not
+            count towards `keep`, and stay only while they are the newest: a run that
+            was stopped keeps the same checkpoints as one that was not.
     """
     all_steps = steps(directory)
     regular = [step for step in all_steps if step not in preemption_steps]
@@ -181,20 +181,21 @@ def delete(directory: pathlib.Path, step: int) -> None:
 
 
 def clear_unfinished(directory: pathlib.Path) -> None:
-    """Delete what a killed run was writing; only the run itself may call this."""
+    """Delete what a killed run was writing; only the resumed run may call this."""
     for path in directory.glob(f"*{UNFINISHED}*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def set_aside(
-    directory: pathlib.Path, aside_steps: Sequence[int], *, suffix: str
+    directory: pathlib.Path, checkpoint_steps: Sequence[int], *, suffix: str
 ) -> pathlib.Path:
     """Move checkpoints to DIRECTORY.SUFFIX, and return that path."""
     directory = directory.resolve()  # A link may lead to another file system.
     target = directory.with_name(f"{directory.name}.{suffix}")
     target.mkdir(exist_ok=True)
-    for step in aside_steps:
-        names = (f"{step}" + f".{n}" * (n > 0) for n in itertools.count())
+    for step in checkpoint_steps:
+        numbered = (f"{step}.{n}" for n in itertools.count(1))
+        names = itertools.chain([str(step)], numbered)
         name = next(name for name in names if not (target / name).exists())
         (directory / str(step)).rename(target / name)
     return target
@@ -210,9 +211,9 @@ def restore(
     """Read a checkpoint and verify it.
 
     Args:
-        directory: Where it lies beside others.
-        step: Its step.
-        names: The items to read; the record always is.
+        directory: Where the checkpoints lie.
+        step: The step of the one to read.
+        names: The items to read beside the record.
         fetch_again: Replaces a damaged checkpoint by another copy, which is then read.
 
     Raises:
@@ -246,14 +247,14 @@ def _restore(directory: pathlib.Path, step: int, names: Sequence[str]) -> Checkp
         items = {name: jax.tree.map(np.asarray, restored[name]) for name in names}
     except Exception as error:  # Orbax and TensorStore raise many kinds.
         reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
-        raise _damaged(path, reason) from error
+        raise _damage_error(path, reason) from error
     # Earlier versions recorded digests of the items, and sealed after the renaming.
     digests = record.pop("digests", None)
     if digests is None and not is_sealed(path):
-        raise _damaged(path, f"{SEAL} is missing")
+        raise _damage_error(path, f"{SEAL} is missing")
     for name, tree in items.items():
         if digests is not None and digest(tree) != digests[name]:
-            raise _damaged(path, f"the digest of {name!r} does not match")
+            raise _damage_error(path, f"the digest of {name!r} does not match")
     return Checkpoint(step, items, record)
 
 
@@ -277,18 +278,18 @@ def check_seal(path: pathlib.Path) -> None:
     """Compare the files of a checkpoint with its seal.
 
     Raises:
-        CheckpointError: A file is missing, cut off or changed; it is named.
+        CheckpointError: A file is missing, cut off or changed; the message names it.
     """
     try:
         contents = files.parse_digests(json.loads((path / SEAL).read_text()))
     except (OSError, TypeError, ValueError) as error:
-        raise _damaged(path, f"{SEAL}: {error}") from None
+        raise _damage_error(path, f"{SEAL}: {error}") from None
     if reason := files.describe_difference(contents, path):
-        raise _damaged(path, reason)
+        raise _damage_error(path, reason)
 
 
 def fingerprint(path: pathlib.Path) -> str:
-    """Return a SHA-256 of all that a sealed checkpoint holds."""
+    """Return a SHA-256 of everything in a sealed checkpoint."""
     return hashlib.sha256((path / SEAL).read_bytes()).hexdigest()
 
 
@@ -304,5 +305,5 @@ def digest(tree: Any) -> str:
     return total.hexdigest()
 
 
-def _damaged(path: pathlib.Path, reason: str) -> CheckpointError:
+def _damage_error(path: pathlib.Path, reason: str) -> CheckpointError:
     return CheckpointError(f"checkpoint {path} is damaged: {reason}")

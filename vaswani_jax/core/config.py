@@ -11,9 +11,9 @@ from typing import Any
 
 from vaswani_jax.core.settings import declared, setting
 
-# An imported model decides the whole architecture.
+# Importing a model sets these, too.
 model_setting = functools.partial(setting, imported=True)
-# Every decoding may search in another way, and its scores depend on it.
+# Each decoding may change these; scores depend on them.
 search_setting = functools.partial(setting, changeable=True, affects="scores")
 
 
@@ -25,7 +25,7 @@ class ModelConfig:
         "Layers of the encoder, and of the decoder.", symbol="N", at_least=1
     )
     d_model: int = model_setting(
-        "Width of embeddings and layers; even for the sinusoids.", at_least=1
+        "Width of embeddings and layers; even if positions are sinusoids.", at_least=1
     )
     d_ff: int = model_setting("Inner width of the feed-forward networks.", at_least=1)
     num_heads: int = model_setting(
@@ -127,7 +127,7 @@ class DataConfig:
         "Language of the target.", values="not empty", affects="data"
     )
     tfds_directory: str = setting(
-        "Directory of tensorflow-datasets; empty for its own default.",
+        "Directory of tensorflow-datasets; empty for its default.",
         changeable=True,
         legacy="",
         incidental=True,
@@ -196,7 +196,7 @@ class DataConfig:
         affects="data",
     )
     subword_dropout: float = setting(
-        "BPE-dropout of the training text: merges that are skipped; 0 in the paper.",
+        "Share of BPE merges skipped in training text (BPE-dropout); 0 in the paper.",
         at_least=0,
         below=1,
         legacy=0.0,
@@ -209,7 +209,7 @@ class DataConfig:
         affects="data",
     )
     max_length: int = setting(
-        "Tokens of a training sentence at most, its end mark included.",
+        "Maximum tokens of a training sentence, its end mark included.",
         at_least=2,
         affects="data",
     )
@@ -227,7 +227,7 @@ class DataConfig:
         legacy="buckets",
     )
     num_buckets: int = setting(
-        "Padded shapes of batches at most, hence compilations.", at_least=1
+        "Maximum number of padded shapes, hence of compilations.", at_least=1
     )
     packed_length: int = setting(
         "Tokens of a packed row.",
@@ -279,7 +279,7 @@ class TrainingConfig:
         changeable=True,
     )
     accumulate_steps: str = setting(
-        "Parts the batch is computed in; auto for as few as the memory allows.",
+        "Parts that a batch is computed in; auto for as few as memory allows.",
         values="auto or a positive number",
         changeable=True,
         incidental=True,
@@ -291,7 +291,7 @@ class TrainingConfig:
         below=1,
     )
     label_smoothing_form: str = setting(
-        "Subwords that share it: all, all others, or all others but padding.",
+        "Subwords that share it: all, all incorrect ones, or these but padding.",
         choices=("uniform", "others", "no_pad"),
         legacy="uniform",
     )
@@ -313,10 +313,10 @@ class TrainingConfig:
         "Steps between checkpoints.", at_least=1, changeable=True
     )
     keep_checkpoints: int = setting(
-        "Checkpoints that are kept.", at_least=1, changeable=True, incidental=True
+        "Number of checkpoints to keep.", at_least=1, changeable=True, incidental=True
     )
     average_checkpoints: int = setting(
-        "Last checkpoints that are averaged: 5 (base) or 20 (big), section 6.1.",
+        "Number of last checkpoints to average: 5 (base) or 20 (big), section 6.1.",
         at_least=1,
         changeable=True,
     )
@@ -327,20 +327,20 @@ class TrainingConfig:
         legacy="bleu",
     )
     patience: int = setting(
-        "Evaluations without a better one that end the run; 0 for no limit.",
+        "Evaluations without improvement that end the run; 0 for no limit.",
         at_least=0,
         changeable=True,
         legacy=0,
     )
     max_skipped_batches: int = setting(
-        "Batches skipped for a loss that is not finite or a spike, before the end.",
+        "Batches to skip, for a loss that is not finite or spikes, before failing.",
         at_least=0,
         changeable=True,
         legacy=0,
         incidental=True,
     )
     max_loss_rise: float = setting(
-        "Rise of the loss that is a spike, in nats per token; 0 for no limit.",
+        "Rise of the loss that counts as a spike, in nats per token; 0 for no limit.",
         at_least=0,
         changeable=True,
         legacy=0.0,
@@ -363,16 +363,16 @@ class SearchConfig:
         legacy="paper",
     )
     max_extra_tokens: int = search_setting(
-        "Tokens of an output beyond the length of its input; 50 in the paper.",
+        "Maximum tokens of an output beyond its input's length; 50 in the paper.",
         at_least=1,
     )
     min_tokens: int = search_setting(
-        "Tokens of an output at least, its end mark included; 1 for no limit.",
+        "Minimum tokens of an output, its end mark included; 1 for no limit.",
         at_least=1,
         legacy=1,
     )
     max_tokens: int = search_setting(
-        "Tokens of an output at most, whatever the input's length; 0 for no limit.",
+        "Maximum tokens of an output, whatever its input's length; 0 for no limit.",
         values="0, or at least search.min_tokens",
         at_least=0,
         legacy=0,
@@ -386,23 +386,23 @@ class SearchConfig:
         "Draw outputs at random instead of searching.", legacy=False
     )
     temperature: float = search_setting(
-        "Divisor of the logits when sampling; 1 for the model's own distribution.",
+        "Divisor of the logits when sampling; 1 for the model's distribution.",
         above=0,
         legacy=1.0,
     )
     top_k: int = search_setting(
-        "Sample from the likeliest subwords alone, so many; 0 for all.",
+        "Number of likeliest subwords to sample from; 0 for all.",
         at_least=0,
         legacy=0,
     )
     top_p: float = search_setting(
-        "Sample from the likeliest subwords with this probability; 1 for all.",
+        "Probability of the likeliest subwords to sample from; 1 for all.",
         above=0,
         at_most=1,
         legacy=1.0,
     )
     max_source_tokens: int = search_setting(
-        "Tokens of a source line at most; longer lines are translated in pieces.",
+        "Maximum tokens of a source line; longer lines are translated in pieces.",
         at_least=2,
         incidental=True,
     )

@@ -31,7 +31,7 @@ def parse_digests(record: Any) -> Digests:
     """Return digests that were written as JSON.
 
     Raises:
-        TypeError, ValueError: The record is not one of digests.
+        TypeError, ValueError: The record holds no digests.
     """
     return {
         str(name): (int(size), str(digest))
@@ -48,7 +48,7 @@ def describe_difference(digests: Digests, directory: pathlib.Path) -> str:
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size:,} of {size:,} bytes"
         if _hash_file(path)[1] != digest:
-            return f"{name} is not what was written"
+            return f"{name} has changed"
     return ""
 
 
@@ -69,20 +69,20 @@ def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
     return unfinished.replace(path)
 
 
-def sibling(directory: pathlib.Path, word: str) -> pathlib.Path:
-    """Return the hidden path beside a directory that this package uses for a word."""
-    return directory.with_name(f".{directory.name}.vaswani_jax_{word}")
+def sibling(directory: pathlib.Path, purpose: str) -> pathlib.Path:
+    """Return the hidden path beside a directory for a purpose, such as "lock"."""
+    return directory.with_name(f".{directory.name}.vaswani_jax_{purpose}")
 
 
 def lock(file: IO[Any], *, wait: bool) -> bool:
     """Lock an open file until it is closed or its process ends.
 
     Args:
-        file: The file; only who locks it, too, is kept away.
-        wait: Whether to wait until nobody else has locked it.
+        file: The file. Programs that do not lock it can still use it.
+        wait: Whether to wait until the lock is free.
 
     Returns:
-        False if somebody else has locked it. A system without flock locks nothing.
+        False if another program has locked it. Without flock (Windows), always True.
     """
     if fcntl is None:
         return True
@@ -97,8 +97,8 @@ def lock(file: IO[Any], *, wait: bool) -> bool:
 def replacing(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yield an empty directory to fill, which then replaces `directory`.
 
-    An exception leaves the old directory; a crash leaves the old or the new one, which
-    `recover` puts back.
+    An exception leaves the old directory. A crash leaves the old or the new one;
+    `recover` puts back an old one that was moved away.
     """
     unfinished, old = sibling(directory, "unfinished"), sibling(directory, "old")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -120,7 +120,7 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
 
     Args:
         directory: Where it belongs.
-        mark: A file that it has if it is whole.
+        mark: A file that only a complete directory has.
     """
     old = sibling(directory, "old")
     if not directory.exists() and (old / mark).exists():
@@ -129,7 +129,7 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
 
 @contextlib.contextmanager
 def locked(directory: pathlib.Path) -> Iterator[None]:
-    """Processes that hold the lock of a directory do so one after the other."""
+    """Lock a directory while the context lasts; other processes wait."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with open(sibling(directory, "lock"), "w") as file:
         lock(file, wait=True)
@@ -147,8 +147,9 @@ def held(workdir: pathlib.Path) -> Iterator[None]:
     with open(workdir / "lock", "a+") as file:
         if not lock(file, wait=False):
             file.seek(0)
+            holder = file.read().strip() or "another program"
             raise ValueError(
-                f"--workdir={workdir} is in use by {file.read().strip() or 'another'}: "
+                f"--workdir={workdir} is in use by {holder}: "
                 "wait for it, or name another --workdir"
             )
         file.truncate(0)
@@ -166,10 +167,10 @@ def is_held(workdir: pathlib.Path) -> bool:
 
 
 class Directory:
-    """A directory of this machine; `remote` has one that follows an object store.
+    """A local directory, with the methods of `remote.RemoteDirectory`.
 
     Attributes:
-        path: Where it lies.
+        path: Its path on this machine.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
@@ -177,7 +178,7 @@ class Directory:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Lock it for this program, bring it up to date, and send what is unsent.
+        """Lock the directory for this program, pull from the store and push to it.
 
         Raises:
             ValueError: Another program has locked it, or another run has taken over.
@@ -193,34 +194,35 @@ class Directory:
         only: Collection[str] = (),
         mark: str = "",
     ) -> pathlib.Path:
-        """Bring it up to date with the store, unless another program holds it.
+        """Download what the store has changed, unless another program holds the lock.
 
         Args:
-            skip: Names of its directories that are not needed.
-            only: Names of the only files that are needed; all are if it is empty.
-            mark: A file without which the store may hold no others.
+            skip: Names of folders not to download.
+            only: Names of the only files to download; if empty, download all.
+            mark: A file that the store must have unless it is empty.
 
         Returns:
-            Where it lies.
+            The path on this machine.
 
         Raises:
-            OSError: The store cannot be read, has lost all, or has other files.
+            OSError: The store cannot be read, has lost its files, or lacks `mark`.
         """
         return self.path
 
     def push(self, *, within: str = "") -> None:
-        """Bring the store up to date with it.
+        """Upload what has changed.
 
         Args:
-            within: The only directory in it to send; by default the run's all.
+            within: The only folder to upload; if empty, upload the whole run.
 
         Raises:
             OSError: The store cannot be written.
-            SupersededError: Another run has begun there since; asked without `within`.
+            SupersededError: Another run has begun on the store since. Checked only
+                without `within`.
         """
 
     def pull_again(self, path: pathlib.Path) -> bool:
-        """Replace a damaged directory in it by the store's; False if it has none.
+        """Download a damaged folder again; return False if the store lacks it.
 
         Raises:
             OSError: The store cannot be read.

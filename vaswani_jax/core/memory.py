@@ -1,4 +1,4 @@
-"""Measure the memory that devices have and that a step needs, and free what is kept."""
+"""Measure the memory that devices have and a step needs, and release unused memory."""
 
 import pathlib
 import sys
@@ -37,17 +37,17 @@ def needed_bytes(step: Callable[..., Any], state: Any, rows: Any) -> NeededBytes
 def available_bytes(state: Any = ()) -> int:
     """Return the memory of one device that a run may use.
 
-    Virtual devices share the host's. Several processes all get the least of theirs, so
+    Virtual devices share the host's. All processes get the minimum over processes, so
     that they divide their batches alike.
 
     Args:
-        state: What the run has on every device already (`parallel.replicate`); its
-            memory counts as available.
+        state: The state on every device (`parallel.replicate`); its memory counts as
+            available.
     """
     local = _local_available_bytes(state)
     if processes.num_processes() == 1:
         return local
-    # In MiB, for JAX gathers 32 bits.
+    # In MiB, because JAX gathers 32-bit integers.
     mebibytes = processes.gather_from_all(np.array(local >> 20, np.int32))
     return int(np.min(mebibytes)) << 20
 
@@ -66,14 +66,13 @@ def _size_in_bytes(tree: Any) -> int:
 def make_room(needed: int) -> bool:
     """Return freed memory to the system if the host has less than a step needs.
 
-    The allocator's freed memory would often do, but may lie in pieces that are all too
-    small.
+    The memory that the allocator keeps may suffice, but in pieces that are too small.
 
     Args:
         needed: Bytes on each device.
 
     Returns:
-        Whether memory was returned.
+        True if memory was returned.
     """
     if not parallel.on_cpu() or _local_available_bytes(()) >= needed:
         return False
@@ -81,12 +80,12 @@ def make_room(needed: int) -> bool:
 
 
 def free_bytes() -> int:
-    """Return the host's free memory, the cache of files included, in bytes."""
+    """Return the host's free memory in bytes, its file cache included."""
     return min(psutil.virtual_memory().available, _free_in_container(CGROUP))
 
 
 def _free_in_container(directory: pathlib.Path) -> int:
-    """Return the bytes below a container's limit, its cache of files included."""
+    """Return the bytes below a container's limit, its file cache included."""
     try:
         limit = int((directory / "memory.max").read_text())
         used = int((directory / "memory.current").read_text())

@@ -28,7 +28,7 @@ def use_devices(count: int) -> None:
     Call it before the first use of a device.
 
     Raises:
-        ValueError: There are fewer.
+        ValueError: Fewer are available.
     """
     jax.config.update("jax_num_cpu_devices", count)
     visible = ",".join(map(str, range(count)))
@@ -88,7 +88,7 @@ def local_rows(rows: int, *, num_microbatches: int) -> range:
 
 
 def split_rows(tree: Tree, *, num_microbatches: int) -> Tree:
-    """Return this process's rows of a global batch: `[devices, rows, ...]` leaves.
+    """Return this process's rows of a global batch as `[devices, rows, ...]` leaves.
 
     Rows of zeros (padding, no sentence) are added until each device can divide its
     rows into microbatches of equal size; sums over real tokens do not change.
@@ -134,15 +134,15 @@ def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..
     """Compile `step(state, rows)` for all devices; its results are equal on all.
 
     Args:
-        step: Sums what it returns with `sum_over_devices`.
-        donate_state: Whether the new state takes the memory of the old one.
+        step: A function that sums its outputs with `sum_over_devices`.
+        donate_state: Whether the new state reuses the memory of the old one.
     """
     donate = 0 if donate_state else ()
     return jax.pmap(step, AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=donate)
 
 
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function(state, rows)` for all devices; each returns its rows' part."""
+    """Compile `function(state, rows)` for all devices; each returns its part."""
     return jax.pmap(function, AXIS, in_axes=(None, 0), out_axes=0)
 
 
@@ -157,9 +157,9 @@ def compiling_ahead(
     compiled when it is needed.
 
     Args:
-        step: Of `over_devices`.
+        step: A step that `over_devices` has compiled.
         state: Its first argument.
-        batches: Second arguments, one of each shape.
+        batches: Its second arguments, one of each shape.
     """
     if on_cpu() or processes.num_processes() > 1:
         yield
@@ -214,7 +214,7 @@ def on_cpu() -> bool:
 
 
 def device_kind() -> str:
-    """Return the manufacturer's name of the devices."""
+    """Return the manufacturer's name for the devices."""
     return str(jax.devices()[0].device_kind)
 
 

@@ -1,9 +1,9 @@
-"""Keep a local copy of every directory that a URL of an object store names.
+"""Keep a local copy of each directory on an object store.
 
 A run locks, appends to, renames and maps files, which no object store can, and it
 trains on while the store is out of reach. Each machine therefore keeps a local copy of
-a remote directory (gs://, s3://, all that fsspec knows), in the user's cache or where
-VASWANI_JAX_MIRRORS says. A local copy that has been pushed can be deleted, whole.
+a remote directory (gs://, s3://, any URL that fsspec knows), in the user's cache or
+where VASWANI_JAX_MIRRORS says. A copy that has been pushed can be deleted as a whole.
 
 Two files protect a run. Each start of a run adds a line to `starts.jsonl`: a remote
 line that the local file lacks means that another run has taken over. A checkpoint and
@@ -27,7 +27,7 @@ import fsspec
 
 from vaswani_jax.core import files
 
-# Files of this machine alone, unfinished files, and names that lead elsewhere.
+# Files that stay on this machine, unfinished files, and paths that lead elsewhere.
 PRIVATE = re.compile(
     r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|best\.old)(/|$)"
     r"|\.unfinished|checkpoint-tmp|^/|//"
@@ -37,7 +37,7 @@ SEALS = ("files.json", "manifest.json")
 CHECKPOINT = re.compile(r"((?:checkpoints|best|averaged)/\d+)/")
 SEALED = re.compile(r"((?:checkpoints|best|averaged)/\d+|data)/")
 STARTS = "starts.jsonl"
-# What stores call the fields that change when a file does.
+# The fields that change with a file, as the stores call them.
 VERSIONS = ("etag", "ETag", "generation", "md5Hash", "mtime", "LastModified", "created")
 
 
@@ -59,10 +59,10 @@ def is_remote(name: str) -> bool:
 
 
 def open_directory(name: str) -> files.Directory:
-    """Return the directory of a path (~ is the home) or URL; nothing is fetched.
+    """Return the directory at a path (with ~) or URL, without downloading it.
 
     Raises:
-        ValueError: The name is empty, is no whole URL, or fsspec cannot use the URL.
+        ValueError: The name is empty or an incomplete URL, or fsspec cannot use it.
     """
     if not name:
         raise ValueError("a directory must have a name, got ''")
@@ -84,8 +84,8 @@ class RemoteDirectory(files.Directory):
     """A directory on a store, and its local copy.
 
     Attributes:
-        path: Where the local copy lies. Beside it are a record of what was last equal,
-            and `*.superseded-*` with what was never sent when another run took over.
+        path: The local copy. Beside it lie `*.mirror.json`, the record of the last
+            sync, and `*.superseded-*`, unsent files when another run took over.
     """
 
     def __init__(self, url: str, path: pathlib.Path) -> None:
@@ -134,7 +134,7 @@ class RemoteDirectory(files.Directory):
                     )
                 return self.path
             local = self._local_versions()
-            local_is_ahead = self._local_is_ahead(remote)
+            is_local_ahead = self._is_local_ahead(remote)
             outdated = []
             for name, version in remote.items():
                 if name.partition("/")[0] in skip or (only and name not in only):
@@ -142,14 +142,14 @@ class RemoteDirectory(files.Directory):
                 last = last_sync.get(name, Sync())
                 is_newer = last.remote != version or name not in local
                 is_unmodified = local.get(name, last.local) == last.local
-                if local_is_ahead:
+                if is_local_ahead:
                     is_outdated = is_newer and is_unmodified
                 else:
                     is_outdated = is_newer or not is_unmodified
                 if is_outdated:
                     outdated.append(name)
-            self._download(outdated, remote, last_sync)
-            if not (local_is_ahead or only):
+            self._download(outdated, remote=remote, last_sync=last_sync)
+            if not (is_local_ahead or only):
                 for name in local.keys() - remote.keys():
                     self._set_aside(name, last_sync.pop(name, Sync()))
                     (self.path / name).unlink(missing_ok=True)
@@ -158,7 +158,7 @@ class RemoteDirectory(files.Directory):
     def push(self, *, within: str = "") -> None:
         with self._open_record() as last_sync:
             remote = self._remote_versions()
-            if not within and not self._local_is_ahead(remote):
+            if not within and not self._is_local_ahead(remote):
                 raise files.SupersededError(
                     f"another run has begun in {self._url} since; this one ends, its "
                     f"files are in {self.path}"
@@ -169,19 +169,19 @@ class RemoteDirectory(files.Directory):
                 name
                 for name in local
                 if name.startswith(prefix)
-                and _is_changed(name, local, remote, last_sync)
+                and _is_changed(name, local=local, remote=remote, last_sync=last_sync)
             }
-            seals = {seal for name in changed if (seal := _seal_of(name, local))}
+            seals = {seal for name in changed if (seal := _find_seal(name, local))}
             for seal in seals & remote.keys():
                 self._store.rm_file(f"{self._root}/{seal}")
             self._upload(sorted(changed - seals))
             self._upload(sorted(seals))
-            # A checkpoint that was deleted here is deleted there, its seal first.
-            checkpoints = {_checkpoint_of(name) for name in local} | {None}
+            # Delete the checkpoints that were deleted here, their seals first.
+            checkpoints = {_checkpoint_path(name) for name in local} | {None}
             deleted = [
                 name
                 for name in last_sync
-                if name.startswith(prefix) and _checkpoint_of(name) not in checkpoints
+                if name.startswith(prefix) and _checkpoint_path(name) not in checkpoints
             ]
             for name in sorted(deleted, key=_is_seal, reverse=True):
                 with contextlib.suppress(FileNotFoundError):
@@ -189,7 +189,7 @@ class RemoteDirectory(files.Directory):
                 del last_sync[name]
             remote = self._remote_versions()
             for name in changed | seals:
-                # One that is not listed yet is sent again.
+                # A file that the store does not list yet is sent again.
                 last_sync[name] = Sync(remote.get(name), local[name])
 
     def pull_again(self, path: pathlib.Path) -> bool:
@@ -199,15 +199,15 @@ class RemoteDirectory(files.Directory):
             names = [name for name in remote if name.startswith(prefix)]
             if names:
                 shutil.rmtree(path, ignore_errors=True)
-                self._download(names, remote, last_sync)
+                self._download(names, remote=remote, last_sync=last_sync)
             return bool(names)
 
     @contextlib.contextmanager
     def _open_record(self) -> Iterator[dict[str, Sync]]:
-        """Lock the record, and rewrite it with what has changed when all went well.
+        """Lock and yield the record of the last sync; rewrite it if nothing fails.
 
         Raises:
-            RemoteError: For whatever a store raises.
+            RemoteError: The store raised an exception.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self._record.with_suffix(".lock"), "w") as lock:
@@ -230,10 +230,11 @@ class RemoteDirectory(files.Directory):
     def _download(
         self,
         names: Collection[str],
+        *,
         remote: Mapping[str, str],
         last_sync: dict[str, Sync],
     ) -> None:
-        """Fetch files; what they replace is set aside if it was never sent."""
+        """Download files; set aside unsent ones that they replace."""
         if not names:
             return
         parts = [f"{self.path / name}.unfinished" for name in names]
@@ -246,7 +247,7 @@ class RemoteDirectory(files.Directory):
             last_sync[name] = Sync(remote[name], _local_version(self.path / name))
 
     def _set_aside(self, name: str, last: Sync) -> None:
-        """Move a file out of the local copy unless the store once had it as it is."""
+        """Move a file out of the local copy unless the store has had this version."""
         path = self.path / name
         if path.exists() and last.local != _local_version(path):
             (self._superseded / name).parent.mkdir(parents=True, exist_ok=True)
@@ -262,22 +263,22 @@ class RemoteDirectory(files.Directory):
         self._store.put([str(self.path / name) for name in names], targets)
 
     def _remote_versions(self) -> dict[str, str]:
-        """List the store's files with their versions, but none that lacks its seal."""
+        """Return the version of each file on the store, except of unsealed ones."""
         self._store.invalidate_cache()
         try:
-            infos = self._store.find(self._root, detail=True)
+            listing = self._store.find(self._root, detail=True)
         except FileNotFoundError:
             return {}
         start = len(self._root.rstrip("/")) + 1
         versions = {
-            path[start:]: _remote_version(info)
-            for path, info in infos.items()
+            path[start:]: _remote_version(fields)
+            for path, fields in listing.items()
             if not PRIVATE.search(path[start:])
         }
         return {
             name: version
             for name, version in versions.items()
-            if not SEALED.match(name) or _seal_of(name, versions)
+            if not SEALED.match(name) or _find_seal(name, versions)
         }
 
     def _local_versions(self) -> dict[str, str]:
@@ -289,8 +290,8 @@ class RemoteDirectory(files.Directory):
             if not PRIVATE.search(name)
         }
 
-    def _local_is_ahead(self, remote: Mapping[str, str]) -> bool:
-        """Return whether this machine knows of all runs that have begun."""
+    def _is_local_ahead(self, remote: Mapping[str, str]) -> bool:
+        """Return whether the local copy knows every start on the store."""
         if STARTS not in remote:
             return True
         path = self.path / STARTS
@@ -300,26 +301,27 @@ class RemoteDirectory(files.Directory):
 
 def _is_changed(
     name: str,
+    *,
     local: Mapping[str, str],
     remote: Mapping[str, str],
     last_sync: Mapping[str, Sync],
 ) -> bool:
-    """Return whether the store must have a local file."""
+    """Return whether a local file must be uploaded."""
     last = last_sync.get(name)
-    seal = _seal_of(name, local) if _checkpoint_of(name) else None
+    seal = _find_seal(name, local) if _checkpoint_path(name) else None
     if seal and last_sync.get(seal, Sync()).local == local[seal]:
-        # It was sent whole: what differs since then is damage.
+        # It was sent whole: a later difference is damage.
         return last is not None and name not in remote
     return name not in remote or last is None or last.local != local[name]
 
 
-def _checkpoint_of(name: str) -> str | None:
-    """Return the directory of the checkpoint that a file is in."""
+def _checkpoint_path(name: str) -> str | None:
+    """Return the folder of the checkpoint that a file is in."""
     return match[1] if (match := CHECKPOINT.match(name)) else None
 
 
-def _seal_of(name: str, names: Collection[str]) -> str | None:
-    """Return the seal among some names that a file depends on; a seal is its own."""
+def _find_seal(name: str, names: Collection[str]) -> str | None:
+    """Return the seal among names that a file depends on; a seal returns itself."""
     if _is_seal(name):
         return name
     match = SEALED.match(name)
@@ -331,9 +333,9 @@ def _is_seal(name: str) -> bool:
     return name.rpartition("/")[2] in SEALS
 
 
-def _remote_version(info: Mapping[str, Any]) -> str:
-    marks = [f"{key}={info[key]}" for key in VERSIONS if info.get(key) is not None]
-    return " ".join([str(info.get("size")), *marks])
+def _remote_version(fields: Mapping[str, Any]) -> str:
+    marks = [f"{key}={fields[key]}" for key in VERSIONS if fields.get(key) is not None]
+    return " ".join([str(fields.get("size")), *marks])
 
 
 def _local_version(path: pathlib.Path) -> str:

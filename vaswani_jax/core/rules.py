@@ -1,6 +1,6 @@
-"""Rules between settings: what they need of each other, and what excludes what.
+"""Check rules between settings: what one needs, and what it excludes.
 
-The range of a single setting stands on its field in `core.config`. All functions raise
+Each setting declares its range on its field in `core.config`. All functions raise
 ValueError; the message has the key, the value and the rule.
 """
 
@@ -43,8 +43,10 @@ def _check_model(model: ModelConfig) -> None:
 
 
 def _check_fused_lengths(settings: Config) -> None:
-    keys = ["max_length", "packed_length"]
-    for key in keys[: 1 + (settings.data.batching == "packed")]:
+    keys = ["max_length"]
+    if settings.data.batching == "packed":
+        keys.append("packed_length")
+    for key in keys:
         length = getattr(settings.data, key)
         check_fused_length(f"config.data.{key}", length, settings.model)
 
@@ -53,8 +55,8 @@ def _check_data(data: DataConfig) -> None:
     _check_source(data)
     if (data.subword_samples > 1) != (data.subword_dropout > 0):
         raise ValueError(
-            "config.data.subword_samples must be over 1 exactly if "
-            "config.data.subword_dropout is over 0, "
+            "config.data.subword_samples must be above 1 if and only if "
+            "config.data.subword_dropout is above 0, "
             f"got {data.subword_samples} and {data.subword_dropout}"
         )
     if data.subword_dropout and data.subword_model != "bpe":
@@ -76,7 +78,7 @@ def _check_data(data: DataConfig) -> None:
 
 
 def _check_source(data: DataConfig) -> None:
-    """Refuse a source of text whose own settings are missing."""
+    """Refuse a source of text whose settings are missing or out of range."""
     if data.source.startswith("tfds:"):
         _check_tfds(data)
     elif data.source not in ("text", "cldr", "copy", "reverse"):
@@ -110,13 +112,13 @@ def _check_source(data: DataConfig) -> None:
 
 def _check_tfds(data: DataConfig) -> None:
     """Refuse languages that are not the two of the dataset, in either direction."""
-    name = re.fullmatch(r"tfds:\w+/(\w+)-(\w+)(:[\w.]+)?", data.source)
-    if not name:
+    languages = re.fullmatch(r"tfds:\w+/(\w+)-(\w+)(:[\w.]+)?", data.source)
+    if not languages:
         raise ValueError(
             "config.data.source must be like tfds:wmt14_translate/de-en, got "
             f"{data.source!r}"
         )
-    if {data.source_locale, data.target_locale} != {name[1], name[2]}:
+    if {data.source_locale, data.target_locale} != {languages[1], languages[2]}:
         raise ValueError(
             "config.data.source_locale and config.data.target_locale must be the two "
             f"languages of {data.source}, in the direction of the translation, got "
@@ -171,7 +173,7 @@ def _check_at_least(data: DataConfig, key: str, smaller_key: str) -> None:
 
 
 def check_positions(settings: Config) -> None:
-    """Refuse a table of learned positions that ends before sentences do."""
+    """Refuse fewer learned positions than the longest sentence needs."""
     longest = max(
         settings.data.max_length,
         settings.search.min_tokens,
@@ -191,9 +193,9 @@ def check_length(name: str, length: int, model: ModelConfig) -> None:
     """Refuse more tokens than there are learned positions.
 
     Args:
-        name: Of the flag or the setting, for the message.
-        length: In tokens.
-        model: With its positions.
+        name: The flag or the setting, for the message.
+        length: Its value in tokens.
+        model: Has the number of positions.
     """
     if model.positional_encoding == "learned" and length > model.max_positions:
         raise ValueError(
@@ -206,8 +208,8 @@ def check_fused_length(name: str, length: int, model: ModelConfig) -> None:
     """Refuse an odd length, which cuDNN's fused attention cannot compute.
 
     Args:
-        name: Of the flag or the setting, for the message.
-        length: In tokens.
+        name: The flag or the setting, for the message.
+        length: Its value in tokens.
         model: Says how attention is computed.
     """
     if model.attention == "cudnn" and length % 2:

@@ -1,4 +1,4 @@
-"""Detect losses that are not finite or leap, and skip the batches that cause them."""
+"""Detect losses that are not finite or spike, and skip the batches that cause them."""
 
 import dataclasses
 import json
@@ -13,19 +13,19 @@ from vaswani_jax.core import processes
 from vaswani_jax.training import loss
 from vaswani_jax.training.step import StepMetrics
 
-# A loss spikes when it exceeds the mean loss of this many updates before it.
+# A spike exceeds the mean loss of this many updates before it.
 WINDOW = 50
 
 logger = logging.getLogger(__name__)
 
 
 class DivergedError(RuntimeError):
-    """Training cannot continue: too many batches gave a loss that cannot stay."""
+    """Too many batches gave a loss that is not finite or a spike."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BadUpdate:
-    """An update that must be taken back.
+    """An update that must be undone.
 
     Attributes:
         step: Its number, from 1.
@@ -53,29 +53,30 @@ def find_bad_update(
     recent_losses: list[float],
     max_loss_rise: float,
 ) -> BadUpdate | None:
-    """Return the first of the last updates that must be taken back, or None.
+    """Return the first of the last updates that must be undone, or None.
 
     Args:
         updates: The metrics of the last updates.
         step: The number of the last one.
-        recent_losses: Losses of at most `WINDOW` updates before; those of the good
-            updates are added.
-        max_loss_rise: Nats per token above their mean that make a spike; 0 for any.
+        recent_losses: Losses of at most `WINDOW` earlier updates; those of good updates
+            are added in place.
+        max_loss_rise: Nats per token above their mean that make a spike; 0 for no
+            limit.
     """
     for number, metrics in enumerate(updates, start=step - len(updates) + 1):
-        value = loss.per_token(metrics.sums)["loss"]
+        nats = loss.per_token(metrics.sums)["loss"]
         norm = float(metrics.gradient_norm)
         mean = sum(recent_losses) / max(1, len(recent_losses))
-        if not (math.isfinite(value) and math.isfinite(norm)):
-            return BadUpdate(number, value, norm, "not finite")
+        if not (math.isfinite(nats) and math.isfinite(norm)):
+            return BadUpdate(number, nats, norm, "not finite")
         is_full = len(recent_losses) == WINDOW
-        if max_loss_rise and is_full and value > mean + max_loss_rise:
+        if max_loss_rise and is_full and nats > mean + max_loss_rise:
             reason = (
                 f"over {mean:.4g}, the mean of the last {WINDOW}, by more than "
                 f"config.training.max_loss_rise={max_loss_rise}"
             )
-            return BadUpdate(number, value, norm, reason)
-        recent_losses[:] = [*recent_losses, value][-WINDOW:]
+            return BadUpdate(number, nats, norm, reason)
+        recent_losses[:] = [*recent_losses, nats][-WINDOW:]
     return None
 
 
@@ -91,15 +92,15 @@ def skip_batch(
     """Record the batch of a bad update, and return the batches to skip from now on.
 
     Args:
-        bad_update: What its batch gave.
+        bad_update: The update whose batch to skip.
         skipped_batches: The batches that are skipped already.
-        max_skipped_batches: How many may be.
-        workdir: Where a line is added to diverged.jsonl.
-        pairs_at: Returns the pairs of a batch, by their places in the corpus.
+        max_skipped_batches: How many batches may be skipped.
+        workdir: The run's directory, with diverged.jsonl.
+        pairs_at: Returns the indices in the corpus of a batch's pairs.
         checkpoint_steps: The steps of the checkpoints, for the message.
 
     Raises:
-        DivergedError: As many as allowed are skipped already.
+        DivergedError: `max_skipped_batches` are skipped already.
     """
     batch = batch_index(bad_update.step - 1, skipped_batches)
     path = workdir / "diverged.jsonl"
@@ -112,18 +113,18 @@ def skip_batch(
     if len(skipped_batches) >= max_skipped_batches:
         newest = f"step {checkpoint_steps[-1]:,}" if checkpoint_steps else "none yet"
         raise DivergedError(
-            f"{bad_update}; {len(skipped_batches)} batches were left out before "
+            f"{bad_update}; {len(skipped_batches)} batches were skipped before "
             f"(config.training.max_skipped_batches={max_skipped_batches}). {path} has "
             f"the pairs of each; the last good checkpoint in {workdir}: {newest}"
         )
     logger.warning(
-        f"{bad_update}; batch {batch:,} is left out (its pairs are in {path}){failure}"
+        f"{bad_update}; batch {batch:,} is skipped (its pairs are in {path}){failure}"
     )
     return [*skipped_batches, batch]
 
 
 def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
-    """Return which batch the update after `step` others takes, skipping some.
+    """Return the index of the batch that the update after `step` others takes.
 
     >>> [batch_index(step, [1, 2, 4]) for step in range(4)]
     [0, 3, 5, 6]

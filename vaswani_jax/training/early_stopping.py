@@ -1,4 +1,4 @@
-"""Keep the parameters with the best validation score; stop when none get better."""
+"""Keep the parameters with the best validation score; stop when no score improves."""
 
 import dataclasses
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 class Best:
     """The best score of a run, and that of the parameters in WORKDIR/best.
 
-    The two differ when a kill takes back the updates before an evaluation, or when the
+    The two differ when a kill undoes the updates before an evaluation, or when the
     parameters could not be written.
 
     Attributes:
@@ -57,7 +57,7 @@ class Criterion:
         return {"score_of": metric, "valid_text": self.valid_text}
 
     def is_comparable(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a recorded score measures the same."""
+        """Return whether a recorded score can be compared with this run's."""
         metric = self.settings.training.best_metric
         changes = compatibility.find_changes(record.get("config", {}), self.settings)
         scores_changed = any(
@@ -65,7 +65,7 @@ class Criterion:
         )
         return (
             record.get("valid_text") == self.valid_text
-            # BLEU was the only metric before it was recorded.
+            # A record without a metric holds BLEU.
             and record.get("score_of", "bleu") == metric
             and not (metric == "bleu" and scores_changed)
         )
@@ -83,14 +83,14 @@ def restore_best(
     Args:
         criterion: What scores measure.
         directory: WORKDIR/best.
-        step: Where the run resumes; 0 if it is new.
+        step: The step that the run resumes from; 0 if it is new.
         record: The record of the checkpoint it resumes from; empty if it is new.
     """
     best = Best(step=step)
     saved_steps = store.steps(directory)
     if saved_steps and not step and processes.is_main_process():
         target = store.set_aside(directory, saved_steps, suffix="old")
-        logger.info(f"note: {directory} had parameters, now in {target}")
+        logger.info(f"note: {directory} had parameters; they are moved to {target}")
     elif saved_steps and step:
         best.saved_score = _saved_score(criterion, directory, saved_steps[-1])
     recorded = record.get("best")
@@ -115,8 +115,8 @@ def _saved_score(criterion: Criterion, directory: pathlib.Path, step: int) -> fl
         return float(record["score"])
     logger.info(
         f"note: the score of {directory / str(step)} is of another text, metric or "
-        "search; the next evaluation counts as the best so far, and this goes to "
-        f"{directory.name}.old"
+        "search; the next evaluation counts as the best so far, and these parameters "
+        f"move to {directory.name}.old"
     )
     return -math.inf
 
@@ -138,7 +138,7 @@ def update_best(
     metrics: Mapping[str, float],
     make_record: Callable[[], dict[str, Any]],
 ) -> None:
-    """Take note of an evaluation, and save the parameters if they are the best.
+    """Update the best score, and save the parameters if they reach it.
 
     Args:
         best: The scores so far; changed in place.
@@ -146,7 +146,7 @@ def update_best(
         directory: WORKDIR/best.
         step: The step that was evaluated.
         params: Its parameters, on the devices.
-        metrics: What the evaluation found.
+        metrics: The metrics of the evaluation.
         make_record: Returns what is recorded with a checkpoint.
     """
     score = criterion.score(metrics)
@@ -176,7 +176,7 @@ def replace_best(
     """Save parameters in place of those in WORKDIR/best.
 
     Raises:
-        store.NotWrittenError: They cannot be written; the others stay.
+        store.NotWrittenError: They cannot be written.
     """
     steps = store.steps(directory)
     try:
@@ -184,7 +184,7 @@ def replace_best(
             # They were the best by another measure, or are damaged.
             store.set_aside(directory, steps, suffix="old")
         for step in store.steps(directory):
-            if step >= checkpoint.step:  # of updates that a kill took back
+            if step >= checkpoint.step:  # of updates that a kill undid
                 store.delete(directory, step)
     except OSError as error:
         raise store.NotWrittenError(
@@ -194,7 +194,7 @@ def replace_best(
 
 
 def stop_reason(best: Best, training: config.TrainingConfig, *, step: int) -> str:
-    """Say why training stops early; "" if it goes on."""
+    """Return why training stops early; "" if it goes on."""
     patience_steps = training.patience * training.evaluate_every_steps
     if not patience_steps or step - best.step < patience_steps:
         return ""

@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 
 
 class MetricsLog:
-    """The records of a run, which continue after the step that it resumes from.
+    """The recorded metrics of a run, up to the step that it resumes from and on.
 
-    A full disk costs records, not the run: they are lost until there is room again.
+    On a full disk training goes on, and records are lost until there is room again.
 
     Attributes:
         latest: The latest finite value of each metric.
@@ -37,7 +37,7 @@ class MetricsLog:
             workdir: Where they lie.
             first_step: The step that the run resumes from; 0 if it is new.
             num_steps: The step at which it ends, for the time that is left.
-            is_active: Whether to write: True in one of several processes.
+            is_active: Whether to write; True in only one process.
         """
         self.latest: dict[str, float] = {}
         self._is_active = is_active
@@ -47,7 +47,7 @@ class MetricsLog:
         self._elapsed_before = 0.0
         self._has_warned = False
         self._workdir = workdir
-        # Set while the later records have yet to be dropped.
+        # Set until the records after this step are dropped.
         self._drop_after: int | None = None
         self._files: tuple[IO[str], _Events] | None = None
         if is_active:
@@ -58,7 +58,7 @@ class MetricsLog:
         try:
             self._files = self._open(step)
         except OSError as error:
-            self._handle(error)
+            self._stop_recording(error)
 
     def _open(self, step: int) -> "tuple[IO[str], _Events]":
         """Open the files with the records up to a step."""
@@ -105,10 +105,10 @@ class MetricsLog:
             file.flush()
             events.write(step, values)
         except OSError as error:
-            self._handle(error)
+            self._stop_recording(error)
 
-    def _handle(self, error: OSError) -> None:
-        # A record that was cut off is removed when the file is opened again.
+    def _stop_recording(self, error: OSError) -> None:
+        # Opening the file again removes a record that was cut off.
         self.close()
         if not self._has_warned:
             logger.warning(
@@ -141,7 +141,7 @@ class MetricsLog:
 
 
 class _Events:
-    """A TensorBoard file, written here: tensorboardX's writer fails in a thread."""
+    """A TensorBoard file, written here because tensorboardX fails in a thread."""
 
     def __init__(self, directory: pathlib.Path, *, first_step: int) -> None:
         directory.mkdir(exist_ok=True)

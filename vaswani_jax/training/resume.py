@@ -29,8 +29,8 @@ class Run:
         settings: Its settings.
         workdir: Its directory.
         vocabulary: Its vocabulary.
-        training_text: The fingerprint of the text that it learns from.
-        valid_text: The fingerprint of the text that its validation scores.
+        training_text: The fingerprint of the training text.
+        valid_text: The fingerprint of the validation text.
     """
 
     settings: config.Config
@@ -62,7 +62,7 @@ class Progress:
     Attributes:
         step: Number of updates made.
         best: The best validation scores.
-        num_microbatches: How many parts a batch is computed in.
+        num_microbatches: The number of parts a batch is computed in.
         recent_losses: Losses of the last updates.
         skipped_batches: Batches that gave no finite loss or a spike.
         preemption_steps: Steps of checkpoints that a signal asked for.
@@ -103,7 +103,7 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
     Raises:
         CheckpointError: All checkpoints are damaged, or the newest is of another
             vocabulary or model.
-        ValueError: The settings are those of another run, or the text is another.
+        ValueError: The settings or the text are those of another run.
     """
     if not processes.is_main_process():
         run.workdir.pull()
@@ -204,7 +204,7 @@ def newest_valid(
         None if there are no checkpoints.
 
     Raises:
-        CheckpointError: All are damaged, and stay where they are.
+        CheckpointError: All are damaged; they stay in place.
     """
     damaged: dict[int, str] = {}
     checkpoint = None
@@ -230,7 +230,7 @@ def newest_valid(
         if damaged:
             store.set_aside(directory, list(damaged), suffix="damaged")
         path = directory / str(checkpoint.step)
-        if not store.is_sealed(path):  # Earlier versions could be killed before it.
+        if not store.is_sealed(path):  # A kill cut an earlier version short.
             store.seal(path)
     for reason in damaged.values():
         logger.warning(f"{reason}; it is set aside, step {checkpoint.step:,} is used")
@@ -240,10 +240,10 @@ def newest_valid(
 def _check_agreement(
     directory: pathlib.Path, checkpoint: Checkpoint | None, *, is_damaged: bool
 ) -> None:
-    """Refuse to let processes continue from different checkpoints.
+    """Refuse to let processes resume from different checkpoints.
 
     Raises:
-        CheckpointError: They would, in all of them.
+        CheckpointError: They would; raised in every process.
     """
     if processes.num_processes() == 1:
         return
@@ -253,12 +253,12 @@ def _check_agreement(
         path = directory / str(step)
         if store.is_sealed(path):
             fingerprint = int(store.fingerprint(path)[:7], 16)
-    everyone = processes.gather_from_all(np.array([step, fingerprint], np.int32))
-    if (everyone != everyone[0]).any():
+    starts = processes.gather_from_all(np.array([step, fingerprint], np.int32))
+    if (starts != starts[0]).any():
         raise CheckpointError(
-            f"the processes would begin at the steps {everyone[:, 0].tolist()} (-1: "
-            "damaged) or with other parameters: they must see the same files, a shared "
-            "file system or one object store"
+            f"the processes would resume from the steps {starts[:, 0].tolist()} (-1: "
+            "damaged) or from other parameters: all must see the same files, on a "
+            "shared file system or in an object store"
         )
 
 
