@@ -34,7 +34,7 @@ def load(
     settings: config.Config | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Translator:
-    """Load what a run has learned, ready to translate.
+    """Load a trained model, ready to translate.
 
     >>> translator = load("runs/demo", checkpoint="best")  # doctest: +SKIP
     >>> translator.translate(["3 hours ago"])  # doctest: +SKIP
@@ -44,21 +44,21 @@ def load(
         run: A workdir, on this machine or as a URL (gs://, s3://, ...), or a directory
             that transformers' `MarianMTModel` loads, as the OPUS models are.
         checkpoint: "averaged" (what training ends with), "newest", "best", "average:N"
-            (the mean of the last N) or the number of a step; several, with commas, are
-            an ensemble. A MarianMT directory has one, whatever the name.
+            (the mean of the last N) or the number of a step; several, separated by
+            commas, form an ensemble. Ignored for a MarianMT directory.
         ensemble: More runs of the same vocabulary for an ensemble, each a WORKDIR or
             WORKDIR@CHECKPOINT.
-        settings: All settings; by default those that the run has recorded.
+        settings: All settings; by default those that the run recorded.
         overrides: Settings to change, by dotted keys.
 
     Raises:
-        ValueError: The directory is no run, a checkpoint is missing, damaged or of
+        ValueError: The directory is not a run, a checkpoint is missing, damaged or of
             another model or vocabulary, or a setting is unknown or out of range.
         OSError: A file is missing or cannot be read.
         ImportError: A package that reads the run is not installed.
     """
-    needless = select.other_folders(checkpoint)
-    workdir = remote.open_directory(os.fspath(run)).pull(skip=needless)
+    unneeded_folders = select.other_folders(checkpoint)
+    workdir = remote.open_directory(os.fspath(run)).pull(skip=unneeded_folders)
     if settings is None and _is_marian(workdir):
         if ensemble:
             raise ValueError(
@@ -105,11 +105,11 @@ def _is_marian(directory: pathlib.Path) -> bool:
     try:
         return "model_type" in json.loads((directory / "config.json").read_text())
     except (OSError, ValueError, TypeError):
-        return False  # Whoever reads it as a run's record says what is wrong.
+        return False  # Reading it as a run's record fails with the reason.
 
 
 def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Translator:
-    """Return the model of a MarianMT directory; the preset own_text says the rest."""
+    """Return the model of a MarianMT directory; the preset own_text gives the rest."""
     preset = presets.load(*presets.find("own_text"))
     imported = marian_import.load(
         directory,
@@ -127,5 +127,5 @@ def _locate(name: str) -> tuple[pathlib.Path, str]:
     """Return the directory and the checkpoint of WORKDIR or WORKDIR@CHECKPOINT."""
     folder, checkpoint = select.split_name(name)
     checkpoint = checkpoint or "averaged"
-    needless = select.other_folders(checkpoint)
-    return remote.open_directory(folder).pull(skip=needless), checkpoint
+    unneeded_folders = select.other_folders(checkpoint)
+    return remote.open_directory(folder).pull(skip=unneeded_folders), checkpoint

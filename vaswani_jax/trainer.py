@@ -80,18 +80,18 @@ def train(
             of the validation loss and BLEU.
         init_from: Start a new run from these parameters: WORKDIR, WORKDIR@CHECKPOINT
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
-        rebuild_data: Prepare the data again, whatever is there.
+        rebuild_data: Prepare the data again, even if they are there.
 
     Returns:
-        What the run has reached, the same if it had ended before.
+        What the run has reached; a run that had ended before returns the same.
 
     Raises:
-        ValueError: A setting, the text or a checkpoint is not as it must be, or
+        ValueError: A setting, the text or a checkpoint is invalid, or
             another program trains in the workdir. The message says what to do.
         OSError: A file or a store cannot be read or written.
         ImportError: A package that the settings need is not installed.
         vaswani_jax.training.divergence.DivergedError: Too many batches gave a loss
-            that is not finite or leaps.
+            that is not finite or a spike.
         vaswani_jax.training.preemption.Stopped: A signal stopped the run; its state
             is saved.
     """
@@ -105,7 +105,7 @@ def train(
             directory.pull()
         if init_from and select.has_checkpoints(directory.path):
             logger.info(
-                "note: this run has begun; --init_from is of no effect any more"
+                "note: --init_from has no effect, because this run has checkpoints"
             )
             init_from = ""
         initial = _load_initial(config, init_from) if init_from else None
@@ -122,7 +122,7 @@ def train(
             )
         except divergence.DivergedError:
             if processes.is_main_process():
-                # The other error says more.
+                # The first error says more.
                 with contextlib.suppress(OSError, files.SupersededError):
                     directory.push()
             raise
@@ -135,12 +135,12 @@ def train(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Initial:
+class _InitialModel:
     params: Any
     vocabulary: Vocabulary
 
 
-def _load_initial(config: Config, init_from: str) -> _Initial:
+def _load_initial(config: Config, init_from: str) -> _InitialModel:
     folder, name = select.split_name(init_from)
     workdir = remote.open_directory(folder).pull()
     start = select.starting_point(workdir, name)
@@ -149,11 +149,15 @@ def _load_initial(config: Config, init_from: str) -> _Initial:
         prepared.data_directory(data, workdir)
     ).vocabulary
     compatibility.check_fits(start.checkpoint, config, vocabulary)
-    return _Initial(start.checkpoint.items["params"], vocabulary)
+    return _InitialModel(start.checkpoint.items["params"], vocabulary)
 
 
 def _prepare(
-    config: Config, workdir: files.Directory, *, initial: _Initial | None, rebuild: bool
+    config: Config,
+    workdir: files.Directory,
+    *,
+    initial: _InitialModel | None,
+    rebuild: bool,
 ) -> prepared.PreparedData:
     """Prepare the data in the main process; the others open what it has prepared."""
 

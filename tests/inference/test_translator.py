@@ -185,11 +185,13 @@ def test_wrong_arguments_are_refused_with_the_rule(
         ({"n_best": 0}, "n_best must be at least 1, got 0"),
         ({"beam": 2}, "unknown key config.search.beam; did you mean"),
         ({"beam_size": 0}, "config.search.beam_size"),
-        ({"prefixes": ["a"]}, "lines and prefixes must be of one length"),
+        ({"prefixes": ["a"]}, "lines and prefixes must have equal numbers of lines"),
     ):
         with pytest.raises(ValueError, match=sentence):
             translator.hypotheses(["a", "b"], **arguments)
-    with pytest.raises(ValueError, match="sources and targets must be of one length"):
+    with pytest.raises(
+        ValueError, match="sources and targets must have equal numbers of lines"
+    ):
         translator.score(["a"], [])
     with pytest.raises(ValueError, match="target, line 2: 31 tokens are more than"):
         translator.score(["a", "b"], ["a", "b " * 30])

@@ -161,7 +161,7 @@ ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
         ({"starts": [{"init_from": "runs/other"}]}, "started from runs/other"),
         (
             {"starts": [{"changes": [DROPOUT]}, {}]},
-            "config.model.dropout_rate was 0.1 before it was 0.2",
+            "config.model.dropout_rate changed from 0.1 to 0.2",
         ),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_run_without_a_record_of_its_start_is_not_judged(tmp_path):
     leave(tmp_path / "a", ROWS["base"], bleu=25.8, perplexity=4.92)
     (tmp_path / "a" / "starts.jsonl").unlink()
     row = cells(tables.table3(ROWS, read(tmp_path)), "base")
-    assert row[7] == "not run" and "no start of it is recorded" in row[-1]
+    assert row[7] == "not run" and "its start is not recorded" in row[-1]
 
 
 @pytest.mark.parametrize("table", [tables.table3, small_table3.format_table])

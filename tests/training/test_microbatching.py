@@ -24,7 +24,7 @@ def plan(buckets, *, accumulate_steps, previous=1):
     )
     state = parallel.replicate(step.create_state(wide, vocab_size=V))
 
-    def train_step_in(num_microbatches):
+    def make_train_step(num_microbatches):
         update = step.train_step(wide, vocab_size=V, parts=num_microbatches)
         return parallel.over_devices(update, donate_state=True)
 
@@ -35,7 +35,7 @@ def plan(buckets, *, accumulate_steps, previous=1):
         buckets,
         vocab_size=V,
         previous=previous,
-        train_step_in=train_step_in,
+        make_train_step=make_train_step,
     )
 
 

@@ -220,7 +220,7 @@ def _num_microbatches(
     }
     state = step.create_state(settings, vocab_size=vocab_size)
 
-    def train_step_in(num_microbatches: int) -> Callable[..., Any]:
+    def make_train_step(num_microbatches: int) -> Callable[..., Any]:
         update = step.train_step(
             settings, vocab_size=vocab_size, parts=num_microbatches
         )
@@ -233,7 +233,7 @@ def _num_microbatches(
         list(by_bucket),
         vocab_size=vocab_size,
         previous=1,
-        train_step_in=train_step_in,
+        make_train_step=make_train_step,
     ).num_microbatches
 
 

@@ -74,7 +74,7 @@ def best_lengths(
 class Batches:
     """The batches of a corpus, in any order: `batch_at` is a pure function.
 
-    Only the order of the epoch that was asked for last is kept in memory.
+    Only the order of the last epoch asked for is kept in memory.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Batches:
             num_buckets: The largest number of padded lengths.
             max_length: Tokens of the longest sentence, with its end mark.
             seed: Decides the order of the pairs.
-            shuffle: Whether every epoch has an order of its own.
+            shuffle: Whether to draw a new order for each epoch.
         """
         self._corpus = corpus
         self._seed = seed
@@ -125,9 +125,9 @@ class Batches:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Rows and length of each kind of batch that an epoch has."""
-        used = sorted({bucket for bucket, _, _ in self._slices})
-        return [(self.buckets[n].rows, self.buckets[n].length) for n in used]
+        """Rows and length of each shape of batch in an epoch."""
+        numbers = sorted({bucket for bucket, _, _ in self._slices})
+        return [(self.buckets[n].rows, self.buckets[n].length) for n in numbers]
 
     @property
     def padding_share(self) -> float:
@@ -139,7 +139,7 @@ class Batches:
     def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
         """Return the batch of an update.
 
-        A pure function of (seed, step): epoch after epoch, each in an order of its own.
+        A pure function of (seed, step), epoch after epoch.
         Rows beyond an epoch's last pair are padding.
 
         Args:
@@ -188,8 +188,8 @@ class Batches:
             return
         if self._shuffle:
             pairs = token_files.shuffled(len(self._pair_buckets), [self._seed, epoch])
-            slices = [self._seed, epoch, 1]
-            self._batch_order = token_files.shuffled(len(self._slices), slices)
+            batch_seed = [self._seed, epoch, 1]
+            self._batch_order = token_files.shuffled(len(self._slices), batch_seed)
         else:
             pairs = np.arange(len(self._pair_buckets))
             self._batch_order = np.arange(len(self._slices))
@@ -221,7 +221,7 @@ class Batches:
 def rows_within(budget: int, *, length: int) -> int:
     """Return how many rows of a length fit a budget of tokens.
 
-    From 8 rows on, a multiple of 8.
+    A number above 8 is rounded down to a multiple of 8.
     """
     rows = budget // length
     if rows >= ROW_MULTIPLE:

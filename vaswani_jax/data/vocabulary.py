@@ -35,7 +35,7 @@ class Vocabulary:
             ValueError: The file is not a SentencePiece model.
         """
         model = path.read_bytes()
-        if not model:  # SentencePiece would load it.
+        if not model:  # SentencePiece loads an empty file.
             raise ValueError(f"{path} is not a SentencePiece model: it is empty")
         try:
             return cls(model)
@@ -53,7 +53,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """V: the number of subwords, with the four special ids."""
+        """V: the number of subwords, including the four special ids."""
         return int(self._processor.get_piece_size())
 
     @property
@@ -83,7 +83,7 @@ class Vocabulary:
 
         Args:
             lines: Lines of one language.
-            target: Whether it is the target language. A shared vocabulary ignores it.
+            target: Whether this is the target language; a shared vocabulary ignores it.
             dropout: Probability to leave out each merge of BPE (Provilkov et al.,
                 2020, "BPE-dropout").
             seed: Decides which merges are left out, within one process.
@@ -91,7 +91,7 @@ class Vocabulary:
         clean = clean_lines(lines)
         if not dropout:
             return self._processor.encode(clean, num_threads=-1)
-        # Each call starts its own generator, which has no other way to get a seed.
+        # Each call starts a generator, which only this global function can seed.
         call_seed = np.random.SeedSequence(seed).generate_state(1)[0]
         sentencepiece.set_random_generator_seed(int(call_seed))
         # Deviation: the paper segments once. With nbest_size=-1, BPE samples, too.
@@ -160,7 +160,7 @@ class Vocabulary:
 
 
 def clean_lines(lines: Iterable[str]) -> list[str]:
-    """Return lines for SentencePiece, with NUL and white space as `encode` says."""
+    """Replace NUL by a space and white space alone by "", as SentencePiece needs it."""
     spaced = (line.replace("\0", " ") for line in lines)
     return [line if line.strip() else "" for line in spaced]
 
@@ -178,7 +178,7 @@ def learn_vocabulary(lines: Iterable[str], data: config.DataConfig) -> Vocabular
             model_writer=model,
             model_type=data.subword_model,
             vocab_size=data.vocab_size,
-            character_coverage=1.0 if not data.byte_fallback else 0.9999,
+            character_coverage=0.9999 if data.byte_fallback else 1.0,
             byte_fallback=data.byte_fallback,
             normalization_rule_name=data.normalization,
             pad_id=types.PAD_ID,

@@ -18,8 +18,8 @@ from vaswani_jax.core.config import DataConfig
 
 TextForm = Literal["detokenized", "tokenized"]
 
-# ISO 639-3, and 639-2 where it has another code, to 639-1: the languages that Moses
-# has rules for, and those that are written without spaces.
+# From ISO 639-3 and 639-2 codes to 639-1, for the languages that Moses has rules for
+# and those that are written without spaces.
 LANGUAGE_CODES = {
     **{"asm": "as", "ben": "bn", "bod": "bo", "tib": "bo", "cat": "ca", "ces": "cs"},
     **{"cze": "cs", "deu": "de", "ger": "de", "dzo": "dz", "ell": "el", "gre": "el"},
@@ -72,7 +72,7 @@ def language_code(locale: str) -> str:
     return LANGUAGE_CODES.get(code, code)
 
 
-def score_split(
+def score_outputs(
     data: DataConfig, outputs: Sequence[str], references: Sequence[str]
 ) -> list[Score]:
     """Return `corpus_scores` for the text form and the language of the data.

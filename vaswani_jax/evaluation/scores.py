@@ -1,4 +1,4 @@
-"""Score a checkpoint on held-out text, and write what it scored into the workdir."""
+"""Score a checkpoint on held-out text, and write the scores into the workdir."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ from vaswani_jax.inference.line_translator import LineTranslator
 
 logger = logging.getLogger(__name__)
 
-# The name of every evaluation's file shows these, of others only what was changed.
+# Every evaluation's file name shows these, and others only if they changed.
 ALWAYS_SHOWN = ("search.beam_size", "search.length_penalty")
 
 
@@ -26,8 +26,8 @@ class Evaluation:
     Attributes:
         split: "valid" or "test".
         source: The source lines.
-        references: A reference for each of them.
-        outputs: A translation for each of them.
+        references: A reference for each source line.
+        outputs: A translation of each source line.
         losses: Loss, perplexity and accuracy by name.
         scores: BLEU and its relatives, the main one first.
         uncounted: Pairs that the losses leave out, by the reason.
@@ -42,7 +42,7 @@ class Evaluation:
     uncounted: dict[str, int]
 
     def format(self, *, samples: int) -> str:
-        """Return some translations, then all figures with their signatures."""
+        """Return sample translations, then losses and scores with their signatures."""
         lines = []
         for index in range(samples):
             line = index * len(self.outputs) // samples
@@ -94,7 +94,7 @@ def evaluate_checkpoint(
         references=references,
         outputs=outputs,
         losses=dict(evaluate_loss(params)),
-        scores=bleu.score_split(settings.data, outputs, references),
+        scores=bleu.score_outputs(settings.data, outputs, references),
         uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
 
@@ -139,17 +139,17 @@ def write_evaluation(
     *,
     selected: str,
 ) -> pathlib.Path:
-    """Write translations and figures into WORKDIR/evaluations.
+    """Write translations and scores into WORKDIR/evaluations.
 
     The file's name shows the split, the checkpoint, the beam size, the length penalty,
-    and each other setting that affects scores if it is not as in the training.
+    and each other setting that affects scores if it differs from the training's.
 
     Args:
-        workdir: Of the run.
-        evaluation: To be written.
-        settings: That it was computed with.
-        checkpoint: That was scored.
-        selected: How it was selected, as in `--checkpoint`.
+        workdir: The run's directory.
+        evaluation: What to write.
+        settings: The settings that it was computed with.
+        checkpoint: The checkpoint that was scored.
+        selected: The checkpoint's name, as in `--checkpoint`.
 
     Returns:
         The path of the JSON file; the translations lie beside it.

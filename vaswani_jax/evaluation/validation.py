@@ -108,7 +108,7 @@ def bleu_evaluator(
 ) -> types.Evaluator:
     """Return a function from parameters to `name`/bleu.
 
-    The score is the first of `bleu.score_split`: sacreBLEU, or tokenized BLEU for
+    The score is the first of `bleu.score_outputs`: sacreBLEU, or tokenized BLEU for
     tokenized text. It counts every line.
 
     Args:
@@ -121,6 +121,6 @@ def bleu_evaluator(
 
     def evaluate(params: Any) -> Mapping[str, float]:
         outputs = translator.translate(params, source)
-        return {f"{name}/bleu": bleu.score_split(data, outputs, references)[0].value}
+        return {f"{name}/bleu": bleu.score_outputs(data, outputs, references)[0].value}
 
     return evaluate

@@ -114,7 +114,7 @@ def format_agreement(
     """
 
     def score(lines: Sequence[str]) -> str:
-        first = bleu.score_split(data, lines, references)[0]
+        first = bleu.score_outputs(data, lines, references)[0]
         return f"{first.name} {first.value:.2f}"
 
     rows = [f"vaswani_jax, {name}: {score(lines)}" for name, lines in outputs.items()]

@@ -1,4 +1,4 @@
-"""Translate, score and look inside with the parameters of a checkpoint."""
+"""Translate, score and inspect attention with trained models."""
 
 import dataclasses
 import functools
@@ -37,7 +37,7 @@ class PairScore:
 class Attention:
     """Every attention weight of one sentence pair: N layers, H heads (figure 1).
 
-    Each row of weights sums to 1. Those of an ensemble are the mean of its models'.
+    Each row of weights sums to 1. An ensemble's are the mean of its models'.
 
     Attributes:
         source: The S source subwords, with the end mark.
@@ -90,7 +90,7 @@ class Translator:
         """The model of a translator that is no ensemble.
 
         Raises:
-            ValueError: There are several.
+            ValueError: The translator is an ensemble.
         """
         if len(self.members) > 1:
             raise ValueError(
@@ -139,12 +139,12 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """Return the best translations of each line, best first; samples as drawn.
 
-        The search may end with fewer than `n_best`, and an empty line has one.
+        The search may find fewer than `n_best`; an empty line has one.
 
         Args:
             lines: Source lines. One string alone is an error.
-            n_best: How many of a line to return, at most the beam size.
-            prefixes: What each line's translations begin with; "" for anything.
+            n_best: How many to return for a line, at most the beam size.
+            prefixes: The text that each line's translations begin with; "" for none.
             first_line: The number of the first line, from 1: random samples and error
                 messages depend on a line's number.
             **search: Settings of `config.search` for this call, as `beam_size=8`.
@@ -186,17 +186,17 @@ class Translator:
 
         Raises:
             TypeError: One argument is a string, or not all are strings.
-            ValueError: There are more of one than of the other, a line is longer than
-                the search takes or gives, or the parameters are not finite numbers.
+            ValueError: The numbers of lines differ, a line is too long for the search,
+                or the parameters are not finite numbers.
         """
         _check_lines(sources, "sources")
         _check_lines(targets, "targets")
         _check_equal_numbers(sources=sources, targets=targets)
         pairs = self._encode(sources, targets, first_line)
-        scored = self.score_ids(pairs)
+        scored_pairs = self.score_ids(pairs)
         scores = []
         for number, ((_, ids), scored_pair) in enumerate(
-            zip(pairs, scored, strict=True), start=first_line
+            zip(pairs, scored_pairs, strict=True), start=first_line
         ):
             log_probs = scored_pair.log_probs
             if not np.isfinite(log_probs).all():
@@ -222,8 +222,8 @@ class Translator:
 
         Raises:
             TypeError: `source` or `target` is no string.
-            ValueError: A line is longer than the search takes or gives, or the models
-                of an ensemble differ in their numbers of layers or heads.
+            ValueError: A line is too long for the search, or the models of an ensemble
+                differ in their numbers of layers or heads.
         """
         sizes = {(model.num_layers, model.num_heads) for model in self._models}
         if len(sizes) > 1:
@@ -239,13 +239,15 @@ class Translator:
                 ((output.source, output.ids) for output in hypothesis.outputs), pair
             )
         layers = range(self._models[0].num_layers)
-        [scored] = self.score_ids([pair], layers=layers, kinds=tuple(scoring.KINDS))
+        [scored_pair] = self.score_ids(
+            [pair], layers=layers, kinds=tuple(scoring.KINDS)
+        )
         source_ids, target_ids = pair
         return Attention(
             source=self._names([*source_ids, types.EOS_ID]),
             target_in=self._names([types.BOS_ID, *target_ids[:-1]]),
             target_out=self._names(target_ids),
-            **scored.attention,
+            **scored_pair.attention,
         )
 
     def score_ids(
@@ -258,7 +260,7 @@ class Translator:
         """Return the scores and attention of pairs of ids; see `scoring.score_pairs`.
 
         Args:
-            pairs: Ids of a source without and of an output with its end mark.
+            pairs: Ids of each source without, and of each output with, the end mark.
             layers: The layers whose attention is kept, the lowest being 0.
             kinds: The kinds of attention that are kept, of `scoring.KINDS`.
         """
@@ -272,7 +274,7 @@ class Translator:
         )
 
     def _override(self, search: Mapping[str, Any]) -> Config:
-        """Return the settings with some of their search changed."""
+        """Return the settings with changes to the search."""
         overrides = {f"search.{key}": value for key, value in search.items()}
         return parsing.override(self.config, overrides)
 
@@ -287,7 +289,7 @@ class Translator:
     def _encode(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int
     ) -> list[scoring.Pair]:
-        """Return each pair's ids, the target's with the end mark."""
+        """Return the ids of each pair, the target's with the end mark."""
         search = self.config.search
         source_ids = self.vocabulary.encode(sources)
         target_ids = self.vocabulary.encode(targets, target=True)
@@ -321,8 +323,8 @@ def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> 
     """Refuse more hypotheses than the search keeps.
 
     Args:
-        n_best: How many are asked for.
-        search: How they are searched.
+        n_best: The requested number of hypotheses.
+        search: The settings of the search.
         name: What the user calls `n_best`.
 
     Raises:
@@ -351,6 +353,6 @@ def _check_equal_numbers(**sides: Sequence[str]) -> None:
     (first, first_lines), (second, second_lines) = sides.items()
     if len(first_lines) != len(second_lines):
         raise ValueError(
-            f"{first} and {second} must be of one length, got {len(first_lines):,} "
-            f"and {len(second_lines):,}"
+            f"{first} and {second} must have equal numbers of lines, got "
+            f"{len(first_lines):,} and {len(second_lines):,}"
         )

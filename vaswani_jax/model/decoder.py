@@ -88,7 +88,7 @@ class DecoderLayer(nn.Module):
         Args:
             x: The layer's input.
             memory: What the encoder hands over.
-            masks: Of the self-attention and of the memory attention.
+            masks: For self-attention and for memory attention.
             deterministic: Whether dropout is off.
         """
         self_mask, memory_mask = masks
@@ -118,9 +118,9 @@ class DecoderLayer(nn.Module):
 
         return self.feed_forward_residual(x, feed, deterministic=deterministic)
 
-    def start_cache(self, x: Float[Array, "B S d_model"]) -> attention.CachedHeads:
+    def start_cache(self, memory: Float[Array, "B S d_model"]) -> attention.CachedHeads:
         """Project the memory to this layer's keys and values."""
-        return attention.heads_first(self.memory_attention.keys_values(x))
+        return attention.heads_first(self.memory_attention.keys_values(memory))
 
     def decode_step(
         self,
@@ -168,7 +168,7 @@ class Decoder(nn.Module):
         if self.model.layer_norm_position == "pre":
             self.final_norm = residual.layer_norm(self.model)
 
-    def _top(self, x: Array) -> Array:
+    def _apply_final_norm(self, x: Array) -> Array:
         return self.final_norm(x) if self.model.layer_norm_position == "pre" else x
 
     def __call__(
@@ -189,7 +189,7 @@ class Decoder(nn.Module):
                 x = rematerialize.call(run, layer, x, memory, masks)
             else:
                 x = run(layer, x, memory, masks)
-        return self._top(x)
+        return self._apply_final_norm(x)
 
     def start_cache(
         self,
@@ -224,9 +224,9 @@ class Decoder(nn.Module):
         """Return the stack's output at one position, and the extended cache."""
         B, W, _ = x.shape
         T = cache.beams.ancestors.shape[2]
-        own_beam = jnp.arange(W)[None, :, None]
+        beam_index = jnp.arange(W)[None, :, None]
         is_current = jnp.arange(T) == position
-        ancestors = jnp.where(is_current, own_beam, cache.beams.ancestors)
+        ancestors = jnp.where(is_current, beam_index, cache.beams.ancestors)
         # Of the W keys at each position, a hypothesis sees only its ancestor's.
         is_ancestor = ancestors[..., None] == jnp.arange(W)
         mask = is_ancestor & (jnp.arange(T) <= position)[:, None]
@@ -238,4 +238,4 @@ class Decoder(nn.Module):
             x, self_cache = layer.decode_step(x, self_cache, memory, masks, position)
             layers.append(self_cache)
         beams = BeamCache(layers=tuple(layers), ancestors=ancestors)
-        return self._top(x), cache.replace(beams=beams)
+        return self._apply_final_norm(x), cache.replace(beams=beams)

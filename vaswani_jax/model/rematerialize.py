@@ -26,19 +26,19 @@ def call(function: Callable[..., Array], module: nn.Module, *arrays: Any) -> Any
     """
 
     def lifted(inner: Callable[..., Array], scope: Any, *arrays: Any) -> Any:
-        def run(scope_of: Any, changed: Any, *arguments: Any) -> Any:
+        def run(make_scope: Any, get_updates: Any, *arguments: Any) -> Any:
             def pure(variables: Any, keys: Any, *arrays: Any) -> Any:
-                inner_scope = scope_of(variables, keys)
-                return inner(inner_scope, *arrays), changed(inner_scope)
+                inner_scope = make_scope(variables, keys)
+                return inner(inner_scope, *arrays), get_updates(inner_scope)
 
             # Traced once: a second call of the module would draw other dropout masks.
-            traced, result = jax.make_jaxpr(pure, return_shape=True)(*arguments)
+            jaxpr, output_shapes = jax.make_jaxpr(pure, return_shape=True)(*arguments)
             flat = _recompute_in_backward(
-                jax.extend.core.jaxpr_as_fun(traced),
-                activations=len(jax.tree.leaves(arrays)),
+                jax.extend.core.jaxpr_as_fun(jaxpr),
+                num_activations=len(jax.tree.leaves(arrays)),
             )
             return jax.tree.unflatten(
-                jax.tree.structure(result), flat(*jax.tree.leaves(arguments))
+                jax.tree.structure(output_shapes), flat(*jax.tree.leaves(arguments))
             )
 
         packed = lift.pack(run, (True,), (True,), (True,), name="rematerialize")
@@ -48,13 +48,13 @@ def call(function: Callable[..., Array], module: nn.Module, *arrays: Any) -> Any
 
 
 def _recompute_in_backward(
-    function: Callable[..., list[Array]], *, activations: int
+    function: Callable[..., list[Array]], *, num_activations: int
 ) -> Callable[..., list[Array]]:
-    """Return a function of arrays whose derivative computes it again.
+    """Return the function with a derivative that computes it again.
 
     Args:
         function: The first array that it returns is the layer's output.
-        activations: How many of its last arguments are activations.
+        num_activations: How many of its last arguments are activations.
     """
 
     @jax.custom_vjp
@@ -66,7 +66,7 @@ def _recompute_in_backward(
 
     def backward(arrays: Any, gradients: list[Array]) -> Any:
         event = jnp.ravel(gradients[0])[0]
-        first = len(arrays) - activations
+        first = len(arrays) - num_activations
         activations_after = (_wait_for(event, array) for array in arrays[first:])
         inputs = [*arrays[:first], *activations_after]
         float_indices = [i for i, array in enumerate(inputs) if _is_float(array)]

@@ -1,4 +1,4 @@
-"""Read which runs were scored, from workdirs, and find those of given settings."""
+"""Read the scored runs of workdirs, and find those with given settings."""
 
 import contextlib
 import dataclasses
@@ -17,10 +17,10 @@ class ScoredRun:
     """A scored checkpoint of a workdir.
 
     Attributes:
-        workdir: Of the run.
-        settings: Of its training, by the key as on the command line.
-        record: Of its evaluation, as `scores.write_evaluation` writes it.
-        starts: As `run_record.record_start` writes them.
+        workdir: The run's directory.
+        settings: The training's settings, by dotted key.
+        record: The evaluation's record, as `scores.write_evaluation` writes it.
+        starts: The run's starts, as `run_record.record_start` writes them.
         time: When the evaluation was written, in seconds since the epoch.
         incomparable: Why it cannot be compared with the base model; "" if it can.
     """
@@ -34,12 +34,12 @@ class ScoredRun:
 
     @property
     def perplexity(self) -> float:
-        """Per subword, of the likelihood without smoothing."""
+        """The perplexity per subword, without label smoothing."""
         return float(self.record[f"{self.record['split']}/perplexity"])
 
     @property
     def scoring(self) -> dict[str, Any]:
-        """Settings of the evaluation, by the key as on the command line."""
+        """The evaluation's settings, by dotted key."""
         return config.flatten_record(
             {key: self.record[key] for key in ("search", "data")}
         )
@@ -68,7 +68,7 @@ class ScoredRun:
         if not math.isfinite(self.perplexity):
             return f"its perplexity is {self.perplexity}"
         if not self.starts:
-            return "no start of it is recorded"
+            return "its start is not recorded"
         step, steps = self.record["step"], self.settings["training.num_steps"]
         if step != steps:
             return f"scored at step {step:,} of {steps:,}"
@@ -82,20 +82,20 @@ class ScoredRun:
                 return f"started from {start['init_from']}"
             for change in start["changes"]:
                 key, now = change["key"], change["now"]
-                trains = key.startswith(("model.", "optimizer."))
+                affects_params = key.startswith(("model.", "optimizer."))
                 setting = config.SETTINGS.get(key)
-                if trains and not (setting and setting.incidental):
-                    return f"config.{key} was {change['was']!r} before it was {now!r}"
+                if affects_params and not (setting and setting.incidental):
+                    return f"config.{key} changed from {change['was']!r} to {now!r}"
         return ""
 
     @property
     def source(self) -> str:
-        """The workdir, and its BLEU's name or its flaw."""
+        """The workdir, and the name of its BLEU or its flaw."""
         return f"{self.workdir}: {self.flaw or self.metric}"
 
 
 class Records(NamedTuple):
-    """The scored runs of a directory, and which records cannot be read, and why."""
+    """The scored runs of a directory, and why other records cannot be read."""
 
     runs: list[ScoredRun]
     unreadable: list[str]
@@ -163,26 +163,26 @@ def find_rows(
 ) -> dict[str, ScoredRun | None]:
     """Find each row of table 3, scored on the validation set.
 
-    A run on another text or with another vocabulary than the base model's is marked
-    as incomparable: its perplexity is per other subwords.
+    Marks a run as incomparable if its text or vocabulary is not the base model's: its
+    perplexity is per different subwords.
 
     Args:
-        runs: To search.
+        runs: The runs to search.
         rows: The settings of each row, "base" among them.
     """
-    found_runs = {
+    run_by_row = {
         row: find_run(runs, settings, split="valid") for row, settings in rows.items()
     }
-    if base := found_runs["base"]:
-        for row, run in found_runs.items():
+    if base := run_by_row["base"]:
+        for row, run in run_by_row.items():
             for key, reason in (
                 ("references", "scored on another text than"),
                 ("vocabulary", "of another vocabulary than"),
             ):
                 if run and run.record[key] != base.record[key]:
                     reason = f"{reason} {base.workdir}"
-                    found_runs[row] = dataclasses.replace(run, incomparable=reason)
-    return found_runs
+                    run_by_row[row] = dataclasses.replace(run, incomparable=reason)
+    return run_by_row
 
 
 def find_run(
@@ -193,9 +193,9 @@ def find_run(
     Prefers runs without a flaw, then the configured seed, then the newest.
 
     Args:
-        runs: To search.
-        settings: Those that decide the parameters must be the training's, those that
-            decide the scores the evaluation's; incidental ones do not count.
+        runs: The runs to search.
+        settings: Must equal the training's, or the evaluation's where they affect
+            scores; incidental ones do not count.
         split: "valid" or "test".
     """
     return max(

@@ -56,11 +56,11 @@ def train(
 
     Args:
         settings: The run's settings.
-        data: What it learns from.
+        data: The prepared data.
         workdir: The run's directory.
         evaluators: Compute metrics of the parameters every `evaluate_every_steps`.
         initial_params: Parameters of a new run, as NumPy arrays; random if None.
-        init_from: Where these come from, for the record.
+        init_from: Where `initial_params` come from, for the record.
 
     Raises:
         divergence.DivergedError: Too many batches gave no finite loss or a spike.
@@ -96,7 +96,7 @@ def train(
         loop = _Loop(
             run, batches, evaluators, resumed.progress, log=log, signals=signals
         )
-        # What was read does not stay in memory beside its copy on the devices.
+        # Free the copy on the host; the devices have theirs.
         state = parallel.replicate(resumed.state)
         del resumed
         loop.train(state)
@@ -104,7 +104,7 @@ def train(
 
 
 class _Loop:
-    """The updates of one start of a run."""
+    """The state and the updates of one start of a run."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Loop:
         return Outcome(progress.step, progress.best.step, self._log.latest)
 
     def train(self, state: TrainState) -> None:
-        """Make all updates that are missing."""
+        """Make all remaining updates."""
         progress, num_steps = self._progress, self._training.num_steps
         if not progress.is_evaluated and not self._evaluate(state.params):
             raise Stopped(self._signals.signal_number, progress.step)
@@ -143,9 +143,9 @@ class _Loop:
         elif reason := self._stop_reason():
             logger.info(f"nothing to train: {reason}")
         else:
-            train_step_in = self._train_steps()
-            plan = self._plan(state, train_step_in)
-            train_step = train_step_in(plan.num_microbatches)
+            make_train_step = self._train_step_maker()
+            plan = self._plan(state, make_train_step)
+            train_step = make_train_step(plan.num_microbatches)
             shapes = [
                 parallel.split_rows(
                     self._batches.empty(bucket), num_microbatches=plan.num_microbatches
@@ -154,7 +154,7 @@ class _Loop:
             ]
             with parallel.compiling_ahead(train_step, state, shapes):
                 self._update(state, train_step, plan)
-            # For what comes after training.
+            # The scoring after training needs memory, too.
             self._make_room(plan)
 
     def _update(
@@ -174,7 +174,7 @@ class _Loop:
         while not is_last:
             parallel.sync_on_cpu(pending[-1:])
             self._make_room(plan)
-            # An accelerator computes the updates before while this batch is made.
+            # An accelerator computes earlier updates while the host makes this batch.
             index = divergence.batch_index(step, self._progress.skipped_batches)
             batch = self._batches.batch_at(index, local_rows)
             rows = parallel.split_rows(batch, num_microbatches=num_microbatches)
@@ -182,13 +182,13 @@ class _Loop:
             pending.append(metrics)
             step += 1
             is_last = step == training.num_steps
-            stops = self._signals.should_stop(step)
-            saves = is_last or step % training.checkpoint_every_steps == 0
-            evaluates = is_last or step % training.evaluate_every_steps == 0
-            logs = step % training.log_every_steps == 0
-            if not (saves or stops or evaluates or logs):
+            must_stop = self._signals.should_stop(step)
+            is_save_due = is_last or step % training.checkpoint_every_steps == 0
+            is_evaluation_due = is_last or step % training.evaluate_every_steps == 0
+            is_log_due = step % training.log_every_steps == 0
+            if not (is_save_due or must_stop or is_evaluation_due or is_log_due):
                 continue
-            # Waits for the devices, so that the time is that of the work.
+            # Wait for the devices, so that the time covers their work.
             updates = parallel.gather(pending)
             pending = []
             bad_update = divergence.find_bad_update(
@@ -205,27 +205,27 @@ class _Loop:
             self._progress.step = step
             self._log_updates(updates, seconds=time.monotonic() - start_time)
             self._make_room(plan)
-            # Before the checkpoint: an evaluation that a kill cuts is made again.
-            is_evaluated = not evaluates or self._evaluate(state.params)
+            # Evaluate before saving, so that a resumed run repeats a killed evaluation.
+            is_evaluated = not is_evaluation_due or self._evaluate(state.params)
             is_last = is_last or bool(self._stop_reason())
-            stops = stops or not is_evaluated
-            if stops and not (saves or is_last):
+            must_stop = must_stop or not is_evaluated
+            if must_stop and not (is_save_due or is_last):
                 self._progress.preemption_steps.append(step)
-            if saves or is_last or stops:
+            if is_save_due or is_last or must_stop:
                 self._progress.is_evaluated = is_evaluated
-                self._save(state, must_succeed=is_last or stops)
-            if stops:
+                self._save(state, must_succeed=is_last or must_stop)
+            if must_stop:
                 raise Stopped(self._signals.signal_number, step)
             start_time = time.monotonic()
         if step < training.num_steps:
             logger.info(f"training ends: {self._stop_reason()}")
 
-    def _train_steps(self) -> Callable[[int], Callable[..., Any]]:
+    def _train_step_maker(self) -> Callable[[int], Callable[..., Any]]:
         """Return a function from the number of microbatches to the train step."""
 
         # The plan compiles a step to measure its memory; the loop runs the same one.
         @functools.lru_cache(maxsize=1)
-        def train_step_in(num_microbatches: int) -> Callable[..., Any]:
+        def make_train_step(num_microbatches: int) -> Callable[..., Any]:
             train_step = step.train_step(
                 self._run.settings,
                 vocab_size=self._run.vocabulary.size,
@@ -233,12 +233,12 @@ class _Loop:
             )
             return parallel.over_devices(train_step, donate_state=True)
 
-        return train_step_in
+        return make_train_step
 
     def _plan(
         self,
         state: TrainState,
-        train_step_in: Callable[[int], Callable[..., Any]],
+        make_train_step: Callable[[int], Callable[..., Any]],
     ) -> microbatching.Plan:
         plan = microbatching.plan(
             self._run.settings,
@@ -247,7 +247,7 @@ class _Loop:
             self._batches.buckets,
             vocab_size=self._run.vocabulary.size,
             previous=self._progress.num_microbatches,
-            train_step_in=train_step_in,
+            make_train_step=make_train_step,
         )
         self._progress.num_microbatches = plan.num_microbatches
         logger.info(plan)
@@ -261,7 +261,7 @@ class _Loop:
         return plan
 
     def _go_back(self, bad_update: divergence.BadUpdate) -> TrainState:
-        """Return the state of the last good checkpoint; skip the bad batch from now."""
+        """Return the state of the last good checkpoint; skip the bad batch later."""
         skipped_batches = divergence.skip_batch(
             bad_update,
             self._progress.skipped_batches,
@@ -288,7 +288,7 @@ class _Loop:
         self._log.progress(num_updates, values)
 
     def _evaluate(self, params: Any) -> bool:
-        """Evaluate, and keep the best parameters; False if a signal interrupts it."""
+        """Evaluate and save the best parameters; return False if interrupted."""
         step = self._progress.step
         start_time = time.monotonic()
 
@@ -331,20 +331,20 @@ class _Loop:
         )
 
     def _make_room(self, plan: microbatching.Plan) -> None:
-        # The compiler, an evaluation and a checkpoint need some, too.
+        # The compiler, an evaluation and a checkpoint need memory, too.
         needed = int(plan.step_bytes / microbatching.USABLE)
         if memory.make_room(needed) and not self._is_memory_short:
             self._is_memory_short = True
             logger.info(
-                "memory is short: what is freed goes back to the system, which costs "
-                "some time in each step"
+                "memory is short: freed memory goes back to the system, which slows "
+                "each step"
             )
 
 
 def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -> None:
     if not processes.is_main_process():
         return
-    # A smaller `keep_checkpoints` is how a full disk gets room.
+    # A smaller `keep_checkpoints` makes room on a full disk.
     store.prune(
         run.checkpoints,
         keep=run.settings.training.keep_checkpoints,
@@ -368,7 +368,7 @@ def _log_start(
     init_from: str,
 ) -> None:
     num_params = sum(leaf.size for leaf in jax.tree.leaves(resumed.state.params))
-    shapes = ", ".join(f"{b.rows}x{b.length}" for b in batches.buckets)
+    shapes = ", ".join(f"{bucket.rows}x{bucket.length}" for bucket in batches.buckets)
     logger.info(
         f"{parallel.describe()}; {num_params:,} parameters; vocabulary of "
         f"{run.vocabulary.size:,}\n"
@@ -381,4 +381,4 @@ def _log_start(
     elif init_from:
         logger.info(f"parameters from {init_from}")
     for change in resumed.changes:
-        logger.info(f"changed since then: {change}")
+        logger.info(f"changed since the checkpoint: {change}")

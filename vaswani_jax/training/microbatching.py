@@ -117,7 +117,7 @@ def plan(
     *,
     vocab_size: int,
     previous: int,
-    train_step_in: Callable[[int], Callable[..., Any]],
+    make_train_step: Callable[[int], Callable[..., Any]],
 ) -> Plan:
     """Choose the number of microbatches by the memory of the largest compiled step.
 
@@ -131,7 +131,7 @@ def plan(
         buckets: The shapes of the batches.
         vocab_size: V.
         previous: The number before the run resumed; 1 if it is new.
-        train_step_in: Returns the step over devices for a number of microbatches. It
+        make_train_step: Returns the step over devices for a number of microbatches. It
             is compiled here, unless the directory of compiled programs has the memory
             that it needs.
 
@@ -147,7 +147,7 @@ def plan(
         )
         rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
         work = (settings.model, settings.optimizer, settings.training, vocab_size)
-        needed = _needed_bytes((*work, number), train_step_in(number), state, rows)
+        needed = _needed_bytes((*work, number), make_train_step(number), state, rows)
         candidate = Plan(number, needed.state, needed.step, available)
         total = candidate.state_bytes + candidate.step_bytes
         if setting != AUTO or total <= USABLE * available:
