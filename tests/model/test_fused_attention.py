@@ -60,7 +60,7 @@ def check_agreement(case: str, *, attention: str, dtypes: tuple[str, str]) -> No
         choice = {"model.attention": implementation, "model.dtype": dtype}
         small = settings.small_settings(**SIZES, **changes, **choice)
         run = parallel.over_devices(
-            step.train_step(small, vocab_size=V, parts=1), donate_state=False
+            step.train_step(small, vocab_size=V, num_microbatches=1), donate_state=False
         )
         state = parallel.replicate(step.create_state(small, vocab_size=V))
         found.append(run(state, parallel.split_rows(batch, num_microbatches=1)))

@@ -80,7 +80,8 @@ def test_an_update_on_all_devices_is_the_same_when_layers_are_computed_again():
             }
         )
         run = parallel.over_devices(
-            step.train_step(changed, vocab_size=V, parts=1), donate_state=False
+            step.train_step(changed, vocab_size=V, num_microbatches=1),
+            donate_state=False,
         )
         state = parallel.replicate(step.create_state(changed, vocab_size=V))
         batch = test_packed_steps.separate_batch()

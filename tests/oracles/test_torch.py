@@ -245,7 +245,7 @@ def test_twenty_updates_are_those_of_torchs_adam(model: config.ModelConfig) -> N
         lambda n: small.model.d_model**-0.5 * min((n + 1) ** -0.5, (n + 1) * 8**-1.5),
     )
     run = parallel.over_devices(
-        step.train_step(small, vocab_size=V, parts=1), donate_state=False
+        step.train_step(small, vocab_size=V, num_microbatches=1), donate_state=False
     )
     ours = optimizer.warmup_inverse_sqrt(
         d_model=small.model.d_model, warmup_steps=8, scale=1.0

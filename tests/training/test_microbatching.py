@@ -25,7 +25,7 @@ def plan(buckets, *, accumulate_steps, previous=1):
     state = parallel.replicate(step.create_state(wide, vocab_size=V))
 
     def make_train_step(num_microbatches):
-        update = step.train_step(wide, vocab_size=V, parts=num_microbatches)
+        update = step.train_step(wide, vocab_size=V, num_microbatches=num_microbatches)
         return parallel.over_devices(update, donate_state=True)
 
     return microbatching.plan(

@@ -93,7 +93,7 @@ def test_each_pair_of_a_packed_row_has_the_logits_and_the_loss_it_has_alone(mode
 def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
     settings_ = dataclasses.replace(settings.small_settings(), model=model)
     run = parallel.over_devices(
-        step.train_step(settings_, vocab_size=V, parts=1), donate_state=False
+        step.train_step(settings_, vocab_size=V, num_microbatches=1), donate_state=False
     )
     state = parallel.replicate(step.create_state(settings_, vocab_size=V))
     results = [

@@ -21,7 +21,7 @@ tiny = settings.small_settings(**{
     "model.dropout_rate": RATE,
 })
 run = parallel.over_devices(
-    step.train_step(tiny, vocab_size=V, parts=1), donate_state=True
+    step.train_step(tiny, vocab_size=V, num_microbatches=1), donate_state=True
 )
 state = parallel.replicate(step.create_state(tiny, vocab_size=V))
 first = parallel.gather(state).params

@@ -241,7 +241,7 @@ def test_accelerators_get_one_all_reduce_and_its_result_is_the_same(
     state = parallel.replicate(updates.random_state(settings_, seed=15))
     expected = updates.on_eight(settings_)(state, rows)
     monkeypatch.setattr(parallel, "on_cpu", lambda: False)
-    step = training_step.train_step(settings_, vocab_size=updates.V, parts=1)
+    step = training_step.train_step(settings_, vocab_size=updates.V, num_microbatches=1)
     run = parallel.over_devices(step, donate_state=False)
     # As it is handed to the compiler, which could only join more.
     assert run.lower(state, rows).as_text().count('"stablehlo.all_reduce"(') == 1
@@ -260,4 +260,4 @@ def test_fused_attention_is_refused_without_a_gpu():
         }
     )
     with pytest.raises(ValueError, match="attention=cudnn needs a GPU, here is 8 cpu"):
-        training_step.train_step(fused, vocab_size=9, parts=1)
+        training_step.train_step(fused, vocab_size=9, num_microbatches=1)

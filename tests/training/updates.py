@@ -40,14 +40,14 @@ def random_state(
 @functools.lru_cache
 def on_eight(settings_: config.Config) -> Any:
     parts = int(settings_.training.accumulate_steps)
-    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
+    step = training_step.train_step(settings_, vocab_size=V, num_microbatches=parts)
     return parallel.over_devices(step, donate_state=False)
 
 
 @functools.lru_cache
 def on_one(settings_: config.Config) -> Any:
     parts = int(settings_.training.accumulate_steps)
-    step = training_step.train_step(settings_, vocab_size=V, parts=parts)
+    step = training_step.train_step(settings_, vocab_size=V, num_microbatches=parts)
     placement = {"in_axes": (None, 0), "out_axes": None}
     one = jax.devices()[:1]
     return jax.pmap(step, parallel.AXIS, devices=one, **placement)

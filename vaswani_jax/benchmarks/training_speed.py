@@ -58,7 +58,7 @@ class Timer:
         self._state = parallel.replicate(state)
         self._num_microbatches = num_microbatches
         update = step.train_step(
-            settings, vocab_size=vocab_size, parts=num_microbatches
+            settings, vocab_size=vocab_size, num_microbatches=num_microbatches
         )
         self._run = parallel.over_devices(update, donate_state=True)
 
@@ -222,7 +222,7 @@ def _num_microbatches(
 
     def make_train_step(num_microbatches: int) -> Callable[..., Any]:
         update = step.train_step(
-            settings, vocab_size=vocab_size, parts=num_microbatches
+            settings, vocab_size=vocab_size, num_microbatches=num_microbatches
         )
         return parallel.over_devices(update, donate_state=True)
 

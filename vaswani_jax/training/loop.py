@@ -229,7 +229,7 @@ class _Loop:
             train_step = step.train_step(
                 self._run.settings,
                 vocab_size=self._run.vocabulary.size,
-                parts=num_microbatches,
+                num_microbatches=num_microbatches,
             )
             return parallel.over_devices(train_step, donate_state=True)
 

@@ -79,7 +79,7 @@ def check_devices(settings: config.Config) -> None:
 
 
 def train_step(
-    settings: config.Config, *, vocab_size: int, parts: int
+    settings: config.Config, *, vocab_size: int, num_microbatches: int
 ) -> Callable[[TrainState, types.Batch], tuple[TrainState, StepMetrics]]:
     """Return the update that `parallel.over_devices` runs on each device's rows.
 
@@ -92,7 +92,7 @@ def train_step(
     Args:
         settings: The run's.
         vocab_size: V.
-        parts: How many microbatches a batch is computed in, one after the other.
+        num_microbatches: How many parts of the batch are computed in turn.
 
     Raises:
         ValueError: The configured attention needs another device.
@@ -132,9 +132,11 @@ def train_step(
     grads_and_sums = jax.grad(loss_sum, has_aux=True)
 
     def accumulated(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
-        if parts == 1:
+        if num_microbatches == 1:
             return grads_and_sums(params, batch, key)
-        split = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
+        split = jax.tree.map(
+            lambda x: x.reshape(num_microbatches, -1, *x.shape[1:]), batch
+        )
 
         def add(total: Any, part: tuple[Array, types.Batch]) -> tuple[Any, None]:
             index, rows = part
@@ -142,7 +144,7 @@ def train_step(
             return jax.tree.map(jnp.add, total, terms), None
 
         zero = (jax.tree.map(jnp.zeros_like, params), loss.LossSums.zero())
-        total, _ = jax.lax.scan(add, zero, (jnp.arange(parts), split))
+        total, _ = jax.lax.scan(add, zero, (jnp.arange(num_microbatches), split))
         return total
 
     def step(state: TrainState, batch: types.Batch) -> tuple[TrainState, StepMetrics]:
