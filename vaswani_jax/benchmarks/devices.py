@@ -1,4 +1,4 @@
-"""Section 5.2's hardware: what a device could do at most, and the memory it took."""
+"""The peak speed of the devices, and the memory that they have used."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ import psutil
 
 from vaswani_jax.core import parallel
 
-# Dense bfloat16 matrix products, FLOP/s of a JAX device, from the makers' data sheets.
+# FLOP/s of a JAX device in dense bfloat16 matrix products, from data sheets.
 DATA_SHEET = {
     "NVIDIA A100-SXM4-40GB": 312e12,
     "NVIDIA A100-SXM4-80GB": 312e12,
@@ -27,21 +27,21 @@ DATA_SHEET = {
 
 
 def peak(dtype: str) -> tuple[float, str]:
-    """FLOP/s of all devices at most, and where the figure is from.
+    """Return the most FLOP/s of all devices together, and the figure's origin.
 
-    From the data sheet of a known accelerator in bfloat16, otherwise measured.
+    It is from the data sheet of a known accelerator in bfloat16, otherwise measured.
     """
-    known = DATA_SHEET.get(parallel.device_kind())
-    if dtype == "bfloat16" and known is not None:
-        return known * parallel.num_devices(), "from the data sheet"
+    printed = DATA_SHEET.get(parallel.device_kind())
+    if dtype == "bfloat16" and printed is not None:
+        return printed * parallel.num_devices(), "from the data sheet"
     # Virtual devices share the same cores.
-    size, times = (2048, 1) if parallel.on_cpu() else (8192, parallel.num_devices())
+    size, devices = (2048, 1) if parallel.on_cpu() else (8192, parallel.num_devices())
     origin = f"measured on a {size} x {size} product"
-    return measured_peak(dtype, size=size) * times, origin
+    return measured_peak(dtype, size=size) * devices, origin
 
 
 def measured_peak(dtype: str, *, size: int) -> float:
-    """FLOP/s of one large matrix product on one device, the best of several."""
+    """Return the FLOP/s of a large matrix product on one device, the best of ten."""
     # A GPU's clock is higher on numbers that are all alike.
     matrix = jax.random.normal(jax.random.key(0), (size, size), jnp.dtype(dtype))
     product = jax.jit(jnp.matmul)
