@@ -40,7 +40,7 @@ SIZES = {
     "search.max_extra_tokens": EXTRA,
     "search.beam_size": 4,
 }
-UPDATES, KEPT = 300, 0.7
+UPDATES, KEEP_RATE = 300, 0.7
 Hypotheses = tuple[list[list[int]], list[float]]
 
 
@@ -75,9 +75,11 @@ def params(small: config.Config) -> Any:
     params, moments = state.params, state.opt_state
     for _ in range(UPDATES):
         lines = [words(generator) for _ in range(64)]
-        kept = [[i for i in ids if generator.random() < KEPT] for ids in lines]
-        target_in = padded([[types.BOS_ID, *ids] for ids in kept], end=False)
-        batch = types.Batch(padded(lines), target_in, padded(kept))
+        shortened = [
+            [i for i in ids if generator.random() < KEEP_RATE] for ids in lines
+        ]
+        target_in = padded([[types.BOS_ID, *ids] for ids in shortened], end=False)
+        batch = types.Batch(padded(lines), target_in, padded(shortened))
         params, moments = update(params, moments, batch)
     return jax.device_get(params)
 
@@ -113,13 +115,16 @@ def searched(
     """Our best hypotheses, their end marks on, and their scores."""
     changed = settings.small_settings(**(SIZES | changes))
     search = jax.jit(settings.search_of(changed, vocab_size=V))
-    found = search(params, jnp.asarray(padded(sources)))
-    tokens = [[int(i) for i in ids if i] for ids in np.asarray(found.tokens[:, 0])]
-    return tokens, np.asarray(found.scores[:, 0])
+    hypotheses = search(params, jnp.asarray(padded(sources)))
+    best = np.asarray(hypotheses.tokens[:, 0])
+    tokens = [[int(i) for i in ids if i] for ids in best]
+    return tokens, np.asarray(hypotheses.scores[:, 0])
 
 
 @pytest.fixture(scope="module")
-def ours(params: Any, sources: list[list[int]]) -> tuple[list[list[int]], np.ndarray]:
+def translations(
+    params: Any, sources: list[list[int]]
+) -> tuple[list[list[int]], np.ndarray]:
     """Without a length penalty."""
     tokens, scores = searched(params, sources)
     return [without_marks(ids) for ids in tokens], scores
@@ -162,7 +167,7 @@ def network(small: config.Config, params: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def theirs(network: Any, sources: list[list[int]]) -> list[Hypotheses]:
+def marian_beams(network: Any, sources: list[list[int]]) -> list[Hypotheses]:
     """MarianMT's beam of four for each sentence."""
     return [generated(network, ids) for ids in sources]
 
@@ -181,56 +186,56 @@ def test_marian_mt_has_our_logits(
         deterministic=True,
     )
     with torch.no_grad():
-        found = network(
+        marian_logits = network(
             input_ids=torch.tensor(source, dtype=torch.long),
             attention_mask=torch.tensor(source != types.PAD_ID),
             decoder_input_ids=torch.tensor(target_in, dtype=torch.long),
         ).logits.numpy()
     real = target_in != types.PAD_ID
-    np.testing.assert_allclose(logits[real], found[real], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(logits[real], marian_logits[real], rtol=1e-3, atol=1e-3)
 
 
 def test_marian_mt_finds_our_translations_with_our_scores(
     sources: list[list[int]],
-    ours: tuple[list[list[int]], np.ndarray],
-    theirs: list[Hypotheses],
+    translations: tuple[list[list[int]], np.ndarray],
+    marian_beams: list[Hypotheses],
 ) -> None:
-    for ids, output, score, (several, log_probs) in zip(
-        sources, *ours, theirs, strict=True
+    for ids, output, score, (beam, log_probs) in zip(
+        sources, *translations, marian_beams, strict=True
     ):
         # At the longest length they also list what has no end mark; we give that only
         # where nothing has ended.
-        ended = (n for n, words in enumerate(several) if len(words) < longest(ids))
+        ended = (n for n, words in enumerate(beam) if len(words) < longest(ids))
         best = next(ended, 0)
-        assert several[best] == output
+        assert beam[best] == output
         np.testing.assert_allclose(log_probs[best], score, rtol=1e-3, atol=1e-3)
 
 
 def test_marian_mt_finds_nothing_better_by_the_papers_penalty(
-    params: Any, sources: list[list[int]], theirs: list[Hypotheses]
+    params: Any, sources: list[list[int]], marian_beams: list[Hypotheses]
 ) -> None:
     tokens, scores = searched(params, sources, **{"search.length_penalty": 0.6})
     unpenalised, _ = searched(params, sources)
     assert sum(a != b for a, b in zip(tokens, unpenalised, strict=True)) > 5
     same = 0
-    for ids, output, score, (several, log_probs) in zip(
-        sources, tokens, scores, theirs, strict=True
+    for ids, output, score, (beam, log_probs) in zip(
+        sources, tokens, scores, marian_beams, strict=True
     ):
-        lengths = [min(len(words) + 1, longest(ids)) for words in several]
+        lengths = [min(len(words) + 1, longest(ids)) for words in beam]
         penalised = [
             log_prob / ((5 + length) / 6) ** 0.6
             for length, log_prob in zip(lengths, log_probs, strict=True)
         ]
         ended = [
             value
-            for words, value in zip(several, penalised, strict=True)
+            for words, value in zip(beam, penalised, strict=True)
             if len(words) < longest(ids)
         ]
         assert score >= max(ended, default=-np.inf) - 1e-3
-        if without_marks(output) in several:
+        if without_marks(output) in beam:
             same += 1
-            found = penalised[several.index(without_marks(output))]
-            np.testing.assert_allclose(found, score, rtol=1e-3, atol=1e-3)
+            penalised_score = penalised[beam.index(without_marks(output))]
+            np.testing.assert_allclose(penalised_score, score, rtol=1e-3, atol=1e-3)
     assert same > 0.9 * SENTENCES
 
 
@@ -242,7 +247,7 @@ def longest(ids: list[int]) -> int:
 def generated(network: Any, ids: list[int]) -> Hypotheses:
     """MarianMT's beam of four: words and log-probabilities, the best first."""
     torch = pytest.importorskip("torch")
-    found = network.generate(
+    outputs = network.generate(
         torch.tensor([[*ids, types.EOS_ID]]),
         num_beams=4,
         num_return_sequences=4,
@@ -255,8 +260,8 @@ def generated(network: Any, ids: list[int]) -> Hypotheses:
         output_scores=True,
         return_dict_in_generate=True,
     )
-    words = [without_marks(sequence) for sequence in found.sequences]
-    return words, found.sequences_scores.tolist()
+    words = [without_marks(sequence) for sequence in outputs.sequences]
+    return words, outputs.sequences_scores.tolist()
 
 
 def test_ctranslate2_finds_our_translations_with_our_scores(
@@ -277,10 +282,10 @@ def test_ctranslate2_finds_our_translations_with_our_scores(
     biased = {**params, "embedding": {**params["embedding"], "bias": bias}}
     tokens, scores = searched(biased, sources, **{"model.logits_bias": True})
     outputs = [without_marks(ids) for ids in tokens]
-    found = 0
+    compared = 0
     for ids, output, score in zip(sources, outputs, scores, strict=True):
         longest = len(ids) + 1 + EXTRA
-        [result] = translator.translate_batch(
+        [translation] = translator.translate_batch(
             [[names[i] for i in ids]],
             beam_size=4,
             length_penalty=0.0,
@@ -288,10 +293,10 @@ def test_ctranslate2_finds_our_translations_with_our_scores(
             max_decoding_length=longest,
             return_scores=True,
         )
-        theirs = [names.index(word) for word in result.hypotheses[0]]
-        if len(theirs) == longest:
+        output_there = [names.index(word) for word in translation.hypotheses[0]]
+        if len(output_there) == longest:
             continue  # It takes what has no end mark yet for as good as the finished.
-        found += 1
-        assert theirs == output
-        np.testing.assert_allclose(result.scores[0], score, rtol=1e-3, atol=1e-3)
-    assert found > 0.95 * SENTENCES
+        compared += 1
+        assert output_there == output
+        np.testing.assert_allclose(translation.scores[0], score, rtol=1e-3, atol=1e-3)
+    assert compared > 0.95 * SENTENCES
