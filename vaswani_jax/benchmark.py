@@ -90,8 +90,12 @@ def decode() -> None:
     settings = program.settings()
     batches = _positive("--batches", BATCHES.value)
     for flag in (SOURCE_TOKENS, OUTPUT_TOKENS):
-        rules.check_length(f"--{flag.name}={flag.value}", flag.value, settings.model)
-    rules.check_fused_length("--source_tokens", SOURCE_TOKENS.value, settings.model)
+        rules.check_length(
+            f"--{flag.name}={flag.value}", flag.value, model=settings.model
+        )
+    rules.check_fused_length(
+        "--source_tokens", SOURCE_TOKENS.value, model=settings.model
+    )
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
     step.check_devices(settings)

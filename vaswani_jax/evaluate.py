@@ -45,11 +45,15 @@ def main() -> None:
     translator = api.load(workdir.path, checkpoint=CHECKPOINT.value, settings=settings)
     checkpoint = translator.member.checkpoint
     evaluation = scores.evaluate_checkpoint(
-        settings, data, checkpoint, split=SPLIT.value
+        settings, data, checkpoint=checkpoint, split=SPLIT.value
     )
     if processes.is_main_process():
         scores.write_evaluation(
-            workdir.path, evaluation, settings, checkpoint, selected=CHECKPOINT.value
+            workdir.path,
+            evaluation,
+            settings=settings,
+            checkpoint=checkpoint,
+            selected=CHECKPOINT.value,
         )
         workdir.push(within="evaluations")
         print(evaluation.format(samples=SAMPLES.value))

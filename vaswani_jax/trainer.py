@@ -115,20 +115,20 @@ def train(
             outcome = loop.train(
                 config,
                 data,
-                directory,
-                [*validation.make_validators(config, data), *evaluators],
+                workdir=directory,
+                evaluators=[*validation.make_validators(config, data), *evaluators],
                 initial_params=initial.params if initial else None,
                 init_from=init_from,
             )
         except divergence.DivergedError:
             if processes.is_main_process():
-                # The first error says more.
+                # The original error says more.
                 with contextlib.suppress(OSError, files.SupersededError):
                     directory.push()
             raise
         if not processes.is_main_process():
             directory.pull()
-        evaluations = list(scores.score_average(config, data, directory))
+        evaluations = list(scores.score_average(config, data, workdir=directory))
         return TrainingResult(
             **vars(outcome), evaluations=evaluations, workdir=directory.path
         )

@@ -65,7 +65,7 @@ def accelerated(monkeypatch):
 def test_a_program_compiled_ahead_is_not_compiled_again(compilations, accelerated):
     step, state, batches = accelerated
     count = compilations.count
-    with parallel.compiling_ahead(step, state, batches):
+    with parallel.compiling_ahead(step, state, batches=batches):
         compilations.wait_for(count + 2)
     count = compilations.count
     for rows in batches:
@@ -79,7 +79,7 @@ def test_compiling_ahead_ends_with_the_training_it_is_for(accelerated):
     threads = threading.active_count()
     with (
         pytest.raises(KeyError),
-        parallel.compiling_ahead(step, state, batches * 9),
+        parallel.compiling_ahead(step, state, batches=batches * 9),
     ):
         assert threading.active_count() > threads
         raise KeyError
@@ -90,7 +90,8 @@ def test_one_of_several_processes_compiles_nothing_ahead(accelerated, monkeypatc
     # pmap asks for values then, which a lowering for shapes alone does not have.
     monkeypatch.setattr(processes, "num_processes", lambda: 2)
     threads = threading.active_count()
-    with parallel.compiling_ahead(*accelerated):
+    step, state, batches = accelerated
+    with parallel.compiling_ahead(step, state, batches=batches):
         assert threading.active_count() == threads
 
 
@@ -105,7 +106,7 @@ def test_a_failure_to_compile_ahead_is_logged(accelerated, caplog):
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: no room\nmore")
 
     caplog.set_level("INFO", "vaswani_jax")
-    with parallel.compiling_ahead(Full(), state, batches):
+    with parallel.compiling_ahead(Full(), state, batches=batches):
         pass
     message = "note: compiling ahead ends: RESOURCE_EXHAUSTED: no room"
     assert caplog.messages == [message]

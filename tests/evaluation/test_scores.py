@@ -21,8 +21,8 @@ def write(workdir: pathlib.Path, output: str, **changes: Any) -> pathlib.Path:
     return scores.write_evaluation(
         workdir,
         scores.Evaluation("test", ["a"], ["b"], [output], {}, [], {}),
-        settings.small_settings(**changes),
-        store.Checkpoint(1, {}, record),
+        settings=settings.small_settings(**changes),
+        checkpoint=store.Checkpoint(1, {}, record),
         selected="averaged",
     )
 

@@ -31,7 +31,7 @@ def train(
         workdir.path / "data",
         rebuild=False,
     )
-    outcome = loop.train(settings, data, workdir, [evaluator])
+    outcome = loop.train(settings, data, workdir=workdir, evaluators=[evaluator])
     directory = workdir.path / "checkpoints"
     assert outcome.step == store.steps(directory)[-1]
     return store.restore(directory, outcome.step, ["params", "optimizer"])

@@ -105,9 +105,9 @@ def same_batch(
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", shape):
         raise ValueError(f"--shape must be ROWSxSOURCExTARGET, got {shape!r}")
     rows, source, target = map(int, shape.split("x"))
-    rules.check_length(f"--shape={shape}", max(source, target), model)
+    rules.check_length(f"--shape={shape}", max(source, target), model=model)
     for length in (source, target):
-        rules.check_fused_length(f"--shape={shape}", length, model)
+        rules.check_fused_length(f"--shape={shape}", length, model=model)
     batch = random_batch(
         rows=rows, source=source, target=target, vocab_size=vocab_size, seed=0
     )

@@ -50,7 +50,7 @@ def refuse_fixed(
         directory: Where the checkpoint lies, for the message.
 
     Raises:
-        ValueError: A run must keep one of them. The message has both values of each.
+        ValueError: A run must keep a changed setting. The message has both values.
     """
     fixed = [
         str(change) for change in changes if not config.SETTINGS[change.key].changeable

@@ -6,7 +6,7 @@ written under another name and renamed once it is sealed, so that a crash leaves
 it or nothing.
 
 Orbax's `CheckpointManager` would delete older checkpoints before the new one is sealed
-and on the disk, and fail if it cannot. Hence `save` renames and `prune` deletes.
+and on the disk, and fail if a deletion does. Hence `save` renames and `prune` deletes.
 """
 
 import dataclasses
@@ -118,7 +118,7 @@ def save(
             f"{num_bytes / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free on that "
             "file system: free some, or lower config.training.keep_checkpoints"
         ) from error
-    # Only here would the new one survive a power cut.
+    # From here on the new one survives a power cut.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
 
 

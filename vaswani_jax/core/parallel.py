@@ -148,7 +148,7 @@ def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def compiling_ahead(
-    step: Callable[..., Any], state: Any, batches: Sequence[Any]
+    step: Callable[..., Any], state: Any, *, batches: Sequence[Any]
 ) -> Iterator[None]:
     """Compile a step for more shapes of rows, in a thread, while the body runs.
 

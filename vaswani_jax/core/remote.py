@@ -85,7 +85,7 @@ class RemoteDirectory(files.Directory):
 
     Attributes:
         path: The local copy. Beside it lie `*.mirror.json`, the record of the last
-            sync, and `*.superseded-*`, unsent files when another run took over.
+            sync, and `*.superseded-*`, unsent files of a run that another replaced.
     """
 
     def __init__(self, url: str, path: pathlib.Path) -> None:

@@ -48,7 +48,7 @@ def _check_fused_lengths(settings: Config) -> None:
         keys.append("packed_length")
     for key in keys:
         length = getattr(settings.data, key)
-        check_fused_length(f"config.data.{key}", length, settings.model)
+        check_fused_length(f"config.data.{key}", length, model=settings.model)
 
 
 def _check_data(data: DataConfig) -> None:
@@ -71,10 +71,10 @@ def _check_data(data: DataConfig) -> None:
         )
     longest = "max_length"
     if data.batching == "packed":
-        _check_at_least(data, "packed_length", longest)
+        _check_at_least(data, "packed_length", minimum_key=longest)
         longest = "packed_length"
     for side in ("source", "target"):
-        _check_at_least(data, f"{side}_tokens_per_batch", longest)
+        _check_at_least(data, f"{side}_tokens_per_batch", minimum_key=longest)
 
 
 def _check_source(data: DataConfig) -> None:
@@ -163,11 +163,11 @@ def _check_training(settings: Config) -> None:
         )
 
 
-def _check_at_least(data: DataConfig, key: str, smaller_key: str) -> None:
-    tokens, minimum = getattr(data, key), getattr(data, smaller_key)
+def _check_at_least(data: DataConfig, key: str, *, minimum_key: str) -> None:
+    tokens, minimum = getattr(data, key), getattr(data, minimum_key)
     if tokens < minimum:
         raise ValueError(
-            f"config.data.{key} must be at least config.data.{smaller_key} "
+            f"config.data.{key} must be at least config.data.{minimum_key} "
             f"({minimum}), got {tokens}"
         )
 
@@ -189,7 +189,7 @@ def check_positions(settings: Config) -> None:
         )
 
 
-def check_length(name: str, length: int, model: ModelConfig) -> None:
+def check_length(name: str, length: int, *, model: ModelConfig) -> None:
     """Refuse more tokens than there are learned positions.
 
     Args:
@@ -204,7 +204,7 @@ def check_length(name: str, length: int, model: ModelConfig) -> None:
         )
 
 
-def check_fused_length(name: str, length: int, model: ModelConfig) -> None:
+def check_fused_length(name: str, length: int, *, model: ModelConfig) -> None:
     """Refuse an odd length, which cuDNN's fused attention cannot compute.
 
     Args:

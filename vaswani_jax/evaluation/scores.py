@@ -68,8 +68,8 @@ class Evaluation:
 def evaluate_checkpoint(
     settings: config.Config,
     data: prepared.PreparedData,
-    checkpoint: store.Checkpoint,
     *,
+    checkpoint: store.Checkpoint,
     split: str,
 ) -> Evaluation:
     """Translate a split with a checkpoint, and score it.
@@ -102,6 +102,7 @@ def evaluate_checkpoint(
 def score_average(
     settings: config.Config,
     data: prepared.PreparedData,
+    *,
     workdir: files.Directory,
 ) -> Iterator[Evaluation]:
     """Average the last checkpoints, as section 6.1 does, and score the mean.
@@ -122,10 +123,14 @@ def score_average(
     processes.wait_for_all("averaged")
     logger.info(f"average of the checkpoints {steps}")
     for split in [name for name in ("valid", "test") if name in data.counts]:
-        evaluation = evaluate_checkpoint(settings, data, mean, split=split)
+        evaluation = evaluate_checkpoint(settings, data, checkpoint=mean, split=split)
         if processes.is_main_process():
             write_evaluation(
-                workdir.path, evaluation, settings, mean, selected="averaged"
+                workdir.path,
+                evaluation,
+                settings=settings,
+                checkpoint=mean,
+                selected="averaged",
             )
             workdir.push(within="evaluations")
         yield evaluation
@@ -134,9 +139,9 @@ def score_average(
 def write_evaluation(
     workdir: pathlib.Path,
     evaluation: Evaluation,
+    *,
     settings: config.Config,
     checkpoint: store.Checkpoint,
-    *,
     selected: str,
 ) -> pathlib.Path:
     """Write translations and scores into WORKDIR/evaluations.

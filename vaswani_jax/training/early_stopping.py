@@ -130,15 +130,15 @@ def best_record(best: Best, criterion: Criterion) -> dict[str, Any] | None:
 
 def update_best(
     best: Best,
+    *,
     criterion: Criterion,
     directory: pathlib.Path,
-    *,
     step: int,
     params: Any,
     metrics: Mapping[str, float],
     make_record: Callable[[], dict[str, Any]],
 ) -> None:
-    """Update the best score, and save the parameters if they reach it.
+    """Update the best score, and save parameters that beat the saved ones.
 
     Args:
         best: The scores so far; changed in place.

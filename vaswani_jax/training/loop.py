@@ -46,9 +46,9 @@ class Outcome:
 def train(
     settings: config.Config,
     data: prepared.PreparedData,
+    *,
     workdir: files.Directory,
     evaluators: Sequence[types.Evaluator],
-    *,
     initial_params: Any = None,
     init_from: str = "",
 ) -> Outcome:
@@ -152,7 +152,7 @@ class _Loop:
                 )
                 for bucket in self._batches.buckets
             ]
-            with parallel.compiling_ahead(train_step, state, shapes):
+            with parallel.compiling_ahead(train_step, state, batches=shapes):
                 self._update(state, train_step, plan)
             # The scoring after training needs memory, too.
             self._make_room(plan)
@@ -261,7 +261,7 @@ class _Loop:
         return plan
 
     def _go_back(self, bad_update: divergence.BadUpdate) -> TrainState:
-        """Return the state of the last good checkpoint; skip the bad batch later."""
+        """Return the last good checkpoint's state, to skip the bad batch from there."""
         skipped_batches = divergence.skip_batch(
             bad_update,
             self._progress.skipped_batches,
@@ -308,8 +308,8 @@ class _Loop:
         logger.info(f"step {step:,}  {shown}")
         early_stopping.update_best(
             self._progress.best,
-            self._run.criterion,
-            self._run.best,
+            criterion=self._run.criterion,
+            directory=self._run.best,
             step=step,
             params=params,
             metrics=metrics,

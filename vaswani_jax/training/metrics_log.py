@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetricsLog:
-    """The recorded metrics of a run, up to the step that it resumes from and on.
+    """The recorded metrics of a run; a resumed run continues them.
 
     On a full disk training goes on, and records are lost until there is room again.
 

@@ -230,7 +230,7 @@ def newest_valid(
         if damaged:
             store.set_aside(directory, list(damaged), suffix="damaged")
         path = directory / str(checkpoint.step)
-        if not store.is_sealed(path):  # A kill cut an earlier version short.
+        if not store.is_sealed(path):  # A kill of an earlier version left it unsealed.
             store.seal(path)
     for reason in damaged.values():
         logger.warning(f"{reason}; it is set aside, step {checkpoint.step:,} is used")
