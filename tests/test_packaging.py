@@ -21,7 +21,7 @@ MODULES = sorted(
 EXTRAS = "babel matplotlib torch transformers ctranslate2 flatbuffers safetensors"
 # Imports every module; names of libraries come first, then what is missing.
 PROGRAM = """
-import importlib, json, sys
+import importlib, json, signal, sys
 from absl import flags
 
 libraries, missing, modules = json.loads(sys.argv[1])
@@ -29,6 +29,8 @@ for name in libraries:
     importlib.import_module(name)
 for name in missing:
     sys.modules[name] = None
+if "fcntl" in missing:
+    del signal.SIGHUP, signal.SIGPIPE  # Windows has neither.
 for name in modules:
     others = set(flags.FLAGS)
     importlib.import_module(name)

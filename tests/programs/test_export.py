@@ -3,7 +3,6 @@
 import importlib.util
 import pathlib
 import re
-import sys
 
 import pytest
 
@@ -106,37 +105,3 @@ def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> N
 def test_the_format_is_required(trained: pathlib.Path) -> None:
     error = runs.error_of(runs.vaswani("export", trained, "--output=/nowhere/x"))
     assert error == "error: --format is missing"
-
-
-def test_an_exported_marian_model_is_imported_and_trained_on(
-    copier: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    for name in formats.PACKAGES["marian"]:
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"{name} is not installed: pip install 'vaswani-jax[export]'")
-
-    def vaswani(*words: str) -> str:
-        completed = runs.run(sys.executable, "-m", "vaswani_jax", *words)
-        assert completed.returncode == 0, completed.stderr.decode()
-        return completed.stderr.decode() + completed.stdout.decode()
-
-    marian, opus, tuned = (str(tmp_path / name) for name in ("marian", "opus", "tuned"))
-    vaswani(
-        *("export", str(copier), "--format=marian", f"--output={marian}", "--lines=0")
-    )
-    vaswani("import-marian", marian, opus, "--source_locale=en", "--target_locale=en")
-    for split, count in (("train", 60), ("valid", 5), ("test", 5)):
-        for side in ("source", "target"):
-            (tmp_path / f"{split}.{side}").write_text("a b c d\n" * count)
-    messages = vaswani(
-        *("train", f"--init_from={opus}", f"--workdir={tuned}"),
-        f"--config.data.text_directory={tmp_path}",
-        *("--config.data.max_length=30", "--config.training.num_steps=2"),
-        "--config.training.evaluate_every_steps=2",
-        "--config.training.checkpoint_every_steps=1",
-        "--config.search.max_extra_tokens=4",
-        "--config.data.source_tokens_per_batch=512",
-        "--config.data.target_tokens_per_batch=512",
-    )
-    assert "step 2 of 2" in messages
-    assert "test: 5 lines in, 5 lines out" in messages

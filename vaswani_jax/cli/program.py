@@ -167,11 +167,6 @@ def local_path(flag: str, value: str) -> pathlib.Path:
     return remote.open_directory(value).path
 
 
-def say(text: str) -> None:
-    """Log a line at level INFO, for callers that still pass a printer on."""
-    logger.info("%s", text)
-
-
 @contextlib.contextmanager
 def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[None]:
     """Exit with a status, and one line on standard error, when the program fails."""

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from vaswani_jax.core import processes
 
 Result = TypeVar("Result")
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none.
+SIGNALS = tuple(filter(None, (signal.SIGTERM, signal.SIGINT, SIGHUP)))
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class SignalWatch:
         if threading.current_thread() is threading.main_thread():
             for number in numbers:
                 is_ignored = signal.getsignal(number) == signal.SIG_IGN
-                if number == signal.SIGHUP and is_ignored:  # by nohup
+                if number == SIGHUP and is_ignored:  # by nohup
                     continue
                 previous = signal.signal(number, self._handle)
                 self._previous_handlers[number] = previous
