@@ -13,6 +13,27 @@ from vaswani_jax.paper import printed, tables
 PAPER = pathlib.Path(__file__).parents[3] / "shared" / "PAPER.md"
 
 
+# A second copy of table 2: BLEU and cost of En-De and En-Fr; 0 where none is printed.
+TABLE2 = """
+23.75  0      0       0
+0      39.2   0       1.0e20
+24.6   39.92  2.3e19  1.4e20
+25.16  40.46  9.6e18  1.5e20
+26.03  40.56  2.0e19  1.2e20
+0      40.4   0       8.0e20
+26.30  41.16  1.8e20  1.1e21
+26.36  41.29  7.7e19  1.2e21
+27.3   38.1   3.3e18  3.3e18
+28.4   41.8   2.3e19  2.3e19
+"""
+
+
+def test_table_2_has_the_printed_figures():
+    for line, system in zip(TABLE2.split("\n")[1:-1], printed.TABLE2, strict=True):
+        figures = [figure or 0 for figure in (*system.bleu, *system.cost)]
+        assert figures == [float(figure) for figure in line.split()]
+
+
 def test_table_2_is_what_the_text_says_of_it():
     """The abstract and section 6.1 repeat the table's last row and compare it."""
     *models, base, big = printed.TABLE2
@@ -60,6 +81,40 @@ PRINTED = {
     "E": (6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100),
     "big": (6, 1024, 4096, 16, 64, 64, 0.3, 0.1, 300),
 }
+
+
+# A second copy of its right half: perplexity, BLEU, millions of parameters (0: none).
+SCORES = """
+base 4.92 25.8 65
+A1   5.29 24.9 0
+A2   5.00 25.5 0
+A3   4.91 25.8 0
+A4   5.01 25.4 0
+B1   5.16 25.1 58
+B2   5.01 25.4 60
+C1   6.11 23.7 36
+C2   5.19 25.3 50
+C3   4.88 25.5 80
+C4   5.75 24.5 28
+C5   4.66 26.0 168
+C6   5.12 25.4 53
+C7   4.75 26.2 90
+D1   5.77 24.6 0
+D2   4.95 25.5 0
+D3   4.67 25.3 0
+D4   5.47 25.7 0
+E    4.92 25.7 0
+big  4.33 26.4 213
+"""
+
+
+def test_table_3_has_the_printed_scores():
+    lines = [line.split() for line in SCORES.split("\n")[1:-1]]
+    scores = {row: tuple(map(float, figures)) for row, *figures in lines}
+    assert scores == {
+        row: (variation.perplexity, variation.bleu, variation.parameters or 0)
+        for row, variation in printed.TABLE3.items()
+    }
 
 
 def test_one_vocabulary_explains_the_printed_parameters_of_the_base_models_rows():
