@@ -48,8 +48,8 @@ def archive(
         info = tarfile.TarInfo("training/link")
         info.type, info.linkname = tarfile.SYMTYPE, "../../../.."
         tar.addfile(info)
-        for other in ("de", "fr"):
-            for path, side in archives.files(name, other):
+        for language in ("de", "fr"):
+            for path, side in archives.files(name, language):
                 data = content(pathlib.Path(path).name, side)
                 info = tarfile.TarInfo(path)
                 info.size = len(data)
@@ -58,24 +58,24 @@ def archive(
     return packed
 
 
-def training_pairs(other: str) -> int:
-    return TRAINING[other] * LINES
+def training_pairs(language: str) -> int:
+    return TRAINING[language] * LINES
 
 
 def settings_of(
-    directory: pathlib.Path, other: str = "de", **more: Any
+    directory: pathlib.Path, language: str = "de", **overrides: Any
 ) -> config.Config:
     return settings.small_settings(
         **{
-            "data.source": f"tfds:wmt14_translate/{other}-en",
+            "data.source": f"tfds:wmt14_translate/{language}-en",
             "data.source_locale": "en",
-            "data.target_locale": other,
+            "data.target_locale": language,
             "data.tfds_directory": str(directory),
             "data.vocab_size": 90,
             "data.max_length": 60,
             "data.source_tokens_per_batch": 256,
             "data.target_tokens_per_batch": 256,
             "model.max_positions": 64,
-            **more,
+            **overrides,
         }
     )

@@ -1,4 +1,4 @@
-"""What prepared data was made from: differences and damage are named."""
+"""Differences from the settings of prepared data are named, and damage is."""
 
 import json
 

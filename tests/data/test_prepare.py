@@ -1,9 +1,12 @@
 """From text to a vocabulary and token files: what is kept, learned and refused."""
 
+import io
 import itertools
+import sys
 
 import numpy as np
 import pytest
+import tqdm
 
 from tests.data import small_text
 from vaswani_jax.data import prepare, prepared
@@ -179,3 +182,23 @@ def test_a_missing_split_is_named_before_another_is_read(text, caplog):
     with pytest.raises(FileNotFoundError, match="test_source"):
         small_text.prepare(text)
     assert caplog.messages == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_progress_and_the_log_has_lines_of_it(
+    text, monkeypatch, caplog
+):
+    monkeypatch.setattr(prepare, "CHUNK_LINES", 10)
+    monkeypatch.setattr(prepare, "CHUNKS_PER_LOG_LINE", 5)
+    monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)  # no thread that stays
+    file, terminal = io.StringIO(), Terminal()
+    for stream, rebuild in ((file, False), (terminal, True)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        small_text.prepare(text, rebuild=rebuild)
+    assert "tokenising train: 100%" in terminal.getvalue()
+    assert file.getvalue() == ""
+    assert caplog.messages.count("tokenised 50 of 120 pairs of train") == 2

@@ -41,14 +41,16 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 
 @pytest.mark.usefixtures("no_checksums")
-@pytest.mark.parametrize("other", ["de", "fr"])
+@pytest.mark.parametrize("language", ["de", "fr"])
 def test_the_builders_pairs_are_those_of_the_archives(
-    server: archives.Server, tmp_path: pathlib.Path, other: str
+    server: archives.Server, tmp_path: pathlib.Path, language: str
 ) -> None:
-    data = small_wmt14.settings_of(tmp_path, other).data
+    data = small_wmt14.settings_of(tmp_path, language).data
     tfds.prepare(data)
     train = list(tfds.pairs(data, "train", indices=None))
-    assert tfds.count(data, "train") == len(train) == small_wmt14.training_pairs(other)
+    assert (
+        tfds.count(data, "train") == len(train) == small_wmt14.training_pairs(language)
+    )
     assert len(set(train)) == len(train)
     assert not pathlib.Path("/tmp/escaped_from_an_archive").exists()
     unpacked = list((tmp_path / "downloads" / "extracted").rglob("*"))
@@ -59,15 +61,17 @@ def test_the_builders_pairs_are_those_of_the_archives(
     for source, target in train:
         name, _, number = source.split(" ")[0], *source.split(" ")[1:3]
         assert source == small_wmt14.line(name, "en", int(number))
-        assert target == small_wmt14.line(name, other, int(number))
+        assert target == small_wmt14.line(name, language, int(number))
     for split in ("valid", "test"):
-        name = {"valid": "newstest2013", "test": f"newstest2014-{other}en-"}[split]
+        name = {"valid": "newstest2013", "test": f"newstest2014-{language}en-"}[split]
         held_out = set(tfds.pairs(data, split, indices=None))
         assert len(held_out) == small_wmt14.LINES
         assert all(source.startswith(name) for source, _ in held_out)
     # The other direction is the same text, with the sides exchanged.
     reverse = small_wmt14.settings_of(
-        tmp_path, other, **{"data.source_locale": other, "data.target_locale": "en"}
+        tmp_path,
+        language,
+        **{"data.source_locale": language, "data.target_locale": "en"},
     ).data
     exchanged = [pair[::-1] for pair in tfds.pairs(reverse, "train", indices=None)]
     assert exchanged == train
@@ -201,9 +205,9 @@ def test_errors_of_other_kinds_do_not_mention_the_network(
         tfds.prepare(small_wmt14.settings_of(tmp_path).data)
 
 
-@pytest.mark.parametrize("other", ["de", "fr"])
+@pytest.mark.parametrize("language", ["de", "fr"])
 def test_archives_put_there_by_hand_are_compared_and_not_downloaded(
-    server: archives.Server, tmp_path: pathlib.Path, other: str
+    server: archives.Server, tmp_path: pathlib.Path, language: str
 ) -> None:
     by_hand = tmp_path / "downloads" / "manual"
     by_hand.mkdir(parents=True)
@@ -212,7 +216,7 @@ def test_archives_put_there_by_hand_are_compared_and_not_downloaded(
         if (archive := small_wmt14.archive(name)) is not None:
             (by_hand / name).write_bytes(archive.read())
     with pytest.raises(ValueError, match=f"NonMatchingChecksumError.*\n?.*{by_hand}"):
-        tfds.prepare(small_wmt14.settings_of(tmp_path, other).data)
+        tfds.prepare(small_wmt14.settings_of(tmp_path, language).data)
     assert server.asked == []
 
 

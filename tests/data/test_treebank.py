@@ -74,16 +74,16 @@ def test_depth_has_no_limit(tmp_path: pathlib.Path) -> None:
 
 def nested(text: str) -> list[object]:
     """The nested lists of brackets, by Python's own parser."""
-    quoted = re.sub(r"[^()\s]+", lambda found: repr(found[0]) + ",", text)
+    quoted = re.sub(r"[^()\s]+", lambda match: repr(match[0]) + ",", text)
     nested_lists = quoted.replace("(", "[").replace(")", "],")
     return list(eval(f"[{nested_lists}]"))
 
 
 def symbols_of(node: list[object]) -> list[str]:
-    label, *rest = node
-    if isinstance(rest[0], str):
+    label, *parts = node
+    if isinstance(parts[0], str):
         return ["XX"]
-    inside = [symbol for part in rest for symbol in symbols_of(part)]  # type: ignore[arg-type]
+    inside = [symbol for part in parts for symbol in symbols_of(part)]  # type: ignore[arg-type]
     return [f"({label}", *inside, f"){label}"]
 
 
@@ -109,12 +109,12 @@ def test_any_tree_is_read_as_a_recursive_reader_reads_it(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
     path = write(tmp_path_factory.mktemp("trees"), "\n".join(texts))
-    found = list(treebank.read(path))
-    assert [list(tree.symbols) for tree in found] == [
+    trees = list(treebank.read(path))
+    assert [list(tree.symbols) for tree in trees] == [
         symbols_of(node)  # type: ignore[arg-type]
         for node in nested(" ".join(texts))
     ]
-    assert [list(tree.words) for tree in found] == [
+    assert [list(tree.words) for tree in trees] == [
         words_of(node)  # type: ignore[arg-type]
         for node in nested(" ".join(texts))
     ]

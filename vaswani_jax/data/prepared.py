@@ -269,10 +269,10 @@ def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Pa
     """
     if not data.directory:
         return workdir / "data"
-    found = remote.open_directory(data.directory).pull(mark=manifest.NAME)
-    if (found.exists() and not found.is_dir()) or not found.resolve().name:
+    directory = remote.open_directory(data.directory).pull(mark=manifest.NAME)
+    if (directory.exists() and not directory.is_dir()) or not directory.resolve().name:
         raise ValueError(
             f"config.data.directory={data.directory} must be a directory for prepared "
             "data alone"
         )
-    return found
+    return directory
