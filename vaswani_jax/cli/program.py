@@ -151,8 +151,6 @@ def open_workdir(name: str) -> files.Directory:
     directory = remote.open_directory(name)
     if remote.is_remote(name):
         logger.info(f"--workdir={name} has its local copy in {directory.path}")
-    if directory.path.exists() and not directory.path.is_dir():
-        raise ValueError(f"--workdir={name} must be a directory, and is a file")
     return directory
 
 

@@ -62,14 +62,18 @@ def open_directory(name: str) -> files.Directory:
     """Return the directory at a path (with ~) or URL, without downloading it.
 
     Raises:
-        ValueError: The name is empty or an incomplete URL, or fsspec cannot use it.
+        ValueError: The name is empty, that of a file or an incomplete URL, or fsspec
+            cannot use it.
     """
     if not name:
         raise ValueError("a directory must have a name, got ''")
     if re.match(r"[a-z][a-z0-9+.-]+:/[^/]", name):
         raise ValueError(f"{name}: a URL has two slashes after its colon")
     if not is_remote(name):
-        return files.Directory(pathlib.Path(os.path.expanduser(name)))
+        path = pathlib.Path(os.path.expanduser(name))
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{name} must be a directory, and is a file")
+        return files.Directory(path)
     if not name.partition("://")[2].strip("/"):
         raise ValueError(f"{name} names no directory")
     url = name.rstrip("/")
