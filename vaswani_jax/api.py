@@ -58,7 +58,7 @@ def load(
         ImportError: A package that reads the run is not installed.
     """
     unneeded_folders = select.other_folders(checkpoint)
-    workdir = remote.open_directory(os.fspath(run)).pull(skip=unneeded_folders)
+    workdir = remote.open_workdir(os.fspath(run)).pull(skip=unneeded_folders)
     if settings is None and _is_marian(workdir):
         if ensemble:
             raise ValueError(

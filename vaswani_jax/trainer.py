@@ -95,7 +95,7 @@ def train(
         vaswani_jax.training.preemption.Stopped: A signal stopped the run; its state
             is saved.
     """
-    directory = remote.open_directory(os.fspath(workdir))
+    directory = remote.open_workdir(os.fspath(workdir))
     step.check_devices(config)
     with contextlib.ExitStack() as stack:
         processes.run_on_main(

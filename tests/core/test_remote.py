@@ -28,10 +28,10 @@ def test_a_tilde_is_the_home(
     assert remote.open_directory("runs/~a").path == pathlib.Path("runs/~a")
 
 
-def test_a_file_is_no_directory(tmp_path: pathlib.Path) -> None:
+def test_a_file_is_no_workdir(tmp_path: pathlib.Path) -> None:
     (tmp_path / "run").write_text("")
     with pytest.raises(ValueError, match="run must be a directory, and is a file"):
-        remote.open_directory(str(tmp_path / "run"))
+        remote.open_workdir(str(tmp_path / "run"))
 
 
 def test_what_one_machine_sends_another_has(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests import settings
-from tests.training import test_packed_steps
+from tests.training import short_pairs
 from vaswani_jax.core import parallel, types
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, step
@@ -84,7 +84,7 @@ def test_an_update_on_all_devices_is_the_same_when_layers_are_computed_again():
             donate_state=False,
         )
         state = parallel.replicate(step.create_state(changed, vocab_size=V))
-        batch = test_packed_steps.separate_batch()
+        batch = short_pairs.separate_batch()
         results.append(run(state, parallel.split_rows(batch, num_microbatches=1)))
     (one, of_one), (other, of_other) = results
     np.testing.assert_allclose(of_one.sums.loss, of_other.sums.loss, rtol=1e-6)

@@ -7,27 +7,14 @@ import numpy as np
 import pytest
 
 from tests import settings
+from tests.training.short_pairs import PAIRS, separate_batch
 from vaswani_jax.core import parallel, types
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, step
 
 V = 23
-PAIRS = [
-    ([5, 6, 7, 2], [8, 9, 2]),
-    ([10, 2], [11, 12, 13, 14, 2]),
-    ([15, 16, 2], [17, 2]),
-]
 # Rows of the packed batch, by pair; the last is padding.
 ROWS = [[0, 1], [2], []]
-
-
-def separate_batch():
-    batch = types.Batch(*(np.zeros((4, length), np.int32) for length in (7, 6, 6)))
-    for row, (source, target) in enumerate(PAIRS):
-        batch.source[row, : len(source)] = source
-        batch.target_in[row, : len(target)] = [types.BOS_ID, *target[:-1]]
-        batch.target_out[row, : len(target)] = target
-    return batch
 
 
 def packed_batch():

@@ -119,6 +119,8 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
         if is_optional:
             return words
         refuse(_missing_config(syntax, workdir))
+    if run_to_start_from and not workdir and not is_optional:
+        refuse("--workdir is missing: name the directory of the new run")
     try:
         file, variant = presets.find(name)
         values = presets.load(file, variant)
@@ -126,6 +128,8 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
         refuse(f"--config={name}: {error}")
     except Exception as error:  # of the user's file
         refuse(f"--config={name}: {type(error).__name__}: {error}")
+    if run_to_start_from:
+        values.data.directory = ""  # The new run prepares data of its own.
     _check_keys(words, values)
     config_flags.DEFINE_config_dict(
         "config", values, "Settings.", flag_values=flags.FLAGS, sys_argv=words

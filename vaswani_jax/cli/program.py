@@ -32,7 +32,7 @@ VERBOSE = flags.DEFINE_bool(
 PRINT_CONFIG = flags.DEFINE_bool(
     "print_config",
     False,
-    "Print all settings as flags, and exit; --flagfile=FILE reads what is printed.",
+    "Print all settings as flags that --flagfile=FILE reads after a preset, and exit.",
 )
 COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -98,6 +98,8 @@ class Program:
                 raise ValueError("--print_config: this program reads no configuration")
             print(help_text.settings_as_flags(settings()), flush=True)
             return
+        if self.syntax.takes_config:
+            settings()  # Refuses what is wrong before any other line is written.
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
         flags_of_processes = (COORDINATOR, NUM_PROCESSES, PROCESS_ID)
@@ -148,7 +150,7 @@ def open_workdir(name: str) -> files.Directory:
     Raises:
         ValueError: It is a file, or no name of a directory.
     """
-    directory = remote.open_directory(name)
+    directory = remote.open_workdir(name)
     if remote.is_remote(name):
         logger.info(f"--workdir={name} has its local copy in {directory.path}")
     return directory

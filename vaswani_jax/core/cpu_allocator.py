@@ -9,6 +9,7 @@ keeps several times a step's memory, until `memory.make_room` releases it.
 import ctypes
 import importlib.util
 import os
+import sys
 
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm7_plugin", "libtpu")
 SWITCH = "VASWANI_JAX_ALLOCATOR"
@@ -29,6 +30,8 @@ def keep_memory() -> str:
     array is allocated.
     """
     global _is_kept
+    if sys.platform != "linux":
+        return "allocator: unchanged"
     libc = ctypes.CDLL(None)
     if _uses_accelerators():
         return "allocator: unchanged, for accelerators (JAX_PLATFORMS=cpu: for a CPU)"

@@ -44,16 +44,22 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     then.
 
     Raises:
-        ValueError: The file is missing or damaged.
+        ValueError: The file is missing or damaged, or of a model of transformers.
     """
     path = workdir / "config.json"
     try:
-        recorded = config.flatten_record(dict(json.loads(path.read_text())))
-        return ml_collections.ConfigDict(_unflatten(recorded))
+        record = dict(json.loads(path.read_text()))
+        recorded = config.flatten_record(record)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
+    if "model_type" in record:
+        raise ValueError(
+            f"{workdir} holds a model of transformers, not a run: "
+            "`vaswani import-marian DIR RUN` makes a run of a MarianMT model"
+        )
+    return ml_collections.ConfigDict(_unflatten(recorded))
 
 
 def override(settings: config.Config, overrides: Mapping[str, Any]) -> config.Config:

@@ -62,18 +62,14 @@ def open_directory(name: str) -> files.Directory:
     """Return the directory at a path (with ~) or URL, without downloading it.
 
     Raises:
-        ValueError: The name is empty, that of a file or an incomplete URL, or fsspec
-            cannot use it.
+        ValueError: The name is empty or an incomplete URL, or fsspec cannot use it.
     """
     if not name:
         raise ValueError("a directory must have a name, got ''")
     if re.match(r"[a-z][a-z0-9+.-]+:/[^/]", name):
         raise ValueError(f"{name}: a URL has two slashes after its colon")
     if not is_remote(name):
-        path = pathlib.Path(os.path.expanduser(name))
-        if path.exists() and not path.is_dir():
-            raise ValueError(f"{name} must be a directory, and is a file")
-        return files.Directory(path)
+        return files.Directory(pathlib.Path(os.path.expanduser(name)))
     if not name.partition("://")[2].strip("/"):
         raise ValueError(f"{name} names no directory")
     url = name.rstrip("/")
@@ -82,6 +78,18 @@ def open_directory(name: str) -> files.Directory:
     readable = re.sub(r"[^A-Za-z0-9]+", "_", url)[-60:].strip("_")
     unique = f"{readable}_{hashlib.sha256(url.encode()).hexdigest()[:8]}"
     return RemoteDirectory(url, pathlib.Path(mirrors).expanduser().absolute() / unique)
+
+
+def open_workdir(name: str) -> files.Directory:
+    """Return the directory of a run, as `open_directory`.
+
+    Raises:
+        ValueError: As `open_directory`, or it is a file.
+    """
+    directory = open_directory(name)
+    if directory.path.exists() and not directory.path.is_dir():
+        raise ValueError(f"workdir {name} must be a directory, and is a file")
+    return directory
 
 
 class RemoteDirectory(files.Directory):
