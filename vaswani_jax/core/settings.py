@@ -1,7 +1,7 @@
 """Declare settings on dataclass fields, and check and describe values by them.
 
-Parsing, `--help`, resumed runs, `report` and the reference page read the declarations
-of `core.config` in its `SETTINGS`.
+Parsing, `--help`, resumed runs and `report` read the declarations from
+`core.config.SETTINGS`.
 """
 
 import dataclasses
