@@ -62,7 +62,7 @@ def heads_first(keys_values: KeysValues) -> CachedHeads:
     )
 
 
-def _fused_attention(
+def fused_attention(
     query: Float[Array, "B Q H d_k"],
     keys_values: KeysValues,
     mask: Bool[Array, "#B 1 #Q K"],
@@ -144,7 +144,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Array, "B Q d_model"]:
         """Return for each query of x the weighted sum of the values it may look at."""
         if self.model.attention == "cudnn" and not deterministic:
-            return self.output(_fused_attention(self.query(x), keys_values, mask))
+            return self.output(fused_attention(self.query(x), keys_values, mask))
         weights = attention_weights(self.query(x), keys_values.key, mask)
         # Kept only if the caller asks for the collection "intermediates".
         self.sow("intermediates", "weights", weights)
