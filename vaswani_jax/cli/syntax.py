@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Syntax:
-    """What the words and flags of a command line mean.
+    """The words and flags that a program's command line may have.
 
     Attributes:
         arguments: The flags that words without dashes set, in this order.
