@@ -98,7 +98,7 @@ class Program:
                 raise ValueError("--print_config: this program reads no configuration")
             print(help_text.settings_as_flags(settings()), flush=True)
             return
-        if self.syntax.takes_config:
+        if self.syntax.takes_config and not self.syntax.default_config:
             settings()  # Refuses what is wrong before any other line is written.
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()

@@ -11,7 +11,7 @@ class Syntax:
         arguments: The flags that words without dashes set, in this order.
         takes_config: Whether the program has --config.
         default_config: The configuration to use if the command line names none and
-            --workdir holds no run.
+            --workdir holds no run; the program completes it.
         default_workdir: Whether --workdir may be missing. It is then the run that
             --config names, or runs/NAME of the preset.
     """
