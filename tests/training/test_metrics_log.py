@@ -1,19 +1,16 @@
 """Records are whole after a crash, and the same in every form."""
 
 import contextlib
-import io
 import json
 import os
 import pathlib
-import struct
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from tensorboardX import record_writer
 from tensorboardX.proto import event_pb2
 
+from tests.training.event_records import read_events
 from tests.training.logs import Clock, opened
 
 # Updates that are evaluated, too, and so have a second record.
@@ -49,26 +46,11 @@ def flat(records: list[dict[str, Any]]) -> list[tuple[int, str, float]]:
     ]
 
 
-def events(path: pathlib.Path) -> Iterator[event_pb2.Event]:
-    """Read as TensorBoard does: length, its checksum, event, its checksum."""
-
-    def checked(size: int) -> bytes:
-        data = stream.read(size)
-        (checksum,) = struct.unpack("I", stream.read(4))
-        assert checksum == record_writer.masked_crc32c(data)
-        return data
-
-    stream = io.BytesIO(path.read_bytes())
-    while stream.tell() < path.stat().st_size:
-        (length,) = struct.unpack("Q", checked(8))
-        yield event_pb2.Event.FromString(checked(length))
-
-
 def shown_by_tensorboard(workdir: pathlib.Path) -> list[tuple[int, str, float]]:
     """(step, name, value); a start at a step hides the earlier events from there."""
     shown: list[tuple[int, str, float]] = []
     for path in sorted((workdir / "tensorboard").iterdir()):
-        for event in events(path):
+        for event in read_events(path):
             if event.session_log.status == event_pb2.SessionLog.START:
                 shown = [value for value in shown if value[0] < event.step]
             for value in event.summary.value:

@@ -9,10 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import IO, Any
 
-from tensorboardX import record_writer
-from tensorboardX.proto import event_pb2, summary_pb2
-
 from vaswani_jax.core import files
+from vaswani_jax.training import event_file
 
 ELAPSED = "time/elapsed_seconds"
 
@@ -49,7 +47,7 @@ class MetricsLog:
         self._workdir = workdir
         # Set until the records after this step are dropped.
         self._drop_after: int | None = None
-        self._files: tuple[IO[str], _Events] | None = None
+        self._files: tuple[IO[str], event_file.EventFile] | None = None
         if is_active:
             self._try_open(first_step)
 
@@ -60,7 +58,7 @@ class MetricsLog:
         except OSError as error:
             self._stop_recording(error)
 
-    def _open(self, step: int) -> "tuple[IO[str], _Events]":
+    def _open(self, step: int) -> tuple[IO[str], event_file.EventFile]:
         """Open the files with the records up to a step."""
         path = self._workdir / "metrics.jsonl"
         lines = _lines_up_to(path, step)
@@ -71,7 +69,8 @@ class MetricsLog:
         self.latest = {}
         for record in records:
             self._remember(record)
-        events = _Events(self._workdir / "tensorboard", first_step=step + 1)
+        directory = self._workdir / "tensorboard"
+        events = event_file.EventFile(directory, first_step=step + 1)
         file = open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._drop_after = None
         return file, events
@@ -138,35 +137,6 @@ class MetricsLog:
                 with contextlib.suppress(OSError):  # A full disk was warned of.
                     file.close()
             self._files = None
-
-
-class _Events:
-    """A TensorBoard file, written here because tensorboardX fails in a thread."""
-
-    def __init__(self, directory: pathlib.Path, *, first_step: int) -> None:
-        directory.mkdir(exist_ok=True)
-        # TensorBoard reads files in the order of their names.
-        self._writer = record_writer.RecordWriter(
-            str(directory / f"events.out.tfevents.{time.time_ns()}")
-        )
-        self._write(0, file_version="brain.Event:2")
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._write(first_step, session_log=start)
-
-    def write(self, step: int, values: Mapping[str, float]) -> None:
-        summaries = [
-            summary_pb2.Summary.Value(tag=name, simple_value=value)
-            for name, value in values.items()
-        ]
-        self._write(step, summary=summary_pb2.Summary(value=summaries))
-
-    def _write(self, step: int, **fields: Any) -> None:
-        event = event_pb2.Event(wall_time=time.time(), step=step, **fields)
-        self._writer.write(event.SerializeToString())
-        self._writer.flush()
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 def _lines_up_to(path: pathlib.Path, step: int) -> list[str]:

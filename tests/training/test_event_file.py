@@ -1,0 +1,37 @@
+"""tensorboardX, which we did not write, reads what we write."""
+
+import math
+import pathlib
+
+import numpy as np
+
+from tests.training.event_records import read_events
+from vaswani_jax.training import event_file
+
+# Lengths and steps of one, two and five groups of seven bits.
+SCALARS = {
+    1: {"train/loss": 9.25, "x" * 200: -1e-30},
+    300: {"valid/bleu": 28.4, "größe": math.inf},
+    2**33: {"train/loss": 0.0},
+}
+
+
+def test_scalars_come_back_with_their_names_and_steps(tmp_path: pathlib.Path) -> None:
+    events = event_file.EventFile(tmp_path / "tensorboard", first_step=1)
+    for step, values in SCALARS.items():
+        events.write(step, values)
+    events.close()
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    version, start, *written = read_events(path)
+    assert version.file_version == "brain.Event:2"
+    assert (start.step, start.session_log.status) == (1, start.session_log.START)
+    values_by_step = {
+        event.step: {value.tag: value.simple_value for value in event.summary.value}
+        for event in written
+    }
+    float32 = {
+        step: {name: float(np.float32(value)) for name, value in values.items()}
+        for step, values in SCALARS.items()
+    }
+    assert values_by_step == float32
+    assert all(event.wall_time > 1.7e9 for event in written)

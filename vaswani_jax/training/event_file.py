@@ -1,0 +1,96 @@
+"""Write scalars in the format of TensorBoard's event files.
+
+A file is a sequence of records (tensorflow/core/lib/io/record_writer.h), each the
+bytes of one `Event` (tensorflow/core/util/event.proto). The libraries that write them
+import PyTorch or TensorFlow where it is installed, for seconds.
+"""
+
+import functools
+import pathlib
+import struct
+import time
+from collections.abc import Mapping
+
+# Tags of protocol buffers: a field's number and how its value is stored.
+WALL_TIME, STEP, FILE_VERSION, SUMMARY, SESSION_LOG = 0x09, 0x10, 0x1A, 0x2A, 0x3A
+SUMMARY_VALUE, VALUE_TAG, VALUE_SIMPLE = 0x0A, 0x0A, 0x15
+SESSION_START = bytes((0x08, 1))
+
+
+class EventFile:
+    """A new event file; TensorBoard shows earlier files up to its first step.
+
+    Every method raises OSError when the file cannot be written.
+    """
+
+    def __init__(self, directory: pathlib.Path, *, first_step: int) -> None:
+        """Create the directory and the file.
+
+        Args:
+            directory: Where it lies, named by the time: TensorBoard reads files in the
+                order of their names.
+            first_step: The first step that this file will have. TensorBoard ignores
+                the events of earlier files from there on.
+        """
+        directory.mkdir(exist_ok=True)
+        name = f"events.out.tfevents.{time.time_ns()}"
+        self._file = open(directory / name, "wb")  # noqa: SIM115
+        self._write(0, _bytes(FILE_VERSION, b"brain.Event:2"))
+        self._write(first_step, _bytes(SESSION_LOG, SESSION_START))
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write one value of each name."""
+        summary = b"".join(
+            _bytes(
+                SUMMARY_VALUE,
+                _bytes(VALUE_TAG, name.encode())
+                + struct.pack("<Bf", VALUE_SIMPLE, value),
+            )
+            for name, value in values.items()
+        )
+        self._write(step, _bytes(SUMMARY, summary))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, step: int, field: bytes) -> None:
+        wall_time = struct.pack("<Bd", WALL_TIME, time.time())
+        event = wall_time + bytes((STEP,)) + _varint(step) + field
+        length = struct.pack("<Q", len(event))
+        self._file.write(length + _checksum(length) + event + _checksum(event))
+        self._file.flush()
+
+
+def _bytes(tag: int, value: bytes) -> bytes:
+    return bytes((tag,)) + _varint(len(value)) + value
+
+
+def _varint(number: int) -> bytes:
+    """Return a number of at least 0 in groups of seven bits, the lowest first."""
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*groups, number))
+
+
+def _checksum(data: bytes) -> bytes:
+    """Return CRC-32C (Castagnoli) as records have it: rotated, with a constant."""
+    table = _crc_table()
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    rotated = (crc >> 15 | crc << 17) + 0xA282EAD8
+    return struct.pack("<I", rotated & 0xFFFFFFFF)
+
+
+@functools.cache
+def _crc_table() -> tuple[int, ...]:
+    table = []
+    for crc in range(256):
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return tuple(table)
