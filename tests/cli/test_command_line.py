@@ -53,6 +53,11 @@ REFUSED = {
         "--noconfig.model.attention_bia: unknown key config.model.attention_bia; did "
         "you mean config.model.attention_bias?"
     ),
+    "demo --config.beam_size=3": (
+        "--config.beam_size=3: unknown key config.beam_size; did you mean "
+        "config.search.beam_size?"
+    ),
+    "demo --config.beam_size 3": "--config.beam_size=3: unknown key config.beam_size;",
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--config=configs/of_run.py:/nowhere/a.py": (
         "--config=configs/of_run.py:/nowhere/a.py: /nowhere/a.py/config.json cannot be "

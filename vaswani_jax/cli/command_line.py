@@ -4,11 +4,9 @@ Words without dashes become flags, the configuration is loaded, and absl and
 ml_collections parse the flags: `--FLAG=VALUE` and `--config.KEY=VALUE`.
 """
 
-import difflib
 import pathlib
 import re
 import sys
-from collections.abc import Iterable
 from typing import NoReturn
 
 import ml_collections
@@ -20,6 +18,7 @@ from vaswani_jax.cli import help_text
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import presets
 from vaswani_jax.core.config import SETTINGS, flatten
+from vaswani_jax.core.suggestions import suggest, suggest_setting
 
 # What a configuration file raises on purpose: its message says all.
 EXPLAINED = (ImportError, OSError, ValueError)
@@ -68,16 +67,6 @@ def refuse(reason: str) -> NoReturn:
     sys.exit(1)
 
 
-def suggestion(word: str, names: Iterable[str], *, prefix: str = "") -> str:
-    """Return the name that is close to a mistyped word, as the end of an error.
-
-    >>> suggestion("trian", ["train", "translate"])
-    '; did you mean train?'
-    """
-    close = difflib.get_close_matches(word, list(names), n=1)
-    return f"; did you mean {prefix}{close[0]}?" if close else ""
-
-
 def _separate(words: list[str]) -> tuple[list[str], list[str]]:
     """Return the flags, each as one word, and the words that are no flags."""
     flag_words, arguments = [], []
@@ -98,7 +87,8 @@ def _needs_value(word: str) -> bool:
     section, _, key = name.partition(".")
     if section != "config":
         return name in flags.FLAGS and not flags.FLAGS[name].boolean
-    return not key or (key in SETTINGS and SETTINGS[key].type is not bool)
+    is_bool = key in SETTINGS and SETTINGS[key].type is bool
+    return "=" not in word and not is_bool
 
 
 def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list[str]:
@@ -175,8 +165,7 @@ def _check_keys(words: list[str], values: ml_collections.ConfigDict) -> None:
     for word in words:
         match = re.match(r"--?(?:no)?config\.([^=]*)", word)
         if match and match[1] not in keys:
-            hint = suggestion(match[1], keys, prefix="config.")
-            refuse(f"{word}: unknown key config.{match[1]}{hint}")
+            refuse(f"{word}: unknown key config.{match[1]}{suggest_setting(match[1])}")
 
 
 def _default_workdir(file: pathlib.Path, variant: str) -> str:
@@ -191,7 +180,7 @@ def _explain(error: flags.Error) -> str:
         name = error.flagname
         if name.partition(".")[0] == "config":
             return f"--{name}: this program reads no configuration"
-        return f"unknown flag --{name}{suggestion(name, flags.FLAGS, prefix='--')}"
+        return f"unknown flag --{name}{suggest(name, flags.FLAGS, prefix='--')}"
     match = re.fullmatch(r"flag --([\w.]+)=(.*?): (.*)", str(error), re.DOTALL)
     if not match or match[1] not in flags.FLAGS:
         return str(error)

@@ -1,11 +1,11 @@
 """The command `vaswani`: every program of the package by a short name."""
 
-import difflib
 import importlib
 import sys
 from collections.abc import Sequence
 
 from vaswani_jax import __version__
+from vaswani_jax.core.suggestions import suggest
 
 # The command, the program that it runs, and what it does.
 COMMANDS = {
@@ -37,9 +37,8 @@ def main(words: Sequence[str] | None = None) -> None:
         module = importlib.import_module(f"vaswani_jax.{COMMANDS[command][0]}")
         module.PROGRAM.run([f"vaswani {command}", *words[1:]])
     else:
-        close = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f"did you mean {close[0]}?" if close else "`vaswani --help` lists them"
-        print(f"error: unknown command {command}; {hint}", file=sys.stderr)
+        hint = suggest(command, COMMANDS) or "; `vaswani --help` lists them"
+        print(f"error: unknown command {command}{hint}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -1,7 +1,6 @@
 """Read a `Config`: from a config file and its overrides, or from a run's record."""
 
 import dataclasses
-import difflib
 import json
 import pathlib
 import typing
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 import ml_collections
 
-from vaswani_jax.core import config, rules
+from vaswani_jax.core import config, rules, suggestions
 
 Section = TypeVar("Section")
 
@@ -111,10 +110,10 @@ def _section(cls: type[Section], values: Mapping[str, Any], prefix: str) -> Sect
     hints = typing.get_type_hints(cls)
     for key in values:
         if key not in hints:
-            close = difflib.get_close_matches(key, hints, n=1)
-            hint = f"; did you mean config.{prefix}{close[0]}?" if close else ""
+            unknown = prefix + key
             raise ValueError(
-                f"unknown key config.{prefix}{key}{hint} (known: {', '.join(hints)})"
+                f"unknown key config.{unknown}{suggestions.suggest_setting(unknown)} "
+                f"(known: {', '.join(hints)})"
             )
     arguments: dict[str, Any] = {}
     for name, kind in hints.items():

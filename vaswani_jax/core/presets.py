@@ -1,7 +1,6 @@
 """Find and load configuration files: the presets of `configs/`, or a user's own."""
 
 import contextlib
-import difflib
 import importlib.util
 import inspect
 import pathlib
@@ -10,6 +9,8 @@ import types
 from collections.abc import Iterator
 
 import ml_collections
+
+from vaswani_jax.core.suggestions import suggest
 
 # Reads the settings of a run from its workdir, so it is no preset by itself.
 RECORD = "of_run"
@@ -52,12 +53,12 @@ def find(name: str) -> tuple[pathlib.Path, str]:
     if stem.endswith(".py"):
         file = pathlib.Path(stem)
         if not file.is_file():
-            raise ValueError(f"there is no file {file}{_suggestion(file.stem)}")
+            raise ValueError(f"there is no file {file}{suggest(file.stem, names())}")
         return file, variant
     if pathlib.Path(name).is_dir():
         raise ValueError(f"{name} holds no run: it has no config.json")
     raise ValueError(
-        f"{name} is no preset, FILE.py or workdir{_suggestion(stem)} "
+        f"{name} is no preset, FILE.py or workdir{suggest(stem, names())} "
         f"(presets: {', '.join(names())})"
     )
 
@@ -124,8 +125,3 @@ def _presets_as_configs(folder: pathlib.Path) -> Iterator[None]:
         for name in [n for n in sys.modules if n.partition(".")[0] == "configs"]:
             del sys.modules[name]
         sys.modules.update(outside)
-
-
-def _suggestion(name: str) -> str:
-    close = difflib.get_close_matches(name, names(), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
