@@ -177,8 +177,11 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except KeyboardInterrupt:
-        print("\nerror: interrupted", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
+        print("\nerror: interrupted", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        # At once: `sys.exit` would wait for threads and for other processes.
+        os._exit(128 + signal.SIGINT)
     except expected as error:
         is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
         hint = ": free some where --workdir, data and outputs lie" if is_full else ""

@@ -1,10 +1,10 @@
 """Save and stop when a signal asks for it: SIGTERM, SIGINT (Ctrl-C) or SIGHUP.
 
 SIGTERM comes from schedulers, SIGHUP from a terminal that closes. After the first
-signal the current update ends, the run saves its state, and the program exits with 128
-+ the number of the signal. A second Ctrl-C exits at once, which costs no more than a
-kill. Other signals are then ignored: a closed terminal sends SIGHUP twice, from the
-shell and from the kernel.
+signal the current update ends, the run saves its state, and `Stopped` is raised. A
+second Ctrl-C raises KeyboardInterrupt at once, which costs no more than a kill. Other
+signals are then ignored: a closed terminal sends SIGHUP twice, from the shell and from
+the kernel.
 """
 
 import logging
@@ -28,7 +28,7 @@ class Stopped(Exception):  # noqa: N818 - it is no error
     """A signal stopped a run, which is saved and can resume.
 
     Attributes:
-        status: The exit status of a program that a signal stops.
+        status: The exit status of a program that a signal stops: 128 + its number.
     """
 
     def __init__(self, signal_number: int | None, step: int) -> None:
@@ -102,7 +102,7 @@ class SignalWatch:
     def _handle(self, signal_number: int, frame: types.FrameType | None) -> None:
         if self.signal_number is not None:
             if signal_number == signal.SIGINT:
-                os._exit(128 + signal_number)
+                raise KeyboardInterrupt
             return
         self.signal_number = signal_number
         name = signal.Signals(signal_number).name
