@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import jax
 import pytest
 
 import vaswani_jax
@@ -38,6 +39,7 @@ def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> Non
 
     with pytest.raises(vaswani_jax.Stopped, match="stopped by SIGTERM at step 2"):
         vaswani_jax.train(small, workdir, evaluators=[stop])
+    assert not jax.config.jax_cpu_enable_async_dispatch  # As for programs.
     # The signals have their own meaning again.
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     result = vaswani_jax.train(small, workdir, evaluators=[count_modules])

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import compatibility, select
-from vaswani_jax.core import compilation_cache, files, processes, remote
+from vaswani_jax.core import compilation_cache, files, parallel, processes, remote
 from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator
 from vaswani_jax.data import prepared
@@ -72,6 +72,10 @@ def train(
     SIGTERM, SIGINT (Ctrl-C) and SIGHUP save it and raise `Stopped`, if this is the main
     thread.
 
+    Sets two options of JAX for the whole process. Compiled programs are kept in
+    WORKDIR/compiled, or where JAX_COMPILATION_CACHE_DIR says. A CPU finishes a step
+    before the next, if no device has been used yet. No result depends on either.
+
     Args:
         config: All settings, as `load_config` returns them.
         workdir: Where the run lies or will lie: a directory, or a URL (gs://, s3://).
@@ -94,7 +98,10 @@ def train(
             that is not finite or a spike.
         vaswani_jax.training.preemption.Stopped: A signal stopped the run; its state
             is saved.
+        KeyboardInterrupt: A second Ctrl-C came while the state was being saved. The
+            run resumes from the checkpoint before.
     """
+    parallel.disable_async_dispatch()
     directory = remote.open_workdir(os.fspath(workdir))
     step.check_devices(config)
     with contextlib.ExitStack() as stack:
