@@ -135,8 +135,12 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
 
 PROGRAM = program.Program(
     main=main,
-    syntax=Syntax(arguments=("workdir",), takes_config=True, default_workdir=True),
-    multi_process=True,
+    syntax=Syntax(
+        arguments=("workdir",),
+        takes_config=True,
+        default_workdir=True,
+        multi_process=True,
+    ),
 )
 
 if __name__ == "__main__":

@@ -61,8 +61,12 @@ def main() -> None:
 
 PROGRAM = program.Program(
     main=main,
-    syntax=Syntax(arguments=("workdir",), takes_config=True, default_workdir=True),
-    multi_process=True,
+    syntax=Syntax(
+        arguments=("workdir",),
+        takes_config=True,
+        default_workdir=True,
+        multi_process=True,
+    ),
 )
 
 if __name__ == "__main__":

@@ -55,9 +55,13 @@ def main() -> None:
 
 PROGRAM = program.Program(
     main=main,
-    syntax=Syntax(arguments=("config",), takes_config=True, default_workdir=True),
+    syntax=Syntax(
+        arguments=("config",),
+        takes_config=True,
+        default_workdir=True,
+        multi_process=True,
+    ),
     expected=(*program.EXPECTED_ERRORS, divergence.DivergedError),
-    multi_process=True,
     handles_sigterm=True,
 )
 

@@ -42,6 +42,11 @@ def test_help_of_a_command_lists_its_flags(command: str) -> None:
     assert text.startswith(f"usage: vaswani {command} ")
     assert "  --[no]quiet\n" in text
     assert "app.py" not in text
+    takes_processes = command in ("train", "translate", "evaluate")
+    assert ("  --coordinator\n" in text) == takes_processes
+    assert ("  --process_id\n" in text) == takes_processes
+    takes_config = "[--config.KEY=VALUE ...]" in text.partition("\n")[0]
+    assert ("  --[no]print_config\n" in text) == takes_config
 
 
 def test_printed_settings_can_be_read_again(tmp_path: pathlib.Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from absl import app, flags
 
 from vaswani_jax.cli import command_line, help_text, logs
-from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.cli.syntax import PROCESS_FLAGS, Syntax
 from vaswani_jax.core import (
     config,
     cpu_allocator,
@@ -64,14 +64,12 @@ class Program:
         syntax: How its command line is read.
         expected: Errors that are printed in one line, with status 1. All others keep
             their traceback.
-        multi_process: Whether several processes can run it together.
         handles_sigterm: Whether it saves before SIGTERM ends it.
     """
 
     main: Callable[[], None]
     syntax: Syntax
     expected: tuple[type[Exception], ...] = EXPECTED_ERRORS
-    multi_process: bool = False
     handles_sigterm: bool = False
 
     def run(self, argv: Sequence[str] | None = None) -> None:
@@ -102,9 +100,8 @@ class Program:
             settings()  # Refuses what is wrong before any other line is written.
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
-        flags_of_processes = (COORDINATOR, NUM_PROCESSES, PROCESS_ID)
-        if any(flag.value is not None for flag in flags_of_processes):
-            if not self.multi_process:
+        if any(flags.FLAGS[name].value is not None for name in PROCESS_FLAGS):
+            if not self.syntax.multi_process:
                 raise ValueError(
                     "--coordinator is a flag of main, decode and evaluate alone"
                 )

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# Flags of programs that several processes can run together.
+PROCESS_FLAGS = ("coordinator", "num_processes", "process_id")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Syntax:
@@ -14,12 +17,14 @@ class Syntax:
             --workdir holds no run; the program completes it.
         default_workdir: Whether --workdir may be missing. It is then the run that
             --config names, or runs/NAME of the preset.
+        multi_process: Whether several processes can run the program together.
     """
 
     arguments: tuple[str, ...] = ()
     takes_config: bool = False
     default_config: str = ""
     default_workdir: bool = False
+    multi_process: bool = False
 
     def usage(self, program: str) -> str:
         """Return what may follow the name of the program.
@@ -30,3 +35,9 @@ class Syntax:
         words = [program, *map(str.upper, self.arguments), "[--FLAG=VALUE ...]"]
         words += ["[--config.KEY=VALUE ...]"] * self.takes_config
         return f"usage: {' '.join(words)}"
+
+    def takes(self, flag: str) -> bool:
+        """Return False for a flag that is defined for other programs alone."""
+        if flag == "print_config":
+            return self.takes_config
+        return self.multi_process or flag not in PROCESS_FLAGS
