@@ -65,8 +65,8 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
     memory = anonymous_memory.Watch()
     begun = time.perf_counter()
     corpus = token_files.Corpus(
-        token_files.TokenFile(directory / "train.source"),
-        token_files.TokenFile(directory / "train.target"),
+        token_files.TokenFile.open(directory / "train.source"),
+        token_files.TokenFile.open(directory / "train.target"),
     )
     budget = {"source_tokens": 25_000, "target_tokens": 25_000, "seed": 1}
     if mode == "packed":

@@ -12,10 +12,9 @@ VOCAB_SIZE = 100_000
 
 
 def token_file(path, sentences):
-    writer = token_files.TokenWriter(path, vocab_size=VOCAB_SIZE)
-    writer.write(sentences)
-    writer.close()
-    return token_files.TokenFile(path)
+    with token_files.open_writer(path, vocab_size=VOCAB_SIZE) as writer:
+        writer.write(sentences)
+    return token_files.TokenFile.open(path)
 
 
 def sentence(number, length, side):

@@ -19,7 +19,7 @@ def test_prepared_data_is_not_prepared_twice(text, monkeypatch, caplog):
     first = small_text.prepare(text)
     contents = small_text.contents(first.directory)
     monkeypatch.setattr(prepare, "learn_vocabulary", small_text.forbidden)
-    monkeypatch.setattr(token_files, "TokenWriter", small_text.forbidden)
+    monkeypatch.setattr(token_files, "open_writer", small_text.forbidden)
     caplog.clear()
     second = small_text.prepare(text)
     assert small_text.contents(second.directory) == contents

@@ -19,11 +19,10 @@ KINDS = {2**16: "uint16", 2**16 + 1: "int32", 300_000: "int32"}
 
 def written(path, sentences, *, vocab_size, cuts=()):
     """The file of these sentences, handed to the writer in parts."""
-    writer = token_files.TokenWriter(path, vocab_size=vocab_size)
-    for start, end in zip([0, *cuts], [*cuts, len(sentences)], strict=True):
-        writer.write(sentences[start:end])
-    writer.close()
-    return token_files.TokenFile(path)
+    with token_files.open_writer(path, vocab_size=vocab_size) as writer:
+        for start, end in zip([0, *cuts], [*cuts, len(sentences)], strict=True):
+            writer.write(sentences[start:end])
+    return token_files.TokenFile.open(path)
 
 
 @strategies.composite
@@ -83,7 +82,7 @@ def test_only_what_is_asked_for_comes_into_memory(tmp_path):
     offsets.tofile(tmp_path / "train.source.offsets")
     tracemalloc.start()
     try:
-        file = token_files.TokenFile(path)
+        file = token_files.TokenFile.open(path)
         ids, _ = file.rows(np.array([0, 2]), length=4)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -101,7 +100,7 @@ def test_a_file_cut_short_is_refused_with_its_name(tmp_path, name, lost_bytes):
     size = damaged.stat().st_size
     os.truncate(damaged, 0 if lost_bytes == "all" else size - lost_bytes)
     with pytest.raises(ValueError, match=str(path)):
-        token_files.TokenFile(path)
+        token_files.TokenFile.open(path)
 
 
 def test_a_file_with_more_tokens_than_sentences_is_refused(tmp_path):
@@ -110,7 +109,7 @@ def test_a_file_with_more_tokens_than_sentences_is_refused(tmp_path):
     with open(tmp_path / "train.source.uint16", "ab") as stream:
         stream.write(b"\x05\x00")
     with pytest.raises(ValueError, match=r"offsets end at 5, but it has 6 tokens"):
-        token_files.TokenFile(path)
+        token_files.TokenFile.open(path)
 
 
 @pytest.mark.parametrize("name", ["uint16", "offsets"])
@@ -119,7 +118,7 @@ def test_a_missing_file_is_not_found(tmp_path, name):
     written(path, [[5, 6, 7], [8, 9]], vocab_size=100)
     (tmp_path / f"train.source.{name}").unlink()
     with pytest.raises(FileNotFoundError, match=str(path)):
-        token_files.TokenFile(path)
+        token_files.TokenFile.open(path)
 
 
 def test_offsets_out_of_order_are_refused_with_their_file(tmp_path):
@@ -131,4 +130,4 @@ def test_offsets_out_of_order_are_refused_with_their_file(tmp_path):
     changed[1] = 10**9
     changed.tofile(offsets)
     with pytest.raises(ValueError, match=f"{path} is damaged: its offsets are out of"):
-        token_files.TokenFile(path).lengths()
+        token_files.TokenFile.open(path).lengths()

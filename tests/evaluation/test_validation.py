@@ -48,10 +48,9 @@ def random_side(seed: int) -> Sentences:
 
 
 def token_file(path: pathlib.Path, sentences: Sentences) -> token_files.TokenFile:
-    writer = token_files.TokenWriter(path, vocab_size=V)
-    writer.write(sentences)
-    writer.close()
-    return token_files.TokenFile(path)
+    with token_files.open_writer(path, vocab_size=V) as writer:
+        writer.write(sentences)
+    return token_files.TokenFile.open(path)
 
 
 def one_batch(sources: Sentences, targets: Sentences) -> types.Batch:

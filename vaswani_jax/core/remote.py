@@ -13,6 +13,7 @@ count.
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -77,7 +78,12 @@ def open_directory(name: str) -> files.Directory:
     mirrors = os.environ.get("VASWANI_JAX_MIRRORS") or f"{cache}/vaswani_jax"
     readable = re.sub(r"[^A-Za-z0-9]+", "_", url)[-60:].strip("_")
     unique = f"{readable}_{hashlib.sha256(url.encode()).hexdigest()[:8]}"
-    return RemoteDirectory(url, pathlib.Path(mirrors).expanduser().absolute() / unique)
+    path = pathlib.Path(mirrors).expanduser().absolute() / unique
+    try:
+        store, root = fsspec.core.url_to_fs(url)
+    except Exception as error:  # Each kind of store raises its own.
+        raise ValueError(f"{url}: {_one_line(error)}") from None
+    return RemoteDirectory(path, url=url, store=store, root=root)
 
 
 def open_workdir(name: str) -> files.Directory:
@@ -100,16 +106,32 @@ class RemoteDirectory(files.Directory):
             sync, and `*.superseded-*`, unsent files of a run that another replaced.
     """
 
-    def __init__(self, url: str, path: pathlib.Path) -> None:
+    def __init__(
+        self,
+        path: pathlib.Path,
+        *,
+        url: str,
+        store: fsspec.AbstractFileSystem,
+        root: str,
+    ) -> None:
+        """Keep the arguments.
+
+        Args:
+            path: The local copy.
+            url: The URL of the directory.
+            store: Its store.
+            root: Its path on the store.
+        """
         super().__init__(path)
         self._url = url
+        self._store = store
+        self._root = root
         self._record = path.with_name(f"{path.name}.mirror.json")
-        self._superseded = path.with_name(f"{path.name}.superseded-{time.time_ns()}")
         self._is_holder = False
-        try:
-            self._store, self._root = fsspec.core.url_to_fs(url)
-        except Exception as error:  # Each kind of store raises its own.
-            raise ValueError(f"{url}: {_one_line(error)}") from None
+
+    @functools.cached_property
+    def _superseded(self) -> pathlib.Path:
+        return self.path.with_name(f"{self.path.name}.superseded-{time.time_ns()}")
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:

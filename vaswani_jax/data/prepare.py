@@ -129,13 +129,13 @@ def _tokenise(
     counts = {"kept": 0, "empty": 0, "too_long": 0}
     with contextlib.ExitStack() as stack:
         writers = [
-            token_files.TokenWriter(
-                directory / f"{split}.{side}", vocab_size=vocabulary.size
+            stack.enter_context(
+                token_files.open_writer(
+                    directory / f"{split}.{side}", vocab_size=vocabulary.size
+                )
             )
             for side in ("source", "target")
         ]
-        for writer in writers:
-            stack.enter_context(contextlib.closing(writer))
         for number, lines in enumerate(_chunks(pairs)):
             sides = [
                 vocabulary.encode(

@@ -52,8 +52,8 @@ class PreparedData:
         """
         self.manifest.check_files(self.directory, split)
         return token_files.Corpus(
-            token_files.TokenFile(self.directory / f"{split}.source"),
-            token_files.TokenFile(self.directory / f"{split}.target"),
+            token_files.TokenFile.open(self.directory / f"{split}.source"),
+            token_files.TokenFile.open(self.directory / f"{split}.target"),
         )
 
     def text(self, split: str) -> tuple[list[str], list[str]]:

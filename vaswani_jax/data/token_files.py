@@ -3,42 +3,57 @@
 A corpus may be larger than memory: only the pages that a batch touches are read.
 """
 
+import contextlib
 import pathlib
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import IO, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Integer
 
 OFFSET_TYPE = np.dtype("<i8")
+# Of ids below 65,536, and of larger ones.
+ID_TYPES = (np.dtype("<u2"), np.dtype("<i4"))
 CHUNK = 1 << 20
 
 
 class TokenFile:
     """The sentences of one side: a flat file of ids and one of offsets into it."""
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(
+        self,
+        path: pathlib.Path,
+        *,
+        offsets: Int[np.ndarray, "E"],
+        ids: Integer[np.ndarray, "T"],
+    ) -> None:
+        self._path = path
+        self._offsets = offsets
+        self._ids = ids
+
+    @classmethod
+    def open(cls, path: pathlib.Path) -> "TokenFile":
         """Map the files whose names begin with a path.
 
         Raises:
             FileNotFoundError: A file is missing.
             ValueError: A file is damaged.
         """
-        self._path = path
-        self._offsets = _map(_with_ending(path, "offsets"), OFFSET_TYPE)
-        for dtype in (np.dtype("<u2"), np.dtype("<i4")):
+        offsets = _map(_with_ending(path, "offsets"), OFFSET_TYPE)
+        for dtype in ID_TYPES:
             ids_path = _with_ending(path, dtype.name)
             if ids_path.exists():
-                self._ids = _map(ids_path, dtype)
+                ids = _map(ids_path, dtype)
                 break
         else:
             raise FileNotFoundError(f"no token ids beside {path}")
-        end = self._offsets[-1] if len(self._offsets) else "no token"
-        if end != len(self._ids):
+        end = offsets[-1] if len(offsets) else "no token"
+        if end != len(ids):
             raise ValueError(
                 f"{path} is damaged: its offsets end at {end}, but it "
-                f"has {len(self._ids)} tokens; prepare the data again"
+                f"has {len(ids)} tokens; prepare the data again"
             )
+        return cls(path, offsets=offsets, ids=ids)
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -128,20 +143,13 @@ def positions(corpus: Corpus) -> int:
 
 
 class TokenWriter:
-    """A `TokenFile` to write, a few sentences at a time."""
+    """A `TokenFile` to write, a few sentences at a time; see `open_writer`."""
 
-    def __init__(self, path: pathlib.Path, *, vocab_size: int) -> None:
-        """Open the files.
-
-        Args:
-            path: What their names begin with.
-            vocab_size: With at most 65,536 subwords an id takes two bytes, else four.
-        """
-        self._dtype = np.dtype("<u2" if vocab_size <= 2**16 else "<i4")
-        self._ids = open(_with_ending(path, self._dtype.name), "wb")  # noqa: SIM115
-        self._offsets = open(_with_ending(path, "offsets"), "wb")  # noqa: SIM115
+    def __init__(self, *, offsets: IO[bytes], ids: IO[bytes], dtype: np.dtype) -> None:
+        self._offsets = offsets
+        self._ids = ids
+        self._dtype = dtype
         self._end = 0
-        self._offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
     def write(self, sentences: Sequence[Sequence[int]]) -> None:
         """Append sentences to the files."""
@@ -152,10 +160,22 @@ class TokenWriter:
         if len(ends):
             self._end = int(ends[-1])
 
-    def close(self) -> None:
-        """Close the files."""
-        self._ids.close()
-        self._offsets.close()
+
+@contextlib.contextmanager
+def open_writer(path: pathlib.Path, *, vocab_size: int) -> Iterator[TokenWriter]:
+    """Create the files of a `TokenFile`, and close them at the end.
+
+    Args:
+        path: What their names begin with.
+        vocab_size: With at most 65,536 subwords an id takes two bytes, else four.
+    """
+    dtype = ID_TYPES[vocab_size > 2**16]
+    with (
+        open(_with_ending(path, "offsets"), "wb") as offsets,
+        open(_with_ending(path, dtype.name), "wb") as ids,
+    ):
+        offsets.write(np.zeros(1, OFFSET_TYPE).tobytes())
+        yield TokenWriter(offsets=offsets, ids=ids, dtype=dtype)
 
 
 def _with_ending(path: pathlib.Path, ending: str) -> pathlib.Path:
