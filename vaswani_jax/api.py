@@ -33,6 +33,7 @@ def load(
     ensemble: Sequence[str] = (),
     settings: config.Config | None = None,
     overrides: Mapping[str, Any] | None = None,
+    data: prepared.PreparedData | None = None,
 ) -> Translator:
     """Load a trained model, ready to translate.
 
@@ -50,6 +51,7 @@ def load(
             WORKDIR@CHECKPOINT.
         settings: All settings; by default those that the run recorded.
         overrides: Settings to change, by dotted keys.
+        data: The run's prepared data, for a caller that has them open.
 
     Raises:
         ValueError: The directory is not a run, a checkpoint is missing, damaged or of
@@ -68,8 +70,9 @@ def load(
         return _load_marian(workdir, overrides or {})
     settings = settings or parsing.load(workdir)
     settings = parsing.override(settings, overrides or {})
-    directory = prepared.data_directory(settings.data, workdir)
-    data = prepared.open_matching(settings, directory, compare_text=False)
+    if data is None:
+        directory = prepared.data_directory(settings.data, workdir)
+        data = prepared.open_matching(settings, directory, compare_text=False)
     members = load_members(
         settings,
         workdir,

@@ -42,20 +42,17 @@ def main() -> None:
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
             "config.data.test_source and config.data.test_target"
         )
-    translator = api.load(workdir.path, checkpoint=CHECKPOINT.value, settings=settings)
-    checkpoint = translator.member.checkpoint
-    evaluation = scores.evaluate_checkpoint(
-        settings, data, checkpoint=checkpoint, split=SPLIT.value
+    translator = api.load(
+        workdir.path, checkpoint=CHECKPOINT.value, settings=settings, data=data
+    )
+    evaluation = scores.evaluate(
+        translator,
+        data,
+        split=SPLIT.value,
+        selected=CHECKPOINT.value,
+        workdir=workdir,
     )
     if processes.is_main_process():
-        scores.write_evaluation(
-            workdir.path,
-            evaluation,
-            settings=settings,
-            checkpoint=checkpoint,
-            selected=CHECKPOINT.value,
-        )
-        workdir.push(within="evaluations")
         print(evaluation.format(samples=SAMPLES.value))
 
 

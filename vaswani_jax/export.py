@@ -56,14 +56,19 @@ def main() -> None:
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
     compilation_cache.enable(workdir / "compiled")
-    translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
+    data = prepared.open_matching(
+        settings, prepared.data_directory(settings.data, workdir), compare_text=False
+    )
+    translator = api.load(
+        workdir, checkpoint=CHECKPOINT.value, settings=settings, data=data
+    )
     formats.save(
         directory, translator, form=FORMAT.value, quantization=QUANTIZATION.value
     )
     logger.info(f"written: {directory}")
     agreement = verify.compare(
         translator,
-        prepared.open_prepared(prepared.data_directory(settings.data, workdir)),
+        data,
         directory,
         form=FORMAT.value,
         quantization=QUANTIZATION.value,

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.checkpoints import average, compatibility, store
-from vaswani_jax.core import config, files, parallel, processes
+from vaswani_jax.core import config, files, processes
 from vaswani_jax.data import prepared, text_files
 from vaswani_jax.evaluation import bleu, validation
-from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
-
-# Every evaluation's file name shows these, and others only if they changed.
-ALWAYS_SHOWN = ("search.beam_size", "search.length_penalty")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,20 +63,29 @@ class Evaluation:
         return "\n".join(lines)
 
 
-def evaluate_checkpoint(
-    settings: config.Config,
+def evaluate(
+    translator: Translator,
     data: prepared.PreparedData,
     *,
-    checkpoint: store.Checkpoint,
     split: str,
+    selected: str,
+    workdir: files.Directory,
 ) -> Evaluation:
-    """Translate a split with a checkpoint, and score it.
+    """Translate a split, score it, and write both into WORKDIR/evaluations.
+
+    Of several processes only the main one writes.
+
+    Args:
+        translator: The model, no ensemble.
+        data: The prepared data of its run.
+        split: "valid" or "test".
+        selected: The checkpoint's name, as in `--checkpoint`.
+        workdir: The run's directory.
 
     Raises:
-        store.CheckpointError: The checkpoint does not fit data or settings.
+        ValueError: The translator is an ensemble.
     """
-    compatibility.check_fits(checkpoint, settings, data.vocabulary)
-    params = parallel.replicate(checkpoint.items["params"])
+    settings, checkpoint = translator.config, translator.member.checkpoint
     evaluate_loss = validation.loss_evaluator(
         settings,
         validation.make_batches(settings, data.corpus(split)),
@@ -86,9 +93,9 @@ def evaluate_checkpoint(
         name=split,
     )
     source, references = data.text(split)
-    translator = LineTranslator(settings, data.vocabulary)
-    outputs = translator.translate(params, source)
-    return Evaluation(
+    outputs = translator.translate(source)
+    [params] = translator.replicated_params
+    evaluation = Evaluation(
         split=split,
         source=source,
         references=references,
@@ -97,6 +104,16 @@ def evaluate_checkpoint(
         scores=bleu.score_outputs(settings.data, outputs, references),
         uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
+    if processes.is_main_process():
+        write_evaluation(
+            workdir.path,
+            evaluation,
+            settings=settings,
+            checkpoint=checkpoint,
+            selected=selected,
+        )
+        workdir.push(within="evaluations")
+    return evaluation
 
 
 def score_average(
@@ -122,18 +139,13 @@ def score_average(
         workdir.push(within="averaged")
     processes.wait_for_all("averaged")
     logger.info(f"average of the checkpoints {steps}")
+    compatibility.check_fits(mean, settings, data.vocabulary)
+    member = Member(settings.model, mean)
+    translator = Translator(settings, data.vocabulary, [member])
     for split in [name for name in ("valid", "test") if name in data.counts]:
-        evaluation = evaluate_checkpoint(settings, data, checkpoint=mean, split=split)
-        if processes.is_main_process():
-            write_evaluation(
-                workdir.path,
-                evaluation,
-                settings=settings,
-                checkpoint=mean,
-                selected="averaged",
-            )
-            workdir.push(within="evaluations")
-        yield evaluation
+        yield evaluate(
+            translator, data, split=split, selected="averaged", workdir=workdir
+        )
 
 
 def write_evaluation(
@@ -160,16 +172,18 @@ def write_evaluation(
         The path of the JSON file; the translations lie beside it.
     """
     search = settings.search
-    name = (
-        f"{evaluation.split}-{selected.replace(':', '')}"
-        f"-beam{search.beam_size}-alpha{search.length_penalty:g}"
-    )
+    always_shown = {
+        "search.beam_size": f"beam{search.beam_size}",
+        "search.length_penalty": f"alpha{search.length_penalty:g}",
+    }
+    parts = [evaluation.split, selected.replace(":", ""), *always_shown.values()]
     for change in compatibility.find_changes(
         checkpoint.record.get("config", {}), settings
     ):
         affects_scores = config.SETTINGS[change.key].affects == "scores"
-        if affects_scores and change.key not in ALWAYS_SHOWN:
-            name += f"-{change.key.partition('.')[2]}={change.now}"
+        if affects_scores and change.key not in always_shown:
+            parts.append(f"{change.key.partition('.')[2]}={change.now}")
+    name = "-".join(parts)
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
     text_files.write_lines(folder / f"{name}.txt", evaluation.outputs)

@@ -109,6 +109,11 @@ class Translator:
         """The model's parameters, a nested dictionary of NumPy arrays."""
         return self.member.params
 
+    @functools.cached_property
+    def replicated_params(self) -> list[Any]:
+        """The parameters of each model on every device, placed there at first use."""
+        return [parallel.replicate(member.params) for member in self.members]
+
     def translate(self, lines: Sequence[str], **search: Any) -> list[str]:
         """Return the best translation of each line.
 
@@ -167,7 +172,7 @@ class Translator:
             n_best=n_best,
         )
         return translator.hypotheses(
-            self._replicated_params, lines, prefixes=prefixes, first_line=first_line
+            self.replicated_params, lines, prefixes=prefixes, first_line=first_line
         )
 
     def score(
@@ -266,7 +271,7 @@ class Translator:
         """
         return scoring.score_pairs(
             self._models,
-            self._replicated_params,
+            self.replicated_params,
             pairs,
             vocab_size=self.vocabulary.size,
             layers=layers,
@@ -281,10 +286,6 @@ class Translator:
     @property
     def _models(self) -> list[ModelConfig]:
         return [member.model for member in self.members]
-
-    @functools.cached_property
-    def _replicated_params(self) -> list[Any]:
-        return [parallel.replicate(member.params) for member in self.members]
 
     def _encode(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int
