@@ -12,6 +12,7 @@ import pytest
 import vaswani_jax
 from tests import settings
 from vaswani_jax.core import compilation_cache, files
+from vaswani_jax.evaluation import scores
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,17 @@ def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> Non
     assert not jax.config.jax_cpu_enable_async_dispatch  # As for programs.
     # The signals have their own meaning again.
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    result = vaswani_jax.train(small, workdir, evaluators=[count_modules])
+    reported = []
+
+    def report(evaluation: scores.Evaluation) -> None:
+        written = list((workdir / "evaluations").glob("*.json"))
+        reported.append((evaluation.split, len(written)))
+
+    result = vaswani_jax.train(
+        small, workdir, evaluators=[count_modules], on_evaluation=report
+    )
+    # Each is handed over before the next split is translated.
+    assert reported == [("valid", 1), ("test", 2)]
     assert result.step == small.training.num_steps == 4
     assert result.metrics["valid/modules"] == len(["embedding", "encoder", "decoder"])
     assert result.metrics["valid/loss"] > 0

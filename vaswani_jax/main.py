@@ -16,6 +16,7 @@ from vaswani_jax import trainer
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import processes
+from vaswani_jax.evaluation import scores
 from vaswani_jax.training import divergence, preemption
 
 logger = logging.getLogger(__name__)
@@ -39,18 +40,21 @@ def main() -> None:
     settings = program.settings()
     program.open_workdir(WORKDIR.value)  # It logs where the local copy of a URL lies.
     try:
-        result = trainer.train(
+        trainer.train(
             settings,
             WORKDIR.value,
             init_from=INIT_FROM.value,
             rebuild_data=REBUILD.value,
+            on_evaluation=_print_scores,
         )
     except preemption.Stopped as stopped:
         logger.info(str(stopped))
         sys.exit(stopped.status)
+
+
+def _print_scores(evaluation: scores.Evaluation) -> None:
     if processes.is_main_process():
-        for evaluation in result.evaluations:
-            print(evaluation.format(samples=0))
+        print(evaluation.format(samples=0), flush=True)
 
 
 PROGRAM = program.Program(

@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import compatibility, select
@@ -65,6 +65,7 @@ def train(
     evaluators: Sequence[Evaluator] = (),
     init_from: str = "",
     rebuild_data: bool = False,
+    on_evaluation: Callable[[scores.Evaluation], None] | None = None,
 ) -> TrainingResult:
     """Prepare the data if needed, train, average the last checkpoints, and score them.
 
@@ -85,6 +86,7 @@ def train(
         init_from: Start a new run from these parameters: WORKDIR, WORKDIR@CHECKPOINT
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
+        on_evaluation: Called with each of the result's evaluations once it is there.
 
     Returns:
         What the run has reached; a run that had ended before returns the same.
@@ -135,7 +137,11 @@ def train(
             raise
         if not processes.is_main_process():
             directory.pull()
-        evaluations = list(scores.score_average(config, data, workdir=directory))
+        evaluations = []
+        for evaluation in scores.score_average(config, data, workdir=directory):
+            evaluations.append(evaluation)
+            if on_evaluation:
+                on_evaluation(evaluation)
         return TrainingResult(
             **vars(outcome), evaluations=evaluations, workdir=directory.path
         )
