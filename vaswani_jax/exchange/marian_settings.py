@@ -39,8 +39,8 @@ SAMPLING = {
     "top_k": ("top_k", 50),
     "top_p": ("top_p", 1.0),
 }
-# Values that our search must have where it does not sample.
-UNSAMPLED = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+# Values that our search must have where it does not sample: those before it could.
+UNSAMPLED = {key: config.SETTINGS[f"search.{key}"].legacy for key in SAMPLING}
 LENGTHS = ("max_length", "max_new_tokens", "min_new_tokens")
 # Marks that must be as in config.json.
 MARKS = ("eos_token_id", "decoder_start_token_id")

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from vaswani_jax.core import parsing, types
-from vaswani_jax.core.config import Config, DataConfig, SearchConfig
+from vaswani_jax.core.config import SETTINGS, Config, DataConfig, SearchConfig
 from vaswani_jax.data.prepared import PreparedData
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import bleu
-from vaswani_jax.exchange import marian_settings, stablehlo
+from vaswani_jax.exchange import stablehlo
 from vaswani_jax.inference import beam_search, padding
 from vaswani_jax.inference.translator import Translator
 
@@ -22,10 +22,13 @@ logger = logging.getLogger(__name__)
 
 Engine = Callable[[Sequence[str]], list[str]]
 BATCH_LINES = 16
-# Settings that other engines lack or define otherwise.
+# Beam search without what later runs could add: other engines lack that or define it
+# otherwise. Each has a length penalty.
 COMMON_SEARCH = {
-    **{"min_tokens": 1, "max_tokens": 0, "no_repeat_ngram": 0, "sampling": False},
-    **marian_settings.UNSAMPLED,
+    setting.name: setting.legacy
+    for setting in SETTINGS.values()
+    if setting.section == "search" and setting.legacy is not None
+    if setting.name != "length_penalty_form"
 }
 
 
