@@ -92,10 +92,11 @@ def read_blocks(name: str) -> Iterator[list[str]]:
 def _prompted_lines() -> Iterator[bytes]:
     """Yield lines of the terminal, each after a prompt, until the input ends."""
     while True:
-        print("> ", end="", file=sys.stderr, flush=True)
+        sys.stderr.write("> ")
+        sys.stderr.flush()
         line = sys.stdin.buffer.readline()
         if not line:
-            print(file=sys.stderr)
+            sys.stderr.write("\n")
             return
         yield line
 
