@@ -16,11 +16,9 @@ from vaswani_jax.inference import beam_search
 
 def make_constraint(
     search: config.SearchConfig, prefix: Int[Array, "B P"], *, vocab_size: int
-) -> beam_search.Constraint | None:
-    """Return what the settings and each sentence's prefix forbid; None if nothing."""
+) -> beam_search.Constraint:
+    """Return what the settings and each sentence's prefix forbid."""
     prefix_length = prefix.shape[1]
-    if not (prefix_length or search.no_repeat_ngram):
-        return None
 
     def constraint(
         tokens: Int[Array, "B W T"], rows: Int[Array, "B"], position: Int[Array, ""]

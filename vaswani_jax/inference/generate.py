@@ -60,9 +60,11 @@ def make_generator(
             max_length=max_length,
         )
         stepper, state = _start(networks, params, rows.source, options)
-        constraint = constraints.make_constraint(
-            search, rows.prefix, vocab_size=vocab_size
-        )
+        constraint = None
+        if rows.prefix.shape[1] or search.no_repeat_ngram:
+            constraint = constraints.make_constraint(
+                search, rows.prefix, vocab_size=vocab_size
+            )
         if not search.sampling:
             return beam_search.beam_search(
                 stepper, state, max_lengths, options, constraint=constraint

@@ -280,6 +280,8 @@ class Translator:
 
     def _override(self, search: Mapping[str, Any]) -> Config:
         """Return the settings with changes to the search."""
+        if not search:
+            return self.config
         overrides = {f"search.{key}": value for key, value in search.items()}
         return parsing.override(self.config, overrides)
 
