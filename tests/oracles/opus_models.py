@@ -17,6 +17,7 @@ torch = pytest.importorskip(
 transformers = pytest.importorskip(
     "transformers", reason="transformers is not installed: .[oracles]"
 )
+torch.set_num_threads(1)  # the models are small, and the cores have other tests
 
 SYLLABLES = "ba be bi bo bu da de di do du".split()
 CODE = ">>fra<<"

@@ -169,7 +169,13 @@ def network(small: config.Config, params: Any) -> Any:
 @pytest.fixture(scope="module")
 def marian_beams(network: Any, sources: list[list[int]]) -> list[Hypotheses]:
     """MarianMT's beam of four for each sentence."""
-    return [generated(network, ids) for ids in sources]
+    beams = {}
+    for length in {len(ids) for ids in sources}:
+        same_length = [ids for ids in sources if len(ids) == length]
+        beams |= dict(
+            zip(map(tuple, same_length), generated(network, same_length), strict=True)
+        )
+    return [beams[tuple(ids)] for ids in sources]
 
 
 def test_marian_mt_has_our_logits(
@@ -244,24 +250,31 @@ def longest(ids: list[int]) -> int:
     return len(ids) + 1 + EXTRA
 
 
-def generated(network: Any, ids: list[int]) -> Hypotheses:
-    """MarianMT's beam of four: words and log-probabilities, the best first."""
+def generated(network: Any, sources: list[list[int]]) -> list[Hypotheses]:
+    """MarianMT's beam of four: words and log-probabilities, the best first.
+
+    The sources are of one length: nothing is padded.
+    """
     torch = pytest.importorskip("torch")
     outputs = network.generate(
-        torch.tensor([[*ids, types.EOS_ID]]),
+        torch.tensor([[*ids, types.EOS_ID] for ids in sources]),
         num_beams=4,
         num_return_sequences=4,
         length_penalty=0.0,
         early_stopping="never",
         # Ours counts the end mark on both sides, theirs the start, too.
-        max_length=longest(ids) + 1,
+        max_length=longest(sources[0]) + 1,
         bad_words_ids=[[types.PAD_ID], [types.BOS_ID]],
         forced_eos_token_id=None,
         output_scores=True,
         return_dict_in_generate=True,
     )
     words = [without_marks(sequence) for sequence in outputs.sequences]
-    return words, outputs.sequences_scores.tolist()
+    scores = outputs.sequences_scores.tolist()
+    return [
+        (words[start : start + 4], scores[start : start + 4])
+        for start in range(0, len(words), 4)
+    ]
 
 
 def test_ctranslate2_finds_our_translations_with_our_scores(

@@ -1,5 +1,6 @@
 """A MarianMT model that transformers has trained translates here as it does there."""
 
+import collections
 import json
 import pathlib
 import shutil
@@ -47,28 +48,31 @@ def translate_by_transformers(
         str(directory)
     ).eval()
     tokenizer = opus_models.transformers.MarianTokenizer.from_pretrained(str(directory))
-    texts, scores = [], []
-    for line in lines:
-        inputs = tokenizer([line], return_tensors="pt")
+    # Lines of one length together: nothing is padded.
+    indices_by_length = collections.defaultdict(list)
+    for index, line in enumerate(lines):
+        indices_by_length[len(tokenizer(line)["input_ids"])].append(index)
+    texts, scores = [""] * len(lines), [0.0] * len(lines)
+    for length, indices in indices_by_length.items():
+        batch = [lines[index] for index in indices]
         with opus_models.torch.no_grad():
             outputs = network.generate(
-                **inputs,
+                **tokenizer(batch, return_tensors="pt"),
                 num_beams=4,
                 length_penalty=alpha,
                 early_stopping="never",
                 bad_words_ids=[[network.config.pad_token_id]],
-                max_length=inputs["input_ids"].shape[1] + EXTRA + 1,
+                max_length=length + EXTRA + 1,
                 output_scores=True,
                 return_dict_in_generate=True,
             )
-        texts.append(
-            tokenizer.decode(
-                outputs.sequences[0],
+        for row, index in enumerate(indices):
+            texts[index] = tokenizer.decode(
+                outputs.sequences[row],
                 skip_special_tokens=True,
                 clean_up_tokenization_spaces=False,
             )
-        )
-        scores.append(float(outputs.sequences_scores[0]))
+            scores[index] = float(outputs.sequences_scores[row])
     return texts, scores
 
 

@@ -27,7 +27,7 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     found = {}
     for name, stages in (
         ("one", [(1, 60)]),
-        ("moved", [(8, 15), (2, 30), (1, 45), (8, 60)]),
+        ("moved", [(8, 15), (2, 30), (1, 60)]),
     ):
         for devices, steps in stages:
             goal = f"--config.training.num_steps={steps}"
