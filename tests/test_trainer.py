@@ -1,16 +1,13 @@
 """Training from Python: it returns what it reached, and raises what programs print."""
 
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 
 import jax
 import pytest
 
 import vaswani_jax
-from tests import settings
+from tests import interpreter, settings
 from vaswani_jax.core import compilation_cache, files
 from vaswani_jax.evaluation import scores
 
@@ -35,7 +32,7 @@ def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> Non
     small = settings.small_settings()
 
     def stop(params: object) -> dict[str, float]:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         return {}
 
     with pytest.raises(vaswani_jax.Stopped, match="stopped by SIGTERM at step 2"):
@@ -94,6 +91,4 @@ def test_training_loads_nothing_of_the_paper() -> None:
         "import sys, vaswani_jax; vaswani_jax.train; "
         "print([name for name in sys.modules if name.startswith('vaswani_jax.paper')])"
     )
-    command = [sys.executable, "-c", program]
-    completed = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert completed.stdout == "[]\n"
+    assert interpreter.output_of(program) == "[]"

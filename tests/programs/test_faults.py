@@ -1,13 +1,12 @@
 """Runs that are killed, crowded out and moved: nothing of them is lost."""
 
+import functools
 import json
-import os
 import pathlib
 import random
 import shutil
 import signal
 import subprocess
-import time
 
 import jax
 import numpy as np
@@ -69,7 +68,7 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     unshare = shutil.which("unshare")
-    probe = unshare and subprocess.run([unshare, "-rm", "true"], check=False)
+    probe = unshare and subprocess.run([unshare, "-rm", "true"], timeout=300)
     if not probe or probe.returncode:
         pytest.skip("a file system of a test's own needs unshare and user namespaces")
     names = ("workdir", "kept", "result")
@@ -129,41 +128,41 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
         program = runs.command("main", tmp_path / name)[:3]
         return [*program, *flags, f"--workdir={tmp_path / name}"]
 
-    def last_step() -> int:
-        path = tmp_path / "killed" / "checkpoints"
-        names = [one.name for one in path.glob("*")] if path.exists() else []
-        return max((int(name) for name in names if name.isdecimal()), default=0)
+    workdir = tmp_path / "killed"
 
-    def writing() -> bool:
-        return any((tmp_path / "killed" / "checkpoints").glob("*orbax-checkpoint-tmp*"))
+    def num_lines(name: str) -> int:
+        path = workdir / name
+        return path.read_text().count("\n") if path.exists() else 0
+
+    def is_writing() -> bool:
+        return any((workdir / "checkpoints").glob("*orbax-checkpoint-tmp*"))
 
     generator = random.Random(11)
-    kills = cut_writes = 0
-    log = open(tmp_path / "log", "w")  # noqa: SIM115
-    where = {"cwd": runs.ROOT, "env": runs.environment(), "stderr": log, "stdout": log}
-    deadline = time.monotonic() + 3600
-    while kills < 25:
-        assert time.monotonic() < deadline
-        before = last_step()
-        process = subprocess.Popen(command("killed"), **where)
-        # Some before the first update, most after a few more checkpoints.
-        goal = before + generator.choice([0, 5, 10, 15])
-        while process.poll() is None and last_step() < min(goal, 295):
-            time.sleep(0.01)
-        if kills % 5 == 4:  # in the middle of a write
-            while process.poll() is None and not writing():
-                time.sleep(0.001)
-        else:
-            time.sleep(generator.random() * 0.3)
-        assert process.poll() is None, (tmp_path / "log").read_text()[-2000:]
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        kills += 1
-        cut_writes += writing()
+    cut_writes = step = 0
+    with open(tmp_path / "log", "w") as log:
+        for kill in range(25):
+            starts = num_lines("starts.jsonl")
+            with runs.running(command("killed"), stdout=log, stderr=log) as process:
+                wait = functools.partial(long_runs.wait_until, process=process)
+                wait(lambda n=starts: num_lines("starts.jsonl") > n, "start")
+                # Some before the first update, most after a few more checkpoints.
+                step += generator.choice([0, 5, 8, 11, 14])
+                if step:
+                    has_step = functools.partial(long_runs.has_step, workdir, step)
+                    wait(has_step, f"step {step}")
+                while kill % 5 == 4:  # in the middle of a write
+                    wait(is_writing, "checkpoint that is being written")
+                    process.send_signal(signal.SIGSTOP)
+                    if is_writing():
+                        break
+                    process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait(timeout=300)
+            cut_writes += is_writing()
     assert cut_writes
     for name in ("killed", "whole"):
-        subprocess.run(command(name), check=True, **where)
-    log.close()
+        result = runs.run(*command(name))
+        assert result.returncode == 0, result.stderr.decode()
     killed, whole = (
         long_runs.ended(tmp_path / "killed"),
         long_runs.ended(tmp_path / "whole"),
