@@ -1,15 +1,13 @@
 """The Python API: from a workdir to translations, scores and attention."""
 
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import vaswani_jax
-from tests import settings
+from tests import interpreter, settings
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config
 from vaswani_jax.data import prepared
@@ -63,7 +61,7 @@ def test_public_names_are_there_and_documented() -> None:
 
 def test_importing_the_package_loads_no_jax() -> None:
     program = "import vaswani_jax, sys; print('jax' in sys.modules)"
-    assert output_of(program) == "False"
+    assert interpreter.output_of(program) == "False"
 
 
 def test_a_translation_loads_no_training_code(run: pathlib.Path) -> None:
@@ -73,19 +71,7 @@ def test_a_translation_loads_no_training_code(run: pathlib.Path) -> None:
         "assert translator.translate(['a b']) != []\n"
         "print([m for m in sys.modules if m.startswith('vaswani_jax.training')])"
     )
-    assert output_of(program) == "[]"
-
-
-def output_of(program: str) -> str:
-    """Return what a Python program prints."""
-    completed = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=pathlib.Path(vaswani_jax.__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return completed.stdout.strip()
+    assert interpreter.output_of(program) == "[]"
 
 
 def test_an_ensemble_of_one_model_twice_is_that_model(

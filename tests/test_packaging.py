@@ -2,13 +2,12 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 import tomllib
 
 import pytest
 
 import vaswani_jax
+from tests import interpreter
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = pathlib.Path(vaswani_jax.__file__).parent
@@ -62,10 +61,4 @@ def test_every_folder_is_installed() -> None:
 def test_every_module_can_be_imported(libraries: list[str], missing: list[str]) -> None:
     modules = [name for name in MODULES if not name.endswith("__main__")]
     arguments = json.dumps([libraries, missing, modules])
-    completed = subprocess.run(
-        [sys.executable, "-c", PROGRAM, arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert completed.returncode == 0, completed.stderr
+    interpreter.output_of(PROGRAM, arguments)

@@ -1,15 +1,12 @@
 """A command line is parsed by the real parsers, or refused in one line."""
 
 import json
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
+from tests import interpreter
 from vaswani_jax.core import presets
 
-ROOT = pathlib.Path(__file__).parents[2]
 DEMO = "--config=configs/demo.py"
 # What is refused, and how the line begins.
 REFUSED = {
@@ -122,19 +119,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]
         return text.replace("RUN", str(run)).replace("FILE", str(run / "flags"))
 
     lines = {in_place(line): line for line in (*REFUSED, *UNDERSTOOD)}
-    completed = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(list(lines))],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert completed.returncode == 0, completed.stderr
+    printed = interpreter.output_of(PROGRAM, json.dumps(list(lines)))
     return {
         lines[line]: [
             str(part).replace(str(run), "RUN") if isinstance(part, str) else part
             for part in outcome
         ]
-        for line, outcome in json.loads(completed.stdout).items()
+        for line, outcome in json.loads(printed).items()
     }
 
 

@@ -1,12 +1,9 @@
 """The command `vaswani`: what it answers before any program runs."""
 
-import subprocess
-import sys
-
 import pytest
 
 import vaswani_jax
-from tests.programs import runs
+from tests import interpreter
 from vaswani_jax.cli import commands
 
 
@@ -40,4 +37,4 @@ def test_to_ask_for_help_loads_no_jax(word: str) -> None:
         "import sys; import vaswani_jax; from vaswani_jax.cli import commands; "
         f"commands.main([{word!r}]); assert 'jax' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], cwd=runs.ROOT, check=True)
+    interpreter.output_of(program)

@@ -1,10 +1,8 @@
 """Compiled programs are kept on disk, and read from there."""
 
-import subprocess
-import sys
-
 import jax
 
+from tests import interpreter
 from vaswani_jax.core import compilation_cache
 
 PROGRAM = """
@@ -32,9 +30,7 @@ def test_a_kept_program_is_found_and_may_be_deleted(tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
 
     def sum_and_cache_hit():
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "compiled")]
-        process = subprocess.run(command, capture_output=True, text=True, check=True)
-        return process.stdout.split()
+        return interpreter.output_of(PROGRAM, str(tmp_path / "compiled")).split()
 
     assert sum_and_cache_hit() == ["24.0", "False"]
     assert sum_and_cache_hit() == ["24.0", "True"]

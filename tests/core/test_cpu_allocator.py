@@ -2,10 +2,11 @@
 
 import os
 import platform
-import subprocess
 import sys
 
 import pytest
+
+from tests import interpreter
 
 PREAMBLE = """
 import ctypes, pathlib, re, resource
@@ -52,14 +53,9 @@ print(growth, resident() - before, int(released), huge, in_huge_pages())
 
 
 def run(program=PROGRAM, **environment):
-    process = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    message, numbers = process.stdout.splitlines()
+    message, numbers = interpreter.output_of(
+        PREAMBLE + program, **environment
+    ).splitlines()
     return message, [int(number) for number in numbers.split()]
 
 

@@ -3,11 +3,10 @@
 import hashlib
 import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
+from tests import interpreter
 from vaswani_jax.core import files
 
 
@@ -104,5 +103,4 @@ def test_a_system_without_flock_locks_nothing(tmp_path: pathlib.Path) -> None:
         "with files.held(path), files.held(path), files.locked(path):\n"
         "    assert not files.is_held(path)\n"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "run")]
-    subprocess.run(command, check=True, timeout=120)
+    interpreter.output_of(program, str(tmp_path / "run"))

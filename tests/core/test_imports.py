@@ -3,12 +3,11 @@
 import ast
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
 import vaswani_jax
+from tests import interpreter
 
 ROOT = pathlib.Path(vaswani_jax.__file__).parent
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
@@ -70,11 +69,7 @@ def test_data_loads_no_jax():
             f"import sys; print(sorted({NEEDS_JAX} & set(sys.modules)))",
         ]
     )
-    command = [sys.executable, "-c", program]
-    process = subprocess.run(
-        command, cwd=ROOT.parent, capture_output=True, text=True, check=True
-    )
-    assert process.stdout.strip() == "[]"
+    assert interpreter.output_of(program) == "[]"
 
 
 @every_module

@@ -122,7 +122,7 @@ def test_processes_that_prepare_at_once_end_with_the_same_data(text):
     )
     command = [sys.executable, "-c", program, str(text)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
-    prints = {process.communicate(timeout=120)[0].strip() for process in both}
+    prints = {process.communicate(timeout=300)[0].strip() for process in both}
     assert [process.returncode for process in both] == [0, 0]
     assert prints == {small_text.prepare(text).vocabulary.fingerprint.encode()}
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tensorflow_datasets.core import shuffle
 
+from tests import interpreter
 from tests import wmt14 as archives
 from tests.data import small_wmt14
 from vaswani_jax.data import prepared, tfds
@@ -164,7 +165,11 @@ def test_a_preparation_that_was_killed_leaves_nothing_behind(
         "with wmt14.without_checksums():\n"
         "    tfds.prepare(data)\n"
     )
-    killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        timeout=interpreter.LIMIT_SECONDS,
+    )
     assert killed.returncode == 9, killed.stderr
     assert list(tmp_path.rglob("incomplete.*"))
     data = small_wmt14.settings_of(tmp_path).data
@@ -250,7 +255,4 @@ def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
         ", file_format='array_record'); next(iter(b.as_data_source('train'))); "
         "print('tensorflow' in sys.modules)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.split()[-1] == "False"
+    assert interpreter.output_of(program).split()[-1] == "False"

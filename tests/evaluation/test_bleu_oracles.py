@@ -129,6 +129,7 @@ def test_split_compounds_equals_perl(lines):
         env={"LC_ALL": "C"},
         executable=shutil.which("perl"),
         capture_output=True,
+        timeout=300,
         check=True,
     )
     expected = perl.stdout.decode()

@@ -74,10 +74,11 @@ def test_a_fast_pipe_is_read_in_large_blocks_and_no_further_than_needed(
     blocks = line_io.read_blocks("-")
     lines = next(blocks)
     # The reader waits when its queue is full, so the writer must wait, too.
-    assert is_full.wait(timeout=60)
+    assert is_full.wait(timeout=300)
     assert len(written) < 100_000
     lines += [line for block in blocks for line in block]
-    writer.join()
+    writer.join(timeout=300)
+    assert not writer.is_alive()
     assert lines == [str(number) for number in range(200_000)]
 
 
@@ -203,7 +204,7 @@ def read_screen(person: int, awaited: str) -> str:
     """Return what the terminal shows up to a text, which may come in parts."""
     shown = ""
     while awaited not in shown:
-        assert select.select([person], [], [], 60)[0], shown
+        assert select.select([person], [], [], 300)[0], shown
         shown += os.read(person, 10_000).decode()
     return shown
 

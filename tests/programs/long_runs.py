@@ -1,5 +1,6 @@
 """Runs of the copy task that are long enough for something to happen to them."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -28,24 +30,20 @@ FLAGS = [f"--config.{key}={value}" for key, value in SETTINGS.items()]
 Ended = tuple[Any, dict[int, float]]
 
 
-def start(workdir: pathlib.Path | str, *flags: str) -> subprocess.Popen[bytes]:
-    """Train, and go on with the test."""
+@contextlib.contextmanager
+def running(
+    workdir: pathlib.Path | str, *flags: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Train beside the test."""
     # Not as under nohup, whoever runs the tests.
     old_handler = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        return subprocess.Popen(
-            [*runs.command("main", workdir), *FLAGS, *flags],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=runs.ROOT,
-            env=runs.environment(),
-        )
-    finally:
+    with runs.running([*runs.command("main", workdir), *FLAGS, *flags]) as process:
         signal.signal(signal.SIGHUP, old_handler)
+        yield process
 
 
 def has_step(workdir: pathlib.Path, step: int) -> bool:
-    """Whether a run has recorded a step."""
+    """Return whether a run has recorded a step."""
     path = workdir / "metrics.jsonl"
     return path.exists() and f'"step": {step},' in path.read_text()
 
@@ -58,14 +56,34 @@ def wait_for_step(workdir: pathlib.Path, step: int, *, terminal: int = -1) -> No
         step: Which step.
         terminal: Where the run writes, if that must be read lest it wait for us.
     """
-    for _ in range(6000):
-        if has_step(workdir, step):
-            return
-        if terminal < 0:
-            time.sleep(0.05)
-        elif select.select([terminal], [], [], 0.05)[0]:
+
+    def has_step_and_room() -> bool:
+        if terminal >= 0 and select.select([terminal], [], [], 0)[0]:
             os.read(terminal, 4096)
-    raise AssertionError(f"no step {step} in five minutes")
+        return has_step(workdir, step)
+
+    wait_until(has_step_and_room, f"step {step}")
+
+
+def wait_until(
+    has_happened: Callable[[], bool],
+    event: str,
+    *,
+    process: subprocess.Popen[bytes] | None = None,
+) -> None:
+    """Wait for an event, however slow the machine is.
+
+    Args:
+        has_happened: Whether it has happened; asked 100 times a second at most.
+        event: What is waited for.
+        process: The program that makes it happen, which must not end before.
+    """
+    for _ in range(60_000):
+        if has_happened():
+            return
+        assert process is None or process.poll() is None, f"it ended without {event}"
+        time.sleep(0.01)
+    raise AssertionError(f"no {event} in ten minutes")
 
 
 def ended(workdir: pathlib.Path) -> Ended:

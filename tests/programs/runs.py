@@ -1,9 +1,13 @@
 """The package's programs, run as a user runs them with settings of a toy."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tests import xla
 from tests.programs import warm
@@ -67,6 +71,27 @@ def run(
         timeout=300,
         check=False,
     )
+
+
+@contextlib.contextmanager
+def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command beside the test; kill it when the test ends, passed or failed.
+
+    Args:
+        words: The command.
+        **options: Those of `subprocess.Popen`.
+    """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    options = {"cwd": ROOT, "env": environment(), **pipes, **options}
+    with subprocess.Popen(words, **options) as process:
+        # The end of the command is the end of its pipes, so nothing waits longer.
+        watchdog = threading.Timer(900, process.kill)
+        watchdog.start()
+        try:
+            yield process
+        finally:
+            watchdog.cancel()
+            process.kill()
 
 
 def command(

@@ -151,14 +151,7 @@ def test_checkpoints_and_runs_decode_together(trained: pathlib.Path) -> None:
 def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
     command = runs.command("decode", trained)
     text = "\n".join(["a b c d"] * 20_000)
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=runs.ROOT,
-        env=runs.environment(),
-    ) as process:
+    with runs.running(command, stdin=subprocess.PIPE) as process:
         assert process.stdin and process.stdout and process.stderr
         process.stdin.write(b"a b\n")
         process.stdin.flush()
@@ -169,7 +162,7 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
             process.stdin.flush()
         # It is not closed: whoever waits for more must not keep the program.
         messages = process.stderr.read().decode()
-        assert process.wait(timeout=120) == 141
+        assert process.wait(timeout=300) == 141
     assert "Traceback" not in messages and "Exception" not in messages, messages
 
 

@@ -24,8 +24,24 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
+def run_script(
+    script: pathlib.Path, *arguments: str | pathlib.Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a script to its end, in a directory that it need not know."""
+    return subprocess.run(
+        [script, *arguments],
+        cwd="/",
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
 def asked(root: pathlib.Path, *command: str) -> list[str]:
-    subprocess.run([root / "launch" / command[0], *command[1:]], cwd="/", check=True)
+    result = run_script(root / "launch" / command[0], *command[1:])
+    assert result.returncode == 0, result.stderr
     return (root / ".venv" / "bin" / "asked").read_text().splitlines()
 
 
@@ -37,11 +53,10 @@ def test_one_host_passes_its_flags_to_main(root: pathlib.Path) -> None:
 def test_one_host_says_what_is_missing(root: pathlib.Path) -> None:
     shutil.rmtree(root / ".venv")
     stub(root, "python3", script="exit 1\n")
-    result = subprocess.run(
-        [root / "launch/one_host.sh", "--config=a.py"],
-        env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
+    result = run_script(
+        root / "launch/one_host.sh",
+        "--config=a.py",
+        PATH=f"{root}/bin:{os.environ['PATH']}",
     )
     assert result.returncode == 1
     assert result.stderr.startswith("error: there is no ")
@@ -72,15 +87,10 @@ def test_a_row_that_fails_stops_no_other_and_a_signal_all(
     root: pathlib.Path, status: int, ends: int, trained: str
 ) -> None:
     python = root / ".venv" / "bin" / "python"
-    script = f'case "$*" in *_A2*) exit {status};; esac\n'
-    python.write_text(python.read_text() + script)
-    result = subprocess.run(
-        [root / "launch/table3.sh", "configs/table3.py", root / "out"],
-        cwd=root,
-        env={**os.environ, "ROWS": "A1 A2 A3"},
-        capture_output=True,
-        text=True,
-    )
+    case = f'case "$*" in *_A2*) exit {status};; esac\n'
+    python.write_text(python.read_text() + case)
+    script = root / "launch/table3.sh"
+    result = run_script(script, "configs/table3.py", root / "out", ROWS="A1 A2 A3")
     assert result.returncode == ends
     asked = (root / ".venv/bin/asked").read_text()
     rows = re.findall(r"config=configs/table3.py:(\w+)", asked)
@@ -101,14 +111,9 @@ def launched(
     root: pathlib.Path, *command: str, status: int = 0, **environment: str
 ) -> list[str]:
     """What the stubs were asked to do."""
-    result = subprocess.run(
-        [root / "launch" / command[0], *command[1:]],
-        cwd=root,
-        env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}", **environment},
-        capture_output=True,
-        check=False,
-    )
-    assert result.returncode == status, result.stderr.decode()
+    environment["PATH"] = f"{root}/bin:{os.environ['PATH']}"
+    result = run_script(root / "launch" / command[0], *command[1:], **environment)
+    assert result.returncode == status, result.stderr
     path = root / "asked"
     return path.read_text().splitlines() if path.exists() else []
 
@@ -158,12 +163,13 @@ def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
     python.write_text(script)
     python.chmod(0o755)
     stub(tmp_path, "nvidia-smi")
-    names = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTHON": str(python)}
-    result = subprocess.run(
-        [LAUNCH / "gpu_check.sh", tmp_path / "out"],
-        env={**os.environ, **names, "LIMIT": str(limit), "CUDA_VISIBLE_DEVICES": "3,1"},
-        capture_output=True,
-        text=True,
+    result = run_script(
+        LAUNCH / "gpu_check.sh",
+        tmp_path / "out",
+        PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
+        PYTHON=str(python),
+        LIMIT=str(limit),
+        CUDA_VISIBLE_DEVICES="3,1",
     )
     assert result.returncode == status, result.stderr
     assert message in result.stdout
@@ -175,22 +181,19 @@ def test_a_gpu_is_checked_and_measured_in_the_time_there_is(
 def test_multi30k_is_trained_on_a_gpu_in_the_time_there_is(
     tmp_path: pathlib.Path,
 ) -> None:
-    stub(tmp_path, "python", script="sleep 9")
+    stub(tmp_path, "python", script="exec sleep 300")
     arguments = [tmp_path / "a text", tmp_path / "work", "--config.seed=2"]
     names = {"PYTHON": str(tmp_path / "bin" / "python"), "LIMIT": "1"}
     total = 0
     for _ in range(2):
-        result = subprocess.run(
-            [LAUNCH / "gpu_multi30k.sh", *arguments],
-            env={**os.environ, **names},
-            capture_output=True,
-            text=True,
-        )
-        seconds = re.match("0 min ([1-9]) s ", result.stdout)
-        assert result.returncode == 124 and seconds, result.stdout
-        total += int(seconds[1])
+        result = run_script(LAUNCH / "gpu_multi30k.sh", *arguments, **names)
+        spent = re.match(r"(\d+) min (\d+) s ", result.stdout)
+        assert result.returncode == 124 and spent, result.stdout
+        seconds = int(spent[1]) * 60 + int(spent[2])
+        assert seconds >= 1
+        total += seconds
         assert result.stdout.endswith(
-            f"(status 124), with earlier calls 0 min {total} s\n"
+            f"(status 124), with earlier calls {total // 60} min {total % 60} s\n"
         )
     asked = (tmp_path / "asked").read_text().splitlines()[-1]
     assert asked.endswith(
@@ -198,8 +201,8 @@ def test_multi30k_is_trained_on_a_gpu_in_the_time_there_is(
         f"--workdir={arguments[1]} --config.data.text_directory={arguments[0]} "
         "--config.seed=2"
     )
-    missing = subprocess.run([LAUNCH / "gpu_multi30k.sh"], capture_output=True)
-    assert missing.returncode == 2 and b"TEXT_DIR WORKDIR" in missing.stderr
+    missing = run_script(LAUNCH / "gpu_multi30k.sh")
+    assert missing.returncode == 2 and "TEXT_DIR WORKDIR" in missing.stderr
 
 
 def test_hosts_are_told_who_they_are(root: pathlib.Path) -> None:
@@ -249,7 +252,7 @@ def test_all_workers_of_a_tpu_pod_run_the_same(root: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(LAUNCH.glob("*.sh")), ids=lambda p: p.name)
 def test_scripts_are_sound(path: pathlib.Path) -> None:
-    subprocess.run(["bash", "-n", path], check=True)
+    subprocess.run(["bash", "-n", path], check=True, timeout=300)
     assert os.access(path, os.X_OK)
     text = path.read_text()
     assert text.startswith("#!/usr/bin/env bash\n")
@@ -258,4 +261,4 @@ def test_scripts_are_sound(path: pathlib.Path) -> None:
     checker = shellcheck if shellcheck.exists() else shutil.which("shellcheck")
     if checker is None:
         pytest.skip("shellcheck is not installed")
-    subprocess.run([checker, "-x", path], cwd=LAUNCH.parent, check=True)
+    subprocess.run([checker, "-x", path], cwd=LAUNCH.parent, check=True, timeout=300)

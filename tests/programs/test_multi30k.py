@@ -52,6 +52,7 @@ def asked(text: pathlib.Path, status: int = 0, **environment: str) -> list[str]:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
+        timeout=300,
     )
     assert result.returncode == status, result.stderr
     return record.read_text().splitlines()
@@ -112,6 +113,7 @@ def test_a_missing_file_is_told_before_hours_of_work(text: pathlib.Path) -> None
         [text.parent / "launch" / "multi30k.sh", text, text.parent / "runs"],
         capture_output=True,
         text=True,
+        timeout=300,
     )
     assert result.returncode == 1
     assert result.stderr == f"error: there is no {text}/test_2016_flickr.de\n"

@@ -31,7 +31,7 @@ def none_outlives_its_test() -> Iterator[None]:
     yield
     for process in STARTED:
         process.kill()
-        process.wait()
+        process.wait(timeout=300)
     STARTED.clear()
 
 
@@ -212,7 +212,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     assert survivor.returncode == -signal.SIGABRT
     assert "another task died" in messages, messages
     assert "Traceback" not in messages
-    workers[killed].communicate()
+    workers[killed].communicate(timeout=300)
     saved = ended(workdir)[0].step
     assert saved >= 8
     goal, expected = further(saved, alone, tmp_path)

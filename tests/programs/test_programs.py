@@ -36,7 +36,12 @@ def test_a_run_without_a_workdir_lies_in_runs_by_the_name_of_its_config(
     command += [f"--config.{key}={value}" for key, value in SMALL.items()]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
-        command, capture_output=True, cwd=tmp_path, env=environment, check=True
+        command,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=300,
+        check=True,
     )
     assert b"--workdir=runs/copy_task" in result.stderr
     assert (tmp_path / "runs/copy_task/data/manifest.json").exists()
@@ -147,6 +152,8 @@ def test_config_is_found_from_any_directory(
         cwd=tmp_path,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=300,
+        check=False,
     )
     # The config was read, and its function has no such argument: no traceback.
     error = error_of(result)

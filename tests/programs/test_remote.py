@@ -2,7 +2,6 @@
 
 import pathlib
 import subprocess
-import time
 
 import fsspec
 import jax
@@ -21,18 +20,11 @@ def test_a_run_that_is_killed_goes_on_on_another_machine_to_the_last_digit(
 ) -> None:
     url = f"{s3.make_bucket()}/run"
     monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "one"))
-    process = subprocess.Popen(
-        runs.command("main", url),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        cwd=runs.ROOT,
-        env=runs.environment(),
-    )
-    try:
-        wait_for_file(process, f"{url}/checkpoints/4/files.json")
-    finally:
+    train = runs.command("main", url)
+    with runs.running(train, stdout=subprocess.DEVNULL) as process:
+        wait_for_file(f"{url}/checkpoints/4/files.json", process)
         process.kill()
-        _, log = process.communicate()
+        _, log = process.communicate(timeout=300)
     [local_copy] = (path for path in (tmp_path / "one").iterdir() if path.is_dir())
     assert f"--workdir={url} has its local copy in {local_copy}" in log.decode()
 
@@ -57,16 +49,15 @@ def test_a_run_that_is_killed_goes_on_on_another_machine_to_the_last_digit(
     assert decoded.stdout.count(b"\n") == 2
 
 
-def wait_for_file(process: subprocess.Popen[bytes], url: str) -> None:
-    """Until a running process has sent a file."""
+def wait_for_file(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a running process has sent a file."""
     filesystem, path = fsspec.core.url_to_fs(url)
-    for _ in range(6000):
+
+    def is_sent() -> bool:
         filesystem.invalidate_cache()
-        if filesystem.exists(path):
-            return
-        assert process.poll() is None, process.communicate()[1].decode()
-        time.sleep(0.05)
-    raise AssertionError(f"no {url} in five minutes")
+        return bool(filesystem.exists(path))
+
+    long_runs.wait_until(is_sent, url, process=process)
 
 
 def test_text_and_prepared_data_come_from_a_store(

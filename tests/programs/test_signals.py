@@ -25,10 +25,10 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     status: int,
 ) -> None:
     workdir = tmp_path / "run"
-    with long_runs.start(workdir) as process:
+    with long_runs.running(workdir) as process:
         long_runs.wait_for_step(workdir, 7)
         process.send_signal(number)
-        _, messages = process.communicate(timeout=60)
+        _, messages = process.communicate(timeout=300)
     assert process.returncode == status, messages.decode()
     saved = store.steps(workdir / "checkpoints")
     last = messages.decode().splitlines()[-1]
@@ -53,13 +53,13 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     workdir = tmp_path / "run"
-    with long_runs.start(workdir) as process:
+    with long_runs.running(workdir) as process:
         long_runs.wait_for_step(workdir, 12)
         # It finds both when it goes on, before it can save.
         process.send_signal(signal.SIGSTOP)
         tell_main_thread(process, signal.SIGHUP, signal.SIGINT)
         process.send_signal(signal.SIGCONT)
-        _, messages = process.communicate(timeout=60)
+        _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGINT
     assert "SIGHUP: saving; Ctrl-C exits at once" in messages.decode()
     assert "which is saved" not in messages.decode()
@@ -88,42 +88,35 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def test_a_terminal_that_closes_costs_nothing(tmp_path: pathlib.Path) -> None:
-    ours, theirs = pty.openpty()
+    terminal, program_end = pty.openpty()
     workdir = tmp_path / "run"
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-c", IN_ITS_TERMINAL),
-            *(*runs.command("main", workdir), *long_runs.FLAGS, NEVER),
-        ],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=runs.ROOT,
-        env=runs.environment(),
-    )
-    os.close(theirs)
-    long_runs.wait_for_step(workdir, 7, terminal=ours)
-    process.send_signal(signal.SIGSTOP)
-    os.close(ours)
-    # As a shell and a scheduler tell it once more.
-    tell_main_thread(process, signal.SIGHUP, signal.SIGTERM)
-    process.send_signal(signal.SIGCONT)
-    # Whichever it finds first; the others change nothing.
-    assert process.wait(timeout=60) in (128 + signal.SIGHUP, 128 + signal.SIGTERM)
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), program_end)
+    train = [*runs.command("main", workdir), *long_runs.FLAGS, NEVER]
+    command = [sys.executable, "-c", IN_ITS_TERMINAL, *train]
+    with runs.running(command, **streams) as process:
+        os.close(program_end)
+        long_runs.wait_for_step(workdir, 7, terminal=terminal)
+        process.send_signal(signal.SIGSTOP)
+        os.close(terminal)
+        # As a shell and a scheduler tell it once more.
+        tell_main_thread(process, signal.SIGHUP, signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        # Whichever it finds first; the others change nothing.
+        assert process.wait(timeout=300) in (128 + signal.SIGHUP, 128 + signal.SIGTERM)
     assert 7 <= saved_at(workdir) < 60
 
 
 def test_a_reader_that_is_gone_costs_nothing(tmp_path: pathlib.Path) -> None:
     """As `main 2>&1 | tee log` on Ctrl-C, which ends tee, too."""
     workdir = tmp_path / "run"
-    with long_runs.start(workdir, NEVER) as process:
+    with long_runs.running(workdir, NEVER) as process:
         long_runs.wait_for_step(workdir, 7)
         assert process.stdout and process.stderr
         process.stdout.close()
         process.stderr.close()
         long_runs.wait_for_step(workdir, 12)  # it trains on
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 128 + signal.SIGINT
+        assert process.wait(timeout=300) == 128 + signal.SIGINT
     assert 12 <= saved_at(workdir) < 60
 
 
@@ -131,12 +124,12 @@ def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
     tmp_path: pathlib.Path, whole: long_runs.Ended
 ) -> None:
     workdir = tmp_path / "run"
-    with long_runs.start(workdir) as process:
+    with long_runs.running(workdir) as process:
         long_runs.wait_for_step(workdir, 1)
         process.send_signal(signal.SIGSTOP)  # or it might end before the second begins
         error = runs.error_of(runs.vaswani("main", workdir, *long_runs.FLAGS))
         assert f"in use by process {process.pid} on " in error
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     long_runs.finish(workdir)
     long_runs.assert_same(long_runs.ended(workdir), whole)

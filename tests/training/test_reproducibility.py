@@ -79,7 +79,7 @@ def test_two_processes_make_the_same_digits_and_those_of_the_formulas():
         )
         for program in (TWICE, TWICE, FORMULAS)
     ]
-    found = [process.communicate() for process in running]
+    found = [process.communicate(timeout=300) for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], found
     one, other, formulas = (output.split() for output, _ in found)
     assert one == other

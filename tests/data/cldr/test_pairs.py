@@ -1,13 +1,12 @@
 """Pairs in splits: how many, which may be held out, what is refused."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 
 import pytest
 
+from tests import interpreter
 from tests.data.cldr import small_pairs
 from vaswani_jax.data.cldr import grammar, pairs
 
@@ -86,13 +85,7 @@ small_pairs.phrases.all_phrases = small_pairs.every_seventh_phrase
 print(json.dumps(small_pairs.generate("en", "fr", num_train=500, num_valid=20)))
 """
     outputs = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "LANG": language},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
+        interpreter.output_of(program, PYTHONHASHSEED=hash_seed, LANG=language)
         for hash_seed, language in (("1", "C"), ("2", "de_DE.UTF-8"))
     ]
     assert len(json.loads(outputs[0])["train"]) == 500
@@ -105,7 +98,7 @@ import sys
 from vaswani_jax.data.cldr import pairs
 assert not {"babel", "jax"} & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    interpreter.output_of(program)
 
 
 @pytest.mark.parametrize("locale", ["klingon", "de-DE", "", "de_XX", "root"])
