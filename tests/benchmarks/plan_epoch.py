@@ -72,7 +72,7 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
     if mode == "packed":
         batches = packing.PackedBatches(corpus, row_length=MAX_LENGTH, **budget)
     else:
-        batches = batching.Batches(
+        batches = batching.BucketedBatches(
             corpus, num_buckets=8, max_length=MAX_LENGTH, shuffle=True, **budget
         )
     start = epochs * batches.batches_per_epoch + 12_345

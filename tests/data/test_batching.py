@@ -24,7 +24,9 @@ def batches_of(lengths, **overrides):
         "seed": 1,
         "shuffle": True,
     }
-    return batching.Batches(small_corpora.corpus_of(lengths), **(options | overrides))
+    return batching.BucketedBatches(
+        small_corpora.corpus_of(lengths), **(options | overrides)
+    )
 
 
 def pair_numbers(batch):

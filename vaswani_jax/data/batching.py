@@ -4,8 +4,10 @@ A batch is global: its size does not depend on the number of devices. Which pair
 holds depends on the seed and the step alone.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -71,11 +73,96 @@ def best_lengths(
     return lengths[::-1]
 
 
-class Batches:
+class Slice(NamedTuple):
+    """The rows of a batch in the order of an epoch, and the index of their bucket."""
+
+    bucket: int
+    start: int
+    end: int
+
+
+class Batches(abc.ABC):
     """The batches of a corpus, in any order: `batch_at` is a pure function.
 
     Only the order of the last epoch asked for is kept in memory.
+
+    Attributes:
+        buckets: The padded shapes of the batches.
     """
+
+    def __init__(
+        self, corpus: token_files.Corpus, *, buckets: list[Bucket], slices: list[Slice]
+    ) -> None:
+        self.buckets = buckets
+        self._corpus = corpus
+        self._slices = slices
+        self._epoch = -1
+        self._order = self._batch_order = np.zeros(0, np.int64)
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Number of batches that together hold every pair once."""
+        return len(self._slices)
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Rows and length of each shape of batch in an epoch."""
+        numbers = sorted({batch.bucket for batch in self._slices})
+        return [(self.buckets[n].rows, self.buckets[n].length) for n in numbers]
+
+    @property
+    def padding_share(self) -> float:
+        """Share of the positions of an epoch's batches that hold no token."""
+        shapes = [self.buckets[batch.bucket] for batch in self._slices]
+        positions = 2 * sum(shape.rows * shape.length for shape in shapes)
+        return 1 - token_files.positions(self._corpus) / positions
+
+    def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
+        """Return the batch of an update.
+
+        A pure function of (seed, step), epoch after epoch.
+        Rows beyond an epoch's last pair are padding.
+
+        Args:
+            step: The number of the update, from 0.
+            local_rows: Returns the rows to read; the others are padding. By default
+                all rows are read.
+        """
+        bucket, rows = self._rows_at(step)
+        local = local_rows(bucket.rows) if local_rows else range(bucket.rows)
+        return self._assemble(
+            bucket, rows[local.start : local.stop], first_row=local.start
+        )
+
+    def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
+        """Return the indices in the corpus of the pairs of `batch_at`."""
+        return self._rows_at(step)[1]
+
+    def empty(self, bucket: Bucket) -> types.Batch:
+        """Return a batch of padding in the shape of a bucket."""
+        return self._assemble(bucket, np.zeros(0, np.int64), first_row=0)
+
+    def _rows_at(self, step: int) -> tuple[Bucket, Int[np.ndarray, "R"]]:
+        epoch, index = divmod(step, self.batches_per_epoch)
+        if epoch != self._epoch:
+            self._order, self._batch_order = self._order_epoch(epoch)
+            self._epoch = epoch
+        number, start, end = self._slices[self._batch_order[index]]
+        return self.buckets[number], self._order[start:end]
+
+    @abc.abstractmethod
+    def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the order of the rows and of the batches of an epoch."""
+
+    @abc.abstractmethod
+    def _assemble(
+        self, bucket: Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
+    ) -> types.Batch:
+        """Return a batch with these rows from `first_row` on, and padding."""
+
+
+class BucketedBatches(Batches):
+    """Batches with one pair in a row, of similar length."""
 
     def __init__(
         self,
@@ -99,123 +186,70 @@ class Batches:
             seed: Decides the order of the pairs.
             shuffle: Whether to draw a new order for each epoch.
         """
-        self._corpus = corpus
-        self._seed = seed
-        self._shuffle = shuffle
         lengths = token_files.longer_sides(corpus)
         lengths += 1  # the end mark
         counts = token_files.histogram(lengths)
         ends = best_lengths(counts, num_buckets=num_buckets, max_length=max_length)
         budget = min(source_tokens, target_tokens)
-        self.buckets = [Bucket(end, rows_within(budget, length=end)) for end in ends]
+        buckets = [Bucket(end, rows_within(budget, length=end)) for end in ends]
         bucket_of_length = np.searchsorted(ends, np.arange(len(counts)))
-        self._pair_buckets = bucket_of_length.astype(np.int16)[lengths]
-        self._counts = np.bincount(
+        bucket_counts = np.bincount(
             bucket_of_length, weights=counts, minlength=len(ends)
         ).astype(np.int64)
-        self._slices = self._plan_slices()
-        self._epoch = -1
-        self._order = np.zeros(0, np.int64)
-        self._batch_order = np.zeros(0, np.int64)
+        super().__init__(
+            corpus, buckets=buckets, slices=plan_slices(bucket_counts, buckets)
+        )
+        self._seed = seed
+        self._shuffle = shuffle
+        self._pair_buckets = bucket_of_length.astype(np.int16)[lengths]
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """Number of batches that together hold every pair once."""
-        return len(self._slices)
-
-    @property
-    def shapes(self) -> list[tuple[int, int]]:
-        """Rows and length of each shape of batch in an epoch."""
-        numbers = sorted({bucket for bucket, _, _ in self._slices})
-        return [(self.buckets[n].rows, self.buckets[n].length) for n in numbers]
-
-    @property
-    def padding_share(self) -> float:
-        """Share of the positions of an epoch's batches that hold no token."""
-        shapes = [self.buckets[bucket] for bucket, _, _ in self._slices]
-        positions = 2 * sum(shape.rows * shape.length for shape in shapes)
-        return 1 - token_files.positions(self._corpus) / positions
-
-    def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
-        """Return the batch of an update.
-
-        A pure function of (seed, step), epoch after epoch.
-        Rows beyond an epoch's last pair are padding.
-
-        Args:
-            step: The number of the update, from 0.
-            local_rows: Returns the rows to read; the others are padding. By default
-                all rows are read.
-        """
-        bucket, pairs = self._slice_at(step)
-        rows = local_rows(bucket.rows) if local_rows else range(bucket.rows)
-        return self._assemble(bucket, pairs, rows)
-
-    def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
-        """Return the indices in the corpus of the pairs of `batch_at`."""
-        return self._slice_at(step)[1]
-
-    def _slice_at(self, step: int) -> tuple[Bucket, Int[np.ndarray, "N"]]:
-        epoch, index = divmod(step, self.batches_per_epoch)
-        self._order_epoch(epoch)
-        number, start, end = self._slices[self._batch_order[index]]
-        return self.buckets[number], self._order[start:end]
-
-    def empty(self, bucket: Bucket) -> types.Batch:
-        """Return a batch of padding in the shape of a bucket."""
-        return self._assemble(bucket, np.zeros(0, np.int64), range(0))
-
-    def _plan_slices(self) -> list[tuple[int, int, int]]:
-        """Return (bucket, start, end) of each batch, in pairs ordered by bucket.
-
-        Pairs that do not fill a bucket's last batch move up into the next bucket, so
-        one batch of an epoch is not full. The slices depend on the counts alone, so
-        every epoch has the same.
-        """
-        slices, start, end = [], 0, 0
-        for number, bucket in enumerate(self.buckets):
-            end += int(self._counts[number])
-            while end - start >= bucket.rows:
-                slices.append((number, start, start + bucket.rows))
-                start += bucket.rows
-        if end > start:
-            slices.append((len(self.buckets) - 1, start, end))
-        return slices
-
-    def _order_epoch(self, epoch: int) -> None:
-        """Order the pairs and the batches of an epoch."""
-        if epoch == self._epoch:
-            return
+    def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         if self._shuffle:
             pairs = token_files.shuffled(len(self._pair_buckets), [self._seed, epoch])
             batch_seed = [self._seed, epoch, 1]
-            self._batch_order = token_files.shuffled(len(self._slices), batch_seed)
+            batch_order = token_files.shuffled(len(self._slices), batch_seed)
         else:
             pairs = np.arange(len(self._pair_buckets))
-            self._batch_order = np.arange(len(self._slices))
+            batch_order = np.arange(len(self._slices))
         buckets = self._pair_buckets[pairs]
-        self._order = np.concatenate(
+        order = np.concatenate(
             [pairs[buckets == number] for number in range(len(self.buckets))]
         )
-        self._epoch = epoch
+        return order, batch_order
 
     def _assemble(
-        self, bucket: Bucket, pairs: Int[np.ndarray, "N"], rows: range
+        self, bucket: Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
     ) -> types.Batch:
-        """Return a batch with a pair in each row, as far as there are pairs."""
         shape = (bucket.rows, bucket.length)
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
-        row = np.arange(len(pairs))[rows.start : rows.stop]
-        pairs = pairs[row]
-        ids, lengths = self._corpus.source.rows(pairs, length=bucket.length)
+        row = first_row + np.arange(len(rows))
+        ids, lengths = self._corpus.source.rows(rows, length=bucket.length)
         source[row] = ids
         source[row, lengths] = types.EOS_ID
-        ids, lengths = self._corpus.target.rows(pairs, length=bucket.length)
+        ids, lengths = self._corpus.target.rows(rows, length=bucket.length)
         target_in[row, 1:] = ids[:, :-1]
         target_in[row, 0] = types.BOS_ID
         target_out[row] = ids
         target_out[row, lengths] = types.EOS_ID
         return types.Batch(source, target_in, target_out)
+
+
+def plan_slices(counts: Int[np.ndarray, "K"], buckets: list[Bucket]) -> list[Slice]:
+    """Return the batches of an epoch, in pairs ordered by bucket.
+
+    Pairs that do not fill a bucket's last batch move up into the next bucket, so one
+    batch of an epoch is not full. The slices depend on the counts alone, so every epoch
+    has the same.
+    """
+    slices, start, end = [], 0, 0
+    for number, bucket in enumerate(buckets):
+        end += int(counts[number])
+        while end - start >= bucket.rows:
+            slices.append(Slice(number, start, start + bucket.rows))
+            start += bucket.rows
+    if end > start:
+        slices.append(Slice(len(buckets) - 1, start, end))
+    return slices
 
 
 def rows_within(budget: int, *, length: int) -> int:

@@ -35,15 +35,15 @@ def patterns(
             space -= number * length
             fitting = np.flatnonzero(remaining[: min(space + 1, length)])
             length = int(fitting[-1]) if len(fitting) else 0
-        used = np.bincount(filling, minlength=len(remaining))
-        num_rows = int((remaining[used > 0] // used[used > 0]).min())
-        remaining -= num_rows * used
+        counts_per_row = np.bincount(filling, minlength=len(remaining))
+        num_rows = int((remaining[counts_per_row > 0] // counts_per_row[counts_per_row > 0]).min())
+        remaining -= num_rows * counts_per_row
         fillings.append((filling, num_rows))
     return fillings
 
 
-class PackedBatches:
-    """Batches whose rows hold several pairs, in any order: `batch_at` is pure.
+class PackedBatches(batching.Batches):
+    """Batches whose rows hold several pairs.
 
     Which pairs share a row depends on the seed alone, so every epoch has the same
     rows. Their order depends on the seed and the epoch.
@@ -70,92 +70,27 @@ class PackedBatches:
         Raises:
             ValueError: A pair is longer than a row.
         """
-        self._corpus = corpus
+        self._pairs, self._starts = plan_rows(corpus, row_length=row_length, seed=seed)
+        self._num_rows = len(self._starts) - 1
         self._seed = seed
         budget = min(source_tokens, target_tokens)
-        rows = batching.rows_within(budget, length=row_length)
-        self.buckets = [batching.Bucket(row_length, rows)]
-        self._pairs, self._starts = self._plan(row_length)
-        self._epoch = -1
-        self._order = np.zeros(0, np.int64)
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """Number of batches that together hold every pair once."""
-        return -(-(len(self._starts) - 1) // self.buckets[0].rows)
-
-    @property
-    def padding_share(self) -> float:
-        """Share of the positions of an epoch's batches that hold no token."""
-        shape = self.buckets[0]
-        positions = 2 * self.batches_per_epoch * shape.rows * shape.length
-        return 1 - token_files.positions(self._corpus) / positions
-
-    def batch_at(
-        self, step: int, local_rows: batching.LocalRows | None = None
-    ) -> types.Batch:
-        """Return the batch of an update.
-
-        A pure function of (seed, step). Rows beyond an epoch's last are padding.
-
-        Args:
-            step: The number of the update, from 0.
-            local_rows: Returns the rows to read; the others are padding. By default
-                all rows are read.
-        """
-        bucket = self.buckets[0]
-        local = local_rows(bucket.rows) if local_rows else range(bucket.rows)
-        rows = self._rows_at(step)[local.start : local.stop]
-        return self._assemble(rows, local.start) if len(rows) else self.empty(bucket)
+        size = batching.rows_within(budget, length=row_length)
+        super().__init__(
+            corpus,
+            buckets=[batching.Bucket(row_length, size)],
+            slices=[
+                batching.Slice(0, start, min(start + size, self._num_rows))
+                for start in range(0, self._num_rows, size)
+            ],
+        )
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
         """Return the indices in the corpus of the pairs of `batch_at`."""
-        return self._pairs_of(self._rows_at(step))[0]
+        return self._pairs_of(super().pairs_at(step))[0]
 
-    def _rows_at(self, step: int) -> Int[np.ndarray, "R"]:
-        epoch, index = divmod(step, self.batches_per_epoch)
-        if epoch != self._epoch:
-            rows = len(self._starts) - 1
-            self._order = token_files.shuffled(rows, [self._seed, epoch])
-            self._epoch = epoch
-        rows = self.buckets[0].rows
-        return self._order[index * rows : (index + 1) * rows]
-
-    def empty(self, bucket: batching.Bucket) -> types.Batch:
-        """Return a batch of padding in the shape of all batches."""
-        shape = (bucket.rows, bucket.length)
-        zeros = np.zeros(shape, np.int32)
-        return types.Batch(zeros, zeros, zeros, types.Segments(zeros, zeros))
-
-    def _plan(self, row_length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pairs row by row, and the index of the first pair of each row."""
-        lengths = token_files.longer_sides(self._corpus)
-        lengths += 1  # the end mark
-        counts = token_files.histogram(lengths)
-        longest = len(counts) - 1
-        if longest > row_length:
-            raise ValueError(
-                f"a pair of {longest} tokens does not fit a packed row of {row_length}"
-            )
-        by_length = token_files.shuffled(len(lengths), [self._seed])
-        # Keys of 16 bits are sorted in linear time.
-        kind = np.uint16 if longest < 2**16 else np.int64
-        keys = lengths.astype(kind)[by_length]
-        by_length = by_length[np.argsort(keys, kind="stable")]
-        next_of_length = np.cumsum(counts) - counts
-        pairs = np.empty_like(by_length)
-        sizes, filled = [], 0
-        for filling, num_rows in patterns(counts, row_length=row_length):
-            end = filled + num_rows * len(filling)
-            block = pairs[filled:end].reshape(num_rows, len(filling))
-            for column, length in enumerate(filling):
-                first = next_of_length[length]
-                block[:, column] = by_length[first : first + num_rows]
-                next_of_length[length] += num_rows
-            sizes.append(np.full(num_rows, len(filling), np.int64))
-            filled = end
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-        return pairs, starts
+    def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        order = token_files.shuffled(self._num_rows, [self._seed, epoch])
+        return order, np.arange(self.batches_per_epoch)
 
     def _pairs_of(self, rows: Int[np.ndarray, "R"]) -> tuple[Int[np.ndarray, "N"], ...]:
         """Return pairs, the row and the column of each, and each row's first pair."""
@@ -165,9 +100,10 @@ class PackedBatches:
         column = np.arange(len(row)) - first[row]
         return self._pairs[self._starts[rows][row] + column], row, column, first
 
-    def _assemble(self, rows: Int[np.ndarray, "R"], start: int) -> types.Batch:
-        """Return a batch with these rows from row `start` on."""
-        shape = (self.buckets[0].rows, self.buckets[0].length)
+    def _assemble(
+        self, bucket: batching.Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
+    ) -> types.Batch:
+        shape = (bucket.rows, bucket.length)
         pairs, row, column, first = self._pairs_of(rows)
 
         def side(file: token_files.TokenFile) -> tuple[np.ndarray, ...]:
@@ -178,7 +114,7 @@ class PackedBatches:
             sizes = lengths + 1
             starts = np.cumsum(sizes) - sizes
             ids = np.insert(joined, np.cumsum(lengths), types.EOS_ID)
-            offsets = (start + row) * shape[1] - starts[first][row]
+            offsets = (first_row + row) * shape[1] - starts[first][row]
             positions = np.repeat(offsets, sizes) + np.arange(len(ids))
             segments = np.zeros(shape, np.int32)
             segments.flat[positions] = np.repeat(column + 1, sizes)
@@ -196,9 +132,46 @@ class PackedBatches:
         return types.Batch(source, target_in, target_out, segments)
 
 
+def plan_rows(
+    corpus: token_files.Corpus, *, row_length: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs row by row, and the index of the first pair of each row.
+
+    Raises:
+        ValueError: A pair is longer than a row.
+    """
+    lengths = token_files.longer_sides(corpus)
+    lengths += 1  # the end mark
+    counts = token_files.histogram(lengths)
+    longest = len(counts) - 1
+    if longest > row_length:
+        raise ValueError(
+            f"a pair of {longest} tokens does not fit a packed row of {row_length}"
+        )
+    by_length = token_files.shuffled(len(lengths), [seed])
+    # Keys of 16 bits are sorted in linear time.
+    kind = np.uint16 if longest < 2**16 else np.int64
+    keys = lengths.astype(kind)[by_length]
+    by_length = by_length[np.argsort(keys, kind="stable")]
+    next_of_length = np.cumsum(counts) - counts
+    pairs = np.empty_like(by_length)
+    sizes, start = [], 0
+    for filling, num_rows in patterns(counts, row_length=row_length):
+        end = start + num_rows * len(filling)
+        block = pairs[start:end].reshape(num_rows, len(filling))
+        for column, length in enumerate(filling):
+            first = next_of_length[length]
+            block[:, column] = by_length[first : first + num_rows]
+            next_of_length[length] += num_rows
+        sizes.append(np.full(num_rows, len(filling), np.int64))
+        start = end
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    return pairs, starts
+
+
 def training_batches(
     data: config.DataConfig, corpus: token_files.Corpus, *, seed: int
-) -> batching.Batches | PackedBatches:
+) -> batching.Batches:
     """Return the batches of a training corpus, by length or packed."""
     if data.batching == "packed":
         return PackedBatches(
@@ -208,7 +181,7 @@ def training_batches(
             row_length=data.packed_length,
             seed=seed,
         )
-    return batching.Batches(
+    return batching.BucketedBatches(
         corpus,
         source_tokens=data.source_tokens_per_batch,
         target_tokens=data.target_tokens_per_batch,

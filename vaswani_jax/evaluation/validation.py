@@ -49,7 +49,7 @@ def make_batches(
     """Return the batches for the loss: every pair once, in the corpus's order."""
     data = settings.data
     tokens = max(data.max_length, TOKENS_PER_DEVICE * parallel.num_devices())
-    return batching.Batches(
+    return batching.BucketedBatches(
         corpus,
         source_tokens=min(data.source_tokens_per_batch, tokens),
         target_tokens=min(data.target_tokens_per_batch, tokens),

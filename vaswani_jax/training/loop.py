@@ -109,7 +109,7 @@ class _Loop:
     def __init__(
         self,
         run: resume.Run,
-        batches: batching.Batches | packing.PackedBatches,
+        batches: batching.Batches,
         evaluators: Sequence[types.Evaluator],
         progress: resume.Progress,
         *,
@@ -362,7 +362,7 @@ def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -
 
 def _log_start(
     run: resume.Run,
-    batches: batching.Batches | packing.PackedBatches,
+    batches: batching.Batches,
     resumed: resume.Resumed,
     *,
     init_from: str,
