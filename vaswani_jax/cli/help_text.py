@@ -104,6 +104,8 @@ def _settings(values: dict[str, object]) -> str:
         text = setting.meaning
         if setting.symbol:
             text += f" In the paper: {setting.symbol}."
+        if setting.needs:
+            text += f" Needs {setting.needs}."
         if setting.range:
             text += f" ({setting.range})"
         lines += _entry(f"{key}={_as_flag(values[key])}", text)

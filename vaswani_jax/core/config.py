@@ -389,17 +389,20 @@ class SearchConfig:
         "Divisor of the logits when sampling; 1 for the model's distribution.",
         above=0,
         legacy=1.0,
+        needs="search.sampling",
     )
     top_k: int = search_setting(
         "Number of likeliest subwords to sample from; 0 for all.",
         at_least=0,
         legacy=0,
+        needs="search.sampling",
     )
     top_p: float = search_setting(
         "Probability of the likeliest subwords to sample from; 1 for all.",
         above=0,
         at_most=1,
         legacy=1.0,
+        needs="search.sampling",
     )
     max_source_tokens: int = search_setting(
         "Maximum tokens of a source line; longer lines are translated in pieces.",

@@ -6,7 +6,15 @@ ValueError; the message has the key, the value and the rule.
 
 import re
 
-from vaswani_jax.core.config import Config, DataConfig, ModelConfig, SearchConfig
+from vaswani_jax.core.config import (
+    SETTINGS,
+    Config,
+    DataConfig,
+    ModelConfig,
+    SearchConfig,
+    flatten,
+    to_dict,
+)
 
 # A language's code, alone or with a script or a country.
 LOCALE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*")
@@ -18,6 +26,7 @@ def check(settings: Config) -> None:
     _check_data(settings.data)
     _check_fused_lengths(settings)
     _check_search(settings.search)
+    _check_needs(settings)
     _check_training(settings)
     check_positions(settings)
 
@@ -132,18 +141,25 @@ def _check_search(search: SearchConfig) -> None:
             "config.search.max_tokens must be 0 or at least config.search.min_tokens "
             f"({search.min_tokens}), got {search.max_tokens}"
         )
-    unused = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
-    for key, neutral in unused.items():
-        if not search.sampling and getattr(search, key) != neutral:
+
+
+def _check_needs(settings: Config) -> None:
+    values = flatten(to_dict(settings))
+    for key, setting in SETTINGS.items():
+        is_free = not setting.needs or values[setting.needs]
+        if not is_free and values[key] != setting.legacy:
             raise ValueError(
-                f"config.search.{key}={getattr(search, key)} needs "
-                "config.search.sampling=True"
+                f"config.{key}={values[key]} needs config.{setting.needs}=True"
             )
 
 
 def _check_training(settings: Config) -> None:
     training = settings.training
-    rates = "dropout_rate", "attention_dropout_rate", "relu_dropout_rate"
+    rates = [
+        setting.name
+        for setting in SETTINGS.values()
+        if setting.section == "model" and setting.name.endswith("dropout_rate")
+    ]
     if training.r_drop and not any(getattr(settings.model, rate) for rate in rates):
         raise ValueError(
             "config.training.r_drop compares two draws of dropout and needs one of "

@@ -25,6 +25,8 @@ class Setting:
         below: An upper bound that is not allowed itself.
         choices: All allowed values.
         values: The allowed values in words, if `core.rules` checks them.
+        needs: The key of a boolean setting. Unless that is True, this one must have its
+            `legacy` value.
         changeable: Whether a run may resume with another value.
         legacy: The value of runs that were recorded before the setting existed.
         affects: What the value decides, so that it cannot be compared or reused under
@@ -45,6 +47,7 @@ class Setting:
     below: int | float | None = None
     choices: tuple[str, ...] = ()
     values: str = ""
+    needs: str = ""
     changeable: bool = False
     legacy: int | float | str | None = None
     affects: Literal["", "data", "outputs", "scores"] = ""
