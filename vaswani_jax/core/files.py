@@ -19,10 +19,11 @@ Digests = Mapping[str, tuple[int, str]]
 
 def hash_files(paths: Iterable[pathlib.Path], *, within: pathlib.Path) -> Digests:
     """Return the size in bytes and the SHA-256 of files, by path within a directory."""
-    return {str(path.relative_to(within)): _hash_file(path) for path in sorted(paths)}
+    return {str(path.relative_to(within)): hash_file(path) for path in sorted(paths)}
 
 
-def _hash_file(path: pathlib.Path) -> tuple[int, str]:
+def hash_file(path: pathlib.Path) -> tuple[int, str]:
+    """Return the size in bytes and the SHA-256 of a file."""
     with open(path, "rb") as stream:
         return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -47,7 +48,7 @@ def describe_difference(digests: Digests, directory: pathlib.Path) -> str:
             return f"{name} is missing"
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size:,} of {size:,} bytes"
-        if _hash_file(path)[1] != digest:
+        if hash_file(path)[1] != digest:
             return f"{name} has changed"
     return ""
 

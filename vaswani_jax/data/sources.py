@@ -5,7 +5,6 @@ record of exactly which text that is.
 """
 
 import functools
-import hashlib
 import itertools
 import os
 import pathlib
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import config, remote
+from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import text_files, tfds
 from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
 
@@ -138,7 +137,7 @@ def text_record(
         if all(earlier_entry.get(key) == value for key, value in entry.items()):
             record[side] = earlier_entry
         else:
-            record[side] = {**entry, "sha256": _file_digest(path)}
+            record[side] = {**entry, "sha256": files.hash_file(path)[1]}
     return record
 
 
@@ -148,11 +147,6 @@ def content_identity(record: Mapping[str, Any]) -> dict[str, Any]:
         key: entry.get("sha256") if isinstance(entry, dict) else entry
         for key, entry in record.items()
     }
-
-
-def _file_digest(path: pathlib.Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
@@ -176,14 +170,7 @@ def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
 def _generated(data: config.DataConfig, seed: int) -> dict[str, list[tuple[str, str]]]:
     sizes = {"train": data.num_train, "valid": data.num_valid, "test": data.num_test}
     if data.source == "cldr":
-        return cldr_pairs(
-            source_locale=data.source_locale,
-            target_locale=data.target_locale,
-            num_train=data.num_train,
-            num_valid=data.num_valid,
-            num_test=data.num_test,
-            seed=seed,
-        )
+        return cldr_pairs(data, seed=seed)
     step = 1 if data.source == "copy" else -1
     generator = np.random.default_rng(seed)
     unique: dict[str, str] = {}

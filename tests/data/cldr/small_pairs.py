@@ -1,7 +1,9 @@
 """Generate pairs in small numbers, from all phrases or from few."""
 
+import dataclasses
 import itertools
 
+from tests.settings import small_settings
 from vaswani_jax.data.cldr import pairs, phrases
 
 ALL_PHRASES = phrases.all_phrases
@@ -16,14 +18,15 @@ def generate(
     num_test=200,
     seed=3,
 ):
-    return pairs.cldr_pairs(
+    data = dataclasses.replace(
+        small_settings().data,
         source_locale=source_locale,
         target_locale=target_locale,
         num_train=num_train,
         num_valid=num_valid,
         num_test=num_test,
-        seed=seed,
     )
+    return pairs.cldr_pairs(data, seed=seed)
 
 
 def every_seventh_phrase(rng):

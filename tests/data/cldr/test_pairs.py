@@ -140,12 +140,6 @@ def test_too_little_training_text_for_the_held_out_is_refused():
         small_pairs.generate(num_train=3, num_valid=10, num_test=20)
 
 
-@pytest.mark.parametrize("key", ["num_train", "num_valid", "num_test"])
-def test_a_negative_size_is_refused(key):
-    with pytest.raises(ValueError, match=rf"data\.{key} must be at least \d, got -1"):
-        small_pairs.generate(**{key: -1})
-
-
 def test_without_babel_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "babel", None)
     for call in (small_pairs.generate, pairs.cldr_version):

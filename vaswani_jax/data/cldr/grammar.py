@@ -144,7 +144,7 @@ class Grammar:
 
 
 def make_grammar(
-    source: babel.Locale, target: babel.Locale, rng: random.Random
+    *, source: babel.Locale, target: babel.Locale, rng: random.Random
 ) -> Grammar:
     """Return the lines of two locales, without phrases that have two translations.
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from vaswani_jax.core import extras
+from vaswani_jax.core import config, extras
 from vaswani_jax.data.cldr.grammar import Grammar, Line, make_grammar
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ def cldr_version() -> str:
 
 
 def cldr_pairs(
-    *,
-    source_locale: str,
-    target_locale: str,
-    num_train: int,
-    num_valid: int,
-    num_test: int,
-    seed: int,
+    data: config.DataConfig, *, seed: int
 ) -> dict[str, list[tuple[str, str]]]:
     """Return pairs of lines in two locales, each source once.
 
@@ -54,12 +48,8 @@ def cldr_pairs(
     sources and targets that do not.
 
     Args:
-        source_locale: A locale of the CLDR, such as "en".
-        target_locale: Another, such as "de" or "pt_BR".
-        num_train: Number of pairs to train on.
-        num_valid: Number of pairs to validate on.
-        num_test: Number of pairs to test on.
-        seed: Decides the pairs, together with the other arguments.
+        data: The locales, and the number of pairs of each split.
+        seed: Decides the pairs, together with these settings.
 
     Returns:
         The (source, target) pairs of each split: "train", "valid" and "test".
@@ -69,35 +59,28 @@ def cldr_pairs(
         ValueError: A locale is unknown, both write alike, or they have too few pairs.
     """
     _require_babel()
-    for key, size, minimum in (
-        ("num_train", num_train, 1),
-        ("num_valid", num_valid, 0),
-        ("num_test", num_test, 0),
-    ):
-        if size < minimum:
-            raise ValueError(
-                f"config.data.{key} must be at least {minimum}, got {size}"
-            )
-    source = _load_locale(source_locale, key="source_locale")
-    target = _load_locale(target_locale, key="target_locale")
+    source = _load_locale(data.source_locale, key="source_locale")
+    target = _load_locale(data.target_locale, key="target_locale")
     rng = random.Random(seed)
-    grammar = make_grammar(source, target, rng)
+    grammar = make_grammar(source=source, target=target, rng=rng)
     if all(
         piece.source == piece.target
         for piece in itertools.chain.from_iterable(grammar.pools.values())
     ):
         raise ValueError(
             "config.data.source_locale and config.data.target_locale must write "
-            f"differently, got {source_locale!r} and {target_locale!r}"
+            f"differently, got {data.source_locale!r} and {data.target_locale!r}"
         )
-    num_held_out = num_valid + num_test
-    if num_train + num_held_out > grammar.max_lines():
-        raise _too_few(num_train, num_held_out, grammar.max_lines())
-    train, held_out = _split(grammar, num_train, num_held_out, rng)
+    num_held_out = data.num_valid + data.num_test
+    if data.num_train + num_held_out > grammar.max_lines():
+        raise _too_few(data.num_train + num_held_out, maximum=grammar.max_lines())
+    train, held_out = _split(
+        grammar, num_train=data.num_train, num_held_out=num_held_out, rng=rng
+    )
+    valid, test = held_out[: data.num_valid], held_out[data.num_valid :]
     return {
-        "train": [(line.source, line.target) for line in train],
-        "valid": [(line.source, line.target) for line in held_out[:num_valid]],
-        "test": [(line.source, line.target) for line in held_out[num_valid:]],
+        split: [(line.source, line.target) for line in lines]
+        for split, lines in (("train", train), ("valid", valid), ("test", test))
     }
 
 
@@ -131,7 +114,7 @@ def _load_locale(identifier: str, *, key: str) -> babel.Locale:
 
 
 def _split(
-    grammar: Grammar, num_train: int, num_held_out: int, rng: random.Random
+    grammar: Grammar, *, num_train: int, num_held_out: int, rng: random.Random
 ) -> tuple[list[Line], list[Line]]:
     """Return lines to train on, and lines to hold out that training prepares for."""
     draws = grammar.draw(rng)
@@ -144,7 +127,8 @@ def _split(
         if len(train) == num_train and len(held_out) >= num_held_out:
             return train, held_out[:num_held_out]
         if len(drawn) < num_train + num_candidates:
-            raise _too_few(num_train, num_held_out, len(train) + len(held_out))
+            num_usable = len(train) + len(held_out)
+            raise _too_few(num_train + num_held_out, maximum=num_usable)
         if num_candidates > MAX_CANDIDATES * num_held_out:
             raise ValueError(
                 f"config.data.num_train {num_train} prepares for only {len(held_out)} "
@@ -196,8 +180,8 @@ def _prepared_for(train: Iterable[Line], candidates: Iterable[Line]) -> list[Lin
     return prepared
 
 
-def _too_few(num_train: int, num_held_out: int, num_lines: int) -> ValueError:
+def _too_few(num_lines: int, *, maximum: int) -> ValueError:
     return ValueError(
-        f"config.data.num_train + num_valid + num_test must be at most the {num_lines} "
-        f"pairs that these locales make, got {num_train + num_held_out}"
+        f"config.data.num_train + num_valid + num_test must be at most the {maximum} "
+        f"pairs that these locales make, got {num_lines}"
     )

@@ -168,11 +168,13 @@ def _intervals(days: Sequence[datetime.date], rng: random.Random) -> Iterator[Ph
         for first in days[::2]:
             last = first + datetime.timedelta(days=rng.randint(1, most_days))
             if last.year == first.year:
-                yield _phrase("interval", skeleton, _interval, first, last, skeleton)
+                yield _phrase(
+                    "interval", skeleton, _interval, first, last, skeleton=skeleton
+                )
 
 
 def _interval(
-    first: datetime.date, last: datetime.date, skeleton: str, *, locale: babel.Locale
+    first: datetime.date, last: datetime.date, *, skeleton: str, locale: babel.Locale
 ) -> str:
     from babel import dates
 
