@@ -29,7 +29,7 @@ def data_settings(subword_model, byte_fallback, **overrides):
 
 
 @functools.cache
-def trained(subword_model, byte_fallback, normalization="identity", seed=1):
+def trained(subword_model, byte_fallback, *, normalization="identity", seed=1):
     data = data_settings(
         subword_model, byte_fallback, **{"data.normalization": normalization}
     )

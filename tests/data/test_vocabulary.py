@@ -6,6 +6,7 @@ from hypothesis import strategies
 
 from tests.data import small_vocabularies
 from vaswani_jax.core import types
+from vaswani_jax.data import vocabulary as vocabularies
 from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
 
 SPACE_MARK = "\u2581"  # what SentencePiece writes for a space
@@ -146,11 +147,13 @@ def test_decoding_ends_at_the_end_mark(subword_model, text, suffix, data):
 def test_surfaces_have_the_words_of_the_text(subword_model, byte_fallback, text):
     vocabulary = small_vocabularies.trained(subword_model, byte_fallback)
     [ids] = vocabulary.encode([text])
-    joined = "".join(vocabulary.surface(i, written=True) for i in ids)
+    joined = "".join(vocabulary.surface(i, unknown=vocabularies.UNKNOWN) for i in ids)
     if joined.isascii() or not byte_fallback:
         assert joined.split() == vocabulary.decode(ids).split()
-    assert not any(vocabulary.surface(i, written=True) for i in range(3))
-    assert vocabulary.surface(types.UNK_ID, written=False) == "\ufffd"
+    assert not any(
+        vocabulary.surface(i, unknown=vocabularies.UNKNOWN) for i in range(3)
+    )
+    assert vocabulary.surface(types.UNK_ID, unknown="\ufffd") == "\ufffd"
 
 
 @either_model
@@ -162,8 +165,8 @@ def test_words_start_with_the_space_before_them(subword_model):
 
 
 def test_normalization_is_the_one_that_is_named():
-    same = small_vocabularies.trained("bpe", True, "identity")
-    folded = small_vocabularies.trained("bpe", True, "nfkc")
+    same = small_vocabularies.trained("bpe", True, normalization="identity")
+    folded = small_vocabularies.trained("bpe", True, normalization="nfkc")
     line = "ba\ufb01 \u00bd"
     assert same.decode(same.encode([line])[0]) == line
     assert folded.decode(folded.encode([line])[0]) == "bafi 1\u20442"

@@ -47,7 +47,7 @@ def test_what_is_spelt_in_bytes_is_numbered_as_text(
     subwords: vocabulary.Vocabulary, line: str
 ) -> None:
     [ids] = subwords.encode([line])
-    surfaces = alignment.subword_texts(subwords, ids, written=False)
+    surfaces = alignment.subword_texts(subwords, ids, unknown="\ufffd")
     bytes_of_words: dict[int, bytes] = collections.defaultdict(bytes)
     for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
         name = subwords.subword(token)
@@ -67,7 +67,7 @@ def test_a_byte_that_is_no_character_is_a_letter(
 ) -> None:
     names = ["<0xE2>", "<0x80>", "a", "<0xC2>", "<0x85>", "a"]
     ids = [subwords.subword_id(name) for name in names]
-    surfaces = alignment.subword_texts(subwords, ids, written=True)
+    surfaces = alignment.subword_texts(subwords, ids, unknown=vocabulary.UNKNOWN)
     # The decoded text has U+FFFD there.
     assert len(subwords.decode(ids).split()) == 2
     assert alignment.words(surfaces, first=0).tolist() == [0, 0, 0, -1, -1, 1]

@@ -127,16 +127,17 @@ class Vocabulary:
         """Return how many ids at the start of a source name a language: 0 or 1."""
         return 0
 
-    def surface(self, token: int, *, written: bool) -> str:
+    def surface(self, token: int, *, unknown: str) -> str:
         """Return the text of one id, with the space before it; "" for a special id.
+
+        A byte that is a part of a character is U+FFFD.
 
         Args:
             token: The id.
-            written: Whether the unknown subword is text as `decode` writes it.
-                Otherwise it is U+FFFD, as is a byte that is a part of a character.
+            unknown: Text of the unknown subword; `decode` writes `UNKNOWN`.
         """
         if token == types.UNK_ID:
-            return UNKNOWN if written else "\ufffd"
+            return unknown
         if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
             return ""
         if self.is_byte(token):

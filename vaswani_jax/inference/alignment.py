@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.data.vocabulary import UNKNOWN, Vocabulary
 from vaswani_jax.inference.line_translator import Output
 
 
@@ -28,7 +28,7 @@ def align_line(
     sources = _source_words(vocabulary, [output.source for output in outputs])
     first = 0
     for output, piece_weights, source in zip(outputs, weights, sources, strict=True):
-        surfaces = subword_texts(vocabulary, output.ids, written=True)
+        surfaces = subword_texts(vocabulary, output.ids, unknown=UNKNOWN)
         target = words(surfaces, first=first)
         pairs += pharaoh(piece_weights, source, target)
         first = max([first, *(target + 1)])
@@ -68,7 +68,7 @@ def _source_words(
     """Return the line's word that each subword of each piece belongs to."""
     texts = []
     for number, ids in enumerate(pieces):
-        piece = subword_texts(vocabulary, ids, written=False)
+        piece = subword_texts(vocabulary, ids, unknown="\ufffd")
         if number:  # What every piece begins with stands in the line once.
             num_marks = vocabulary.num_language_codes(ids)
             piece[:num_marks] = [""] * num_marks
@@ -106,13 +106,13 @@ def pharaoh(
 
 
 def subword_texts(
-    vocabulary: Vocabulary, ids: Sequence[int], *, written: bool
+    vocabulary: Vocabulary, ids: Sequence[int], *, unknown: str
 ) -> list[str]:
     """Return the text of each subword, see `Vocabulary.surface`.
 
     A byte has the whole character that it is a part of, which may be white space.
     """
-    texts = [vocabulary.surface(token, written=written) for token in ids]
+    texts = [vocabulary.surface(token, unknown=unknown) for token in ids]
     start = 0
     for is_byte, run in itertools.groupby(ids, vocabulary.is_byte):
         names = [vocabulary.subword(token) for token in run]
