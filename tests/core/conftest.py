@@ -25,12 +25,12 @@ def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[str]
 
 @pytest.fixture
 def one(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Machine:
-    return machines.Machine("one", tmp_path, monkeypatch)
+    return machines.Machine(tmp_path / "one", monkeypatch)
 
 
 @pytest.fixture
 def two(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Machine:
-    return machines.Machine("two", tmp_path, monkeypatch)
+    return machines.Machine(tmp_path / "two", monkeypatch)
 
 
 @pytest.fixture

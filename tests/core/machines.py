@@ -12,10 +12,8 @@ from vaswani_jax.core import files, remote
 class Machine:
     """A machine has its own local copies."""
 
-    def __init__(
-        self, name: str, base: pathlib.Path, patch: pytest.MonkeyPatch
-    ) -> None:
-        self._mirrors, self._patch = base / name, patch
+    def __init__(self, mirrors: pathlib.Path, patch: pytest.MonkeyPatch) -> None:
+        self._mirrors, self._patch = mirrors, patch
 
     def _arrive(self) -> None:
         self._patch.setenv("VASWANI_JAX_MIRRORS", str(self._mirrors))

@@ -17,7 +17,7 @@ def token_file(path, sentences):
     return token_files.TokenFile.open(path)
 
 
-def sentence(number, length, side):
+def sentence(number, *, length, side):
     """Ids that tell the pair, the side and the position."""
     return [4 + 100 * number + 50 * side + position for position in range(length)]
 
@@ -28,7 +28,10 @@ def corpus_of(lengths):
         sides = [
             token_file(
                 Path(directory, name),
-                [sentence(n, pair[side], side) for n, pair in enumerate(lengths)],
+                [
+                    sentence(n, length=pair[side], side=side)
+                    for n, pair in enumerate(lengths)
+                ],
             )
             for side, name in enumerate(("train.source", "train.target"))
         ]
@@ -41,7 +44,7 @@ def epoch(batches, number):
     return [batches.batch_at(number * count + index) for index in range(count)]
 
 
-def random_lengths(count, longest, seed):
+def random_lengths(count, *, longest, seed):
     generator = np.random.default_rng(seed)
     return [tuple(pair) for pair in generator.integers(1, longest, (count, 2)).tolist()]
 

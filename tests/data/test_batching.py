@@ -38,7 +38,9 @@ def pair_numbers(batch):
 @functools.cache
 def first_asked(step):
     """The batch of batches made for this step alone, as when a run resumes there."""
-    return batches_of(small_corpora.random_lengths(83, 15, seed=2)).batch_at(step)
+    return batches_of(small_corpora.random_lengths(83, longest=15, seed=2)).batch_at(
+        step
+    )
 
 
 @strategies.composite
@@ -71,7 +73,7 @@ def test_every_pair_is_in_an_epoch_once_as_it_was_written(plan, number):
             pair = (int(target_out[0]) - 4) // 100
             pairs.append(pair)
             left, right = (
-                small_corpora.sentence(pair, lengths[pair][side], side)
+                small_corpora.sentence(pair, length=lengths[pair][side], side=side)
                 for side in (0, 1)
             )
             padding = [types.PAD_ID] * (len(source) - len(left) - 1)
@@ -127,7 +129,7 @@ def test_padding_share_is_that_of_the_positions_of_an_epoch(plan):
 
 @hypothesis.given(strategies.lists(strategies.integers(0, 60), min_size=1, max_size=20))
 def test_a_batch_is_the_same_whatever_was_asked_before(steps):
-    batches = batches_of(small_corpora.random_lengths(83, 15, seed=2))
+    batches = batches_of(small_corpora.random_lengths(83, longest=15, seed=2))
     for step in steps:
         for side, expected in zip(
             batches.batch_at(step), first_asked(step), strict=True
@@ -136,7 +138,7 @@ def test_a_batch_is_the_same_whatever_was_asked_before(steps):
 
 
 def test_epochs_differ_and_seeds_differ():
-    lengths = small_corpora.random_lengths(83, 15, seed=3)
+    lengths = small_corpora.random_lengths(83, longest=15, seed=3)
 
     def order(seed, number):
         batches = small_corpora.epoch(batches_of(lengths, seed=seed), number)
@@ -151,14 +153,14 @@ def test_epochs_differ_and_seeds_differ():
 
 
 def test_lengths_come_mixed_when_shuffled():
-    batches = batches_of(small_corpora.random_lengths(400, 15, seed=4))
+    batches = batches_of(small_corpora.random_lengths(400, longest=15, seed=4))
     widths = [batch.source.shape[1] for batch in small_corpora.epoch(batches, 0)]
     assert len(set(widths)) > 1
     assert widths not in (sorted(widths), sorted(widths, reverse=True))
 
 
 def test_unshuffled_epochs_are_equal_and_keep_the_order_of_the_text():
-    lengths = small_corpora.random_lengths(83, 15, seed=5)
+    lengths = small_corpora.random_lengths(83, longest=15, seed=5)
     batches = batches_of(lengths, shuffle=False)
     first, second = (
         [pair_numbers(batch) for batch in small_corpora.epoch(batches, number)]
@@ -183,7 +185,7 @@ def test_the_longest_sentence_fills_its_row_with_its_end_mark(max_length, longer
     assert [side.shape for side in batch[:3]] == [(1, max_length)] * 3
     side = (batch.source, batch.target_out)[longer]
     assert side[0].tolist() == [
-        *small_corpora.sentence(0, max_length - 1, longer),
+        *small_corpora.sentence(0, length=max_length - 1, side=longer),
         types.EOS_ID,
     ]
 
@@ -217,7 +219,9 @@ def test_no_other_lengths_need_fewer_padded_tokens(lengths, num_buckets, room):
 
 
 def test_split_batches_gain_rows_that_are_no_sentence():
-    batches = batches_of(small_corpora.random_lengths(83, 15, seed=6), source_tokens=80)
+    batches = batches_of(
+        small_corpora.random_lengths(83, longest=15, seed=6), source_tokens=80
+    )
     for step in range(batches.batches_per_epoch):
         batch = batches.batch_at(step)
         split = parallel.split_rows(batch, num_microbatches=3)
@@ -229,5 +233,5 @@ def test_split_batches_gain_rows_that_are_no_sentence():
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_a_process_has_its_rows_alone(processes):
-    batches = batches_of(small_corpora.random_lengths(83, 15, seed=2))
+    batches = batches_of(small_corpora.random_lengths(83, longest=15, seed=2))
     small_corpora.assert_processes_have_the_whole(batches, processes)

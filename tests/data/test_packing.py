@@ -74,10 +74,10 @@ def test_every_pair_is_in_an_epoch_once_as_it_was_written(plan, number):
         pairs += unpacked(batch)
     expected = []
     for pair, (source, target) in enumerate(lengths):
-        words = small_corpora.sentence(pair, target, 1)
+        words = small_corpora.sentence(pair, length=target, side=1)
         expected.append(
             (
-                [*small_corpora.sentence(pair, source, 0), types.EOS_ID],
+                [*small_corpora.sentence(pair, length=source, side=0), types.EOS_ID],
                 [types.BOS_ID, *words],
                 [*words, types.EOS_ID],
             )
@@ -97,7 +97,7 @@ def test_the_segments_of_a_row_are_numbered_from_its_start_without_gaps(plan):
 
 
 def test_a_batch_is_a_function_of_seed_and_step_alone():
-    lengths = small_corpora.random_lengths(60, 20, seed=3)
+    lengths = small_corpora.random_lengths(60, longest=20, seed=3)
     batches = packed(lengths)
     for step in (7, 0, 23, 8):
         batch, expected = batches.batch_at(step), packed(lengths).batch_at(step)
@@ -109,7 +109,7 @@ def test_a_batch_is_a_function_of_seed_and_step_alone():
 
 
 def test_epochs_have_orders_of_their_own():
-    batches = packed(small_corpora.random_lengths(60, 20, seed=3))
+    batches = packed(small_corpora.random_lengths(60, longest=20, seed=3))
     count = batches.batches_per_epoch
     first, second = (batches.batch_at(epoch * count).source for epoch in (0, 1))
     assert not np.array_equal(first, second)
@@ -139,7 +139,7 @@ def test_rows_of_real_lengths_are_nearly_full():
 
 
 def test_the_padding_share_is_that_of_the_batches():
-    batches = packed(small_corpora.random_lengths(70, 25, seed=4))
+    batches = packed(small_corpora.random_lengths(70, longest=25, seed=4))
     ids = [(b.source, b.target_out) for b in small_corpora.epoch(batches, 0)]
     assert batches.padding_share == pytest.approx(
         np.mean(np.array(ids) == types.PAD_ID), abs=1e-12
@@ -153,5 +153,5 @@ def test_a_pair_longer_than_a_row_is_refused_with_both_lengths():
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_a_process_has_its_rows_alone(processes):
-    batches = packed(small_corpora.random_lengths(83, 15, seed=2))
+    batches = packed(small_corpora.random_lengths(83, longest=15, seed=2))
     small_corpora.assert_processes_have_the_whole(batches, processes)

@@ -74,7 +74,7 @@ class Timer:
     def memory_bytes(self, batch: types.Batch) -> int:
         """Return what a device holds and what an update needs, as compiled."""
         rows = parallel.split_rows(batch, num_microbatches=self._num_microbatches)
-        return sum(memory.needed_bytes(self._run, self._state, rows))
+        return sum(memory.needed_bytes(self._run, state=self._state, rows=rows))
 
 
 def random_batch(

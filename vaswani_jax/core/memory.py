@@ -21,7 +21,7 @@ class NeededBytes(NamedTuple):
     step: int
 
 
-def needed_bytes(step: Callable[..., Any], state: Any, rows: Any) -> NeededBytes:
+def needed_bytes(step: Callable[..., Any], *, state: Any, rows: Any) -> NeededBytes:
     """Compile a step of `parallel.over_devices`, and return the memory it needs."""
     analysis = cast(Any, step).lower(state, rows).compile().memory_analysis()
     state_bytes = _size_in_bytes(state)

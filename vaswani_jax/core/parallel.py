@@ -164,10 +164,21 @@ def compiling_ahead(
     if on_cpu() or processes.num_processes() > 1:
         yield
         return
-    shapes = [_shapes(rows) for rows in batches]
+    state_shapes, batch_shapes = _shapes(state), [_shapes(rows) for rows in batches]
     is_over = threading.Event()
-    arguments = (step, _shapes(state), shapes, is_over)
-    thread = threading.Thread(target=_compile, args=arguments)
+
+    def compile_all() -> None:
+        for row_shapes in batch_shapes:
+            if is_over.is_set():
+                return
+            try:
+                cast(Any, step).lower(state_shapes, row_shapes).compile()
+            except RuntimeError as error:
+                reason = str(error).splitlines()[0]
+                logger.info("note: compiling ahead ends: %s", reason)
+                return
+
+    thread = threading.Thread(target=compile_all)
     thread.start()
     try:
         yield
@@ -175,22 +186,6 @@ def compiling_ahead(
         # An interpreter must not exit while the compiler runs.
         is_over.set()
         thread.join()
-
-
-def _compile(
-    step: Callable[..., Any],
-    state: Any,
-    batches: Sequence[Any],
-    is_over: threading.Event,
-) -> None:
-    for rows in batches:
-        if is_over.is_set():
-            return
-        try:
-            cast(Any, step).lower(state, rows).compile()
-        except RuntimeError as error:
-            logger.info("note: compiling ahead ends: %s", str(error).splitlines()[0])
-            return
 
 
 def _shapes(tree: Any) -> Any:

@@ -36,7 +36,8 @@ def patterns(
             fitting = np.flatnonzero(remaining[: min(space + 1, length)])
             length = int(fitting[-1]) if len(fitting) else 0
         counts_per_row = np.bincount(filling, minlength=len(remaining))
-        num_rows = int((remaining[counts_per_row > 0] // counts_per_row[counts_per_row > 0]).min())
+        is_used = counts_per_row > 0
+        num_rows = int((remaining[is_used] // counts_per_row[is_used]).min())
         remaining -= num_rows * counts_per_row
         fillings.append((filling, num_rows))
     return fillings

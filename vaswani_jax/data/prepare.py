@@ -66,9 +66,14 @@ def prepare(
     counts = {}
     for split in splits:
         if split != "train":
-            _copy_text(data, split, seed, directory)
+            _copy_text(data, split, seed=seed, directory=directory)
         counts[split] = _tokenise(
-            data, split, directory, vocabulary, seed=seed, total=num_pairs[split]
+            data,
+            split,
+            directory=directory,
+            vocabulary=vocabulary,
+            seed=seed,
+            total=num_pairs[split],
         )
     _check_unchanged(data, text, seed=seed)
     return Manifest(
@@ -101,7 +106,7 @@ def _learn(data: config.DataConfig, *, seed: int, total: int) -> Vocabulary:
 
 
 def _copy_text(
-    data: config.DataConfig, split: str, seed: int, directory: pathlib.Path
+    data: config.DataConfig, split: str, *, seed: int, directory: pathlib.Path
 ) -> None:
     pairs = list(sources.pairs(data, split, seed=seed))
     for side, name in enumerate(("source", "target")):
@@ -112,9 +117,9 @@ def _copy_text(
 def _tokenise(
     data: config.DataConfig,
     split: str,
+    *,
     directory: pathlib.Path,
     vocabulary: Vocabulary,
-    *,
     seed: int,
     total: int,
 ) -> dict[str, int]:
@@ -146,7 +151,9 @@ def _tokenise(
                 )
                 for side, side_lines in enumerate(lines)
             ]
-            usable = _usable(zip(*sides, strict=True), data.max_length, counts)
+            usable = _usable(
+                zip(*sides, strict=True), max_length=data.max_length, counts=counts
+            )
             for side, writer in enumerate(writers):
                 writer.write([pair[side] for pair in usable])
             if (number + 1) % CHUNKS_PER_LOG_LINE == 0:
@@ -165,7 +172,7 @@ def _chunks(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, ...]]]
 
 
 def _usable(
-    pairs: Iterable[Sequence[list[int]]], max_length: int, counts: dict[str, int]
+    pairs: Iterable[Sequence[list[int]]], *, max_length: int, counts: dict[str, int]
 ) -> list[Sequence[list[int]]]:
     """Return the pairs that are neither empty nor too long, and count all of them."""
     usable = []

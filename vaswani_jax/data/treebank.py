@@ -58,7 +58,7 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
     for line, text in enumerate(text_files.read_lines(path), start=1):
         for token in TOKEN.findall(text):
             try:
-                _read_token(token, line, stack, tree)
+                _read_token(token, line=line, stack=stack, tree=tree)
             except ValueError as error:
                 raise ValueError(f"{path}, line {line}: {error}") from None
             if not stack and tree.words:
@@ -79,12 +79,14 @@ class _OpenTree(NamedTuple):
     tags: list[str]
 
 
-def _read_token(token: str, line: int, stack: list[_Bracket], tree: _OpenTree) -> None:
+def _read_token(
+    token: str, *, line: int, stack: list[_Bracket], tree: _OpenTree
+) -> None:
     """Open or close a bracket, or set the label or the word of the innermost one."""
     bracket = stack[-1] if stack else None
     if token == "(":
         if bracket:
-            _add_part(bracket, len(stack) == 1, tree.symbols)
+            _add_part(bracket, tree, is_outermost=len(stack) == 1)
         stack.append(_Bracket(line))
     elif bracket is None and token == ")":
         raise ValueError("a bracket is closed that was not opened")
@@ -103,15 +105,15 @@ def _read_token(token: str, line: int, stack: list[_Bracket], tree: _OpenTree) -
         bracket.label = token
 
 
-def _add_part(bracket: _Bracket, is_outermost: bool, symbols: list[str]) -> None:
+def _add_part(bracket: _Bracket, tree: _OpenTree, *, is_outermost: bool) -> None:
     """Note that a bracket has another one in it; write its symbol before the first."""
     if bracket.word:
         raise ValueError(f"({bracket.label[:40]} has a bracket beside a word")
     if not (bracket.label or is_outermost):
         raise ValueError("a bracket within another has no label")
     if not bracket.parts and not (is_outermost and bracket.label in ROOTS):
-        bracket.start = len(symbols)
-        symbols.append(f"({category(bracket.label)}")
+        bracket.start = len(tree.symbols)
+        tree.symbols.append(f"({category(bracket.label)}")
     bracket.parts += 1
 
 

@@ -169,7 +169,7 @@ def _needed_bytes(
     """
     directory = compilation_cache.directory()
     if directory is None:
-        return memory.needed_bytes(train_step, state, rows)
+        return memory.needed_bytes(train_step, state=state, rows=rows)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
     key = repr(
         (work, shapes, parallel.describe(), compilation_cache.compiler(), _sources())
@@ -179,7 +179,7 @@ def _needed_bytes(
         return memory.NeededBytes(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
         pass  # It is missing or cut off: it may be deleted at any time.
-    needed = memory.needed_bytes(train_step, state, rows)
+    needed = memory.needed_bytes(train_step, state=state, rows=rows)
     if processes.is_main_process():
         # What cannot be cached is measured again.
         with contextlib.suppress(OSError):
