@@ -132,7 +132,7 @@ MISTAKES = (
     ),
     Mistake(
         "devices add up their sums but not their gradients' parts",
-        "train_step",
+        "step.train_step",
         "$gradients, $sums = parallel.sum_over_devices($parts)",
         "$gradients, $sums = $parts[0], parallel.sum_over_devices($parts[1])",
         f"{STEP}::test_three_updates_on_eight_devices_are_adam_in_numpy",

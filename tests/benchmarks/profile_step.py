@@ -60,7 +60,9 @@ def main() -> None:
     batch = training_speed.same_batch(
         arguments.shape, settings.model, vocab_size=vocab_size
     )(0)
-    timer = training_speed.Timer(settings, vocab_size=vocab_size, num_microbatches=1)
+    timer = training_speed.make_timer(
+        settings, vocab_size=vocab_size, num_microbatches=1
+    )
     for _ in range(2):  # the first one compiles, the second one warms caches
         timer.seconds(batch)
     with contextlib.ExitStack() as stack:

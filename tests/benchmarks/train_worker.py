@@ -55,7 +55,9 @@ def main() -> None:
     batch = training_speed.random_batch(
         rows=rows, source=length, target=length, vocab_size=vocab_size, seed=0
     )
-    timer = training_speed.Timer(settings, vocab_size=vocab_size, num_microbatches=1)
+    timer = training_speed.make_timer(
+        settings, vocab_size=vocab_size, num_microbatches=1
+    )
     begun = time.perf_counter()
     timer.seconds(batch)
     first = time.perf_counter() - begun
@@ -66,7 +68,10 @@ def main() -> None:
     )
     record = {
         "peer": "vaswani_jax",
-        "info": {"dropout": arguments.dropout, "params": timer.parameters},
+        "info": {
+            "dropout": arguments.dropout,
+            "params": cost.count_parameters(settings.model, vocab_size=vocab_size),
+        },
         "first_step_s": first,
         "work": {"target_tokens": rows * length, "flops": work},
     }

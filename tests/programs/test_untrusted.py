@@ -50,7 +50,9 @@ def read_all(workdir: pathlib.Path) -> None:
         select.select(workdir, name)
     directory = workdir / "checkpoints"
     store.restore(directory, store.steps(directory)[0], ["params", "optimizer"])
-    metrics_log.MetricsLog(workdir, first_step=2, num_steps=4, is_active=True).close()
+    log = metrics_log.MetricsLog(workdir, first_step=2, num_steps=4, is_active=True)
+    log.open(2)
+    log.close()
     data.corpus("train").source.rows(np.arange(2), length=9)
 
 

@@ -22,6 +22,8 @@ def opened(
     num_steps: int = 9,
     is_active: bool = True,
 ) -> metrics_log.MetricsLog:
-    return metrics_log.MetricsLog(
+    log = metrics_log.MetricsLog(
         workdir, first_step=first_step, num_steps=num_steps, is_active=is_active
     )
+    log.open(first_step)
+    return log

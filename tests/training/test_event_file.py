@@ -17,7 +17,7 @@ SCALARS = {
 
 
 def test_scalars_come_back_with_their_names_and_steps(tmp_path: pathlib.Path) -> None:
-    events = event_file.EventFile(tmp_path / "tensorboard", first_step=1)
+    events = event_file.create(tmp_path / "tensorboard", first_step=1)
     for step, values in SCALARS.items():
         events.write(step, values)
     events.close()

@@ -219,7 +219,7 @@ def test_the_latest_values_are_known_after_a_run_resumes(
     assert resumed.latest == {"train/loss": 7.4, "valid/loss": 11.0, "valid/bleu": 14.0}
     resumed.metrics(5, {"train/loss": 6.0})
     assert resumed.latest["train/loss"] == 6.0
-    resumed.rewind(2)
+    resumed.open(2)
     assert resumed.latest == {"train/loss": 7.2, "valid/loss": 9.0, "valid/bleu": 7.0}
     resumed.close()
 

@@ -3,7 +3,7 @@
 import dataclasses
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
@@ -33,53 +33,52 @@ class DecodingSpeed:
     all_batch_seconds: list[float]
 
 
-class Timer:
-    """Times searches of one size with random parameters, one after another."""
+def make_timer(
+    settings: config.Config,
+    *,
+    vocab_size: int,
+    batch: int,
+    source_tokens: int,
+    output_tokens: int,
+) -> Callable[[], float]:
+    """Return a function that searches, and returns the seconds of one batch.
 
-    def __init__(
-        self,
-        settings: config.Config,
-        *,
-        vocab_size: int,
-        batch: int,
-        source_tokens: int,
-        output_tokens: int,
-    ) -> None:
-        """Prepare a search whose outputs all have exactly `output_tokens`."""
-        search = dataclasses.replace(
-            settings.search,
-            min_tokens=output_tokens,
-            max_tokens=output_tokens,
-            max_extra_tokens=max(1, output_tokens - source_tokens),
-        )
-        settings = dataclasses.replace(settings, search=search)
-        state = step.create_state(settings, vocab_size=vocab_size)
-        self._params = (parallel.replicate(state.params),)
-        self._output_tokens = output_tokens
-        self._run = parallel.over_rows(
-            generate.make_generator(
-                settings, (settings.model,), vocab_size=vocab_size, n_best=1
-            )
-        )
-        shape = (batch, source_tokens)
-        ids = np.random.default_rng(0).integers(types.UNK_ID + 1, vocab_size, shape)
-        ids[:, -1] = types.EOS_ID
-        self._rows = generate.Rows(
-            ids.astype(np.int32),
-            np.zeros((batch, 0), np.int32),
-            np.zeros((batch, 2), np.int32),
-        )
+    They count from ids on the host to ids on the host. The parameters are random, and
+    all outputs have exactly `output_tokens`.
+    """
+    search = dataclasses.replace(
+        settings.search,
+        min_tokens=output_tokens,
+        max_tokens=output_tokens,
+        max_extra_tokens=max(1, output_tokens - source_tokens),
+    )
+    settings = dataclasses.replace(settings, search=search)
+    state = step.create_state(settings, vocab_size=vocab_size)
+    params = (parallel.replicate(state.params),)
+    generator = generate.make_generator(
+        settings, (settings.model,), vocab_size=vocab_size, n_best=1
+    )
+    run = parallel.over_rows(generator)
+    shape = (batch, source_tokens)
+    ids = np.random.default_rng(0).integers(types.UNK_ID + 1, vocab_size, shape)
+    ids[:, -1] = types.EOS_ID
+    all_rows = generate.Rows(
+        ids.astype(np.int32),
+        np.zeros((batch, 0), np.int32),
+        np.zeros((batch, 2), np.int32),
+    )
 
-    def seconds(self) -> float:
-        """Return the seconds of one batch, from ids on the host to ids on the host."""
+    def time_search() -> float:
         start = time.perf_counter()
-        rows = parallel.split_rows(self._rows, num_microbatches=1)
-        hypotheses = self._run(self._params, rows)
+        rows = parallel.split_rows(all_rows, num_microbatches=1)
+        hypotheses = run(params, rows)
         tokens = parallel.join_rows(jax.device_get(hypotheses.tokens))
         seconds = time.perf_counter() - start
-        lengths = (tokens[: len(self._rows.source), 0] != types.PAD_ID).sum(axis=1)
-        assert (lengths == self._output_tokens).all(), lengths
+        lengths = (tokens[:batch, 0] != types.PAD_ID).sum(axis=1)
+        assert (lengths == output_tokens).all(), lengths
         return seconds
+
+    return time_search
 
 
 def measure(
@@ -93,7 +92,7 @@ def measure(
 ) -> list[DecodingSpeed]:
     """Time searches of several batch sizes in turn, after a warm-up of each."""
     timers = [
-        Timer(
+        make_timer(
             settings,
             vocab_size=vocab_size,
             batch=batch,
@@ -104,9 +103,9 @@ def measure(
     ]
     first, memory = [], []
     for timer in timers:
-        first.append(timer.seconds())
+        first.append(timer())
         memory.append(devices.peak_memory_bytes())
-    turns = [[timer.seconds() for timer in timers] for _ in range(repeats)]
+    turns = [[timer() for timer in timers] for _ in range(repeats)]
     speeds = []
     for index, batch in enumerate(batches):
         seconds = [turn[index] for turn in turns]

@@ -5,7 +5,6 @@ import re
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -47,34 +46,42 @@ class TrainingSpeed:
     all_step_seconds: list[float]
 
 
+@dataclasses.dataclass
 class Timer:
-    """Times training steps, one after another."""
+    """Times training steps, one after another.
 
-    def __init__(
-        self, settings: config.Config, *, vocab_size: int, num_microbatches: int
-    ) -> None:
-        state = step.create_state(settings, vocab_size=vocab_size)
-        self.parameters = sum(leaf.size for leaf in jax.tree.leaves(state.params))
-        self._state = parallel.replicate(state)
-        self._num_microbatches = num_microbatches
-        update = step.train_step(
-            settings, vocab_size=vocab_size, num_microbatches=num_microbatches
-        )
-        self._run = parallel.over_devices(update, donate_state=True)
+    Attributes:
+        state: The state after the last update, on the devices.
+        train_step: The update over all devices.
+        num_microbatches: How many parts of a batch it computes in turn.
+    """
+
+    state: step.TrainState
+    train_step: Callable[..., tuple[step.TrainState, step.StepMetrics]]
+    num_microbatches: int
 
     def seconds(self, batch: types.Batch) -> tuple[float, loss.LossSums]:
         """Return the seconds of one update, from host rows to host sums."""
         start = time.perf_counter()
-        rows = parallel.split_rows(batch, num_microbatches=self._num_microbatches)
-        self._state, metrics = self._run(self._state, rows)
-        jax.block_until_ready(self._state)
+        rows = parallel.split_rows(batch, num_microbatches=self.num_microbatches)
+        self.state, metrics = self.train_step(self.state, rows)
+        jax.block_until_ready(self.state)
         sums = parallel.gather(metrics.sums)
         return time.perf_counter() - start, sums
 
     def memory_bytes(self, batch: types.Batch) -> int:
         """Return what a device holds and what an update needs, as compiled."""
-        rows = parallel.split_rows(batch, num_microbatches=self._num_microbatches)
-        return sum(memory.needed_bytes(self._run, state=self._state, rows=rows))
+        rows = parallel.split_rows(batch, num_microbatches=self.num_microbatches)
+        return sum(memory.needed_bytes(self.train_step, state=self.state, rows=rows))
+
+
+def make_timer(
+    settings: config.Config, *, vocab_size: int, num_microbatches: int
+) -> Timer:
+    """Return a timer of steps from random parameters, which are on the devices."""
+    state = parallel.replicate(step.create_state(settings, vocab_size=vocab_size))
+    make_train_step = step.make_train_steps(settings, vocab_size=vocab_size)
+    return Timer(state, make_train_step(num_microbatches), num_microbatches)
 
 
 def random_batch(
@@ -136,13 +143,15 @@ def measure(
     num_microbatches = _num_microbatches(
         settings, list(by_shape.values()), vocab_size=vocab_size
     )
-    timer = Timer(settings, vocab_size=vocab_size, num_microbatches=num_microbatches)
+    timer = make_timer(
+        settings, vocab_size=vocab_size, num_microbatches=num_microbatches
+    )
     first = [timer.seconds(batch)[0] for batch in by_shape.values()]
     # The second step of a program still warms caches.
     second = [timer.seconds(batch)[0] for batch in by_shape.values()]
     timed = [timer.seconds(batch) for batch in batches]
     seconds = [elapsed for elapsed, _ in timed]
-    flops = sum(_flops(settings, batch, vocab_size) for batch in batches)
+    flops = sum(_flops(settings, batch, vocab_size=vocab_size) for batch in batches)
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
     start = time.perf_counter()
@@ -162,7 +171,7 @@ def measure(
         device=parallel.device_kind(),
         num_devices=parallel.num_devices(),
         dtype=settings.model.dtype,
-        parameters=timer.parameters,
+        parameters=cost.count_parameters(settings.model, vocab_size=vocab_size),
         shapes=sorted("x".join(map(str, shape)) for shape in by_shape),
         num_microbatches=num_microbatches,
         steps=steps,
@@ -219,13 +228,6 @@ def _num_microbatches(
         for batch in batches
     }
     state = step.create_state(settings, vocab_size=vocab_size)
-
-    def make_train_step(num_microbatches: int) -> Callable[..., Any]:
-        update = step.train_step(
-            settings, vocab_size=vocab_size, num_microbatches=num_microbatches
-        )
-        return parallel.over_devices(update, donate_state=True)
-
     return microbatching.plan(
         settings,
         parallel.replicate(state),
@@ -233,7 +235,7 @@ def _num_microbatches(
         list(by_bucket),
         vocab_size=vocab_size,
         previous=1,
-        make_train_step=make_train_step,
+        make_train_step=step.make_train_steps(settings, vocab_size=vocab_size),
     ).num_microbatches
 
 
@@ -242,7 +244,7 @@ def _shape(batch: types.Batch) -> tuple[int, int, int]:
     return rows, source, batch.target_out.shape[1]
 
 
-def _flops(settings: config.Config, batch: types.Batch, vocab_size: int) -> float:
+def _flops(settings: config.Config, batch: types.Batch, *, vocab_size: int) -> float:
     rows, source, target = _shape(batch)
     draws = 2 if settings.training.r_drop else 1
     return draws * cost.update_flops(

@@ -10,6 +10,7 @@ import pathlib
 import struct
 import time
 from collections.abc import Mapping
+from typing import IO
 
 # Tags of protocol buffers: a field's number and how its value is stored.
 WALL_TIME, STEP, FILE_VERSION, SUMMARY, SESSION_LOG = 0x09, 0x10, 0x1A, 0x2A, 0x3A
@@ -18,28 +19,17 @@ SESSION_START = bytes((0x08, 1))
 
 
 class EventFile:
-    """A new event file; TensorBoard shows earlier files up to its first step.
+    """An event file that `create` has begun."""
 
-    Every method raises OSError when the file cannot be written.
-    """
-
-    def __init__(self, directory: pathlib.Path, *, first_step: int) -> None:
-        """Create the directory and the file.
-
-        Args:
-            directory: Where it lies, named by the time: TensorBoard reads files in the
-                order of their names.
-            first_step: The first step that this file will have. TensorBoard ignores
-                the events of earlier files from there on.
-        """
-        directory.mkdir(exist_ok=True)
-        name = f"events.out.tfevents.{time.time_ns()}"
-        self._file = open(directory / name, "wb")  # noqa: SIM115
-        self._write(0, _bytes(FILE_VERSION, b"brain.Event:2"))
-        self._write(first_step, _bytes(SESSION_LOG, SESSION_START))
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Write one value of each name."""
+        """Write one value of each name.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
         summary = b"".join(
             _bytes(
                 SUMMARY_VALUE,
@@ -48,18 +38,39 @@ class EventFile:
             )
             for name, value in values.items()
         )
-        self._write(step, _bytes(SUMMARY, summary))
+        _write_event(self._file, step, _bytes(SUMMARY, summary))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _write(self, step: int, field: bytes) -> None:
-        wall_time = struct.pack("<Bd", WALL_TIME, time.time())
-        event = wall_time + bytes((STEP,)) + _varint(step) + field
-        length = struct.pack("<Q", len(event))
-        self._file.write(length + _checksum(length) + event + _checksum(event))
-        self._file.flush()
+
+def create(directory: pathlib.Path, *, first_step: int) -> EventFile:
+    """Create an event file; TensorBoard shows earlier files up to its first step.
+
+    Args:
+        directory: Where it lies, named by the time: TensorBoard reads files in the
+            order of their names.
+        first_step: The first step that this file will have. TensorBoard ignores the
+            events of earlier files from there on.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    directory.mkdir(exist_ok=True)
+    name = f"events.out.tfevents.{time.time_ns()}"
+    file = open(directory / name, "wb")  # noqa: SIM115
+    _write_event(file, 0, _bytes(FILE_VERSION, b"brain.Event:2"))
+    _write_event(file, first_step, _bytes(SESSION_LOG, SESSION_START))
+    return EventFile(file)
+
+
+def _write_event(file: IO[bytes], step: int, field: bytes) -> None:
+    wall_time = struct.pack("<Bd", WALL_TIME, time.time())
+    event = wall_time + bytes((STEP,)) + _varint(step) + field
+    length = struct.pack("<Q", len(event))
+    file.write(length + _checksum(length) + event + _checksum(event))
+    file.flush()
 
 
 def _bytes(tag: int, value: bytes) -> bytes:

@@ -91,6 +91,7 @@ def train(
         is_active=processes.is_main_process(),
     )
     with contextlib.closing(log), SignalWatch() as signals:
+        log.open(resumed.progress.step)
         _record_start(run, resumed, init_from=init_from)
         _log_start(run, batches, resumed, init_from=init_from)
         loop = _Loop(
@@ -143,7 +144,9 @@ class _Loop:
         elif reason := self._stop_reason():
             logger.info(f"nothing to train: {reason}")
         else:
-            make_train_step = self._train_step_maker()
+            make_train_step = step.make_train_steps(
+                self._run.settings, vocab_size=self._run.vocabulary.size
+            )
             plan = self._plan(state, make_train_step)
             train_step = make_train_step(plan.num_microbatches)
             shapes = [
@@ -220,21 +223,6 @@ class _Loop:
         if step < training.num_steps:
             logger.info(f"training ends: {self._stop_reason()}")
 
-    def _train_step_maker(self) -> Callable[[int], Callable[..., Any]]:
-        """Return a function from the number of microbatches to the train step."""
-
-        # The plan compiles a step to measure its memory; the loop runs the same one.
-        @functools.lru_cache(maxsize=1)
-        def make_train_step(num_microbatches: int) -> Callable[..., Any]:
-            train_step = step.train_step(
-                self._run.settings,
-                vocab_size=self._run.vocabulary.size,
-                num_microbatches=num_microbatches,
-            )
-            return parallel.over_devices(train_step, donate_state=True)
-
-        return make_train_step
-
     def _plan(
         self,
         state: TrainState,
@@ -277,7 +265,7 @@ class _Loop:
             skipped_batches=skipped_batches,
         )
         logger.info(f"training goes on from step {self._progress.step:,}")
-        self._log.rewind(self._progress.step)
+        self._log.open(self._progress.step)
         return parallel.replicate(resumed.state)
 
     def _log_updates(self, updates: Sequence[StepMetrics], *, seconds: float) -> None:

@@ -29,10 +29,10 @@ class MetricsLog:
     def __init__(
         self, workdir: pathlib.Path, *, first_step: int, num_steps: int, is_active: bool
     ) -> None:
-        """Open the files, and drop the records of later steps.
+        """Note where the files lie; `open` opens them.
 
         Args:
-            workdir: Where they lie.
+            workdir: Their directory.
             first_step: The step that the run resumes from; 0 if it is new.
             num_steps: The step at which it ends, for the time that is left.
             is_active: Whether to write; True in only one process.
@@ -46,19 +46,21 @@ class MetricsLog:
         self._has_warned = False
         self._workdir = workdir
         # Set until the records after this step are dropped.
-        self._drop_after: int | None = None
+        self._drop_after: int | None = first_step
         self._files: tuple[IO[str], event_file.EventFile] | None = None
-        if is_active:
-            self._try_open(first_step)
 
-    def _try_open(self, step: int) -> None:
+    def open(self, step: int) -> None:
+        """Open the files without the records after a step, which are made again."""
+        if not self._is_active:
+            return
+        self.close()
         self._drop_after = step
         try:
-            self._files = self._open(step)
+            self._files = self._open_files(step)
         except OSError as error:
             self._stop_recording(error)
 
-    def _open(self, step: int) -> tuple[IO[str], event_file.EventFile]:
+    def _open_files(self, step: int) -> tuple[IO[str], event_file.EventFile]:
         """Open the files with the records up to a step."""
         path = self._workdir / "metrics.jsonl"
         lines = _lines_up_to(path, step)
@@ -70,7 +72,7 @@ class MetricsLog:
         for record in records:
             self._remember(record)
         directory = self._workdir / "tensorboard"
-        events = event_file.EventFile(directory, first_step=step + 1)
+        events = event_file.create(directory, first_step=step + 1)
         file = open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._drop_after = None
         return file, events
@@ -79,12 +81,6 @@ class MetricsLog:
         for name, value in values.items():
             if name not in ("step", ELAPSED) and value is not None:
                 self.latest[name] = value
-
-    def rewind(self, step: int) -> None:
-        """Drop the records after a step, whose updates will be made again."""
-        if self._is_active:
-            self.close()
-            self._try_open(step)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Record values of a step."""
@@ -98,7 +94,7 @@ class MetricsLog:
         try:
             if self._files is None:
                 drop_after = step if self._drop_after is None else self._drop_after
-                self._files = self._open(drop_after)
+                self._files = self._open_files(drop_after)
             file, events = self._files
             file.write(json.dumps(record) + "\n")
             file.flush()

@@ -1,5 +1,6 @@
 """Sections 5.2 to 5.4: one update of the parameters."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -162,6 +163,25 @@ def train_step(
         return TrainState(state.step + 1, params, opt_state), metrics
 
     return step
+
+
+def make_train_steps(
+    settings: config.Config, *, vocab_size: int
+) -> Callable[[int], Callable[..., tuple[TrainState, StepMetrics]]]:
+    """Return a function from the number of microbatches to the step on all devices.
+
+    It returns the same step for the same number, so that it is compiled once: to
+    measure its memory, and to train.
+    """
+
+    @functools.lru_cache(maxsize=1)
+    def make_train_step(num_microbatches: int) -> Callable[..., Any]:
+        update = train_step(
+            settings, vocab_size=vocab_size, num_microbatches=num_microbatches
+        )
+        return parallel.over_devices(update, donate_state=True)
+
+    return make_train_step
 
 
 def loss_step(
