@@ -6,7 +6,7 @@ WORKDIR ?= runs/demo
 LOCALE ?= de
 VASWANI := $(VENV)/bin/vaswani
 
-.PHONY: demo oracles test lint format clean
+.PHONY: demo oracles test docs lint format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[demo]'
@@ -36,6 +36,15 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev
 	$(PYTHON) -m pytest -q -n 3 --dist worksteal -m 'not slow and not gpu'
 
+$(VENV)/installed-docs: pyproject.toml constraints.txt
+	$(INSTALL) --editable '.[docs]'
+	touch $(VENV)/installed $@
+
+# Strict: a warning, a link to nowhere and a page that no other names are errors.
+docs: $(VENV)/installed-docs
+	$(PYTHON) -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 lint: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -46,4 +55,4 @@ format: $(VENV)/installed-dev
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist docs/_build *.egg-info

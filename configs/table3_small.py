@@ -13,7 +13,7 @@ README.md, "Multi30k", makes DIR from github.com/multi30k/dataset.
 
 About 30 minutes a row on one core; all rows were run, and base with more seeds, which
 differ more than most rows do. Scores: README.md, "Table 3 at the scale of two cores";
-records: results/.
+records: docs/results/.
 """
 
 import ml_collections

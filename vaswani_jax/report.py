@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 RUNS = flags.DEFINE_list(
     "runs",
-    ["runs", "results"],
-    "Where workdirs lie that were trained; results/ has the records of ours.",
+    ["runs", "docs/results"],
+    "Where workdirs lie that were trained; docs/results/ has the records of ours.",
 )
 OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
 LENGTHS = flags.DEFINE_list(

@@ -11,20 +11,21 @@ from vaswani_jax.core import parsing
 from vaswani_jax.paper import printed, scored_runs, small_table3
 
 ROOT = pathlib.Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
 
 
 def test_the_recorded_table_is_that_of_the_recorded_runs(monkeypatch):
-    """results/table3_small.md has what the report makes of the runs beside it."""
+    """docs/results/table3_small.md has what the report makes of the runs beside it."""
     monkeypatch.chdir(ROOT)
-    records = scored_runs.read(pathlib.Path("results"))
+    records = scored_runs.read(pathlib.Path("docs/results"))
     assert records.runs and not records.unreadable
     assert not [run.source for run in records.runs if run.flaw]
-    recorded = (ROOT / "results" / "table3_small.md").read_text(encoding="utf-8")
+    recorded = (RESULTS / "table3_small.md").read_text(encoding="utf-8")
     assert small_table3.format_table(SMALL, records.runs) in recorded
 
 
 def test_no_record_names_a_directory_of_the_machine_it_was_made_on():
-    for path in (ROOT / "results").rglob("*.json*"):
+    for path in RESULTS.rglob("*.json*"):
         assert '"/' not in path.read_text(encoding="utf-8"), path
 
 

@@ -56,7 +56,10 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
     assert "| Transformer (big) | 28.4 | 41.8 | 2.3e+19 | 2.3e+19 |" in shown
     assert "| big | 214.2 M | 213 M |" in shown and "not run" in shown
     # What we have run comes with the repository.
-    assert "| results/table3_small_base | valid | averaged at 2,000 | 4, 0.6 |" in shown
+    assert (
+        "| docs/results/table3_small_base | valid | averaged at 2,000 | 4, 0.6 |"
+        in shown
+    )
     for name in ("table1", "learning_rate", "positions"):
         assert f"({name}.png)" in shown
         drawn = (tmp_path / "report" / f"{name}.png").read_bytes()

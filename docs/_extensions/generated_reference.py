@@ -1,0 +1,77 @@
+"""Directives that write the reference of settings and commands from the program."""
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from vaswani_jax.cli import commands
+from vaswani_jax.core import config
+
+
+class Settings(SphinxDirective):
+    """Every setting, by section: type, default, range, meaning."""
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(
+            "\n".join(_settings()), allow_section_headings=True
+        )
+
+
+class Commands(SphinxDirective):
+    """The help text of every command."""
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(
+            "\n".join(_commands()), allow_section_headings=True
+        )
+
+
+def _settings() -> Iterator[str]:
+    sections = {field.name: field.type for field in dataclasses.fields(config.Config)}
+    previous = None
+    for key, setting in config.SETTINGS.items():
+        if setting.section != previous:
+            previous = setting.section
+            yield ""
+            yield f"## {previous or 'seed'}"
+            yield ""
+            if previous:
+                yield f"{sections[previous].__doc__}"
+                yield ""
+        rule = f"{setting.type.__name__}{', ' if setting.range else ''}{setting.range}"
+        symbol = f" In the paper: {setting.symbol}." if setting.symbol else ""
+        may = " May change when a run resumes." if setting.changeable else ""
+        yield f"`{key}`"
+        yield f": {setting.meaning}{symbol} ({rule}){may}"
+        yield ""
+
+
+def _commands() -> Iterator[str]:
+    for name, (_, summary) in commands.COMMANDS.items():
+        help_text = subprocess.run(
+            [sys.executable, "-m", "vaswani_jax", name, "--help"],
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=120,
+        ).stdout
+        yield f"## vaswani {name}"
+        yield ""
+        yield summary
+        yield ""
+        yield "```text"
+        yield help_text.strip()
+        yield "```"
+        yield ""
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("settings-reference", Settings)
+    app.add_directive("commands-reference", Commands)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
