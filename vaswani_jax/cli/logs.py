@@ -96,8 +96,8 @@ def install() -> None:
     Of several processes, only process 0 logs.
     """
     # If it was closed from the start, a file of ours could have taken its number.
-    closed = sys.stderr is None
-    sys.stderr = LastingStderr(os.open(os.devnull, os.O_WRONLY) if closed else 2)
+    is_closed = sys.stderr is None
+    sys.stderr = LastingStderr(os.open(os.devnull, os.O_WRONLY) if is_closed else 2)
     handler = LineHandler(sys.stderr)
     handler.setFormatter(_Formatter())
     handler.addFilter(lambda record: processes.is_main_process())

@@ -98,8 +98,8 @@ def split_rows(tree: Tree, *, num_microbatches: int) -> Tree:
 
     def split(leaf: np.ndarray) -> np.ndarray:
         per_device = _rows_per_device(leaf.shape[0], num_microbatches)
-        missing = per_device * num_devices() - leaf.shape[0]
-        padded = np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1))
+        num_missing = per_device * num_devices() - leaf.shape[0]
+        padded = np.pad(leaf, [(0, num_missing)] + [(0, 0)] * (leaf.ndim - 1))
         by_device = padded.reshape(num_devices(), per_device, *leaf.shape[1:])
         return by_device[first : first + num_local]
 

@@ -109,12 +109,12 @@ def _presets_as_configs(folder: pathlib.Path) -> Iterator[None]:
 
     The name `configs` belongs to the user: what it means elsewhere is restored.
     """
-    outside = {
+    user_modules = {
         name: module
         for name, module in sys.modules.items()
         if name.partition(".")[0] == "configs"
     }
-    for name in outside:
+    for name in user_modules:
         del sys.modules[name]
     package = types.ModuleType("configs")
     package.__path__ = [str(folder), str(directory())]
@@ -124,4 +124,4 @@ def _presets_as_configs(folder: pathlib.Path) -> Iterator[None]:
     finally:
         for name in [n for n in sys.modules if n.partition(".")[0] == "configs"]:
             del sys.modules[name]
-        sys.modules.update(outside)
+        sys.modules.update(user_modules)

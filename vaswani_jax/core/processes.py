@@ -115,8 +115,8 @@ def run_on_main(
     if is_main_process():
         try:
             output = function()
-        except failures as caught:
-            error = caught
+        except failures as failure:
+            error = failure
     has_failed = broadcast_from_main(error is not None)
     if error is not None:
         raise error

@@ -76,9 +76,9 @@ def open_directory(name: str) -> files.Directory:
     url = name.rstrip("/")
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     mirrors = os.environ.get("VASWANI_JAX_MIRRORS") or f"{cache}/vaswani_jax"
-    readable = re.sub(r"[^A-Za-z0-9]+", "_", url)[-60:].strip("_")
-    unique = f"{readable}_{hashlib.sha256(url.encode()).hexdigest()[:8]}"
-    path = pathlib.Path(mirrors).expanduser().absolute() / unique
+    slug = re.sub(r"[^A-Za-z0-9]+", "_", url)[-60:].strip("_")
+    unique_name = f"{slug}_{hashlib.sha256(url.encode()).hexdigest()[:8]}"
+    path = pathlib.Path(mirrors).expanduser().absolute() / unique_name
     try:
         store, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # Each kind of store raises its own.
@@ -169,7 +169,7 @@ class RemoteDirectory(files.Directory):
                 return self.path
             local = self._local_versions()
             is_local_ahead = self._is_local_ahead(remote)
-            outdated = []
+            outdated_names = []
             for name, version in remote.items():
                 if name.partition("/")[0] in skip or (only and name not in only):
                     continue
@@ -181,8 +181,8 @@ class RemoteDirectory(files.Directory):
                 else:
                     is_outdated = is_newer or not is_unmodified
                 if is_outdated:
-                    outdated.append(name)
-            self._download(outdated, remote=remote, last_sync=last_sync)
+                    outdated_names.append(name)
+            self._download(outdated_names, remote=remote, last_sync=last_sync)
             if not (is_local_ahead or only):
                 for name in local.keys() - remote.keys():
                     self._set_aside(name, last_sync.pop(name, Sync()))
@@ -212,12 +212,12 @@ class RemoteDirectory(files.Directory):
             self._upload(sorted(seals))
             # Delete the checkpoints that were deleted here, their seals first.
             checkpoints = {_checkpoint_path(name) for name in local} | {None}
-            deleted = [
+            deleted_names = [
                 name
                 for name in last_sync
                 if name.startswith(prefix) and _checkpoint_path(name) not in checkpoints
             ]
-            for name in sorted(deleted, key=_is_seal, reverse=True):
+            for name in sorted(deleted_names, key=_is_seal, reverse=True):
                 with contextlib.suppress(FileNotFoundError):
                     self._store.rm_file(f"{self._root}/{name}")
                 del last_sync[name]

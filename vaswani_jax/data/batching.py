@@ -129,9 +129,9 @@ class Batches(abc.ABC):
                 all rows are read.
         """
         bucket, rows = self._rows_at(step)
-        local = local_rows(bucket.rows) if local_rows else range(bucket.rows)
+        selection = local_rows(bucket.rows) if local_rows else range(bucket.rows)
         return self._assemble(
-            bucket, rows[local.start : local.stop], first_row=local.start
+            bucket, rows[selection.start : selection.stop], first_row=selection.start
         )
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:

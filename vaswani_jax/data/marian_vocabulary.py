@@ -57,17 +57,14 @@ class MarianVocabulary(vocabulary.Vocabulary):
 
     @property
     def models(self) -> tuple[bytes, bytes]:
-        """The SentencePiece models of the source and of the target."""
         return self._models
 
     @property
     def size(self) -> int:
-        """V: the number of subwords, with the four special ids."""
         return len(self._subwords)
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with any subword."""
         digest = hashlib.sha256(json.dumps(self._subwords).encode())
         for model in self._models:
             digest.update(hashlib.sha256(model).digest())
@@ -102,7 +99,6 @@ class MarianVocabulary(vocabulary.Vocabulary):
         ]
 
     def num_language_codes(self, ids: Sequence[int]) -> int:
-        """Return how many ids at the start of a source name a language: 0 or 1."""
         return int(bool(ids) and ids[0] in self._codes)
 
     def _text(self, ids: Sequence[int]) -> str:
@@ -112,15 +108,12 @@ class MarianVocabulary(vocabulary.Vocabulary):
         return text.replace(vocabulary.WORD_START, " ").strip(" ")
 
     def subword(self, token: int) -> str:
-        """Return the spelling of an id."""
         return self._subwords[int(token)]
 
     def subword_id(self, subword: str) -> int:
-        """Return the id of a subword, or that of the unknown one."""
         return self._ids.get(subword, types.UNK_ID)
 
     def is_byte(self, token: int) -> bool:
-        """Return True if a subword spells one byte."""
         return bool(re.fullmatch("<0x[0-9A-F]{2}>", self.subword(token)))
 
 

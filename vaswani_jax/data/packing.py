@@ -33,8 +33,8 @@ def patterns(
             number = min(space // length, int(remaining[length]))
             filling += [length] * number
             space -= number * length
-            fitting = np.flatnonzero(remaining[: min(space + 1, length)])
-            length = int(fitting[-1]) if len(fitting) else 0
+            fitting_lengths = np.flatnonzero(remaining[: min(space + 1, length)])
+            length = int(fitting_lengths[-1]) if len(fitting_lengths) else 0
         counts_per_row = np.bincount(filling, minlength=len(remaining))
         is_used = counts_per_row > 0
         num_rows = int((remaining[is_used] // counts_per_row[is_used]).min())
@@ -86,7 +86,6 @@ class PackedBatches(batching.Batches):
         )
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
-        """Return the indices in the corpus of the pairs of `batch_at`."""
         return self._pairs_of(super().pairs_at(step))[0]
 
     def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:

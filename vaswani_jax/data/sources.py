@@ -132,12 +132,12 @@ def text_record(
     names = ("source", "target")
     for side, path in zip(names, text_paths(data, split), strict=True):
         status = os.stat(path)
-        entry = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-        earlier_entry = previous.get(side, {})
-        if all(earlier_entry.get(key) == value for key, value in entry.items()):
-            record[side] = earlier_entry
+        size_and_time = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        previous_file = previous.get(side, {})
+        if size_and_time.items() <= previous_file.items():
+            record[side] = previous_file
         else:
-            record[side] = {**entry, "sha256": files.hash_file(path)[1]}
+            record[side] = {**size_and_time, "sha256": files.hash_file(path)[1]}
     return record
 
 

@@ -234,10 +234,10 @@ def _more_open_files(count: int) -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    raised = soft + count
+    limit = soft + count
     if hard != resource.RLIM_INFINITY:
-        raised = max(soft, min(raised, hard))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        limit = max(soft, min(limit, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
         yield
     finally:

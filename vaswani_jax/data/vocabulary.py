@@ -88,15 +88,15 @@ class Vocabulary:
                 2020, "BPE-dropout").
             seed: Decides which merges are left out, within one process.
         """
-        clean = clean_lines(lines)
+        texts = clean_lines(lines)
         if not dropout:
-            return self._processor.encode(clean, num_threads=-1)
+            return self._processor.encode(texts, num_threads=-1)
         # Each call starts a generator, which only this global function can seed.
         call_seed = np.random.SeedSequence(seed).generate_state(1)[0]
         sentencepiece.set_random_generator_seed(int(call_seed))
         # Deviation: the paper segments once. With nbest_size=-1, BPE samples, too.
         return self._processor.encode(
-            clean, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
+            texts, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
         )
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -162,8 +162,8 @@ class Vocabulary:
 
 def clean_lines(lines: Iterable[str]) -> list[str]:
     """Replace NUL by a space and white space alone by "", as SentencePiece needs it."""
-    spaced = (line.replace("\0", " ") for line in lines)
-    return [line if line.strip() else "" for line in spaced]
+    texts = (line.replace("\0", " ") for line in lines)
+    return [text if text.strip() else "" for text in texts]
 
 
 def learn_vocabulary(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
