@@ -17,4 +17,4 @@ def get_config(workdir: str = "") -> ml_collections.ConfigDict:
     if not workdir:
         raise ValueError("name the workdir: --config=configs/of_run.py:WORKDIR")
     directory = remote.open_directory(workdir)
-    return parsing.read_record(directory.pull(only=["config.json"]))
+    return parsing.read_record(directory.pull(file_names=["config.json"]))

@@ -47,7 +47,7 @@ def main() -> None:
             raise ValueError(f"--steps must be different numbers, got {named}")
     mean = average.average_params(directory, steps)
     path = average.save_average(workdir.path, mean)
-    workdir.push(within="averaged")
+    workdir.push(folder="averaged")
     logger.info(f"the mean of the checkpoints {steps} is in {path}")
 
 

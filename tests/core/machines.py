@@ -26,8 +26,8 @@ class Machine:
         self._arrive()
         return remote.open_directory(url).pull(**which)
 
-    def push(self, url: str, *, within: str = "") -> None:
-        self.open(url).push(within=within)
+    def push(self, url: str, *, folder: str = "") -> None:
+        self.open(url).push(folder=folder)
 
 
 def write(directory: pathlib.Path, texts: dict[str, str]) -> None:

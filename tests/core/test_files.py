@@ -19,7 +19,7 @@ def test_digests_name_the_file_that_is_not_what_was_written(tmp_path):
     first, second = tmp_path / "first", tmp_path / "sub" / "second"
     first.write_bytes(b"one")
     second.write_bytes(b"four")
-    digests = files.hash_files([second, first], within=tmp_path)
+    digests = files.hash_files([second, first], directory=tmp_path)
     assert digests == {
         "first": (3, hashlib.sha256(b"one").hexdigest()),
         "sub/second": (4, hashlib.sha256(b"four").hexdigest()),

@@ -134,7 +134,7 @@ def test_what_another_run_has_superseded_is_set_aside(
 
 @pytest.mark.usefixtures("sent")
 def test_only_what_is_asked_for_is_fetched(url: str, two: Machine) -> None:
-    assert content(two.pull(url, only=["config.json"])) == {"config.json": "{}"}
+    assert content(two.pull(url, file_names=["config.json"])) == {"config.json": "{}"}
     found = content(two.pull(url, skip=["checkpoints"]))
     assert found == {k: v for k, v in RUN.items() if not k.startswith("checkp")}
     # The rest comes when it is asked for, and nothing was lost there.
@@ -149,5 +149,5 @@ def test_who_only_reads_sends_only_what_it_has_written(
     # The run goes on in the meantime.
     write(sent, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
     one.push(url)
-    two.push(url, within="evaluations")
+    two.push(url, folder="evaluations")
     assert stored(url) == {**content(sent), "evaluations/test.json": "41"}

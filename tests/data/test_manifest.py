@@ -11,12 +11,8 @@ from tests.data import small_text
     ("key", "value", "was"),
     [
         ("data.vocab_size", 41, 40),
-        ("data.max_length", 31, 30),
         ("data.subword_model", "unigram", "bpe"),
         ("data.byte_fallback", True, False),
-        ("data.normalization", "nfkc", "identity"),
-        ("data.sentencepiece_sample_size", 999, 1000),
-        ("data.source_locale", "fr", "en"),
         ("data.target_locale", "fr", "de"),
     ],
 )

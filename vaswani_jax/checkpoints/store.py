@@ -264,7 +264,7 @@ def seal(path: pathlib.Path) -> None:
     Orbax would notice most damage, but not name the file.
     """
     contents = files.hash_files(
-        (file for file in path.rglob("*") if file.is_file()), within=path
+        (file for file in path.rglob("*") if file.is_file()), directory=path
     )
     files.write_atomically(path / SEAL, json.dumps(contents, indent=0))
 

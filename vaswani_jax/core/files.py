@@ -17,9 +17,9 @@ except ImportError:  # Windows has none.
 Digests = Mapping[str, tuple[int, str]]
 
 
-def hash_files(paths: Iterable[pathlib.Path], *, within: pathlib.Path) -> Digests:
+def hash_files(paths: Iterable[pathlib.Path], *, directory: pathlib.Path) -> Digests:
     """Return the size in bytes and the SHA-256 of files, by path within a directory."""
-    return {str(path.relative_to(within)): hash_file(path) for path in sorted(paths)}
+    return {str(path.relative_to(directory)): hash_file(path) for path in sorted(paths)}
 
 
 def hash_file(path: pathlib.Path) -> tuple[int, str]:
@@ -192,14 +192,14 @@ class Directory:
         self,
         *,
         skip: Collection[str] = (),
-        only: Collection[str] = (),
+        file_names: Collection[str] = (),
         mark: str = "",
     ) -> pathlib.Path:
         """Download what the store has changed, unless another program holds the lock.
 
         Args:
             skip: Names of folders not to download.
-            only: Names of the only files to download; if empty, download all.
+            file_names: The only files to download; if empty, download all.
             mark: A file that the store must have unless it is empty.
 
         Returns:
@@ -210,16 +210,16 @@ class Directory:
         """
         return self.path
 
-    def push(self, *, within: str = "") -> None:
+    def push(self, *, folder: str = "") -> None:
         """Upload what has changed.
 
         Args:
-            within: The only folder to upload; if empty, upload the whole run.
+            folder: The only folder to upload; if empty, upload the whole run.
 
         Raises:
             OSError: The store cannot be written.
             SupersededError: Another run has begun on the store since. Checked only
-                without `within`.
+                without `folder`.
         """
 
     def pull_again(self, path: pathlib.Path) -> bool:

@@ -148,7 +148,7 @@ class RemoteDirectory(files.Directory):
         self,
         *,
         skip: Collection[str] = (),
-        only: Collection[str] = (),
+        file_names: Collection[str] = (),
         mark: str = "",
     ) -> pathlib.Path:
         with self._open_record() as last_sync:
@@ -169,35 +169,34 @@ class RemoteDirectory(files.Directory):
                 return self.path
             local = self._local_versions()
             is_local_ahead = self._is_local_ahead(remote)
-            outdated_names = []
-            for name, version in remote.items():
-                if name.partition("/")[0] in skip or (only and name not in only):
-                    continue
-                last = last_sync.get(name, Sync())
-                is_newer = last.remote != version or name not in local
-                is_unmodified = local.get(name, last.local) == last.local
-                if is_local_ahead:
-                    is_outdated = is_newer and is_unmodified
-                else:
-                    is_outdated = is_newer or not is_unmodified
-                if is_outdated:
-                    outdated_names.append(name)
+            outdated_names = [
+                name
+                for name in remote
+                if name.partition("/")[0] not in skip
+                and (name in file_names or not file_names)
+                and _is_outdated(
+                    local.get(name),
+                    remote=remote[name],
+                    last=last_sync.get(name, Sync()),
+                    is_local_ahead=is_local_ahead,
+                )
+            ]
             self._download(outdated_names, remote=remote, last_sync=last_sync)
-            if not (is_local_ahead or only):
+            if not (is_local_ahead or file_names):
                 for name in local.keys() - remote.keys():
                     self._set_aside(name, last_sync.pop(name, Sync()))
                     (self.path / name).unlink(missing_ok=True)
         return self.path
 
-    def push(self, *, within: str = "") -> None:
+    def push(self, *, folder: str = "") -> None:
         with self._open_record() as last_sync:
             remote = self._remote_versions()
-            if not within and not self._is_local_ahead(remote):
+            if not folder and not self._is_local_ahead(remote):
                 raise files.SupersededError(
                     f"another run has begun in {self._url} since; this one ends, its "
                     f"files are in {self.path}"
                 )
-            prefix = within and f"{within}/"
+            prefix = folder and f"{folder}/"
             local = self._local_versions()
             changed = {
                 name
@@ -331,6 +330,17 @@ class RemoteDirectory(files.Directory):
         path = self.path / STARTS
         starts = self._store.cat_file(f"{self._root}/{STARTS}")
         return path.exists() and path.read_bytes().startswith(starts)
+
+
+def _is_outdated(
+    local: str | None, *, remote: str, last: Sync, is_local_ahead: bool
+) -> bool:
+    """Return whether a local version, None if there is no file, must be replaced."""
+    is_newer = local is None or last.remote != remote
+    is_modified = local is not None and local != last.local
+    if is_local_ahead:
+        return is_newer and not is_modified
+    return is_newer or is_modified
 
 
 def _is_changed(

@@ -83,7 +83,7 @@ def prepare(
         counts=counts,
         files=files.hash_files(
             (file for split in splits for file in directory.glob(f"{split}.*")),
-            within=directory,
+            directory=directory,
         ),
     )
 

@@ -256,7 +256,7 @@ def push(data: config.DataConfig, workdir: files.Directory) -> None:
     Raises:
         OSError: A store cannot be written.
     """
-    workdir.push(within="data")
+    workdir.push(folder="data")
     if data.directory:
         remote.open_directory(data.directory).push()
 

@@ -98,7 +98,9 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
     names = {
         key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
     }
-    directory = remote.open_directory(data.text_directory).pull(only=names.values())
+    directory = remote.open_directory(data.text_directory).pull(
+        file_names=names.values()
+    )
     paths = []
     for key, name in names.items():
         path = directory / name

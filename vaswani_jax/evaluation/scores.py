@@ -112,7 +112,7 @@ def evaluate(
             checkpoint=checkpoint,
             selected=selected,
         )
-        workdir.push(within="evaluations")
+        workdir.push(folder="evaluations")
     return evaluation
 
 
@@ -136,7 +136,7 @@ def score_average(
     mean = average.average_params(directory, steps)
     if processes.is_main_process():
         average.save_average(workdir.path, mean)
-        workdir.push(within="averaged")
+        workdir.push(folder="averaged")
     processes.wait_for_all("averaged")
     logger.info(f"average of the checkpoints {steps}")
     compatibility.check_fits(mean, settings, data.vocabulary)
