@@ -15,7 +15,8 @@ other work, 36.17 sacreBLEU.
 `launch/multi30k.sh` trains :forward, :backward, :diversified and :tuned in turn, on the
 text and on machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, each
 stage on its own with nearly these settings (docs/results/multi30k.md). All in one run:
-not run; its first 1,277 steps took 0.61 to 0.67 s each (two cores, nothing else running).
+not run; its first 1,277 steps took 0.61 to 0.67 s each (two cores, nothing else
+running).
 """
 
 import ml_collections
