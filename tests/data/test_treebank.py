@@ -37,9 +37,9 @@ def test_the_penn_treebanks_own_layout(tmp_path: pathlib.Path) -> None:
         "(NP XX XX XX )NP",
         "(FRAG XX )FRAG",
     ]
-    assert trees[0].words == ("He", "wanted", "to", "go", ".")
-    assert trees[0].tags == ("PRP", "VBD", "TO", "VB", ".")
-    assert trees[1].tags == ("-LRB-", "NN", "PRP$")
+    assert trees[0].words == ["He", "wanted", "to", "go", "."]
+    assert trees[0].tags == ["PRP", "VBD", "TO", "VB", "."]
+    assert trees[1].tags == ["-LRB-", "NN", "PRP$"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_depth_has_no_limit(tmp_path: pathlib.Path) -> None:
     depth = 20_000
     path = write(tmp_path, "(A " * depth + "(B c)" + ")" * depth)
     [tree] = treebank.read(path)
-    assert tree.symbols == ("(A",) * depth + ("XX",) + (")A",) * depth
+    assert tree.symbols == ["(A"] * depth + ["XX"] + [")A"] * depth
 
 
 def nested(text: str) -> list[object]:
@@ -110,11 +110,11 @@ def test_any_tree_is_read_as_a_recursive_reader_reads_it(
 ) -> None:
     path = write(tmp_path_factory.mktemp("trees"), "\n".join(texts))
     trees = list(treebank.read(path))
-    assert [list(tree.symbols) for tree in trees] == [
+    assert [tree.symbols for tree in trees] == [
         symbols_of(node)  # type: ignore[arg-type]
         for node in nested(" ".join(texts))
     ]
-    assert [list(tree.words) for tree in trees] == [
+    assert [tree.words for tree in trees] == [
         words_of(node)  # type: ignore[arg-type]
         for node in nested(" ".join(texts))
     ]

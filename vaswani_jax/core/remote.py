@@ -99,7 +99,7 @@ def open_workdir(name: str) -> files.Directory:
 
 
 class RemoteDirectory(files.Directory):
-    """A directory on a store, and its local copy.
+    """A directory on a store, and its local copy; `open_directory` makes it.
 
     Attributes:
         path: The local copy. Beside it lie `*.mirror.json`, the record of the last
@@ -114,14 +114,6 @@ class RemoteDirectory(files.Directory):
         store: fsspec.AbstractFileSystem,
         root: str,
     ) -> None:
-        """Keep the arguments.
-
-        Args:
-            path: The local copy.
-            url: The URL of the directory.
-            store: Its store.
-            root: Its path on the store.
-        """
         super().__init__(path)
         self._url = url
         self._store = store

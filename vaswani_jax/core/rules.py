@@ -211,7 +211,7 @@ def check_length(name: str, length: int, *, model: ModelConfig) -> None:
     Args:
         name: The flag or the setting, for the message.
         length: Its value in tokens.
-        model: Has the number of positions.
+        model: The settings of the model.
     """
     if model.positional_encoding == "learned" and length > model.max_positions:
         raise ValueError(
@@ -223,10 +223,7 @@ def check_length(name: str, length: int, *, model: ModelConfig) -> None:
 def check_fused_length(name: str, length: int, *, model: ModelConfig) -> None:
     """Refuse an odd length, which cuDNN's fused attention cannot compute.
 
-    Args:
-        name: The flag or the setting, for the message.
-        length: Its value in tokens.
-        model: Says how attention is computed.
+    The arguments are those of `check_length`.
     """
     if model.attention == "cudnn" and length % 2:
         raise ValueError(

@@ -25,9 +25,9 @@ ROOTS = {"", "ROOT", "TOP", "S1"}
 class Tree(NamedTuple):
     """The constituents of a sentence, its words and their parts of speech."""
 
-    symbols: tuple[str, ...]
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
+    symbols: list[str]
+    words: list[str]
+    tags: list[str]
 
 
 @dataclasses.dataclass
@@ -54,7 +54,7 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
             the line and the rule.
     """
     stack: list[_Bracket] = []
-    tree = _OpenTree([], [], [])
+    tree = Tree([], [], [])
     for line, text in enumerate(text_files.read_lines(path), start=1):
         for token in TOKEN.findall(text):
             try:
@@ -62,8 +62,8 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
             except ValueError as error:
                 raise ValueError(f"{path}, line {line}: {error}") from None
             if not stack and tree.words:
-                yield Tree(*map(tuple, tree))
-                tree = _OpenTree([], [], [])
+                yield tree
+                tree = Tree([], [], [])
     if stack:
         raise ValueError(
             f"{path}, line {stack[0].line}: ({stack[0].label} is not closed by the end "
@@ -71,17 +71,7 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
         )
 
 
-class _OpenTree(NamedTuple):
-    """A `Tree` that is not complete yet."""
-
-    symbols: list[str]
-    words: list[str]
-    tags: list[str]
-
-
-def _read_token(
-    token: str, *, line: int, stack: list[_Bracket], tree: _OpenTree
-) -> None:
+def _read_token(token: str, *, line: int, stack: list[_Bracket], tree: Tree) -> None:
     """Open or close a bracket, or set the label or the word of the innermost one."""
     bracket = stack[-1] if stack else None
     if token == "(":
@@ -105,7 +95,7 @@ def _read_token(
         bracket.label = token
 
 
-def _add_part(bracket: _Bracket, tree: _OpenTree, *, is_outermost: bool) -> None:
+def _add_part(bracket: _Bracket, tree: Tree, *, is_outermost: bool) -> None:
     """Note that a bracket has another one in it; write its symbol before the first."""
     if bracket.word:
         raise ValueError(f"({bracket.label[:40]} has a bracket beside a word")
@@ -117,7 +107,7 @@ def _add_part(bracket: _Bracket, tree: _OpenTree, *, is_outermost: bool) -> None
     bracket.parts += 1
 
 
-def _close(bracket: _Bracket, tree: _OpenTree) -> None:
+def _close(bracket: _Bracket, tree: Tree) -> None:
     """Write the word of a bracket, or its closing symbol unless it is empty."""
     if not (bracket.word or bracket.parts):
         raise ValueError(f"({bracket.label[:40]} has neither a word nor parts")
