@@ -44,10 +44,9 @@ def _settings() -> Iterator[str]:
                 yield f"{sections[previous].__doc__}"
                 yield ""
         rule = f"{setting.type.__name__}{', ' if setting.range else ''}{setting.range}"
-        symbol = f" In the paper: {setting.symbol}." if setting.symbol else ""
         may = " May change when a run resumes." if setting.changeable else ""
         yield f"`{key}`"
-        yield f": {setting.meaning}{symbol} ({rule}){may}"
+        yield f": {setting.description} ({rule}){may}"
         yield ""
 
 

@@ -41,6 +41,12 @@ def test_choices_are_refused_with_all_that_is_allowed():
         word.parse("last")
 
 
+def test_a_description_has_the_symbol_and_what_is_needed():
+    number = setting(int, symbol="N", needs="part.flag")
+    assert number.description.endswith(" In the paper: N. Needs part.flag.")
+    assert setting(int).description == setting(int).meaning
+
+
 def test_a_range_in_words_is_for_people_alone():
     word = setting(str, values="auto or a number")
     assert word.range == "auto or a number"

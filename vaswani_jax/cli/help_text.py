@@ -101,11 +101,7 @@ def _settings(values: dict[str, object]) -> str:
             lines.append("")
             if setting.section:
                 lines.append(f"{setting.section}: {sections[setting.section].__doc__}")
-        text = setting.meaning
-        if setting.symbol:
-            text += f" In the paper: {setting.symbol}."
-        if setting.needs:
-            text += f" Needs {setting.needs}."
+        text = setting.description
         if setting.range:
             text += f" ({setting.range})"
         lines += _entry(f"{key}={_as_flag(values[key])}", text)

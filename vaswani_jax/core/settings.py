@@ -65,6 +65,13 @@ class Setting:
         return self.key.rpartition(".")[2]
 
     @property
+    def description(self) -> str:
+        """The meaning, with the paper's symbol and the setting that it needs."""
+        symbol = f" In the paper: {self.symbol}." if self.symbol else ""
+        needs = f" Needs {self.needs}." if self.needs else ""
+        return self.meaning + symbol + needs
+
+    @property
     def range(self) -> str:
         """The allowed values in words; "" if the type says all.
 
