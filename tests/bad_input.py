@@ -67,7 +67,9 @@ class Checks:
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
         """As many outputs as references to scores."""
-        found = bleu.score_outputs(self.settings.data, list(outputs), list(references))
+        found = bleu.score_outputs(
+            list(outputs), list(references), data=self.settings.data
+        )
         for score in found:
             assert 0 <= score.value <= 100.0001, (score, outputs, references)
 

@@ -76,11 +76,11 @@ def load(
     members = load_members(
         settings,
         workdir,
-        data.vocabulary,
+        vocabulary=data.vocabulary,
         checkpoints=checkpoint,
         ensemble=[_locate(name) for name in ensemble],
     )
-    return Translator(settings, data.vocabulary, members)
+    return Translator(settings, data.vocabulary, members=members)
 
 
 def load_config(
@@ -117,13 +117,13 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     imported = marian_import.load(
         directory,
         parsing.override_values(preset.to_dict(), overrides),
-        [str(overrides.get(f"data.{side}_locale", "")) for side in SIDES],
-        list(overrides),
+        locales=[str(overrides.get(f"data.{side}_locale", "")) for side in SIDES],
+        overridden=list(overrides),
     )
     for note in imported.notes:
         logger.info(note)
     member = Member(imported.settings.model, imported.checkpoint)
-    return Translator(imported.settings, imported.vocabulary, [member])
+    return Translator(imported.settings, imported.vocabulary, members=[member])
 
 
 def _locate(name: str) -> tuple[pathlib.Path, str]:

@@ -69,7 +69,7 @@ def main() -> None:
     agreement = verify.compare(
         translator,
         data,
-        directory,
+        directory=directory,
         form=FORMAT.value,
         quantization=QUANTIZATION.value,
         lines=LINES.value,

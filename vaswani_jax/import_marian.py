@@ -40,8 +40,8 @@ def main() -> None:
     imported = marian_import.load(
         pathlib.Path(MODEL.value),
         flags.FLAGS["config"].value,
-        [SOURCE_LOCALE.value, TARGET_LOCALE.value],
-        config_flags.get_override_values(flags.FLAGS["config"]),
+        locales=[SOURCE_LOCALE.value, TARGET_LOCALE.value],
+        overridden=config_flags.get_override_values(flags.FLAGS["config"]),
     )
     data, vocabulary = imported.settings.data, imported.vocabulary
     for note in imported.notes:

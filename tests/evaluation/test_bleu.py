@@ -291,7 +291,7 @@ def test_a_language_has_one_code(locale, language):
 )
 def test_either_form_of_a_locale_is_scored_as_its_language(locale):
     data = settings_.small_settings(**{"data.target_locale": locale}).data
-    score = bleu.score_outputs(data, ["我今天去北京了"], ["我今天去上海了"])[0]
+    score = bleu.score_outputs(["我今天去北京了"], ["我今天去上海了"], data=data)[0]
     assert "|tok:zh|" in score.signature and score.value > 10
 
 
@@ -301,7 +301,7 @@ def test_compounds_of_german_of_any_country_are_split(locale):
         **{"data.text_form": "tokenized", "data.target_locale": locale}
     ).data
     output, reference = "wir gehen heute den Nord-Weg", "wir gehen heute den Ost-Weg"
-    _, score = bleu.score_outputs(data, [output], [reference])
+    _, score = bleu.score_outputs([output], [reference], data=data)
     metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
     unsplit, split = (
         metric.corpus_score(

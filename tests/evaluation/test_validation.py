@@ -172,7 +172,7 @@ def test_bleu_evaluator_scores_every_line_with_its_reference(
     ).data
     caplog.set_level(logging.INFO, logger="vaswani_jax")
     evaluate = validation.bleu_evaluator(
-        data, translator, (source, references), name="held_out"
+        translator, (source, references), data=data, name="held_out"
     )
     right = score(outputs, references)
     assert evaluate(params) == {"held_out/bleu": pytest.approx(right, rel=1e-9)}
@@ -194,9 +194,9 @@ def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
     source = random_text()
     references = translator.translate(dictionary(1), source)
     evaluate = validation.bleu_evaluator(
-        settings.small_settings().data,
         translator,
         (source, references),
+        data=settings.small_settings().data,
         name="valid",
     )
     scores = [evaluate(dictionary(seed))["valid/bleu"] for seed in (1, 2, 1)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests import settings
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data.vocabulary import learn_vocabulary
 from vaswani_jax.exchange import marian_export, marian_settings
 
 PATH = pathlib.Path("generation_config.json")
@@ -16,7 +16,7 @@ MARKS = {"pad_token_id": 9, "decoder_start_token_id": 9, "eos_token_id": 0}
 
 
 def imported(**generation: Any) -> marian_settings.ImportedSearch:
-    return marian_settings.import_search(generation, MARKS, PATH)
+    return marian_settings.import_search(generation, MARKS, path=PATH)
 
 
 def lengths(**generation: Any) -> set[int]:
@@ -76,9 +76,9 @@ def saved(directory: pathlib.Path, **changes: Any) -> dict[str, Any]:
     pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     search = {f"search.{key}": value for key, value in changes.items()}
     small = settings.small_settings(**search, **{"model.d_v": 4, "data.vocab_size": 16})
-    subwords = vocabulary.learn_vocabulary(["a b c d e f g h"] * 20, small.data)
-    params = settings.random_params(small.model, vocab_size=subwords.size, seed=1)
-    marian_export.save(directory, params, small, subwords)
+    vocabulary = learn_vocabulary(["a b c d e f g h"] * 20, small.data)
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=1)
+    marian_export.save(directory, params=params, settings=small, vocabulary=vocabulary)
     return dict(json.loads((directory / "generation_config.json").read_text()))
 
 
@@ -169,7 +169,7 @@ def test_values_of_another_type_are_refused_with_their_file(
     with pytest.raises(ValueError, match=f"^generation_config.json: {message}"):
         imported(**{key: value})
     with pytest.raises(ValueError, match=f"^config.json: {message}"):
-        marian_settings.import_search({}, {**MARKS, key: value}, PATH)
+        marian_settings.import_search({}, {**MARKS, key: value}, path=PATH)
     assert imported(length_penalty=1)[0]["length_penalty"] == 1.0
 
 
@@ -187,4 +187,4 @@ def test_an_odd_activation_is_refused(value: Any) -> None:
     values = {"model_type": "marian", "scale_embedding": True, "d_model": 2, **sides}
     values |= {"max_position_embeddings": 8, "activation_function": value}
     with pytest.raises(ValueError, match=r"config.json: activation_function .* got"):
-        marian_settings.check_importable(values, {}, PATH.with_name("config.json"))
+        marian_settings.check_importable(values, {}, path=PATH.with_name("config.json"))

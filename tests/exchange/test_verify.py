@@ -11,22 +11,20 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import types as core_types
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
 from vaswani_jax.exchange import ctranslate, verify
 
 
 @pytest.fixture(scope="module")
-def subwords() -> vocabulary.Vocabulary:
+def vocabulary() -> Vocabulary:
     data = settings.small_settings(
         **{"data.byte_fallback": True, "data.vocab_size": 300}
     ).data
-    return vocabulary.learn_vocabulary(
-        ["a b c d e f g h", "hello world again"] * 20, data
-    )
+    return learn_vocabulary(["a b c d e f g h", "hello world again"] * 20, data)
 
 
 def test_engines_get_no_line_that_our_search_would_cut(
-    subwords: vocabulary.Vocabulary, tmp_path: pathlib.Path
+    vocabulary: Vocabulary, tmp_path: pathlib.Path
 ) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: .[export]")
     small = settings.small_settings(
@@ -38,15 +36,20 @@ def test_engines_get_no_line_that_our_search_would_cut(
             "search.max_extra_tokens": 6,
         }
     )
-    params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
-    names = [subwords.subword(token) for token in range(subwords.size)]
-    ctranslate.save(tmp_path, params, small.model, names, quantization=None)
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=3)
+    ctranslate.save(
+        tmp_path,
+        params=params,
+        model=small.model,
+        spellings=[vocabulary.subword(token) for token in range(vocabulary.size)],
+        quantization=None,
+    )
     engine = verify.ctranslate2_engine(
-        tmp_path, subwords, small.search, compute_type="float32"
+        tmp_path, vocabulary, search=small.search, compute_type="float32"
     )
     # A subword a word, and an end mark.
     lines = [" ".join("abcdefgh"[:count]) for count in (5, 6, 1)] + ["a " * 30]
-    assert verify.find_short_lines(lines, subwords, small.search) == [0, 2]
+    assert verify.find_short_lines(lines, vocabulary, search=small.search) == [0, 2]
     assert len(engine([lines[0], lines[2]])) == 2
     with pytest.raises(RuntimeError, match="position"):
         engine(lines)
@@ -54,7 +57,7 @@ def test_engines_get_no_line_that_our_search_would_cut(
 
 @pytest.mark.parametrize(("form", "expected"), [("paper", ""), ("power", "a a a a")])
 def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
-    subwords: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     form: str,
@@ -62,13 +65,13 @@ def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
 ) -> None:
     """ln 0.4 at once or ln 0.15 after four words: -0.92 and -1.14 by the paper's
     penalty of alpha 1, -0.92 and -0.38 by |Y|."""
-    word = subwords.subword_id("\u2581a")
+    word = vocabulary.subword_id("\u2581a")
     ends = jnp.full(40, 1e-6).at[0].set(0.4).at[4].set(0.25)
 
     def decode_step(
         tokens: jax.Array, position: jax.Array, memory: Any, beams: Any
     ) -> tuple[jax.Array, Any]:
-        probabilities = jnp.full((*tokens.shape, subwords.size), 1e-9)
+        probabilities = jnp.full((*tokens.shape, vocabulary.size), 1e-9)
         end = ends[position]
         probabilities = probabilities.at[..., core_types.EOS_ID].set(end)
         return jnp.log(probabilities.at[..., word].set(1 - end)), beams
@@ -85,5 +88,5 @@ def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
     small = settings.small_settings(
         **{"search.length_penalty": 1.0, "search.length_penalty_form": form}
     )
-    engine = verify.stablehlo_engine(tmp_path, subwords, small.search)
+    engine = verify.stablehlo_engine(tmp_path, vocabulary, search=small.search)
     assert engine(["a b"]) == [expected]

@@ -72,8 +72,8 @@ def search(
     return beam_search.beam_search(
         beam_search.Stepper(step, reorder),
         (logits, jnp.zeros((B, W), jnp.int32)),
-        max_lengths,
-        options,
+        max_lengths=max_lengths,
+        options=options,
     )
 
 

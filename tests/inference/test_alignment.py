@@ -8,16 +8,21 @@ import pytest
 from hypothesis import strategies
 
 from tests import settings
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data.vocabulary import (
+    UNKNOWN,
+    WORD_START,
+    Vocabulary,
+    learn_vocabulary,
+)
 from vaswani_jax.inference import alignment
 
 
 @pytest.fixture(scope="module")
-def subwords() -> vocabulary.Vocabulary:
+def vocabulary() -> Vocabulary:
     data = settings.small_settings(
         **{"data.byte_fallback": True, "data.vocab_size": 270}
     ).data
-    return vocabulary.learn_vocabulary(["5 % of a b", "a b of"] * 20, data)
+    return learn_vocabulary(["5 % of a b", "a b of"] * 20, data)
 
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:
@@ -44,32 +49,32 @@ def test_words_are_those_of_the_text(surfaces: list[str]) -> None:
 @hypothesis.given(strategies.text("5a \u202f\u2003\x85%漢🙂", max_size=8))
 @hypothesis.example("5\u202f% of")
 def test_what_is_spelt_in_bytes_is_numbered_as_text(
-    subwords: vocabulary.Vocabulary, line: str
+    vocabulary: Vocabulary, line: str
 ) -> None:
-    [ids] = subwords.encode([line])
-    surfaces = alignment.subword_texts(subwords, ids, unknown="\ufffd")
+    [ids] = vocabulary.encode([line])
+    surfaces = alignment.subword_texts(vocabulary, ids, unknown="\ufffd")
     bytes_of_words: dict[int, bytes] = collections.defaultdict(bytes)
     for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
-        name = subwords.subword(token)
-        is_byte = subwords.is_byte(token)
+        name = vocabulary.subword(token)
+        is_byte = vocabulary.is_byte(token)
         bytes_of_words[word] += (
             bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
         )
     bytes_of_words.pop(-1, None)
     spelt = [
-        word.decode().strip(vocabulary.WORD_START) for word in bytes_of_words.values()
+        word.decode().strip(WORD_START) for word in bytes_of_words.values()
     ]
     assert spelt == line.split()
 
 
 def test_a_byte_that_is_no_character_is_a_letter(
-    subwords: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
 ) -> None:
     names = ["<0xE2>", "<0x80>", "a", "<0xC2>", "<0x85>", "a"]
-    ids = [subwords.subword_id(name) for name in names]
-    surfaces = alignment.subword_texts(subwords, ids, unknown=vocabulary.UNKNOWN)
+    ids = [vocabulary.subword_id(name) for name in names]
+    surfaces = alignment.subword_texts(vocabulary, ids, unknown=UNKNOWN)
     # The decoded text has U+FFFD there.
-    assert len(subwords.decode(ids).split()) == 2
+    assert len(vocabulary.decode(ids).split()) == 2
     assert alignment.words(surfaces, first=0).tolist() == [0, 0, 0, -1, -1, 1]
 
 
@@ -83,9 +88,17 @@ def test_a_word_aligns_to_the_word_with_the_most_attention() -> None:
     attention[1, 1] = [0.0, 0.0, 0.9, 0.1, 0.0]
     attention[:, 2] = [0.1, 0.0, 0.5, 0.4, 0.0]
     attention[:, 3] = [0.0, 0.0, 0.0, 1.0, 0.0]
-    assert alignment.pharaoh(attention, source, target) == [(0, 0), (1, 1)]
+    assert alignment.pharaoh(attention, source_words=source, target_words=target) == [
+        (0, 0),
+        (1, 1),
+    ]
 
 
 def test_nothing_aligns_to_an_empty_source() -> None:
     attention = np.ones((1, 2, 1))
-    assert alignment.pharaoh(attention, np.array([-1]), np.array([0, -1])) == []
+    assert (
+        alignment.pharaoh(
+            attention, source_words=np.array([-1]), target_words=np.array([0, -1])
+        )
+        == []
+    )

@@ -206,7 +206,9 @@ def test_the_search_stops_once_nothing_can_overtake() -> None:
         beam_size=3, alpha=0.6, buffer_lengths=(2, 6), max_length=6
     )
     stepper = beam_search.Stepper(step, lambda state, origin: state)
-    hypotheses = beam_search.beam_search(stepper, (), jnp.array([6, 6]), options)
+    hypotheses = beam_search.beam_search(
+        stepper, (), max_lengths=jnp.array([6, 6]), options=options
+    )
     jax.effects_barrier()
     assert sorted(visited) == [0, 1, 2]
     assert hypotheses.tokens[0, 0].tolist() == [types.EOS_ID, 0, 0, 0, 0, 0]

@@ -15,16 +15,16 @@ SECOND = Hypothesis("c", -2.0, ("c",), (Output((5, 6), (9,), -2.0),))
 
 
 def test_a_hypothesis_is_one_line_of_text_or_of_fields() -> None:
-    text = formats.format_translation(3, [BEST, SECOND], None, form="text")
+    text = formats.format_translation(3, [BEST, SECOND], scored=None, form="text")
     assert text == "a\tb"
-    rows = formats.format_translation(3, [BEST, SECOND], None, form="tsv")
+    rows = formats.format_translation(3, [BEST, SECOND], scored=None, form="tsv")
     assert rows == "3\t1\t-1.500000\ta b\n3\t2\t-2.000000\tc"
 
 
 def test_json_has_the_token_scores_of_every_piece() -> None:
     log_probs = ([-0.25, -0.75], [-0.5], [-2.0])
     scored = [Scored(np.array(each, np.float32), {}) for each in log_probs]
-    line = formats.format_translation(3, [BEST, SECOND], scored, form="json")
+    line = formats.format_translation(3, [BEST, SECOND], scored=scored, form="json")
     record = json.loads(line)
     assert record["line"] == 3
     best, second = record["hypotheses"]

@@ -78,7 +78,7 @@ def forced_scores(
         for ids in n_best
     ]
     shared = [parallel.replicate(params(seed)) for seed in seeds]
-    all_scored = scoring.score_pairs(models, shared, pairs, vocab_size=V)
+    all_scored = scoring.score_pairs(pairs, models=models, params=shared, vocab_size=V)
     totals = [
         float(scored.log_probs.sum()) / ((5 + len(ids)) / 6) ** alpha
         for scored, (_, ids) in zip(all_scored, pairs, strict=True)

@@ -9,19 +9,17 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import parallel, types
-from vaswani_jax.data import vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
 from vaswani_jax.inference import generate
 from vaswani_jax.inference.line_translator import LineTranslator
 
 
 @pytest.fixture(scope="module")
-def subwords() -> vocabulary.Vocabulary:
+def vocabulary() -> Vocabulary:
     data = settings.small_settings(
         **{"data.byte_fallback": True, "data.vocab_size": 300}
     ).data
-    return vocabulary.learn_vocabulary(
-        ["a b c d e f g h", "hello world again"] * 20, data
-    )
+    return learn_vocabulary(["a b c d e f g h", "hello world again"] * 20, data)
 
 
 def upper(
@@ -38,11 +36,11 @@ def upper(
 
 
 def echo_translator(
-    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch, **overrides: int
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, **overrides: int
 ) -> LineTranslator:
     changed = {f"search.{key}": value for key, value in overrides.items()}
     small = settings.small_settings(**changed)
-    return upper(LineTranslator(small, subwords), monkeypatch)
+    return upper(LineTranslator(small, vocabulary), monkeypatch)
 
 
 @hypothesis.settings(
@@ -50,24 +48,24 @@ def echo_translator(
 )
 @hypothesis.given(lines=st.lists(st.text(max_size=30), max_size=12))
 def test_any_lines_come_back_in_number_and_order(
-    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
-    translator = echo_translator(subwords, monkeypatch)
+    translator = echo_translator(vocabulary, monkeypatch)
     outputs = translator.translate(None, lines)
     assert len(outputs) == len(lines)
     assert all("\n" not in text and "\r" not in text for text in outputs)
     for line, output in zip(lines, outputs, strict=True):
         # What repeats its source gives the line, up to spaces and cuts.
-        expected = subwords.decode(subwords.encode([line])[0])
+        expected = vocabulary.decode(vocabulary.encode([line])[0])
         assert output.replace(" ", "") == expected.replace(" ", "")
 
 
 def test_long_line_is_translated_whole_with_a_warning(
-    subwords: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    translator = echo_translator(subwords, monkeypatch, max_source_tokens=8)
+    translator = echo_translator(vocabulary, monkeypatch, max_source_tokens=8)
     line = " ".join("abcdefgh" * 5)
     assert translator.translate(None, ["a b", line]) == ["a b", line]
     [record] = caplog.records
@@ -76,23 +74,23 @@ def test_long_line_is_translated_whole_with_a_warning(
 
 
 def test_a_code_leaves_room_for_a_subword_or_is_refused(
-    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subwords, "num_language_codes", lambda ids: 1)
-    three = echo_translator(subwords, monkeypatch, max_source_tokens=3)
+    monkeypatch.setattr(vocabulary, "num_language_codes", lambda ids: 1)
+    three = echo_translator(vocabulary, monkeypatch, max_source_tokens=3)
     # The first subword, taken for a code, stands before every other.
     assert three.translate(None, ["a b c"]) == ["a b a c"]
-    two = echo_translator(subwords, monkeypatch, max_source_tokens=2)
+    two = echo_translator(vocabulary, monkeypatch, max_source_tokens=2)
     with pytest.raises(ValueError, match="max_source_tokens must be at least 3 with"):
         two.translate(None, ["a b c"])
     assert two.translate(None, ["a", ""]) == ["", ""]
 
 
 def test_few_shapes_are_compiled(
-    subwords: vocabulary.Vocabulary, monkeypatch: pytest.MonkeyPatch
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     translator = echo_translator(
-        subwords, monkeypatch, max_source_tokens=64, source_tokens_per_batch=256
+        vocabulary, monkeypatch, max_source_tokens=64, source_tokens_per_batch=256
     )
     shapes = set()
 
@@ -114,10 +112,10 @@ def test_few_shapes_are_compiled(
     assert beforehand == {shape[1:] for shape in shapes}
 
 
-def test_real_model_translates_odd_lines(subwords: vocabulary.Vocabulary) -> None:
+def test_real_model_translates_odd_lines(vocabulary: Vocabulary) -> None:
     small = settings.small_settings()
-    params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
-    translator = LineTranslator(small, subwords)
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=3)
+    translator = LineTranslator(small, vocabulary)
     lines = ["", "   ", "a b c", "\u2028", "漢字 \x0b", "a b c", "x" * 40]
     outputs = translator.translate(parallel.replicate(params), lines)
     assert len(outputs) == len(lines)
@@ -126,11 +124,11 @@ def test_real_model_translates_odd_lines(subwords: vocabulary.Vocabulary) -> Non
 
 
 def test_result_does_not_depend_on_the_other_lines(
-    subwords: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
 ) -> None:
     small = settings.small_settings()
-    params = settings.random_params(small.model, vocab_size=subwords.size, seed=4)
-    translator = LineTranslator(small, subwords)
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=4)
+    translator = LineTranslator(small, vocabulary)
     shared = parallel.replicate(params)
     lines = ["a b c", "hello", "world again hello", "d e f g h a b"]
     together = translator.translate(shared, lines)
@@ -139,11 +137,11 @@ def test_result_does_not_depend_on_the_other_lines(
 
 
 def test_output_is_at_most_input_length_plus_extra(
-    subwords: vocabulary.Vocabulary,
+    vocabulary: Vocabulary,
 ) -> None:
     small = settings.small_settings(**{"search.max_extra_tokens": 3})
-    params = settings.random_params(small.model, vocab_size=subwords.size, seed=5)
-    search = parallel.over_rows(settings.search_of(small, vocab_size=subwords.size))
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=5)
+    search = parallel.over_rows(settings.search_of(small, vocab_size=vocabulary.size))
     source = np.zeros((8, 6), np.int32)
     for row in range(8):
         source[row, : row % 6] = 7
@@ -158,8 +156,8 @@ def test_output_is_at_most_input_length_plus_extra(
 
 
 def test_vocabulary_file_is_all_a_translator_needs(
-    subwords: vocabulary.Vocabulary, tmp_path: pathlib.Path
+    vocabulary: Vocabulary, tmp_path: pathlib.Path
 ) -> None:
-    subwords.save(tmp_path)
-    loaded = vocabulary.Vocabulary.load(tmp_path / "vocabulary.model")
-    assert loaded.encode(["hello world"]) == subwords.encode(["hello world"])
+    vocabulary.save(tmp_path)
+    loaded = Vocabulary.load(tmp_path / "vocabulary.model")
+    assert loaded.encode(["hello world"]) == vocabulary.encode(["hello world"])

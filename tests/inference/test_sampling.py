@@ -34,7 +34,9 @@ def test_evenly_spread_points_draw_each_token_by_its_probability(
     drawn = sampling.draw(
         jnp.broadcast_to(jnp.asarray(logits), (1, points.size, V)),
         jnp.asarray(points[None], jnp.float32),
-        sampling.Distribution(temperature=temperature, top_k=top_k, top_p=top_p),
+        distribution=sampling.Distribution(
+            temperature=temperature, top_k=top_k, top_p=top_p
+        ),
     )
     weights = np.exp(np.float64(logits) / temperature)
     expected = renormalised(weights / weights.sum(), top_k, top_p)
@@ -46,7 +48,7 @@ def test_evenly_spread_points_draw_each_token_by_its_probability(
 def test_a_point_next_to_one_draws_what_is_allowed() -> None:
     logits = jnp.log(jnp.array([[[0.0, 0.3, 0.3, 0.4]]]))
     almost = jnp.array([[np.nextafter(np.float32(1), np.float32(0))]])
-    drawn = sampling.draw(logits, almost, sampling.Distribution(top_k=2))
+    drawn = sampling.draw(logits, almost, distribution=sampling.Distribution(top_k=2))
     assert drawn.tolist() == [[1]]
 
 
@@ -63,9 +65,9 @@ def sample(numbers: list[int], *, W: int, max_length: int = 6) -> types.Hypothes
     return sampling.sample(
         beam_search.Stepper(chain, lambda state, origin: state),
         None,
-        jnp.full(len(numbers), max_length),
-        keys,
-        beam_search.SearchOptions(
+        max_lengths=jnp.full(len(numbers), max_length),
+        keys=keys,
+        options=beam_search.SearchOptions(
             beam_size=W,
             alpha=0.6,
             buffer_lengths=(2, max_length),

@@ -22,9 +22,9 @@ def params(seed: int) -> Any:
 def log_probs(*seeds: int) -> np.ndarray:
     """Return those of OUTPUT by the mean of models."""
     [scored] = scoring.score_pairs(
-        [MODEL] * len(seeds),
-        [parallel.replicate(params(seed)) for seed in seeds],
         [(SOURCE, OUTPUT)],
+        models=[MODEL] * len(seeds),
+        params=[parallel.replicate(params(seed)) for seed in seeds],
         vocab_size=V,
     )
     return np.asarray(scored.log_probs)
@@ -54,9 +54,9 @@ def test_an_ensembles_probability_is_the_mean_of_its_models() -> None:
 def test_attention_has_the_layers_and_kinds_that_are_asked_for() -> None:
     pairs = [(SOURCE, OUTPUT), (SOURCE[:2], OUTPUT[:3])]
     scored = scoring.score_pairs(
-        [MODEL],
-        [parallel.replicate(params(1))],
         pairs,
+        models=[MODEL],
+        params=[parallel.replicate(params(1))],
         vocab_size=V,
         layers=(1,),
         kinds=("memory",),

@@ -38,7 +38,7 @@ def make_translator(
             small.model, vocab_size=vocabulary.size, seed=seed
         )
         members.append(Member(small.model, Checkpoint(0, {"params": params}, {})))
-    return Translator(small, vocabulary, members)
+    return Translator(small, vocabulary, members=members)
 
 
 def test_translations_are_the_best_hypotheses(

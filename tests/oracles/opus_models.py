@@ -122,4 +122,4 @@ def train(network: Any, directory: pathlib.Path) -> None:
 def load(
     directory: pathlib.Path, locales: Sequence[str] = ("", "")
 ) -> marian_import.ImportedModel:
-    return marian_import.load(directory, own_text.get_config(), locales)
+    return marian_import.load(directory, own_text.get_config(), locales=locales)

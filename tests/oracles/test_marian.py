@@ -287,7 +287,13 @@ def test_ctranslate2_finds_our_translations_with_our_scores(
         "ctranslate2", reason="ctranslate2 is not installed: .[oracles]"
     )
     names = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{i}" for i in range(4, V))]
-    ctranslate.save(tmp_path, params, small.model, names, quantization=None)
+    ctranslate.save(
+        tmp_path,
+        params=params,
+        model=small.model,
+        spellings=names,
+        quantization=None,
+    )
     translator = engine.Translator(str(tmp_path), intra_threads=1)
     # There these marks have no probability: nor have they here, for once.
     bias = np.zeros(V, np.float32)

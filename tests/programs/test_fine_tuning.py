@@ -52,7 +52,7 @@ def export_model(directory: pathlib.Path) -> Translator:
     subwords = vocabulary.learn_vocabulary(text * 10, small.data)
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
     member = Member(small.model, store.Checkpoint(0, {"params": params}, {}))
-    translator = Translator(small, subwords, [member])
+    translator = Translator(small, subwords, members=[member])
     formats.save(directory, translator, form="marian")
     return translator
 

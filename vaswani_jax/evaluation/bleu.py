@@ -73,7 +73,7 @@ def language_code(locale: str) -> str:
 
 
 def score_outputs(
-    data: DataConfig, outputs: Sequence[str], references: Sequence[str]
+    outputs: Sequence[str], references: Sequence[str], *, data: DataConfig
 ) -> list[Score]:
     """Return `corpus_scores` for the text form and the language of the data.
 

@@ -101,7 +101,7 @@ def evaluate(
         references=references,
         outputs=outputs,
         losses=dict(evaluate_loss(params)),
-        scores=bleu.score_outputs(settings.data, outputs, references),
+        scores=bleu.score_outputs(outputs, references, data=settings.data),
         uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
     if processes.is_main_process():
@@ -141,7 +141,7 @@ def score_average(
     logger.info(f"average of the checkpoints {steps}")
     compatibility.check_fits(mean, settings, data.vocabulary)
     member = Member(settings.model, mean)
-    translator = Translator(settings, data.vocabulary, [member])
+    translator = Translator(settings, data.vocabulary, members=[member])
     for split in [name for name in ("valid", "test") if name in data.counts]:
         yield evaluate(
             translator, data, split=split, selected="averaged", workdir=workdir

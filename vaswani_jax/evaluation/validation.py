@@ -39,7 +39,7 @@ def make_validators(
         loss_evaluator(
             settings, batches, vocab_size=data.vocabulary.size, name="valid"
         ),
-        bleu_evaluator(settings.data, translator, text, name="valid"),
+        bleu_evaluator(translator, text, data=settings.data, name="valid"),
     ]
 
 
@@ -100,10 +100,10 @@ def compile_loss_step(settings: config.Config, vocab_size: int) -> Callable[...,
 
 
 def bleu_evaluator(
-    data: config.DataConfig,
     translator: LineTranslator,
     text: tuple[list[str], list[str]],
     *,
+    data: config.DataConfig,
     name: str,
 ) -> types.Evaluator:
     """Return a function from parameters to `name`/bleu.
@@ -112,15 +112,16 @@ def bleu_evaluator(
     tokenized text. It counts every line.
 
     Args:
-        data: The form of the text and the language.
         translator: Translates the source lines.
         text: Source lines and their references.
+        data: The form of the text and the language.
         name: Of the split.
     """
     source, references = text
 
     def evaluate(params: Any) -> Mapping[str, float]:
         outputs = translator.translate(params, source)
-        return {f"{name}/bleu": bleu.score_outputs(data, outputs, references)[0].value}
+        scores = bleu.score_outputs(outputs, references, data=data)
+        return {f"{name}/bleu": scores[0].value}
 
     return evaluate

@@ -14,10 +14,10 @@ from vaswani_jax.model import positional_encoding
 
 def save(
     directory: pathlib.Path,
+    *,
     params: Any,
     model: config.ModelConfig,
-    subwords: Sequence[str],
-    *,
+    spellings: Sequence[str],
     quantization: str | None,
 ) -> None:
     """Write the directory that `ctranslate2.Translator` loads.
@@ -26,7 +26,7 @@ def save(
         directory: To be written; files in it are replaced.
         params: Of the model, as NumPy arrays.
         model: Its architecture.
-        subwords: Every entry of the vocabulary, in the order of the ids.
+        spellings: Every subword of the vocabulary, in the order of the ids.
         quantization: "int8" and the like, or None for float32.
 
     Raises:
@@ -51,13 +51,13 @@ def save(
         }[model.activation],
     )
     for side, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        _fill_stack(part, params[side], params, model, side)
-    spec.register_source_vocabulary(list(subwords))
-    spec.register_target_vocabulary(list(subwords))
-    spec.config.bos_token = subwords[1]
-    spec.config.eos_token = subwords[2]
-    spec.config.unk_token = subwords[3]
-    spec.config.decoder_start_token = subwords[1]
+        _fill_stack(part, params, model=model, side=side)
+    spec.register_source_vocabulary(list(spellings))
+    spec.register_target_vocabulary(list(spellings))
+    spec.config.bos_token = spellings[types.BOS_ID]
+    spec.config.eos_token = spellings[types.EOS_ID]
+    spec.config.unk_token = spellings[types.UNK_ID]
+    spec.config.decoder_start_token = spellings[types.BOS_ID]
     spec.config.layer_norm_epsilon = model.layer_norm_epsilon
     # Our encoder reads the sentence and its end mark.
     spec.config.add_source_bos = False
@@ -69,13 +69,14 @@ def save(
 
 
 def _fill_stack(
-    part: Any, stack: Any, params: Any, model: config.ModelConfig, side: str
+    part: Any, params: Any, *, model: config.ModelConfig, side: str
 ) -> None:
+    stack = params[side]
     table = np.asarray(params["embedding"]["embedding"])
     embeddings = part.embeddings[0] if side == "encoder" else part.embeddings
     embeddings.weight = table
     part.scale_embeddings = math.sqrt(model.d_model)
-    part.position_encodings.encodings = _positions(params, model, side)
+    part.position_encodings.encodings = _positions(params, model, side=side)
     if side == "decoder":
         part.projection.weight = table
         bias = np.zeros(len(table), np.float32)
@@ -106,7 +107,7 @@ def _fill_stack(
         _fill_norm(layer.ffn.layer_norm, arrays["feed_forward_residual"]["norm"])
 
 
-def _positions(params: Any, model: config.ModelConfig, side: str) -> np.ndarray:
+def _positions(params: Any, model: config.ModelConfig, *, side: str) -> np.ndarray:
     if model.positional_encoding == "learned":
         text = "source" if side == "encoder" else "target"
         return np.asarray(params[f"{text}_positions"]["embedding"])

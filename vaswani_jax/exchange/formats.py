@@ -53,14 +53,24 @@ def save(
     params, vocabulary = translator.params, translator.vocabulary
     settings = _with_position_table(translator.config)
     if form == "ctranslate2":
-        subwords = [vocabulary.subword(token) for token in range(vocabulary.size)]
         ctranslate.save(
-            directory, params, settings.model, subwords, quantization=quantization
+            directory,
+            params=params,
+            model=settings.model,
+            spellings=[vocabulary.subword(token) for token in range(vocabulary.size)],
+            quantization=quantization,
         )
     elif form == "marian":
-        marian_export.save(directory, params, settings, vocabulary)
+        marian_export.save(
+            directory, params=params, settings=settings, vocabulary=vocabulary
+        )
     else:
-        stablehlo.save(directory, params, settings.model, vocab_size=vocabulary.size)
+        stablehlo.save(
+            directory,
+            params=params,
+            model=settings.model,
+            vocab_size=vocabulary.size,
+        )
     for name, model in zip(marian_vocabulary.FILES, vocabulary.models, strict=True):
         (directory / name).write_bytes(model)
 

@@ -21,6 +21,7 @@ MARKS = {
 
 def save(
     directory: pathlib.Path,
+    *,
     params: Any,
     settings: config.Config,
     vocabulary: Vocabulary,

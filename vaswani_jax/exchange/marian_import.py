@@ -46,6 +46,7 @@ class ImportedModel:
 def load(
     directory: pathlib.Path,
     values: ml_collections.ConfigDict,
+    *,
     locales: Sequence[str] = ("", ""),
     overridden: Collection[str] = (),
 ) -> ImportedModel:
@@ -74,14 +75,16 @@ def load(
     for key in overridden:
         if key in config.SETTINGS and config.SETTINGS[key].imported:
             raise ValueError(f"--config.{key}: {directory} decides that")
-    marian_settings.check_importable(marian_config, tokenizer, config_path)
+    marian_settings.check_importable(marian_config, tokenizer, path=config_path)
     for side, locale in zip(("source", "target"), locales, strict=True):
-        values.data[f"{side}_locale"] = _locale(side, locale, tokenizer, tokenizer_path)
+        values.data[f"{side}_locale"] = _locale(
+            side, locale, tokenizer=tokenizer, path=tokenizer_path
+        )
     tensors = marian_weights.read_tensors(directory)
     rows = len(tensors[marian_weights.SHARED_TABLE])
     spellings = read_spellings(directory, rows)
-    order = _order_ids(marian_config, spellings, config_path)
-    vocabulary = _read_vocabulary(directory, spellings, order)
+    order = _order_ids(marian_config, spellings, path=config_path)
+    vocabulary = _read_vocabulary(directory, spellings, order=order)
     values.model.update(marian_settings.import_model(marian_config))
     values.data.vocab_size = vocabulary.size
     values.data.subword_model = "unigram"
@@ -89,7 +92,7 @@ def load(
     if type(length) is int and 2 <= length <= values.data.source_tokens_per_batch:
         values.data.max_length = length
     search, notes = marian_settings.import_search(
-        generation, marian_config, generation_path
+        generation, marian_config, path=generation_path
     )
     if "search.sampling" in overridden and not values.search.sampling:
         search |= marian_settings.UNSAMPLED
@@ -100,7 +103,9 @@ def load(
         settings = parsing.parse(values)
     except ValueError as error:
         raise ValueError(f"{directory}: {error}") from None
-    params = marian_weights.import_params(tensors, order, settings.model, directory)
+    params = marian_weights.import_params(
+        tensors, settings.model, order=order, directory=directory
+    )
     return ImportedModel(settings, params, vocabulary, notes)
 
 
@@ -175,7 +180,7 @@ def read_spellings(directory: pathlib.Path, rows: int) -> list[str]:
 
 
 def _locale(
-    side: str, locale: str, tokenizer: dict[str, Any], path: pathlib.Path
+    side: str, locale: str, *, tokenizer: dict[str, Any], path: pathlib.Path
 ) -> str:
     """Return the locale that the user has given or the tokenizer names."""
     locale = locale or tokenizer.get(f"{side}_lang") or ""
@@ -190,7 +195,7 @@ def _locale(
 
 
 def _order_ids(
-    marian_config: dict[str, Any], spellings: list[str], path: pathlib.Path
+    marian_config: dict[str, Any], spellings: list[str], *, path: pathlib.Path
 ) -> list[int]:
     """Return MarianMT's id of each of our ids: the marks come first.
 
@@ -207,7 +212,7 @@ def _order_ids(
 
 
 def _read_vocabulary(
-    directory: pathlib.Path, spellings: list[str], order: list[int]
+    directory: pathlib.Path, spellings: list[str], *, order: list[int]
 ) -> Vocabulary:
     # Each names its file if that is missing or damaged.
     source, target = (

@@ -81,7 +81,7 @@ class ImportedSearch(NamedTuple):
 
 
 def check_importable(
-    marian_config: dict[str, Any], tokenizer: dict[str, Any], path: pathlib.Path
+    marian_config: dict[str, Any], tokenizer: dict[str, Any], *, path: pathlib.Path
 ) -> None:
     """Refuse a model that our model cannot be.
 
@@ -159,7 +159,7 @@ def import_model(marian_config: dict[str, Any]) -> dict[str, Any]:
 
 
 def import_search(
-    generation: dict[str, Any], marian_config: dict[str, Any], path: pathlib.Path
+    generation: dict[str, Any], marian_config: dict[str, Any], *, path: pathlib.Path
 ) -> ImportedSearch:
     """Return our settings of the search.
 
@@ -204,7 +204,8 @@ def import_search(
     notes = [
         f"note: our search has no {key}={value!r} of its generation settings"
         for key, value in explicit.items()
-        if key not in READ | HARMLESS and not _is_neutral(key, value, marian_config)
+        if key not in READ | HARMLESS
+        and not _is_neutral(key, value, marian_config=marian_config)
     ]
     if settings["sampling"] and settings["beam_size"] > 1:
         beams = settings["beam_size"]
@@ -269,7 +270,7 @@ def _read_value(
     return value
 
 
-def _is_neutral(key: str, value: Any, marian_config: dict[str, Any]) -> bool:
+def _is_neutral(key: str, value: Any, *, marian_config: dict[str, Any]) -> bool:
     """Return whether the outputs are the same without this setting."""
     if key == "bad_words_ids":  # We never choose these.
         never = [[marian_config.get(name)] for name in ("pad_token_id", MARKS[1])]

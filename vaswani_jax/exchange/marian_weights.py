@@ -76,7 +76,7 @@ class Layout:
         return np.ascontiguousarray(array.T if self.is_kernel else array)
 
     def from_marian(
-        self, tensor: np.ndarray, order: np.ndarray, shape: tuple[int, ...]
+        self, tensor: np.ndarray, order: np.ndarray, *, shape: tuple[int, ...]
     ) -> np.ndarray:
         """Return MarianMT's tensor as our array of a shape."""
         inverse = np.argsort(order)
@@ -144,16 +144,17 @@ def export_params(params: Any, model: config.ModelConfig) -> dict[str, np.ndarra
 
 def import_params(
     tensors: dict[str, np.ndarray],
-    order: Sequence[int],
     model: config.ModelConfig,
+    *,
+    order: Sequence[int],
     directory: pathlib.Path,
 ) -> Any:
     """Return our parameters, which must take up every tensor.
 
     Args:
         tensors: Of `read_tensors`.
-        order: The id in MarianMT of each of our ids.
         model: Our settings of the model.
+        order: The id in MarianMT of each of our ids.
         directory: Of the tensors, for errors.
 
     Raises:
@@ -163,7 +164,9 @@ def import_params(
     tensors = {k: v for k, v in tensors.items() if not k.endswith(COMPUTED)}
     table = tensors[SHARED_TABLE]
     tensors[SHARED_TABLE] = table[list(order)]
-    tensors[LOGITS_BIAS] = _import_bias(tensors, order, len(table), directory)
+    tensors[LOGITS_BIAS] = _import_bias(
+        tensors, order, rows=len(table), directory=directory
+    )
     interleaved = interleaving(model.d_model)
     params = {}
     for name, shape in transformer.param_shapes(model, len(order)).items():
@@ -173,7 +176,7 @@ def import_params(
             raise ValueError(f"the weights in {directory} have no {layout.name}")
         tensor = tensors.pop(layout.name)
         try:
-            params[path] = layout.from_marian(tensor, interleaved, shape)
+            params[path] = layout.from_marian(tensor, interleaved, shape=shape)
         except (ValueError, IndexError) as error:
             raise ValueError(
                 f"the weights in {directory}: {layout.name} does not fit config.json: "
@@ -190,6 +193,7 @@ def import_params(
 def _import_bias(
     tensors: dict[str, np.ndarray],
     order: Sequence[int],
+    *,
     rows: int,
     directory: pathlib.Path,
 ) -> np.ndarray:

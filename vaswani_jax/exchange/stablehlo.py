@@ -34,7 +34,7 @@ class Programs(NamedTuple):
 
 
 def save(
-    directory: pathlib.Path, params: Any, model: config.ModelConfig, *, vocab_size: int
+    directory: pathlib.Path, *, params: Any, model: config.ModelConfig, vocab_size: int
 ) -> None:
     """Write encode.bin, decode_step.bin and programs.json, which describes both."""
     network = transformer.Transformer(model, vocab_size)

@@ -35,8 +35,8 @@ COMMON_SEARCH = {
 def compare(
     translator: Translator,
     data: PreparedData,
-    directory: pathlib.Path,
     *,
+    directory: pathlib.Path,
     form: str,
     quantization: str | None,
     lines: int | None,
@@ -61,7 +61,7 @@ def compare(
         return ""
     vocabulary, search = translator.vocabulary, translator.config.search
     source, references = (side[:lines] for side in data.text("valid"))
-    short = find_short_lines(source, vocabulary, search)
+    short = find_short_lines(source, vocabulary, search=search)
     if long := len(source) - len(short):
         logger.info(
             f"note: {long:,} of {len(source):,} lines have over "
@@ -83,13 +83,21 @@ def compare(
             ("alpha 0", {"length_penalty": 0.0}),
         )
     }
-    engines = make_engines(form, directory, vocabulary, settings, quantization)
+    engines = make_engines(
+        directory,
+        vocabulary,
+        form=form,
+        settings=settings,
+        quantization=quantization,
+    )
     exported = {name: engine(source) for name, engine in engines.items()}
-    return format_agreement(settings.data, references, outputs, exported)
+    return format_agreement(
+        outputs, exported, references=references, data=settings.data
+    )
 
 
 def find_short_lines(
-    lines: Sequence[str], vocabulary: Vocabulary, search: SearchConfig
+    lines: Sequence[str], vocabulary: Vocabulary, *, search: SearchConfig
 ) -> list[int]:
     """Return the indices of the lines that our search takes in one piece.
 
@@ -101,23 +109,24 @@ def find_short_lines(
 
 
 def format_agreement(
-    data: DataConfig,
-    references: Sequence[str],
     outputs: Mapping[str, Sequence[str]],
     exported: Mapping[str, Sequence[str]],
+    *,
+    references: Sequence[str],
+    data: DataConfig,
 ) -> str:
     """Return a line an engine: BLEU, and in how many lines it agrees.
 
     Args:
-        data: The form of the text, hence the BLEU.
-        references: A line each.
         outputs: Ours, by the name of the search.
         exported: Another engine's, by a name that begins with that of the same search;
             one that begins with no such name is compared with the first of ours.
+        references: A line each.
+        data: The form of the text, hence the BLEU.
     """
 
     def score(lines: Sequence[str]) -> str:
-        first = bleu.score_outputs(data, lines, references)[0]
+        first = bleu.score_outputs(lines, references, data=data)[0]
         return f"{first.name} {first.value:.2f}"
 
     rows = [f"vaswani_jax, {name}: {score(lines)}" for name, lines in outputs.items()]
@@ -132,9 +141,10 @@ def format_agreement(
 
 
 def make_engines(
-    form: str,
     directory: pathlib.Path,
     vocabulary: Vocabulary,
+    *,
+    form: str,
     settings: Config,
     quantization: str | None,
 ) -> dict[str, Engine]:
@@ -145,12 +155,12 @@ def make_engines(
     search = settings.search
     plain = parsing.override(settings, {"search.length_penalty": 0.0}).search
     if form == "stablehlo":
-        return {"as configured": stablehlo_engine(directory, vocabulary, search)}
+        return {"as configured": stablehlo_engine(directory, vocabulary, search=search)}
     if form == "marian":
         return {"alpha 0": marian_engine(directory, plain)}
     return {
         f"{name}, {compute_type}": ctranslate2_engine(
-            directory, vocabulary, engine_search, compute_type=compute_type
+            directory, vocabulary, search=engine_search, compute_type=compute_type
         )
         for compute_type in ([quantization] if quantization else ["float32", "int8"])
         for name, engine_search in (("alpha 0", plain), ("its own penalty", search))
@@ -160,8 +170,8 @@ def make_engines(
 def ctranslate2_engine(
     directory: pathlib.Path,
     vocabulary: Vocabulary,
-    search: SearchConfig,
     *,
+    search: SearchConfig,
     compute_type: str,
 ) -> Engine:
     """Load CTranslate2 on what `ctranslate.save` has written."""
@@ -182,7 +192,9 @@ def ctranslate2_engine(
             for translation in translations
         ]
 
-    return lambda lines: _translate_by_length(lines, vocabulary, translate)
+    return lambda lines: _translate_by_length(
+        lines, vocabulary=vocabulary, translate=translate
+    )
 
 
 def marian_engine(directory: pathlib.Path, search: SearchConfig) -> Engine:
@@ -212,7 +224,7 @@ def marian_engine(directory: pathlib.Path, search: SearchConfig) -> Engine:
 
 
 def stablehlo_engine(
-    directory: pathlib.Path, vocabulary: Vocabulary, search: SearchConfig
+    directory: pathlib.Path, vocabulary: Vocabulary, *, search: SearchConfig
 ) -> Engine:
     """Run our search over the programs that `stablehlo.save` has written."""
     programs = stablehlo.load(directory)
@@ -241,8 +253,8 @@ def stablehlo_engine(
         return beam_search.beam_search(
             beam_search.Stepper(step, reorder),
             stablehlo.empty_beams(programs.record, B=B, W=search.beam_size, T=T),
-            jnp.where(lengths > 0, lengths + search.max_extra_tokens, 0),
-            options,
+            max_lengths=jnp.where(lengths > 0, lengths + search.max_extra_tokens, 0),
+            options=options,
         ).tokens[:, 0]
 
     def translate(batch: list[list[int]]) -> list[list[int]]:
@@ -253,11 +265,14 @@ def stablehlo_engine(
         source = padding.pad(marked, rows=BATCH_LINES, length=max(width, longest))
         return np.asarray(search_batch(jnp.asarray(source)))[: len(batch)].tolist()
 
-    return lambda lines: _translate_by_length(lines, vocabulary, translate)
+    return lambda lines: _translate_by_length(
+        lines, vocabulary=vocabulary, translate=translate
+    )
 
 
 def _translate_by_length(
     lines: Sequence[str],
+    *,
     vocabulary: Vocabulary,
     translate: Callable[[list[list[int]]], list[list[int]]],
 ) -> list[str]:

@@ -13,16 +13,17 @@ from vaswani_jax.inference.line_translator import Output
 
 
 def align_line(
-    vocabulary: Vocabulary,
     outputs: Sequence[Output],
     weights: Sequence[Float[np.ndarray, "H _ _"]],
+    *,
+    vocabulary: Vocabulary,
 ) -> str:
     """Return a line's word alignment in Pharaoh's format, as "0-0 1-2".
 
     Args:
-        vocabulary: The subwords of the outputs.
         outputs: The translation of each piece of the line.
         weights: One layer's attention over each piece's source, `[H, T, S]`.
+        vocabulary: The subwords of the outputs.
     """
     pairs: list[tuple[int, int]] = []
     sources = _source_words(vocabulary, [output.source for output in outputs])
@@ -30,7 +31,7 @@ def align_line(
     for output, piece_weights, source in zip(outputs, weights, sources, strict=True):
         surfaces = subword_texts(vocabulary, output.ids, unknown=UNKNOWN)
         target = words(surfaces, first=first)
-        pairs += pharaoh(piece_weights, source, target)
+        pairs += pharaoh(piece_weights, source_words=source, target_words=target)
         first = max([first, *(target + 1)])
     return " ".join(f"{source}-{target}" for source, target in pairs)
 
@@ -38,18 +39,19 @@ def align_line(
 def write_attention(
     archive: zipfile.ZipFile,
     name: str,
-    vocabulary: Vocabulary,
+    *,
     output: Output,
     weights: Float[np.ndarray, "L H T S"],
+    vocabulary: Vocabulary,
 ) -> None:
     """Write the arrays NAME/attention, NAME/source and NAME/target into an .npz file.
 
     Args:
         archive: The open file.
         name: What the arrays' names begin with.
-        vocabulary: The subwords of the output.
         output: The translation of one piece.
         weights: Its attention over the source.
+        vocabulary: The subwords of the output.
     """
     source = map(vocabulary.subword, [*output.source, types.EOS_ID])
     arrays = {
@@ -80,6 +82,7 @@ def _source_words(
 
 def pharaoh(
     attention: Float[np.ndarray, "H T S"],
+    *,
     source_words: Int[np.ndarray, "S"],
     target_words: Int[np.ndarray, "T"],
 ) -> list[tuple[int, int]]:

@@ -90,9 +90,9 @@ def length_penalty(
 def beam_search(
     stepper: Stepper,
     state: State,
+    *,
     max_lengths: Int[Array, "B"],
     options: SearchOptions,
-    *,
     constraint: Constraint | None = None,
 ) -> types.Hypotheses:
     """Return the hypotheses of the highest log P(Y|X) / lp(Y) that a beam of W finds.
@@ -121,7 +121,13 @@ def beam_search(
     stragglers = B // PARTS if last_length < T else 0
 
     def body(search: _Search) -> _Search:
-        return _advance(search, stepper, max_lengths, options, constraint=constraint)
+        return _advance(
+            search,
+            stepper,
+            max_lengths=max_lengths,
+            options=options,
+            constraint=constraint,
+        )
 
     def run(search: _Search, *, length: int, stragglers: int) -> _Search:
         """Search up to a position, or until only so many sentences are left."""
@@ -136,7 +142,7 @@ def beam_search(
         rows = jnp.argsort(search.is_done, stable=True)[: max(1, stragglers)]
         part = _take_rows(search, rows)
         part = part._replace(state=stepper.resize(part.state, T))
-        return _put_rows(search, rows, run(part, length=T, stragglers=0))
+        return _put_rows(search, run(part, length=T, stragglers=0), rows=rows)
 
     search = _start(max_lengths, state, W=W, T=T)
     for index, length in enumerate(options.buffer_lengths):
@@ -147,7 +153,7 @@ def beam_search(
         search = jax.lax.while_loop(
             lambda search: ~jnp.all(search.is_done), finish_stragglers, search
         )
-    return _hypotheses(search, max_lengths, options)
+    return _hypotheses(search, max_lengths=max_lengths, options=options)
 
 
 class _Search(NamedTuple):
@@ -184,9 +190,9 @@ def _start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> _Se
 def _advance(
     search: _Search,
     stepper: Stepper,
+    *,
     max_lengths: Int[Array, "all"],
     options: SearchOptions,
-    *,
     constraint: Constraint | None,
 ) -> _Search:
     """Extend every live hypothesis by one token.
@@ -200,9 +206,9 @@ def _advance(
     newest = jnp.where(position == 0, types.BOS_ID, previous)
     logits, state = stepper.step(newest, search.state, position)
     allowed = constraint and constraint(search.live_tokens, search.row, position)
-    extensions = _extend(logits, allowed, search, options)
+    extensions = _extend(search, logits, allowed=allowed, options=options)
     penalty = length_penalty(position + 1, options.alpha, form=options.penalty_form)
-    finished_tokens, finished_scores = _finish(extensions, search, penalty)
+    finished_tokens, finished_scores = _finish(search, extensions, penalty=penalty)
     live_log_probs, indices = jax.lax.top_k(
         jnp.where(extensions.ends, -jnp.inf, extensions.log_probs), options.beam_size
     )
@@ -216,12 +222,14 @@ def _advance(
         state=stepper.reorder(state, origin),
     )
     advanced = _freeze(search, advanced)
-    is_done = search.is_done | _is_done(advanced, max_lengths, options)
+    is_done = search.is_done | _is_done(
+        advanced, max_lengths=max_lengths, options=options
+    )
     return advanced._replace(is_done=is_done)
 
 
 def _is_done(
-    search: _Search, max_lengths: Int[Array, "all"], options: SearchOptions
+    search: _Search, *, max_lengths: Int[Array, "all"], options: SearchOptions
 ) -> Bool[Array, "B"]:
     """Return True for the sentences that no further position can improve."""
     longest = max_lengths[search.row]
@@ -254,7 +262,7 @@ def _take_rows(search: _Search, rows: Int[Array, "N"]) -> _Search:
     return part._replace(position=search.position)
 
 
-def _put_rows(search: _Search, rows: Int[Array, "N"], part: _Search) -> _Search:
+def _put_rows(search: _Search, part: _Search, *, rows: Int[Array, "N"]) -> _Search:
     """Return the search with the hypotheses of some sentences, which are done."""
 
     def put(all_rows: Array, some_rows: Array) -> Array:
@@ -279,9 +287,10 @@ class _Extensions(NamedTuple):
 
 
 def _extend(
-    logits: Float[Array, "B W V"],
-    allowed: Float[Array, "#B #W V"] | None,
     search: _Search,
+    logits: Float[Array, "B W V"],
+    *,
+    allowed: Float[Array, "#B #W V"] | None,
     options: SearchOptions,
 ) -> _Extensions:
     """Return the 2W best extensions: at most W end, one for each live hypothesis."""
@@ -353,7 +362,7 @@ def top_candidates(
 
 
 def _finish(
-    extensions: _Extensions, search: _Search, penalty: Array
+    search: _Search, extensions: _Extensions, *, penalty: Array
 ) -> tuple[Int[Array, "B W T"], Float[Array, "B W"]]:
     """Return the W best finished hypotheses, with those among the W best extensions."""
     W = search.finished_scores.shape[1]
@@ -370,7 +379,7 @@ def _take_tokens(tokens: Int[Array, "B N T"], indices: Int[Array, "B M"]) -> Arr
 
 
 def _hypotheses(
-    search: _Search, max_lengths: Int[Array, "B"], options: SearchOptions
+    search: _Search, *, max_lengths: Int[Array, "B"], options: SearchOptions
 ) -> types.Hypotheses:
     """Return the finished hypotheses, or the live ones of a sentence without any."""
     longest_penalty = length_penalty(

@@ -137,9 +137,9 @@ class TranslationJob:
                 )
                 scored = self._score(hypotheses)
                 if aligned is not None:
-                    self._write_alignments(aligned, hypotheses, scored)
+                    self._write_alignments(hypotheses, scored, file=aligned)
                 if archive is not None:
-                    self._write_attention(archive, hypotheses, scored)
+                    self._write_attention(hypotheses, scored, archive=archive)
                 yield self._format(hypotheses, scored)
                 self.num_lines += len(lines)
 
@@ -164,9 +164,10 @@ class TranslationJob:
 
     def _write_alignments(
         self,
-        file: IO[bytes],
         hypotheses: Sequence[Sequence[Hypothesis]],
         scored: Sequence[Sequence[Scored]],
+        *,
+        file: IO[bytes],
     ) -> None:
         row = self._layers.index(self._aligning_layer)
         for n_best, pieces in zip(hypotheses, scored, strict=True):
@@ -175,16 +176,17 @@ class TranslationJob:
                 piece.attention["memory"][row] for piece in pieces[: len(outputs)]
             ]
             aligned = alignment.align_line(
-                self._translator.vocabulary, outputs, weights
+                outputs, weights, vocabulary=self._translator.vocabulary
             )
             file.write(f"{aligned}\n".encode())
         file.flush()
 
     def _write_attention(
         self,
-        archive: zipfile.ZipFile,
         hypotheses: Sequence[Sequence[Hypothesis]],
         scored: Sequence[Sequence[Scored]],
+        *,
+        archive: zipfile.ZipFile,
     ) -> None:
         for number, (n_best, pieces) in enumerate(
             zip(hypotheses, scored, strict=True), start=self.num_lines + 1
@@ -195,9 +197,9 @@ class TranslationJob:
                 alignment.write_attention(
                     archive,
                     f"{number}.{part}",
-                    self._translator.vocabulary,
-                    output,
-                    piece.attention["memory"],
+                    output=output,
+                    weights=piece.attention["memory"],
+                    vocabulary=self._translator.vocabulary,
                 )
 
     def _format(
@@ -209,7 +211,7 @@ class TranslationJob:
             formats.format_translation(
                 number,
                 n_best,
-                pieces if self._options.token_scores else None,
+                scored=pieces if self._options.token_scores else None,
                 form=self._options.form,
             )
             for number, (n_best, pieces) in enumerate(

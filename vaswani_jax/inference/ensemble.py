@@ -38,8 +38,8 @@ class Member:
 def load_members(
     settings: config.Config,
     workdir: pathlib.Path,
-    vocabulary: Vocabulary,
     *,
+    vocabulary: Vocabulary,
     checkpoints: str,
     ensemble: Sequence[tuple[pathlib.Path, str]],
 ) -> list[Member]:

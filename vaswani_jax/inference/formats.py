@@ -16,8 +16,8 @@ FORMATS = ("text", "tsv", "json")
 def format_translation(
     number: int,
     hypotheses: Sequence[Hypothesis],
-    scored: Sequence[Scored] | None,
     *,
+    scored: Sequence[Scored] | None,
     form: str,
 ) -> str:
     """Return the lines that one input line gives.

@@ -49,7 +49,7 @@ def make_generator(
     networks = [transformer.Transformer(model, vocab_size) for model in models]
 
     def run(params: Sequence[Any], rows: Rows) -> types.Hypotheses:
-        max_lengths, max_length = _max_lengths(rows, search, models)
+        max_lengths, max_length = _max_lengths(rows, search, models=models)
         options = beam_search.SearchOptions(
             beam_size=n_best if search.sampling else search.beam_size,
             n_best=n_best,
@@ -59,7 +59,7 @@ def make_generator(
             buffer_lengths=_buffer_lengths(max_length, typical=rows.source.shape[1]),
             max_length=max_length,
         )
-        stepper, state = _start(networks, params, rows.source, options)
+        stepper, state = _start(networks, params, source=rows.source, options=options)
         constraint = None
         if rows.prefix.shape[1] or search.no_repeat_ngram:
             constraint = constraints.make_constraint(
@@ -67,14 +67,18 @@ def make_generator(
             )
         if not search.sampling:
             return beam_search.beam_search(
-                stepper, state, max_lengths, options, constraint=constraint
+                stepper,
+                state,
+                max_lengths=max_lengths,
+                options=options,
+                constraint=constraint,
             )
         return sampling.sample(
             stepper,
             state,
-            max_lengths,
-            _keys(settings.seed, rows.numbers),
-            options,
+            max_lengths=max_lengths,
+            keys=_keys(settings.seed, rows.numbers),
+            options=options,
             distribution=sampling.Distribution(
                 temperature=search.temperature,
                 top_k=search.top_k,
@@ -87,7 +91,7 @@ def make_generator(
 
 
 def _max_lengths(
-    rows: Rows, search: config.SearchConfig, models: Sequence[config.ModelConfig]
+    rows: Rows, search: config.SearchConfig, *, models: Sequence[config.ModelConfig]
 ) -> tuple[Int[Array, "B"], int]:
     """Return the most tokens of each row's outputs, and of any output of this shape.
 
@@ -139,6 +143,7 @@ def mixture(logits: Sequence[Float[Array, "*axes V"]]) -> Float[Array, "*axes V"
 def _start(
     networks: Sequence[transformer.Transformer],
     params: Sequence[Any],
+    *,
     source: Int[Array, "B S"],
     options: beam_search.SearchOptions,
 ) -> tuple[beam_search.Stepper, tuple[decoder.DecoderCache, ...]]:

@@ -95,7 +95,10 @@ class LineTranslator:
     def search(self) -> Callable[[Sequence[Any], generate.Rows], Any]:
         """The compiled search on all devices, shared with equal translators."""
         return _search_on_devices(
-            self._settings, self._models, self._vocabulary.size, self._n_best
+            self._settings,
+            self._models,
+            vocab_size=self._vocabulary.size,
+            n_best=self._n_best,
         )
 
     def translate(self, params: Any, lines: Sequence[str]) -> list[str]:
@@ -132,14 +135,16 @@ class LineTranslator:
             ValueError: The model gives no output of a line a probability, or a prefix
                 has more than `max_source_tokens`.
         """
-        pieces = self._pieces(lines, prefixes, first_line)
+        pieces = self._pieces(lines, prefixes, first_line=first_line)
         # Batches are sorted by length; the index brings pieces back into their order.
         outputs: list[list[Output]] = [[] for _ in pieces]
         for indices, rows in self._batches(pieces, first_line):
             local_rows = parallel.split_rows(rows, num_microbatches=1)
             tokens, scores = parallel.join_rows(self.search(tuple(params), local_rows))
             for row, index in enumerate(indices):
-                outputs[index] = self._read(pieces[index], tokens[row], scores[row])
+                outputs[index] = self._read(
+                    pieces[index], tokens=tokens[row], scores=scores[row]
+                )
         by_line: list[list[list[Output]]] = [[] for _ in lines]
         for piece, n_best in zip(pieces, outputs, strict=True):
             by_line[piece.line].append(n_best)
@@ -150,11 +155,11 @@ class LineTranslator:
 
         The search is compiled for each of them, divided over the devices.
         """
-        batches = self._batches(self._pieces(lines, None, 1), 1)
+        batches = self._batches(self._pieces(lines, None, first_line=1), 1)
         return sorted({rows.source.shape for _, rows in batches})
 
     def _pieces(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int
+        self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first_line: int
     ) -> list[_Piece]:
         prefix_ids: list[list[int]] = [[] for _ in lines]
         if prefixes is not None:
@@ -171,7 +176,7 @@ class LineTranslator:
         ]
 
     def _read(
-        self, piece: _Piece, tokens: np.ndarray, scores: np.ndarray
+        self, piece: _Piece, *, tokens: np.ndarray, scores: np.ndarray
     ) -> list[Output]:
         outputs = [
             Output(
@@ -209,9 +214,8 @@ class LineTranslator:
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Return parts of at most `max_source_tokens`, cut between words."""
-        mark = ids[
-            : self._vocabulary.num_language_codes(ids)
-        ]  # every part begins with it
+        # Every part begins with the mark of the language, if there is one.
+        mark = ids[: self._vocabulary.num_language_codes(ids)]
         ids = ids[len(mark) :]
         longest = self._settings.search.max_source_tokens - len(mark) - 1  # end mark
         if ids and longest < 1:
@@ -304,6 +308,7 @@ def warn_of_long_lines(
 def _search_on_devices(
     settings: config.Config,
     models: tuple[config.ModelConfig, ...],
+    *,
     vocab_size: int,
     n_best: int,
 ) -> Callable[..., Any]:

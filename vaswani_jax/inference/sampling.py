@@ -41,10 +41,10 @@ class _Draws(NamedTuple):
 def sample(
     stepper: beam_search.Stepper,
     state: Any,
+    *,
     max_lengths: Int[Array, "B"],
     keys: Any,
     options: beam_search.SearchOptions,
-    *,
     distribution: Distribution,
     constraint: beam_search.Constraint | None = None,
 ) -> types.Hypotheses:
@@ -76,7 +76,7 @@ def sample(
         allowed = jnp.where(never | early, -jnp.inf, logits)
         if constraint is not None:
             allowed = allowed + constraint(draws.tokens, jnp.arange(B), position)
-        drawn = draw(allowed, _points(keys, position, W=W), distribution)
+        drawn = draw(allowed, _points(keys, position, W=W), distribution=distribution)
         gained = jnp.take_along_axis(log_probs, drawn[:, :, None], axis=2)[:, :, 0]
         has_ended = draws.has_ended | (position >= max_lengths)[:, None]
         token = jnp.where(has_ended, types.PAD_ID, drawn)
@@ -120,6 +120,7 @@ def _points(keys: Any, position: Int[Array, ""], *, W: int) -> Float[Array, "B W
 def draw(
     logits: Float[Array, "B W V"],
     points: Float[Array, "B W"],
+    *,
     distribution: Distribution,
 ) -> Int[Array, "B W"]:
     """Return the tokens at points of [0, 1): inverse-CDF sampling.

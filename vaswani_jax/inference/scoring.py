@@ -40,10 +40,10 @@ class Scored(NamedTuple):
 
 
 def score_pairs(
-    models: Sequence[config.ModelConfig],
-    params: Sequence[Any],
     pairs: Sequence[Pair],
     *,
+    models: Sequence[config.ModelConfig],
+    params: Sequence[Any],
     vocab_size: int,
     layers: Sequence[int] = (),
     kinds: Sequence[str] = (),
@@ -51,15 +51,17 @@ def score_pairs(
     """Return each output's token scores by one model or several, in the pairs' order.
 
     Args:
-        models: The models whose mean probability counts.
-        params: Those of each model, replicated over the devices.
         pairs: Source ids without an end mark, and the output's ids with one, if it
             ended.
+        models: The models whose mean probability counts.
+        params: Those of each model, replicated over the devices.
         vocab_size: V.
         layers: The layers whose attention is kept, the lowest being 0.
         kinds: The kinds of attention that are kept, of `KINDS`.
     """
-    run = _scorer_on_devices(tuple(models), vocab_size, tuple(layers), tuple(kinds))
+    run = _scorer_on_devices(
+        tuple(models), vocab_size, layers=tuple(layers), kinds=tuple(kinds)
+    )
     tables = [m.max_positions for m in models if m.positional_encoding == "learned"]
     # Learned positions end there, padding's too.
     longest = min(tables, default=sys.maxsize)
@@ -112,6 +114,7 @@ def _without_padding(batch: Scored, row: int, *, S: int, T: int) -> Scored:
 def _scorer_on_devices(
     models: tuple[config.ModelConfig, ...],
     vocab_size: int,
+    *,
     layers: tuple[int, ...],
     kinds: tuple[str, ...],
 ) -> Callable[..., Any]:
@@ -131,7 +134,10 @@ def _scorer_on_devices(
             )
             all_logits.append(logits)
             all_weights.append(
-                {kind: _weights(state["intermediates"], kind, layers) for kind in kinds}
+                {
+                    kind: _weights(state["intermediates"], kind, layers=layers)
+                    for kind in kinds
+                }
             )
         log_probs = jax.nn.log_softmax(generate.mixture(all_logits))
         target = jnp.asarray(batch.target_out)[:, :, None]
@@ -144,7 +150,7 @@ def _scorer_on_devices(
 
 
 def _weights(
-    intermediates: Any, kind: str, layers: Sequence[int]
+    intermediates: Any, kind: str, *, layers: Sequence[int]
 ) -> Float[Array, "B L H Q K"]:
     """Return the attention weights that the model's layers have kept in a pass."""
     stack, module = KINDS[kind]

@@ -72,6 +72,7 @@ class Translator:
         self,
         config: Config,
         vocabulary: Vocabulary,
+        *,
         members: Sequence[Member],
     ) -> None:
         """Keep the parts; nothing is computed and no device touched.
@@ -197,7 +198,7 @@ class Translator:
         _check_lines(sources, "sources")
         _check_lines(targets, "targets")
         _check_equal_numbers(sources=sources, targets=targets)
-        pairs = self._encode(sources, targets, first_line)
+        pairs = self._encode(sources, targets, first_line=first_line)
         scored_pairs = self.score_ids(pairs)
         scores = []
         for number, ((_, ids), scored_pair) in enumerate(
@@ -237,7 +238,7 @@ class Translator:
                 f"{sorted(sizes)}"
             )
         _check_lines([source, target or ""], "source and target")
-        [pair] = self._encode([source], [target or ""], 1)
+        [pair] = self._encode([source], [target or ""], first_line=1)
         if target is None:
             [[hypothesis]] = self.hypotheses([source])
             pair = next(
@@ -270,9 +271,9 @@ class Translator:
             kinds: The kinds of attention that are kept, of `scoring.KINDS`.
         """
         return scoring.score_pairs(
-            self._models,
-            self.replicated_params,
             pairs,
+            models=self._models,
+            params=self.replicated_params,
             vocab_size=self.vocabulary.size,
             layers=layers,
             kinds=kinds,
@@ -290,7 +291,7 @@ class Translator:
         return [member.model for member in self.members]
 
     def _encode(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int
+        self, sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> list[scoring.Pair]:
         """Return the ids of each pair, the target's with the end mark."""
         search = self.config.search
