@@ -29,7 +29,7 @@ def normal(seed: int, *shape: int) -> jax.Array:
 def initial_kernels(model: config.ModelConfig) -> dict[str, np.ndarray]:
     def whole(module: attention.MultiHeadAttention, x: jax.Array) -> jax.Array:
         mask = jnp.ones((1, 1, 1, 1), bool)
-        return module(x, module.keys_values(x), mask, deterministic=True)
+        return module(x, module.keys_values(x), mask=mask, deterministic=True)
 
     x = jnp.ones((1, 1, model.d_model))
     module = attention.MultiHeadAttention(model)
@@ -102,7 +102,9 @@ def test_attention_is_equation_1_on_each_head_then_one_projection() -> None:
     keys_values = module.keys_values(memory)
     assert keys_values.key.shape == (B, K, H, D_K)
     assert keys_values.value.shape == (B, K, H, D_V)
-    found = module(x, keys_values, jnp.asarray(mask)[None, None], deterministic=True)
+    found = module(
+        x, keys_values, mask=jnp.asarray(mask)[None, None], deterministic=True
+    )
     for b in range(B):
         expected = reference.multi_head_attention(
             reference.to_float64(params), np.float64(x[b]), np.float64(memory[b]), mask
@@ -152,7 +154,7 @@ def watched_weights(**rates: float) -> tuple[np.ndarray, np.ndarray]:
                 {"params": params},
                 normal(19, 1, Q, keys),
                 keys_values,
-                jnp.ones((1, 1, 1, keys), bool),
+                mask=jnp.ones((1, 1, 1, keys), bool),
                 deterministic=deterministic,
                 rngs={"dropout": jax.random.key(20)},
             )

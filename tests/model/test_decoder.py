@@ -30,7 +30,9 @@ MEMORY_MASK = np.array([7 * [True], 4 * [True] + 3 * [False]])[:, None, None, :]
 @jax.jit
 def run(x: jax.Array, memory: jax.Array) -> jax.Array:
     masks = jnp.asarray(CAUSAL), jnp.asarray(MEMORY_MASK)
-    return decoder.Decoder(MODEL).apply(PARAMS, x, memory, masks, deterministic=True)
+    return decoder.Decoder(MODEL).apply(
+        PARAMS, x, memory, masks=masks, deterministic=True
+    )
 
 
 def test_decoder_looks_at_shown_memory_and_at_no_other() -> None:
@@ -68,7 +70,9 @@ def test_steps_of_the_stack_equal_its_full_pass_for_each_beam() -> None:
     step = jax.jit(functools.partial(stack.apply, PARAMS, method="decode_step"))
     outputs = []
     for position in range(T):
-        output, cache = step(inputs[:, :, position], cache, jnp.int32(position))
+        output, cache = step(
+            inputs[:, :, position], cache, position=jnp.int32(position)
+        )
         outputs.append(output)
     for beam in range(W):
         expected = run(inputs[:, beam], MEMORY)

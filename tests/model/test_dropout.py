@@ -30,7 +30,7 @@ def step_keys(count: int) -> list[jax.Array]:
 
 def standardised(key: jax.Array, rate: float) -> np.ndarray:
     """A mask of mean 0 and variance 1, if its rate is right."""
-    mask = np.asarray(dropout.keep_mask(key, SHAPE, rate), np.float32)
+    mask = np.asarray(dropout.keep_mask(key, SHAPE, rate=rate), np.float32)
     return ((mask - (1 - rate)) / math.sqrt(rate * (1 - rate))).reshape(-1)
 
 
@@ -42,7 +42,7 @@ def assert_uncorrelated(first: np.ndarray, second: np.ndarray) -> None:
 @pytest.mark.parametrize("rate", [0.001, *RATES])
 def test_keep_mask_keeps_the_right_share(rate: float) -> None:
     for key in step_keys(8):
-        mask = dropout.keep_mask(key, SHAPE, rate)
+        mask = dropout.keep_mask(key, SHAPE, rate=rate)
         assert mask.shape == SHAPE
         assert mask.dtype == bool
         error = SIGMAS * math.sqrt(rate * (1 - rate) / SIZE)
@@ -115,7 +115,7 @@ def test_bytes_of_the_hash_are_uniform() -> None:
     def digit(start: float, width: float) -> np.ndarray:
         thresholds = [start + width * n / 256 for n in range(1, 256)]
         return sum(
-            np.asarray(dropout.keep_mask(key, shape, rate), np.int64)
+            np.asarray(dropout.keep_mask(key, shape, rate=rate), np.int64)
             for rate in thresholds
         )
 
@@ -127,7 +127,9 @@ def test_bytes_of_the_hash_are_uniform() -> None:
 
 
 def test_the_same_key_gives_the_same_mask() -> None:
-    first, again = (dropout.keep_mask(jax.random.key(5), (7, 9), 0.4) for _ in range(2))
+    first, again = (
+        dropout.keep_mask(jax.random.key(5), (7, 9), rate=0.4) for _ in range(2)
+    )
     np.testing.assert_array_equal(first, again)
 
 

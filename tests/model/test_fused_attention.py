@@ -116,7 +116,7 @@ def check_equation_1(kind: str, queries: int, keys: int, width: int) -> None:
 
     def fused(q, k, v):
         keys_values = attention.KeysValues(key=k, value=v)
-        return attention.fused_attention(q, keys_values, jnp.asarray(mask))
+        return attention.fused_attention(q, keys_values, mask=jnp.asarray(mask))
 
     output, derivative = jax.vjp(fused, q, k, v)
     q64, k64, v64, g64 = (np.asarray(x, np.float64) for x in (q, k, v, wanted_by))

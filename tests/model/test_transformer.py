@@ -121,7 +121,7 @@ def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> 
         tokens = generator.integers(3, small.V, (small.B, W, 1), np.int32)
         prefixes = np.concatenate([prefixes, tokens], axis=2)
         logits, cache = step(
-            {"params": params}, tokens[..., 0], cache, jnp.int32(position)
+            {"params": params}, tokens[..., 0], cache, position=jnp.int32(position)
         )
         padded = np.zeros((small.B * W, small.T), np.int32)
         padded[:, : position + 1] = prefixes.reshape(small.B * W, -1)
@@ -194,7 +194,7 @@ def test_bfloat16_decodes_step_by_step_with_a_bfloat16_cache() -> None:
     full = small.compiled(model)(params["params"], batch.source, batch.target_in)
     for position in range(small.T):
         tokens = batch.target_in[:, position : position + 1]
-        logits, cache = step(params, tokens, cache, jnp.int32(position))
+        logits, cache = step(params, tokens, cache, position=jnp.int32(position))
         assert logits.dtype == jnp.float32
         # Row 0 has no padding, whose masks the step does not know.
         expected = full[0, position]

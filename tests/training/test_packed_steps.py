@@ -49,7 +49,7 @@ def logits_of(model, params, batch):
         {"params": params},
         batch.source,
         batch.target_in,
-        batch.segments,
+        segments=batch.segments,
         deterministic=True,
     )
 

@@ -58,7 +58,7 @@ def save(
             jax.tree.unflatten(_structure(model, "beams"), beams),
             *jax.tree.unflatten(_structure(model, "memory"), memory),
         )
-        logits, cache = apply(tokens, cache, position, method="decode_step")
+        logits, cache = apply(tokens, cache, position=position, method="decode_step")
         return logits, jax.tree.leaves(cache.beams)
 
     def shape(axes: tuple[Any, ...], dtype: Any) -> jax.ShapeDtypeStruct:

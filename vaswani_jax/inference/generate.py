@@ -159,7 +159,7 @@ def _start(
         all_logits, new_caches = [], []
         for apply_model, cache in zip(apply, caches, strict=True):
             logits, new_cache = apply_model(
-                tokens, cache, position, method="decode_step"
+                tokens, cache, position=position, method="decode_step"
             )
             all_logits.append(logits)
             new_caches.append(new_cache)

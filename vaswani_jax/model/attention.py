@@ -65,6 +65,7 @@ def heads_first(keys_values: KeysValues) -> CachedHeads:
 def fused_attention(
     query: Float[Array, "B Q H d_k"],
     keys_values: KeysValues,
+    *,
     mask: Bool[Array, "#B 1 #Q K"],
 ) -> Float[Array, "B Q H d_v"]:
     """Return softmax(Q K^T / sqrt(d_k)) V, equation 1, by one cuDNN kernel."""
@@ -107,6 +108,7 @@ class MultiHeadAttention(nn.Module):
         self,
         query: Float[Array, "B Q H d_k"],
         cache: CachedHeads,
+        *,
         mask: Bool[Array, "#B 1 #Q K"],
     ) -> Float[Array, "B Q d_model"]:
         """Attend from a few queries to cached heads.
@@ -138,13 +140,13 @@ class MultiHeadAttention(nn.Module):
         self,
         x: Float[Array, "B Q d_model"],
         keys_values: KeysValues,
-        mask: Bool[Array, "#B #H #Q K"],
         *,
+        mask: Bool[Array, "#B #H #Q K"],
         deterministic: bool,
     ) -> Float[Array, "B Q d_model"]:
         """Return for each query of x the weighted sum of the values it may look at."""
         if self.model.attention == "cudnn" and not deterministic:
-            return self.output(fused_attention(self.query(x), keys_values, mask))
+            return self.output(fused_attention(self.query(x), keys_values, mask=mask))
         weights = attention_weights(self.query(x), keys_values.key, mask)
         # Kept only if the caller asks for the collection "intermediates".
         self.sow("intermediates", "weights", weights)

@@ -32,7 +32,7 @@ class BeamCache(flax.struct.PyTreeNode):
         """Return the same cache with room for `length` positions, at least T."""
         _, W, T = self.ancestors.shape
 
-        def pad(leaf: Array, axis: int, missing: int) -> Array:
+        def pad(leaf: Array, missing: int, *, axis: int) -> Array:
             widths = [(0, missing * (a == axis)) for a in range(leaf.ndim)]
             return jnp.pad(leaf, widths)
 
@@ -40,12 +40,12 @@ class BeamCache(flax.struct.PyTreeNode):
         return BeamCache(
             layers=tuple(
                 attention.CachedHeads(
-                    key=pad(layer.key, 3, num_new_keys),
-                    value=pad(layer.value, 2, num_new_keys),
+                    key=pad(layer.key, num_new_keys, axis=3),
+                    value=pad(layer.value, num_new_keys, axis=2),
                 )
                 for layer in self.layers
             ),
-            ancestors=pad(self.ancestors, 2, length - T),
+            ancestors=pad(self.ancestors, length - T, axis=2),
         )
 
 
@@ -79,8 +79,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Array, "B T d_model"],
         memory: Float[Array, "B S d_model"],
-        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 #T S"]],
         *,
+        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 #T S"]],
         deterministic: bool,
     ) -> Float[Array, "B T d_model"]:
         """Return the layer's output for every target position at once.
@@ -96,7 +96,7 @@ class DecoderLayer(nn.Module):
         def attend_self(x: Array) -> Array:
             keys_values = self.self_attention.keys_values(x)
             return self.self_attention(
-                x, keys_values, self_mask, deterministic=deterministic
+                x, keys_values, mask=self_mask, deterministic=deterministic
             )
 
         x = self.self_attention_residual(x, attend_self, deterministic=deterministic)
@@ -104,7 +104,7 @@ class DecoderLayer(nn.Module):
 
         def attend_memory(x: Array) -> Array:
             return self.memory_attention(
-                x, keys_values, memory_mask, deterministic=deterministic
+                x, keys_values, mask=memory_mask, deterministic=deterministic
             )
 
         x = self.memory_attention_residual(
@@ -125,6 +125,7 @@ class DecoderLayer(nn.Module):
     def decode_step(
         self,
         x: Float[Array, "B W d_model"],
+        *,
         self_cache: attention.CachedHeads,
         memory: attention.CachedHeads,
         masks: tuple[Bool[Array, "B 1 W TW"], Bool[Array, "B 1 1 S"]],
@@ -147,11 +148,13 @@ class DecoderLayer(nn.Module):
                 value=write(self_cache.value, latest.value, position * W, axis=2),
             )
             query = self.self_attention.query(x)
-            return self.self_attention.attend_cached(query, new_self_cache, masks[0])
+            return self.self_attention.attend_cached(
+                query, new_self_cache, mask=masks[0]
+            )
 
         def attend_memory(x: Array) -> Array:
             query = self.memory_attention.query(x)
-            return self.memory_attention.attend_cached(query, memory, masks[1])
+            return self.memory_attention.attend_cached(query, memory, mask=masks[1])
 
         x = self.self_attention_residual(x, attend_self, deterministic=True)
         x = self.memory_attention_residual(x, attend_memory, deterministic=True)
@@ -175,14 +178,14 @@ class Decoder(nn.Module):
         self,
         x: Float[Array, "B T d_model"],
         memory: Float[Array, "B S d_model"],
-        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 #T S"]],
         *,
+        masks: tuple[Bool[Array, "#B 1 T T"], Bool[Array, "B 1 #T S"]],
         deterministic: bool,
     ) -> Float[Array, "B T d_model"]:
         """Return the stack's output for every target position at once."""
 
-        def run(layer: DecoderLayer, x: Array, *memory_and_masks: Any) -> Array:
-            return layer(x, *memory_and_masks, deterministic=deterministic)
+        def run(layer: DecoderLayer, x: Array, memory: Array, masks: Any) -> Array:
+            return layer(x, memory, masks=masks, deterministic=deterministic)
 
         for layer in self.layers:
             if self.model.rematerialize:
@@ -219,6 +222,7 @@ class Decoder(nn.Module):
         self,
         x: Float[Array, "B W d_model"],
         cache: DecoderCache,
+        *,
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W d_model"], DecoderCache]:
         """Return the stack's output at one position, and the extended cache."""
@@ -235,7 +239,13 @@ class Decoder(nn.Module):
         for layer, self_cache, memory in zip(
             self.layers, cache.beams.layers, cache.memory, strict=True
         ):
-            x, self_cache = layer.decode_step(x, self_cache, memory, masks, position)
+            x, self_cache = layer.decode_step(
+                x,
+                self_cache=self_cache,
+                memory=memory,
+                masks=masks,
+                position=position,
+            )
             layers.append(self_cache)
         beams = BeamCache(layers=tuple(layers), ancestors=ancestors)
         return self._apply_final_norm(x), cache.replace(beams=beams)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 
-def keep_mask(key: Array, shape: tuple[int, ...], rate: float) -> Bool[Array, "..."]:
+def keep_mask(key: Array, shape: tuple[int, ...], *, rate: float) -> Bool[Array, "..."]:
     """Return True with probability 1 - rate, independently for every element and key.
 
     Hashes the element's index by a 32-bit avalanche mix (two multiplications, three
@@ -43,5 +43,5 @@ class Dropout(nn.Module):
         """Drop elements of x; return x if `deterministic` or if the rate is 0."""
         if deterministic or self.rate == 0:
             return x
-        mask = keep_mask(self.make_rng("dropout"), x.shape, self.rate)
+        mask = keep_mask(self.make_rng("dropout"), x.shape, rate=self.rate)
         return jnp.where(mask, x / (1 - self.rate), jnp.zeros_like(x))

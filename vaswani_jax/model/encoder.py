@@ -31,7 +31,7 @@ class EncoderLayer(nn.Module):
         def attend(x: Array) -> Array:
             keys_values = self.self_attention.keys_values(x)
             return self.self_attention(
-                x, keys_values, mask, deterministic=deterministic
+                x, keys_values, mask=mask, deterministic=deterministic
             )
 
         def feed(x: Array) -> Array:

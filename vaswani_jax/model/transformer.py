@@ -88,8 +88,8 @@ class Transformer(nn.Module):
         self,
         source: Int[Array, "B S"],
         target_in: Int[Array, "B T"],
-        segments: types.Segments | None = None,
         *,
+        segments: types.Segments | None = None,
         deterministic: bool,
     ) -> Float[Array, "B T V"]:
         """Return float32 logits of the token after each position of `target_in`.
@@ -110,7 +110,7 @@ class Transformer(nn.Module):
             memory_mask = masks.segment_mask(segments.target, segments.source)
         self_mask = masks.causal_mask(target_in.shape[1]) & self_mask
         decoder_masks = (self_mask, memory_mask)
-        x = self.decoder(x, memory, decoder_masks, deterministic=deterministic)
+        x = self.decoder(x, memory, masks=decoder_masks, deterministic=deterministic)
         return self.embedding.logits(x)
 
     def start_cache(
@@ -128,12 +128,13 @@ class Transformer(nn.Module):
         self,
         tokens: Int[Array, "B W"],
         cache: decoder.DecoderCache,
+        *,
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W V"], decoder.DecoderCache]:
         """Return logits of the token after `tokens` at `position`, and the cache."""
         x = self.embedding(tokens) + self._positions(position[None], source=False)
         x = x.astype(jnp.dtype(self.model.dtype))
-        x, cache = self.decoder.decode_step(x, cache, position)
+        x, cache = self.decoder.decode_step(x, cache, position=position)
         return self.embedding.logits(x), cache
 
 

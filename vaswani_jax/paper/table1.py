@@ -152,7 +152,7 @@ def _attend(
     keys_values = module.keys_values(x)
     if reach is None or reach >= n:
         mask = jnp.ones((1, 1, n, n), bool)
-        return module(x, keys_values, mask, deterministic=True)
+        return module(x, keys_values, mask=mask, deterministic=True)
     blocks = -(-n // reach)
 
     def split(array: Array, margin: int) -> Array:
@@ -173,7 +173,7 @@ def _attend(
     outputs = module(
         split(x, 0).reshape(rows * blocks, reach, d),
         jax.tree.map(with_neighbours, keys_values),
-        jnp.tile(mask, (rows, 1, 1))[:, None],
+        mask=jnp.tile(mask, (rows, 1, 1))[:, None],
         deterministic=True,
     )
     return outputs.reshape(rows, blocks * reach, d)[:, :n]

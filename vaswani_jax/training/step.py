@@ -109,7 +109,7 @@ def train_step(
             {"params": params},
             batch.source,
             batch.target_in,
-            batch.segments,
+            segments=batch.segments,
             deterministic=False,
             rngs={"dropout": key},
         )
@@ -195,7 +195,7 @@ def loss_step(
             {"params": params},
             batch.source,
             batch.target_in,
-            batch.segments,
+            segments=batch.segments,
             deterministic=True,
         )
         sums = loss.smoothed_cross_entropy(
