@@ -16,7 +16,7 @@ from vaswani_jax.inference import (
     line_io,
     line_translator,
 )
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.line_translator import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
 from vaswani_jax.inference.translator import Translator, check_n_best
 
@@ -135,13 +135,26 @@ class TranslationJob:
                 self.long_lines += line_translator.count_long_lines(
                     hypotheses, self._translator.config
                 )
-                scored = self._score(hypotheses)
+                formatted = []
+                scored_lines = self._score(hypotheses)
+                for n_best, scored in zip(hypotheses, scored_lines, strict=True):
+                    self.num_lines += 1
+                    if aligned is not None:
+                        self._write_alignment(n_best[0].outputs, scored, file=aligned)
+                    if archive is not None:
+                        self._write_attention(
+                            n_best[0].outputs, scored, archive=archive
+                        )
+                    line = formats.format_translation(
+                        self.num_lines,
+                        n_best,
+                        scored=scored if options.token_scores else None,
+                        form=options.form,
+                    )
+                    formatted.append(line)
                 if aligned is not None:
-                    self._write_alignments(hypotheses, scored, file=aligned)
-                if archive is not None:
-                    self._write_attention(hypotheses, scored, archive=archive)
-                yield self._format(hypotheses, scored)
-                self.num_lines += len(lines)
+                    aligned.flush()
+                yield formatted
 
     def _score(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[Scored]]:
         """Return the scores of each line's outputs, piece by piece.
@@ -162,62 +175,34 @@ class TranslationJob:
         )
         return [[next(scored) for _ in line] for line in outputs]
 
-    def _write_alignments(
-        self,
-        hypotheses: Sequence[Sequence[Hypothesis]],
-        scored: Sequence[Sequence[Scored]],
-        *,
-        file: IO[bytes],
+    def _write_alignment(
+        self, outputs: Sequence[Output], scored: Sequence[Scored], *, file: IO[bytes]
     ) -> None:
         row = self._layers.index(self._aligning_layer)
-        for n_best, pieces in zip(hypotheses, scored, strict=True):
-            outputs = n_best[0].outputs
-            weights = [
-                piece.attention["memory"][row] for piece in pieces[: len(outputs)]
-            ]
-            aligned = alignment.align_line(
-                outputs, weights, vocabulary=self._translator.vocabulary
-            )
-            file.write(f"{aligned}\n".encode())
-        file.flush()
+        best = scored[: len(outputs)]
+        weights = [piece.attention["memory"][row] for piece in best]
+        aligned = alignment.align_line(
+            outputs, weights, vocabulary=self._translator.vocabulary
+        )
+        file.write(f"{aligned}\n".encode())
 
     def _write_attention(
         self,
-        hypotheses: Sequence[Sequence[Hypothesis]],
-        scored: Sequence[Sequence[Scored]],
+        outputs: Sequence[Output],
+        scored: Sequence[Scored],
         *,
         archive: zipfile.ZipFile,
     ) -> None:
-        for number, (n_best, pieces) in enumerate(
-            zip(hypotheses, scored, strict=True), start=self.num_lines + 1
-        ):
-            for part, (output, piece) in enumerate(
-                zip(n_best[0].outputs, pieces, strict=False), start=1
-            ):
-                alignment.write_attention(
-                    archive,
-                    f"{number}.{part}",
-                    output=output,
-                    weights=piece.attention["memory"],
-                    vocabulary=self._translator.vocabulary,
-                )
-
-    def _format(
-        self,
-        hypotheses: Sequence[Sequence[Hypothesis]],
-        scored: Sequence[Sequence[Scored]],
-    ) -> list[str]:
-        return [
-            formats.format_translation(
-                number,
-                n_best,
-                scored=pieces if self._options.token_scores else None,
-                form=self._options.form,
+        best = scored[: len(outputs)]
+        pieces = zip(outputs, best, strict=True)
+        for part, (output, piece) in enumerate(pieces, start=1):
+            alignment.write_attention(
+                archive,
+                f"{self.num_lines}.{part}",
+                output=output,
+                weights=piece.attention["memory"],
+                vocabulary=self._translator.vocabulary,
             )
-            for number, (n_best, pieces) in enumerate(
-                zip(hypotheses, scored, strict=True), start=self.num_lines + 1
-            )
-        ]
 
 
 class ScoringJob:
