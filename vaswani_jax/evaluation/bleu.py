@@ -132,50 +132,20 @@ def corpus_scores(
     ]
     if text_form == "tokenized":
         return multi_bleu_scores
-    return [
-        sacrebleu_score(
-            outputs,
-            references,
-            lowercase=lowercase,
-            tokenize=TOKENIZERS.get(target_language, "13a"),
-        ),
-        chrf_score(outputs, references, lowercase=lowercase),
-        *multi_bleu_scores,
+    tokenizer = TOKENIZERS.get(target_language, "13a")
+    metrics = (
+        ("sacrebleu", "BLEU", sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenizer)),
+        ("chrf", "chrF2", sacrebleu.CHRF(lowercase=lowercase)),
+    )
+    sacrebleu_scores = [
+        Score(
+            f"{name}_lc" if lowercase else name,
+            metric.corpus_score(outputs, [references]).score,
+            f"{metric_name}|{metric.get_signature()}",
+        )
+        for name, metric_name, metric in metrics
     ]
-
-
-def sacrebleu_score(
-    outputs: Sequence[str],
-    references: Sequence[str],
-    *,
-    lowercase: bool,
-    tokenize: str = "13a",
-) -> Score:
-    """Return sacreBLEU's BLEU, for comparison with later work.
-
-    Raises:
-        ValueError: The numbers of lines differ or are 0.
-    """
-    _check_line_counts(outputs, references)
-    metric = sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize)
-    score = metric.corpus_score(outputs, [references]).score
-    name = "sacrebleu_lc" if lowercase else "sacrebleu"
-    return Score(name, score, f"BLEU|{metric.get_signature()}")
-
-
-def chrf_score(
-    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
-) -> Score:
-    """Return sacreBLEU's chrF2, the F-score of character n-grams.
-
-    Raises:
-        ValueError: The numbers of lines differ or are 0.
-    """
-    _check_line_counts(outputs, references)
-    metric = sacrebleu.CHRF(lowercase=lowercase)
-    score = metric.corpus_score(outputs, [references]).score
-    name = "chrf_lc" if lowercase else "chrf"
-    return Score(name, score, f"chrF2|{metric.get_signature()}")
+    return [*sacrebleu_scores, *multi_bleu_scores]
 
 
 def multi_bleu_score(
