@@ -1,5 +1,6 @@
 """Tiny settings, parameters and batches, from which most tests start."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from configs import base_ende
 from vaswani_jax.core import config, parsing, types
+from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
 from vaswani_jax.inference import generate
 from vaswani_jax.model import transformer
 
@@ -59,6 +61,13 @@ def small_settings(**overrides: Any) -> config.Config:
     values = base_ende.get_config()
     values.update_from_flattened_dict(TINY | overrides)
     return parsing.parse(values)
+
+
+@functools.cache
+def letters_vocabulary() -> Vocabulary:
+    """The letters a to h and two words; all else is spelt in bytes."""
+    data = small_settings(**{"data.byte_fallback": True, "data.vocab_size": 300}).data
+    return learn_vocabulary(["a b c d e f g h", "hello world again"] * 20, data)
 
 
 def random_params(model: config.ModelConfig, *, vocab_size: int, seed: int) -> Any:

@@ -11,16 +11,13 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import types as core_types
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.exchange import ctranslate, verify
 
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    data = settings.small_settings(
-        **{"data.byte_fallback": True, "data.vocab_size": 300}
-    ).data
-    return learn_vocabulary(["a b c d e f g h", "hello world again"] * 20, data)
+    return settings.letters_vocabulary()
 
 
 def test_engines_get_no_line_that_our_search_would_cut(

@@ -61,9 +61,7 @@ def test_what_is_spelt_in_bytes_is_numbered_as_text(
             bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
         )
     bytes_of_words.pop(-1, None)
-    spelt = [
-        word.decode().strip(WORD_START) for word in bytes_of_words.values()
-    ]
+    spelt = [word.decode().strip(WORD_START) for word in bytes_of_words.values()]
     assert spelt == line.split()
 
 

@@ -1,7 +1,5 @@
 """Lines in, lines out: the number, the order and the content of each."""
 
-import pathlib
-
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
@@ -9,17 +7,14 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import parallel, types
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import generate
 from vaswani_jax.inference.line_translator import LineTranslator
 
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    data = settings.small_settings(
-        **{"data.byte_fallback": True, "data.vocab_size": 300}
-    ).data
-    return learn_vocabulary(["a b c d e f g h", "hello world again"] * 20, data)
+    return settings.letters_vocabulary()
 
 
 def upper(
@@ -153,11 +148,3 @@ def test_output_is_at_most_input_length_plus_extra(
     allowed = (source != types.PAD_ID).sum(axis=1) + 3
     assert (lengths <= allowed).all()
     assert (lengths == allowed).any(), "the limit is never reached: nothing is tested"
-
-
-def test_vocabulary_file_is_all_a_translator_needs(
-    vocabulary: Vocabulary, tmp_path: pathlib.Path
-) -> None:
-    vocabulary.save(tmp_path)
-    loaded = Vocabulary.load(tmp_path / "vocabulary.model")
-    assert loaded.encode(["hello world"]) == vocabulary.encode(["hello world"])
