@@ -4,8 +4,6 @@ vaswani evaluate runs/demo --split=test
 python -m vaswani_jax.evaluate --workdir=runs/demo --split=test
 """
 
-import logging
-
 from absl import flags
 
 from vaswani_jax import api
@@ -15,8 +13,6 @@ from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores
-
-logger = logging.getLogger(__name__)
 
 WORKDIR = flags.DEFINE_string(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
