@@ -108,7 +108,7 @@ print(json.dumps(outcomes))
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
-    """What becomes of each command line, all in one process."""
+    """Return what each command line leads to, all in one process."""
     run = tmp_path_factory.mktemp("run")
     config = presets.load(*presets.find("demo"))
     config.model.num_layers = 1

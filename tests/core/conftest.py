@@ -24,19 +24,23 @@ def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[str]
 
 
 @pytest.fixture
-def one(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Machine:
+def machine(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> machines.Machine:
     return machines.Machine(tmp_path / "one", monkeypatch)
 
 
 @pytest.fixture
-def two(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> machines.Machine:
+def other_machine(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> machines.Machine:
     return machines.Machine(tmp_path / "two", monkeypatch)
 
 
 @pytest.fixture
-def sent(url: str, one: machines.Machine) -> pathlib.Path:
+def local_run(url: str, machine: machines.Machine) -> pathlib.Path:
     """The local copy of the first machine, when the store has all of it."""
-    path = one.pull(url)
+    path = machine.pull(url)
     machines.write(path, machines.RUN)
-    one.push(url)
+    machine.push(url)
     return path

@@ -22,9 +22,9 @@ class Machine:
         self._arrive()
         return remote.open_directory(url)
 
-    def pull(self, url: str, **which: Any) -> pathlib.Path:
+    def pull(self, url: str, **options: Any) -> pathlib.Path:
         self._arrive()
-        return remote.open_directory(url).pull(**which)
+        return remote.open_directory(url).pull(**options)
 
     def push(self, url: str, *, folder: str = "") -> None:
         self.open(url).push(folder=folder)

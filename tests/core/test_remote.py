@@ -35,9 +35,9 @@ def test_a_file_is_no_workdir(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_one_machine_sends_another_has(
-    url: str, one: Machine, two: Machine
+    url: str, machine: Machine, other_machine: Machine
 ) -> None:
-    path = one.pull(url)
+    path = machine.pull(url)
     assert content(path) == {}
     write(path, RUN)
     # Of this machine alone, or not whole.
@@ -51,103 +51,107 @@ def test_what_one_machine_sends_another_has(
             "data/.hidden": "h",
         },
     )
-    one.push(url)
+    machine.push(url)
     assert stored(url) == RUN
-    assert content(two.pull(url)) == RUN
+    assert content(other_machine.pull(url)) == RUN
 
 
 def test_a_run_moves_to_another_machine_and_back(
-    url: str, one: Machine, two: Machine, sent: pathlib.Path
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:
-    second = two.pull(url)
+    second = other_machine.pull(url)
     # It goes on: a newer checkpoint, and the old one goes.
     write(second, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
     (second / "checkpoints/2/params/a").unlink()
     (second / "checkpoints/2/files.json").unlink()
     write(second, {"checkpoints/3/files.json": "seal", "checkpoints/3/params/a": "3"})
-    two.push(url)
+    other_machine.push(url)
     assert stored(url) == content(second)
     # What the first machine had made in the meantime is of a run that is over.
-    write(sent, {"checkpoints/4/files.json": "4", "metrics.jsonl": "1\n2\nx\n"})
+    write(local_run, {"checkpoints/4/files.json": "4", "metrics.jsonl": "1\n2\nx\n"})
     with pytest.raises(files.SupersededError, match="another run has begun in"):
-        one.push(url)
+        machine.push(url)
     assert stored(url) == content(second)
-    assert content(one.pull(url)) == content(second)
+    assert content(machine.pull(url)) == content(second)
 
 
 def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
-    url: str, one: Machine, sent: pathlib.Path
+    url: str, machine: Machine, local_run: pathlib.Path
 ) -> None:
     # A line more in a file of the same name, a new file, and one that is over.
-    write(sent, {"metrics.jsonl": "1\n2\n3\n", "checkpoints/3/files.json": "seal"})
-    (sent / "checkpoints/2/params/a").unlink()
-    (sent / "checkpoints/2/files.json").unlink()
-    before = content(sent)
+    write(local_run, {"metrics.jsonl": "1\n2\n3\n", "checkpoints/3/files.json": "seal"})
+    (local_run / "checkpoints/2/params/a").unlink()
+    (local_run / "checkpoints/2/files.json").unlink()
+    expected = content(local_run)
     # What is missing here may have been cleared away: it comes back.
     over = {name: text for name, text in RUN.items() if name[:14] == "checkpoints/2/"}
-    assert content(one.pull(url)) == {**before, **over}
+    assert content(machine.pull(url)) == {**expected, **over}
     for name in over:
-        (sent / name).unlink()
-    one.push(url)
-    assert stored(url) == before
+        (local_run / name).unlink()
+    machine.push(url)
+    assert stored(url) == expected
 
 
 def test_what_is_cleared_away_here_stays_there(
-    url: str, one: Machine, sent: pathlib.Path
+    url: str, machine: Machine, local_run: pathlib.Path
 ) -> None:
-    shutil.rmtree(sent / "checkpoints")
-    shutil.rmtree(sent / "data")
-    one.pull(url)
-    one.push(url)
-    assert stored(url) == content(sent) == RUN
+    shutil.rmtree(local_run / "checkpoints")
+    shutil.rmtree(local_run / "data")
+    machine.pull(url)
+    machine.push(url)
+    assert stored(url) == content(local_run) == RUN
 
 
 def test_a_reader_does_not_touch_the_local_copy_of_a_living_run(
-    url: str, one: Machine, two: Machine, sent: pathlib.Path
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:
-    with files.held(sent):
-        second = two.pull(url)
+    with files.held(local_run):
+        second = other_machine.pull(url)
         write(second, {"starts.jsonl": "first\nsecond\n"})
-        two.push(url)
+        other_machine.push(url)
         # decode, say, while the first run does not know yet.
-        assert content(one.pull(url)) == RUN | {"lock": (sent / "lock").read_text()}
+        assert content(machine.pull(url)) == RUN | {
+            "lock": (local_run / "lock").read_text()
+        }
         with pytest.raises(files.SupersededError):
-            one.push(url)
+            machine.push(url)
     # Once it has ended, the local copy follows the store.
-    assert one.pull(url) == sent
-    assert (sent / "starts.jsonl").read_text() == "first\nsecond\n"
+    assert machine.pull(url) == local_run
+    assert (local_run / "starts.jsonl").read_text() == "first\nsecond\n"
 
 
 def test_what_another_run_has_superseded_is_set_aside(
-    url: str, one: Machine, two: Machine, sent: pathlib.Path
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:
-    second = two.pull(url)
+    second = other_machine.pull(url)
     write(second, {"starts.jsonl": "first\nsecond\n"})
-    two.push(url)
+    other_machine.push(url)
     unsent = {"evaluations/test.json": "41", "metrics.jsonl": "1\n2\n3\n"}
-    write(sent, unsent)
-    one.pull(url)
-    assert content(sent) == stored(url)
-    [aside] = sent.parent.glob("*.superseded-*")
+    write(local_run, unsent)
+    machine.pull(url)
+    assert content(local_run) == stored(url)
+    [aside] = local_run.parent.glob("*.superseded-*")
     assert content(aside) == unsent
 
 
-@pytest.mark.usefixtures("sent")
-def test_only_what_is_asked_for_is_fetched(url: str, two: Machine) -> None:
-    assert content(two.pull(url, file_names=["config.json"])) == {"config.json": "{}"}
-    found = content(two.pull(url, skip=["checkpoints"]))
-    assert found == {k: v for k, v in RUN.items() if not k.startswith("checkp")}
+@pytest.mark.usefixtures("local_run")
+def test_only_what_is_asked_for_is_fetched(url: str, other_machine: Machine) -> None:
+    assert content(other_machine.pull(url, file_names=["config.json"])) == {
+        "config.json": "{}"
+    }
+    copy = content(other_machine.pull(url, skip=["checkpoints"]))
+    assert copy == {k: v for k, v in RUN.items() if not k.startswith("checkp")}
     # The rest comes when it is asked for, and nothing was lost there.
-    assert content(two.pull(url)) == RUN == stored(url)
+    assert content(other_machine.pull(url)) == RUN == stored(url)
 
 
 def test_who_only_reads_sends_only_what_it_has_written(
-    url: str, one: Machine, two: Machine, sent: pathlib.Path
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:
-    reader = two.pull(url, skip=["checkpoints"])
+    reader = other_machine.pull(url, skip=["checkpoints"])
     write(reader, {"evaluations/test.json": "41"})
     # The run goes on in the meantime.
-    write(sent, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
-    one.push(url)
-    two.push(url, folder="evaluations")
-    assert stored(url) == {**content(sent), "evaluations/test.json": "41"}
+    write(local_run, {"starts.jsonl": "first\nsecond\n", "metrics.jsonl": "1\n2\n3\n"})
+    machine.push(url)
+    other_machine.push(url, folder="evaluations")
+    assert stored(url) == {**content(local_run), "evaluations/test.json": "41"}
