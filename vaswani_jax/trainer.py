@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import compatibility, select
+from vaswani_jax.checkpoints import run_record, select
 from vaswani_jax.core import compilation_cache, files, parallel, processes, remote
 from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator
@@ -161,7 +161,7 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
     vocabulary = prepared.open_prepared(
         prepared.data_directory(data, workdir)
     ).vocabulary
-    compatibility.check_fits(start.checkpoint, config, vocabulary)
+    run_record.check_fits(start.checkpoint, settings=config, vocabulary=vocabulary)
     return _InitialModel(start.checkpoint.items["params"], vocabulary)
 
 

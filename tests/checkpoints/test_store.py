@@ -22,7 +22,7 @@ BOTH = ["params", "optimizer"]
 
 def test_restored_checkpoint_equals_what_was_saved(tmp_path: pathlib.Path) -> None:
     trees.save(tmp_path, THREE)
-    checkpoint = store.restore(tmp_path, 2, ["params"])
+    checkpoint = store.restore(tmp_path, 2, names=["params"])
     jax.tree.map(
         np.testing.assert_array_equal, checkpoint.items["params"], trees.params(2.0)
     )
@@ -33,7 +33,7 @@ def test_restored_checkpoint_equals_what_was_saved(tmp_path: pathlib.Path) -> No
 def test_reading_makes_no_directory(tmp_path: pathlib.Path) -> None:
     assert store.steps(tmp_path / "checkpoints") == []
     with pytest.raises(store.CheckpointError, match="no checkpoint of step 1 in"):
-        store.restore(tmp_path / "checkpoints", 1, [])
+        store.restore(tmp_path / "checkpoints", 1, names=[])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -57,7 +57,7 @@ def test_a_checkpoint_of_a_signal_is_kept_beside_the_others_while_it_is_the_newe
 def test_saving_a_step_again_leaves_the_first(tmp_path: pathlib.Path) -> None:
     trees.save(tmp_path, THREE)
     trees.save(tmp_path, {3: 9.0}, vocabulary="xyz")
-    assert store.restore(tmp_path, 3, []).record["vocabulary"] == "abc"
+    assert store.restore(tmp_path, 3, names=[]).record["vocabulary"] == "abc"
 
 
 def remove(directory: pathlib.Path) -> None:
@@ -73,16 +73,16 @@ def test_damaged_checkpoint_is_refused_by_name(
     assert damages.data_files(tmp_path / "3"), "Orbax keeps the arrays elsewhere"
     damage(tmp_path / "3")
     with pytest.raises(store.CheckpointError, match=r"/3 is damaged"):
-        store.restore(tmp_path, 3, ["params"])
+        store.restore(tmp_path, 3, names=["params"])
     # The one before it is whole.
-    store.restore(tmp_path, 2, ["params"])
+    store.restore(tmp_path, 2, names=["params"])
 
 
 def test_a_checkpoint_without_any_digest_is_damaged(tmp_path: pathlib.Path) -> None:
     trees.save(tmp_path, THREE)
     (tmp_path / "3" / store.SEAL).unlink()
     with pytest.raises(store.CheckpointError, match=r"/3 is damaged: files.json"):
-        store.restore(tmp_path, 3, ["params"])
+        store.restore(tmp_path, 3, names=["params"])
 
 
 def test_an_old_one_goes_when_the_new_one_would_outlast_a_power_cut(
@@ -137,7 +137,7 @@ def test_fewer_to_keep_make_room_on_a_full_disk(
     with pytest.raises(store.NotWrittenError, match="lower config"):
         trees.save(tmp_path, {4: 4.0}, keep=1)
     assert store.steps(tmp_path) == [3]
-    store.restore(tmp_path, 3, BOTH)
+    store.restore(tmp_path, 3, names=BOTH)
 
 
 def test_what_cannot_be_deleted_stays_with_a_warning(
@@ -195,9 +195,9 @@ def test_digests_of_earlier_versions_are_checked(tmp_path: pathlib.Path) -> None
         record = {"vocabulary": "abc", "digests": {"params": digest}}
         store.save(tmp_path, store.Checkpoint(step, items, record), keep=9)
     # They are no part of the record, which an average of others would inherit.
-    assert store.restore(tmp_path, 1, ["params"]).record == {"vocabulary": "abc"}
+    assert store.restore(tmp_path, 1, names=["params"]).record == {"vocabulary": "abc"}
     with pytest.raises(store.CheckpointError, match="digest of 'params'"):
-        store.restore(tmp_path, 2, ["params"])
+        store.restore(tmp_path, 2, names=["params"])
 
 
 def test_digest_sees_names_shapes_types_and_values() -> None:
@@ -235,6 +235,6 @@ def test_crash_while_writing_costs_nothing(
     monkeypatch.undo()
     gc.collect()
     assert store.steps(tmp_path) == [1, 2, 3]
-    store.restore(tmp_path, 3, BOTH)
+    store.restore(tmp_path, 3, names=BOTH)
     trees.save(tmp_path, {4: 4.0}, keep=3)
     assert store.steps(tmp_path) == [2, 3, 4]

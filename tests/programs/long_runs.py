@@ -89,7 +89,9 @@ def wait_until(
 def ended(workdir: pathlib.Path) -> Ended:
     """The last checkpoint, and the loss of every update."""
     directory = workdir / "checkpoints"
-    last = store.restore(directory, store.steps(directory)[-1], ["params", "optimizer"])
+    last = store.restore(
+        directory, store.steps(directory)[-1], names=["params", "optimizer"]
+    )
     rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
     losses = {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}
     return last, losses

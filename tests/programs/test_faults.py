@@ -102,7 +102,7 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     assert "MiB are free on that file system: free some" in told
     last = store.steps(places["kept"])[-1]
     assert 20 <= last < 60
-    store.restore(places["kept"], last, ["params", "optimizer"])
+    store.restore(places["kept"], last, names=["params", "optimizer"])
     assert f"resumed at step {last}" in told
     assert "metrics.jsonl cannot be written" in told
     long_runs.assert_same(long_runs.ended(places["result"]), whole)

@@ -71,7 +71,7 @@ def saved_at(workdir: pathlib.Path) -> int:
     """The newest checkpoint, which is whole."""
     directory = workdir / "checkpoints"
     newest = store.steps(directory)[-1]
-    store.restore(directory, newest, ["params", "optimizer"])
+    store.restore(directory, newest, names=["params", "optimizer"])
     return newest
 
 

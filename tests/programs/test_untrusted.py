@@ -49,7 +49,7 @@ def read_all(workdir: pathlib.Path) -> None:
     for name in ("newest", "best", "averaged"):
         select.select(workdir, name)
     directory = workdir / "checkpoints"
-    store.restore(directory, store.steps(directory)[0], ["params", "optimizer"])
+    store.restore(directory, store.steps(directory)[0], names=["params", "optimizer"])
     log = metrics_log.MetricsLog(workdir, first_step=2, num_steps=4, is_active=True)
     log.open(2)
     log.close()

@@ -34,7 +34,7 @@ def train(
     outcome = loop.train(settings, data, workdir=workdir, evaluators=[evaluator])
     directory = workdir.path / "checkpoints"
     assert outcome.step == store.steps(directory)[-1]
-    return store.restore(directory, outcome.step, ["params", "optimizer"])
+    return store.restore(directory, outcome.step, names=["params", "optimizer"])
 
 
 def read_metrics(workdir: pathlib.Path) -> dict[int, dict[str, float]]:

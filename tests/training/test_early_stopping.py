@@ -91,7 +91,7 @@ def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(
     assert "counts as the best so far" in text
     best = tmp_path / "best"
     assert store.steps(best) == [6]
-    assert store.restore(best, 6, ["params"]).record["score"] == 1.0
+    assert store.restore(best, 6, names=["params"]).record["score"] == 1.0
 
 
 def test_a_score_of_another_metric_is_not_compared(

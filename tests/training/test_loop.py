@@ -58,7 +58,7 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
     monkeypatch.setattr(
         memory,
         "needed_bytes",
-        lambda *arguments: memory.NeededBytes(1, needs.pop(0)),
+        lambda step, **trees: memory.NeededBytes(1, needs.pop(0)),
     )
     monkeypatch.setattr(memory, "available_bytes", lambda held: 100)
     assert train(short, tmp_path).record["parts"] == 2
@@ -78,7 +78,7 @@ def test_a_run_that_gives_memory_back_says_so_once(
     monkeypatch.setattr(
         memory,
         "needed_bytes",
-        lambda *arguments: memory.NeededBytes(1, 900),
+        lambda step, **trees: memory.NeededBytes(1, 900),
     )
     asked = []
 
@@ -128,7 +128,7 @@ def test_best_checkpoint_is_that_of_the_highest_bleu(tmp_path: pathlib.Path) -> 
     train(small, tmp_path, evaluator=lambda params: {"valid/bleu": next(scores)})
     best = tmp_path / "best"
     assert store.steps(best) == [4]
-    assert store.restore(best, 4, ["params"]).record["score"] == 30.0
+    assert store.restore(best, 4, names=["params"]).record["score"] == 30.0
 
 
 def test_checkpoint_of_another_model_is_refused(tmp_path: pathlib.Path) -> None:
@@ -155,10 +155,10 @@ def test_best_is_the_best_after_a_kill_between_its_writing_and_the_checkpoints(
     small = settings.small_settings(**(OVERRIDES | changes))
     save = resume.save_checkpoint
 
-    def killed_at_4(run: resume.Run, progress: resume.Progress, state: Any) -> None:
+    def killed_at_4(run: resume.Run, progress: resume.Progress, **state: Any) -> None:
         if progress.step == 4:
             raise KeyboardInterrupt
-        save(run, progress, state)
+        save(run, progress, **state)
 
     scores = iter([10.0, 30.0])
     monkeypatch.setattr(resume, "save_checkpoint", killed_at_4)
@@ -167,7 +167,7 @@ def test_best_is_the_best_after_a_kill_between_its_writing_and_the_checkpoints(
     monkeypatch.undo()
     train(small, tmp_path, evaluator=lambda params: {"valid/bleu": 31.0})
     best = tmp_path / "best"
-    assert store.restore(best, store.steps(best)[-1], []).record["score"] == 31.0
+    assert store.restore(best, store.steps(best)[-1], names=[]).record["score"] == 31.0
 
 
 def test_a_cpu_is_given_a_step_when_the_one_before_is_done(

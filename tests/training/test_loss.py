@@ -165,10 +165,12 @@ def test_disagreement_is_both_divergences_written_out() -> None:
         q = reference.softmax(np.float64(others[b, t]))
         forward, backward = (p * np.log(p / q)).sum(), (q * np.log(q / p)).sum()
         expected += (forward + backward) / 2
-    found = loss.symmetric_kl(logits, others, target_out)
+    found = loss.symmetric_kl(logits, others, target_out=target_out)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     # Of predictions that differ by a constant: none.
-    assert abs(float(loss.symmetric_kl(logits, logits + 3, target_out))) < 1e-4
+    assert (
+        abs(float(loss.symmetric_kl(logits, logits + 3, target_out=target_out))) < 1e-4
+    )
 
 
 def test_means_are_over_tokens_and_perplexity_is_that_of_the_plain_likelihood() -> None:

@@ -23,19 +23,14 @@ def plan(buckets, *, accumulate_steps, previous=1):
         **{"training.accumulate_steps": accumulate_steps, "model.d_ff": 64}
     )
     state = parallel.replicate(step.create_state(wide, vocab_size=V))
-
-    def make_train_step(num_microbatches):
-        update = step.train_step(wide, vocab_size=V, num_microbatches=num_microbatches)
-        return parallel.over_devices(update, donate_state=True)
-
     return microbatching.plan(
         wide,
-        state,
-        empty,
-        buckets,
+        state=state,
+        empty_batch=empty,
+        buckets=buckets,
         vocab_size=V,
         previous=previous,
-        make_train_step=make_train_step,
+        make_train_step=step.make_train_steps(wide, vocab_size=V),
     )
 
 
@@ -74,9 +69,9 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     measured = []
     measure = memory.needed_bytes
 
-    def counted(*arguments):
-        measured.append(arguments)
-        return measure(*arguments)
+    def counted(*arguments, **options):
+        measured.append(options)
+        return measure(*arguments, **options)
 
     monkeypatch.setattr(memory, "needed_bytes", counted)
     for _ in range(2):

@@ -60,7 +60,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_made_again(
     assert (tmp_path / "broken" / "checkpoints.damaged" / "4").is_dir()
     jax.tree.map(np.testing.assert_array_equal, uninterrupted.items, last.items)
     assert store.steps(directory) == [2, 4, 6]
-    store.restore(directory, 4, ["params", "optimizer"])
+    store.restore(directory, 4, names=["params", "optimizer"])
 
 
 def test_what_a_kill_left_is_sealed_or_removed(

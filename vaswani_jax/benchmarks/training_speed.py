@@ -230,9 +230,9 @@ def _num_microbatches(
     state = step.create_state(settings, vocab_size=vocab_size)
     return microbatching.plan(
         settings,
-        parallel.replicate(state),
-        lambda bucket: by_bucket[bucket],
-        list(by_bucket),
+        state=parallel.replicate(state),
+        empty_batch=lambda bucket: by_bucket[bucket],
+        buckets=list(by_bucket),
         vocab_size=vocab_size,
         previous=1,
         make_train_step=step.make_train_steps(settings, vocab_size=vocab_size),

@@ -24,7 +24,7 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     totals: Any = None
     record: dict[str, Any] = {}
     for step in steps:
-        checkpoint = store.restore(directory, step, ["params"])
+        checkpoint = store.restore(directory, step, names=["params"])
         vocabulary = checkpoint.record["vocabulary"]
         if record and vocabulary != record["vocabulary"]:
             raise CheckpointError(
@@ -67,7 +67,7 @@ def last_good(
     good: list[int] = []
     for step in reversed(store.steps(directory)):
         try:
-            store.restore(directory, step, ["params"], fetch_again=fetch_again)
+            store.restore(directory, step, names=["params"], fetch_again=fetch_again)
         except CheckpointError as error:
             logger.warning(f"{error}; it is left out of the average")
         else:

@@ -45,7 +45,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
     if name in ("newest", "best", "averaged"):
-        return store.restore(directory, steps[-1], ["params"])
+        return store.restore(directory, steps[-1], names=["params"])
     kind, _, number = name.rpartition(":")
     is_average = kind == "average" and ":" in name
     if not (is_average or name == number) or not number.isdecimal():
@@ -54,7 +54,7 @@ def select(workdir: pathlib.Path, name: str) -> Checkpoint:
             f"newest, best, averaged, average:N or a step; got {name!r}"
         )
     if not is_average:
-        return store.restore(directory, int(number), ["params"])
+        return store.restore(directory, int(number), names=["params"])
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
@@ -82,7 +82,7 @@ def other_folders(names: str) -> set[str]:
     return {"checkpoints", *FOLDERS} - {_folder(name) for name in names.split(",")}
 
 
-def describe(workdir: pathlib.Path, name: str, checkpoint: Checkpoint) -> str:
+def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str:
     """Describe a selected checkpoint; note if an average is out of date."""
     averaged = checkpoint.record.get("averaged")
     mean = f" (the mean of {averaged})" if averaged else ""
@@ -147,7 +147,7 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
         existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
         checkpoint = select(workdir, name or [*existing, "newest"][0])
     elif path.is_dir():
-        checkpoint = store.restore(path.parent, int(path.name), ["params"])
+        checkpoint = store.restore(path.parent, int(path.name), names=["params"])
     else:
         raise CheckpointError(f"--init_from: there is no checkpoint {path}")
     try:
@@ -171,6 +171,6 @@ def recorded_vocabulary(workdir: pathlib.Path) -> str | None:
         directory = _directory(workdir, folder)
         for step in reversed(store.steps(directory)):
             with contextlib.suppress(CheckpointError):  # Another may be whole.
-                record = store.restore(directory, step, []).record
+                record = store.restore(directory, step, names=[]).record
                 return str(record["vocabulary"])
     return None

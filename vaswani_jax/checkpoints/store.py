@@ -204,8 +204,8 @@ def set_aside(
 def restore(
     directory: pathlib.Path,
     step: int,
-    names: Sequence[str],
     *,
+    names: Sequence[str],
     fetch_again: FetchAgain = no_other_copy,
 ) -> Checkpoint:
     """Read a checkpoint and verify it.
@@ -220,14 +220,14 @@ def restore(
         CheckpointError: It is missing or damaged, and there is no other copy.
     """
     try:
-        return _restore(directory, step, names)
+        return _restore(directory, step, names=names)
     except CheckpointError:
         if not fetch_again(directory / str(step)):
             raise
-        return _restore(directory, step, names)
+        return _restore(directory, step, names=names)
 
 
-def _restore(directory: pathlib.Path, step: int, names: Sequence[str]) -> Checkpoint:
+def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Checkpoint:
     directory = directory.absolute()
     path = directory / str(step)
     all_steps = steps(directory)

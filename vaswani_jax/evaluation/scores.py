@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from vaswani_jax.checkpoints import average, compatibility, store
+from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config, files, processes
 from vaswani_jax.data import prepared, text_files
 from vaswani_jax.evaluation import bleu, validation
@@ -139,7 +139,7 @@ def score_average(
         workdir.push(folder="averaged")
     processes.wait_for_all("averaged")
     logger.info(f"average of the checkpoints {steps}")
-    compatibility.check_fits(mean, settings, data.vocabulary)
+    run_record.check_fits(mean, settings=settings, vocabulary=data.vocabulary)
     member = Member(settings.model, mean)
     translator = Translator(settings, data.vocabulary, members=[member])
     for split in [name for name in ("valid", "test") if name in data.counts]:
@@ -177,7 +177,7 @@ def write_evaluation(
         "search.length_penalty": f"alpha{search.length_penalty:g}",
     }
     parts = [evaluation.split, selected.replace(":", ""), *always_shown.values()]
-    for change in compatibility.find_changes(
+    for change in run_record.find_changes(
         checkpoint.record.get("config", {}), settings
     ):
         affects_scores = config.SETTINGS[change.key].affects == "scores"

@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import compatibility, select
+from vaswani_jax.checkpoints import run_record, select
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, parsing, rules
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -70,9 +70,11 @@ def load_members(
     for directory, member_settings, name in sources:
         checkpoint = select.select(directory, name)
         try:
-            compatibility.check_fits(checkpoint, member_settings, vocabulary)
+            run_record.check_fits(
+                checkpoint, settings=member_settings, vocabulary=vocabulary
+            )
         except CheckpointError as error:
             raise CheckpointError(f"{directory}: {error}") from None
-        logger.info(select.describe(directory, name, checkpoint))
+        logger.info(select.describe(directory, name, checkpoint=checkpoint))
         members.append(Member(member_settings.model, checkpoint))
     return members

@@ -141,6 +141,7 @@ def make_layer(
 def _attend(
     module: attention.MultiHeadAttention,
     x: Float[Array, "rows n d"],
+    *,
     reach: int | None,
 ) -> Float[Array, "rows n d"]:
     """Return self-attention to the positions up to `reach` away, or to all.

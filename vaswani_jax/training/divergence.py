@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -84,9 +84,10 @@ def skip_batch(
     bad_update: BadUpdate,
     skipped_batches: Sequence[int],
     *,
+    batch: int,
+    pairs: np.ndarray,
     max_skipped_batches: int,
     workdir: pathlib.Path,
-    pairs_at: Callable[[int], np.ndarray],
     checkpoint_steps: Sequence[int],
 ) -> list[int]:
     """Record the batch of a bad update, and return the batches to skip from now on.
@@ -94,20 +95,20 @@ def skip_batch(
     Args:
         bad_update: The update whose batch to skip.
         skipped_batches: The batches that are skipped already.
+        batch: Its batch.
+        pairs: The indices in the corpus of the batch's pairs.
         max_skipped_batches: How many batches may be skipped.
         workdir: The run's directory, with diverged.jsonl.
-        pairs_at: Returns the indices in the corpus of a batch's pairs.
         checkpoint_steps: The steps of the checkpoints, for the message.
 
     Raises:
         DivergedError: `max_skipped_batches` are skipped already.
     """
-    batch = batch_index(bad_update.step - 1, skipped_batches)
     path = workdir / "diverged.jsonl"
     failure = ""
     if processes.is_main_process():
         try:
-            _record(path, bad_update, batch=batch, pairs=pairs_at(batch))
+            _record(path, bad_update, batch=batch, pairs=pairs)
         except OSError as error:
             failure = f"; {path} cannot be written ({error})"
     if len(skipped_batches) >= max_skipped_batches:
@@ -121,18 +122,6 @@ def skip_batch(
         f"{bad_update}; batch {batch:,} is skipped (its pairs are in {path}){failure}"
     )
     return [*skipped_batches, batch]
-
-
-def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
-    """Return the index of the batch that the update after `step` others takes.
-
-    >>> [batch_index(step, [1, 2, 4]) for step in range(4)]
-    [0, 3, 5, 6]
-    """
-    index = step
-    for batch in sorted(skipped_batches):
-        index += batch <= index
-    return index
 
 
 def _record(

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vaswani_jax.checkpoints import compatibility, store
+from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, parallel, processes
 
@@ -59,7 +59,7 @@ class Criterion:
     def is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Return whether a recorded score can be compared with this run's."""
         metric = self.settings.training.best_metric
-        changes = compatibility.find_changes(record.get("config", {}), self.settings)
+        changes = run_record.find_changes(record.get("config", {}), self.settings)
         scores_changed = any(
             config.SETTINGS[change.key].affects == "scores" for change in changes
         )
@@ -92,7 +92,7 @@ def restore_best(
         target = store.set_aside(directory, saved_steps, suffix="old")
         logger.info(f"note: {directory} had parameters; they are moved to {target}")
     elif saved_steps and step:
-        best.saved_score = _saved_score(criterion, directory, saved_steps[-1])
+        best.saved_score = _saved_score(criterion, directory, step=saved_steps[-1])
     recorded = record.get("best")
     if recorded and criterion.is_comparable({**record, **recorded}):
         best.score, best.step = float(recorded["score"]), int(recorded["step"])
@@ -105,9 +105,9 @@ def restore_best(
     return best
 
 
-def _saved_score(criterion: Criterion, directory: pathlib.Path, step: int) -> float:
+def _saved_score(criterion: Criterion, directory: pathlib.Path, *, step: int) -> float:
     try:
-        record = store.restore(directory, step, []).record
+        record = store.restore(directory, step, names=[]).record
     except store.CheckpointError as error:
         logger.warning(f"{error}; the next evaluation counts as the best so far")
         return -math.inf

@@ -38,7 +38,7 @@ class EventFile:
             )
             for name, value in values.items()
         )
-        _write_event(self._file, step, _bytes(SUMMARY, summary))
+        _write_event(self._file, step=step, field=_bytes(SUMMARY, summary))
 
     def close(self) -> None:
         """Close the file."""
@@ -60,12 +60,12 @@ def create(directory: pathlib.Path, *, first_step: int) -> EventFile:
     directory.mkdir(exist_ok=True)
     name = f"events.out.tfevents.{time.time_ns()}"
     file = open(directory / name, "wb")  # noqa: SIM115
-    _write_event(file, 0, _bytes(FILE_VERSION, b"brain.Event:2"))
-    _write_event(file, first_step, _bytes(SESSION_LOG, SESSION_START))
+    _write_event(file, step=0, field=_bytes(FILE_VERSION, b"brain.Event:2"))
+    _write_event(file, step=first_step, field=_bytes(SESSION_LOG, SESSION_START))
     return EventFile(file)
 
 
-def _write_event(file: IO[bytes], step: int, field: bytes) -> None:
+def _write_event(file: IO[bytes], *, step: int, field: bytes) -> None:
     wall_time = struct.pack("<Bd", WALL_TIME, time.time())
     event = wall_time + bytes((STEP,)) + _varint(step) + field
     length = struct.pack("<Q", len(event))

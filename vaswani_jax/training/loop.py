@@ -93,9 +93,14 @@ def train(
     with contextlib.closing(log), SignalWatch() as signals:
         log.open(resumed.progress.step)
         _record_start(run, resumed, init_from=init_from)
-        _log_start(run, batches, resumed, init_from=init_from)
+        _log_start(run, batches, resumed=resumed, init_from=init_from)
         loop = _Loop(
-            run, batches, evaluators, resumed.progress, log=log, signals=signals
+            run=run,
+            batches=batches,
+            evaluators=evaluators,
+            progress=resumed.progress,
+            log=log,
+            signals=signals,
         )
         # Free the copy on the host; the devices have theirs.
         state = parallel.replicate(resumed.state)
@@ -104,38 +109,27 @@ def train(
     return loop.outcome()
 
 
+@dataclasses.dataclass(kw_only=True)
 class _Loop:
     """The state and the updates of one start of a run."""
 
-    def __init__(
-        self,
-        run: resume.Run,
-        batches: batching.Batches,
-        evaluators: Sequence[types.Evaluator],
-        progress: resume.Progress,
-        *,
-        log: MetricsLog,
-        signals: SignalWatch,
-    ) -> None:
-        self._run = run
-        self._training = run.settings.training
-        self._batches = batches
-        self._evaluators = evaluators
-        self._progress = progress
-        self._log = log
-        self._signals = signals
-        self._learning_rate = optimizer.learning_rate(run.settings)
-        self._is_memory_short = False
+    run: resume.Run
+    batches: batching.Batches
+    evaluators: Sequence[types.Evaluator]
+    progress: resume.Progress
+    log: MetricsLog
+    signals: SignalWatch
+    is_memory_short: bool = False
 
     def outcome(self) -> Outcome:
-        progress = self._progress
-        return Outcome(progress.step, progress.best.step, self._log.latest)
+        progress = self.progress
+        return Outcome(progress.step, progress.best.step, self.log.latest)
 
     def train(self, state: TrainState) -> None:
         """Make all remaining updates."""
-        progress, num_steps = self._progress, self._training.num_steps
+        progress, num_steps = self.progress, self.run.settings.training.num_steps
         if not progress.is_evaluated and not self._evaluate(state.params):
-            raise Stopped(self._signals.signal_number, progress.step)
+            raise Stopped(self.signals.signal_number, progress.step)
         if progress.step >= num_steps:
             logger.info(
                 f"nothing to train: the run is at step {progress.step:,} and "
@@ -145,28 +139,29 @@ class _Loop:
             logger.info(f"nothing to train: {reason}")
         else:
             make_train_step = step.make_train_steps(
-                self._run.settings, vocab_size=self._run.vocabulary.size
+                self.run.settings, vocab_size=self.run.vocabulary.size
             )
             plan = self._plan(state, make_train_step)
             train_step = make_train_step(plan.num_microbatches)
             shapes = [
                 parallel.split_rows(
-                    self._batches.empty(bucket), num_microbatches=plan.num_microbatches
+                    self.batches.empty(bucket), num_microbatches=plan.num_microbatches
                 )
-                for bucket in self._batches.buckets
+                for bucket in self.batches.buckets
             ]
             with parallel.compiling_ahead(train_step, state, batches=shapes):
-                self._update(state, train_step, plan)
+                self._update(state, train_step=train_step, plan=plan)
             # The scoring after training needs memory, too.
             self._make_room(plan)
 
     def _update(
         self,
         state: TrainState,
+        *,
         train_step: Callable[..., tuple[TrainState, StepMetrics]],
         plan: microbatching.Plan,
     ) -> None:
-        training, step = self._training, self._progress.step
+        training, step = self.run.settings.training, self.progress.step
         num_microbatches = plan.num_microbatches
         local_rows = functools.partial(
             parallel.local_rows, num_microbatches=num_microbatches
@@ -178,14 +173,14 @@ class _Loop:
             parallel.sync_on_cpu(pending[-1:])
             self._make_room(plan)
             # An accelerator computes earlier updates while the host makes this batch.
-            index = divergence.batch_index(step, self._progress.skipped_batches)
-            batch = self._batches.batch_at(index, local_rows)
+            index = batch_index(step, self.progress.skipped_batches)
+            batch = self.batches.batch_at(index, local_rows)
             rows = parallel.split_rows(batch, num_microbatches=num_microbatches)
             state, metrics = train_step(state, rows)
             pending.append(metrics)
             step += 1
             is_last = step == training.num_steps
-            must_stop = self._signals.should_stop(step)
+            must_stop = self.signals.should_stop(step)
             is_save_due = is_last or step % training.checkpoint_every_steps == 0
             is_evaluation_due = is_last or step % training.evaluate_every_steps == 0
             is_log_due = step % training.log_every_steps == 0
@@ -197,15 +192,15 @@ class _Loop:
             bad_update = divergence.find_bad_update(
                 updates,
                 step=step,
-                recent_losses=self._progress.recent_losses,
+                recent_losses=self.progress.recent_losses,
                 max_loss_rise=training.max_loss_rise,
             )
             if bad_update:
                 state = self._go_back(bad_update)
-                step, is_last = self._progress.step, False
+                step, is_last = self.progress.step, False
                 start_time = time.monotonic()
                 continue
-            self._progress.step = step
+            self.progress.step = step
             self._log_updates(updates, seconds=time.monotonic() - start_time)
             self._make_room(plan)
             # Evaluate before saving, so that a resumed run repeats a killed evaluation.
@@ -213,12 +208,12 @@ class _Loop:
             is_last = is_last or bool(self._stop_reason())
             must_stop = must_stop or not is_evaluated
             if must_stop and not (is_save_due or is_last):
-                self._progress.preemption_steps.append(step)
+                self.progress.preemption_steps.append(step)
             if is_save_due or is_last or must_stop:
-                self._progress.is_evaluated = is_evaluated
+                self.progress.is_evaluated = is_evaluated
                 self._save(state, must_succeed=is_last or must_stop)
             if must_stop:
-                raise Stopped(self._signals.signal_number, step)
+                raise Stopped(self.signals.signal_number, step)
             start_time = time.monotonic()
         if step < training.num_steps:
             logger.info(f"training ends: {self._stop_reason()}")
@@ -229,20 +224,20 @@ class _Loop:
         make_train_step: Callable[[int], Callable[..., Any]],
     ) -> microbatching.Plan:
         plan = microbatching.plan(
-            self._run.settings,
-            state,
-            self._batches.empty,
-            self._batches.buckets,
-            vocab_size=self._run.vocabulary.size,
-            previous=self._progress.num_microbatches,
+            self.run.settings,
+            state=state,
+            empty_batch=self.batches.empty,
+            buckets=self.batches.buckets,
+            vocab_size=self.run.vocabulary.size,
+            previous=self.progress.num_microbatches,
             make_train_step=make_train_step,
         )
-        self._progress.num_microbatches = plan.num_microbatches
+        self.progress.num_microbatches = plan.num_microbatches
         logger.info(plan)
         if not plan.fits:
             logger.warning(microbatching.HOW_TO_FIT)
         padding = microbatching.describe_padding(
-            self._batches.buckets, num_microbatches=plan.num_microbatches
+            self.batches.buckets, num_microbatches=plan.num_microbatches
         )
         if padding:
             logger.info(padding)
@@ -250,64 +245,68 @@ class _Loop:
 
     def _go_back(self, bad_update: divergence.BadUpdate) -> TrainState:
         """Return the last good checkpoint's state, to skip the bad batch from there."""
+        skipped_batches = self.progress.skipped_batches
+        batch = batch_index(bad_update.step - 1, skipped_batches)
         skipped_batches = divergence.skip_batch(
             bad_update,
-            self._progress.skipped_batches,
-            max_skipped_batches=self._training.max_skipped_batches,
-            workdir=self._run.workdir.path,
-            pairs_at=self._batches.pairs_at,
-            checkpoint_steps=store.steps(self._run.checkpoints),
+            skipped_batches,
+            batch=batch,
+            pairs=self.batches.pairs_at(batch),
+            max_skipped_batches=self.run.settings.training.max_skipped_batches,
+            workdir=self.run.workdir.path,
+            checkpoint_steps=store.steps(self.run.checkpoints),
         )
-        resumed = resume.resume(self._run)
-        self._progress = dataclasses.replace(
+        resumed = resume.resume(self.run)
+        self.progress = dataclasses.replace(
             resumed.progress,
-            num_microbatches=self._progress.num_microbatches,
+            num_microbatches=self.progress.num_microbatches,
             skipped_batches=skipped_batches,
         )
-        logger.info(f"training goes on from step {self._progress.step:,}")
-        self._log.open(self._progress.step)
+        logger.info(f"training goes on from step {self.progress.step:,}")
+        self.log.open(self.progress.step)
         return parallel.replicate(resumed.state)
 
     def _log_updates(self, updates: Sequence[StepMetrics], *, seconds: float) -> None:
-        num_updates = self._progress.step
+        num_updates = self.progress.step
         values = step.means(updates, seconds=seconds)
-        values["train/learning_rate"] = float(self._learning_rate(num_updates - 1))
-        self._log.metrics(num_updates, values)
-        self._log.progress(num_updates, values)
+        learning_rate = optimizer.learning_rate(self.run.settings)
+        values["train/learning_rate"] = float(learning_rate(num_updates - 1))
+        self.log.metrics(num_updates, values)
+        self.log.progress(num_updates, values)
 
     def _evaluate(self, params: Any) -> bool:
         """Evaluate and save the best parameters; return False if interrupted."""
-        step = self._progress.step
+        step = self.progress.step
         start_time = time.monotonic()
 
         def compute() -> dict[str, float]:
             metrics: dict[str, float] = {}
-            for evaluator in self._evaluators:
+            for evaluator in self.evaluators:
                 values = evaluator(params)
                 metrics |= {name: float(value) for name, value in values.items()}
             return metrics
 
-        metrics = self._signals.run_interruptible(compute)
+        metrics = self.signals.run_interruptible(compute)
         if metrics is None:
             return False
         metrics["time/evaluation_seconds"] = time.monotonic() - start_time
-        self._log.metrics(step, metrics)
+        self.log.metrics(step, metrics)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
         logger.info(f"step {step:,}  {shown}")
         early_stopping.update_best(
-            self._progress.best,
-            criterion=self._run.criterion,
-            directory=self._run.best,
+            self.progress.best,
+            criterion=self.run.criterion,
+            directory=self.run.best,
             step=step,
             params=params,
             metrics=metrics,
-            make_record=lambda: resume.make_record(self._run, self._progress),
+            make_record=lambda: resume.make_record(self.run, self.progress),
         )
         return True
 
     def _save(self, state: TrainState, *, must_succeed: bool) -> None:
         try:
-            resume.save_checkpoint(self._run, self._progress, state)
+            resume.save_checkpoint(self.run, self.progress, state=state)
         except store.NotWrittenError as error:
             if must_succeed:
                 raise
@@ -315,18 +314,30 @@ class _Loop:
 
     def _stop_reason(self) -> str:
         return early_stopping.stop_reason(
-            self._progress.best, self._training, step=self._progress.step
+            self.progress.best, self.run.settings.training, step=self.progress.step
         )
 
     def _make_room(self, plan: microbatching.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need memory, too.
         needed = int(plan.step_bytes / microbatching.USABLE)
-        if memory.make_room(needed) and not self._is_memory_short:
-            self._is_memory_short = True
+        if memory.make_room(needed) and not self.is_memory_short:
+            self.is_memory_short = True
             logger.info(
                 "memory is short: freed memory goes back to the system, which slows "
                 "each step"
             )
+
+
+def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
+    """Return the index of the batch that the update after `step` others takes.
+
+    >>> [batch_index(step, [1, 2, 4]) for step in range(4)]
+    [0, 3, 5, 6]
+    """
+    index = step
+    for batch in sorted(skipped_batches):
+        index += batch <= index
+    return index
 
 
 def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -> None:
@@ -351,8 +362,8 @@ def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -
 def _log_start(
     run: resume.Run,
     batches: batching.Batches,
-    resumed: resume.Resumed,
     *,
+    resumed: resume.Resumed,
     init_from: str,
 ) -> None:
     num_params = sum(leaf.size for leaf in jax.tree.leaves(resumed.state.params))

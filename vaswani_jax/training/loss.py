@@ -90,6 +90,7 @@ def smoothed_cross_entropy(
 def symmetric_kl(
     logits_1: Float[Array, "*rows T V"],
     logits_2: Float[Array, "*rows T V"],
+    *,
     target_out: Int[Array | np.ndarray, "*rows T"],
 ) -> Float[Array, ""]:
     """Return (KL(P||Q) + KL(Q||P)) / 2 of two predictions, without padding.

@@ -111,10 +111,10 @@ def describe_padding(
 
 def plan(
     settings: config.Config,
+    *,
     state: step.TrainState,
     empty_batch: Callable[[batching.Bucket], types.Batch],
     buckets: Sequence[batching.Bucket],
-    *,
     vocab_size: int,
     previous: int,
     make_train_step: Callable[[int], Callable[..., Any]],
@@ -147,7 +147,9 @@ def plan(
         )
         rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
         work = (settings.model, settings.optimizer, settings.training, vocab_size)
-        needed = _needed_bytes((*work, number), make_train_step(number), state, rows)
+        needed = _needed_bytes(
+            (*work, number), make_train_step(number), state=state, rows=rows
+        )
         candidate = Plan(number, needed.state, needed.step, available)
         total = candidate.state_bytes + candidate.step_bytes
         if setting != AUTO or total <= USABLE * available:
@@ -161,7 +163,7 @@ def plan(
 
 
 def _needed_bytes(
-    work: tuple[Any, ...], train_step: Callable[..., Any], state: Any, rows: Any
+    work: tuple[Any, ...], train_step: Callable[..., Any], *, state: Any, rows: Any
 ) -> memory.NeededBytes:
     """Return `memory.needed_bytes`, cached beside the compiled programs.
 

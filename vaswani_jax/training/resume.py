@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.checkpoints import compatibility, run_record, store
+from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, files, parallel, processes
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.training import early_stopping, optimizer, step
+from vaswani_jax.training import early_stopping, step
 from vaswani_jax.training.early_stopping import Best, Criterion
 from vaswani_jax.training.step import TrainState
 
@@ -90,7 +90,7 @@ class Resumed:
 
     state: TrainState
     progress: Progress
-    changes: list[compatibility.Change]
+    changes: list[run_record.Change]
 
 
 def resume(run: Run, initial_params: Any = None) -> Resumed:
@@ -113,18 +113,15 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
         best = _restore_best(run, step=0, record={})
         return Resumed(state, Progress(0, best), [])
     record = checkpoint.record
-    changes = compatibility.find_changes(record["config"], run.settings)
-    _check_same_run(run, checkpoint, changes)
+    changes = run_record.find_changes(record["config"], run.settings)
+    _check_same_run(run, checkpoint, changes=changes)
     for difference in run_record.software_changes(record.get("environment", {})):
         logger.warning(f"{difference}: the digits may differ from here on")
-    params = checkpoint.items["params"]
-    structure = jax.eval_shape(optimizer.adam(run.settings).init, params)
-    state = TrainState(
-        step=jnp.asarray(checkpoint.step, jnp.int32),
-        params=params,
-        opt_state=flax.serialization.from_state_dict(
-            structure, checkpoint.items["optimizer"]
-        ),
+    state = step.restore_state(
+        run.settings,
+        step=checkpoint.step,
+        params=checkpoint.items["params"],
+        opt_state=checkpoint.items["optimizer"],
     )
     steps = store.steps(run.checkpoints)
     progress = Progress(
@@ -160,7 +157,7 @@ def make_record(run: Run, progress: Progress) -> dict[str, Any]:
     }
 
 
-def save_checkpoint(run: Run, progress: Progress, state: TrainState) -> None:
+def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
     """Save what `resume` needs, and send it to the store of a remote workdir.
 
     Raises:
@@ -212,7 +209,7 @@ def newest_valid(
         try:
             names = ["params", "optimizer"]
             checkpoint = store.restore(
-                directory, saved_step, names, fetch_again=fetch_again
+                directory, saved_step, names=names, fetch_again=fetch_again
             )
             break
         except CheckpointError as error:
@@ -275,10 +272,10 @@ def _new_state(run: Run, initial_params: Any) -> TrainState:
 
 
 def _check_same_run(
-    run: Run, checkpoint: Checkpoint, changes: list[compatibility.Change]
+    run: Run, checkpoint: Checkpoint, *, changes: list[run_record.Change]
 ) -> None:
-    compatibility.refuse_fixed(changes, step=checkpoint.step, directory=run.checkpoints)
-    compatibility.check_fits(checkpoint, run.settings, run.vocabulary)
+    run_record.refuse_fixed(changes, step=checkpoint.step, directory=run.checkpoints)
+    run_record.check_fits(checkpoint, settings=run.settings, vocabulary=run.vocabulary)
     text = checkpoint.record.get("training_text", run.training_text)
     if text != run.training_text:
         raise ValueError(

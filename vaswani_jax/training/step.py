@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import flax.serialization
 import flax.struct
 import jax
 import jax.numpy as jnp
@@ -67,6 +68,23 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
     return jax.jit(init)(_stream(settings, INIT_STREAM))
 
 
+def restore_state(
+    settings: config.Config, *, step: int, params: Params, opt_state: Any
+) -> TrainState:
+    """Return the state after a step, from the trees of a checkpoint.
+
+    Args:
+        settings: The run's settings.
+        step: The number of updates made.
+        params: The parameters.
+        opt_state: What `flax.serialization.to_state_dict` makes of an optimizer's
+            state.
+    """
+    structure = jax.eval_shape(optimizer.adam(settings).init, params)
+    restored = flax.serialization.from_state_dict(structure, opt_state)
+    return TrainState(jnp.asarray(step, jnp.int32), params, restored)
+
+
 def check_devices(settings: config.Config) -> None:
     """Refuse settings that the devices cannot compute.
 
@@ -101,10 +119,9 @@ def train_step(
     check_devices(settings)
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)
-
     r_drop = settings.training.r_drop
 
-    def forward(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
+    def forward(params: Params, batch: types.Batch, *, key: Array) -> tuple[Any, Any]:
         logits: Any = model.apply(
             {"params": params},
             batch.source,
@@ -121,27 +138,29 @@ def train_step(
         )
         return logits, sums
 
-    def loss_sum(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
-        logits, sums = forward(params, batch, key)
+    def loss_sum(params: Params, batch: types.Batch, *, key: Array) -> tuple[Any, Any]:
+        logits, sums = forward(params, batch, key=key)
         if not r_drop:
             return sums.loss, sums
-        logits_2, sums_2 = forward(params, batch, jax.random.fold_in(key, 1))
-        kl = loss.symmetric_kl(logits, logits_2, batch.target_out)
+        logits_2, sums_2 = forward(params, batch, key=jax.random.fold_in(key, 1))
+        kl = loss.symmetric_kl(logits, logits_2, target_out=batch.target_out)
         # Half of Liang et al.'s equation 4, so that learning rates stay comparable.
         return (sums.loss + sums_2.loss) / 2 + r_drop / 2 * kl, sums
 
     grads_and_sums = jax.grad(loss_sum, has_aux=True)
 
-    def accumulated(params: Params, batch: types.Batch, key: Array) -> tuple[Any, Any]:
+    def accumulated(
+        params: Params, batch: types.Batch, *, key: Array
+    ) -> tuple[Any, Any]:
         if num_microbatches == 1:
-            return grads_and_sums(params, batch, key)
+            return grads_and_sums(params, batch, key=key)
         split = jax.tree.map(
             lambda x: x.reshape(num_microbatches, -1, *x.shape[1:]), batch
         )
 
         def add(total: Any, part: tuple[Array, types.Batch]) -> tuple[Any, None]:
             index, rows = part
-            terms = grads_and_sums(params, rows, jax.random.fold_in(key, index))
+            terms = grads_and_sums(params, rows, key=jax.random.fold_in(key, index))
             return jax.tree.map(jnp.add, total, terms), None
 
         zero = (jax.tree.map(jnp.zeros_like, params), loss.LossSums.zero())
@@ -151,7 +170,7 @@ def train_step(
     def step(state: TrainState, batch: types.Batch) -> tuple[TrainState, StepMetrics]:
         key = jax.random.fold_in(_stream(settings, DROPOUT_STREAM), state.step)
         key = jax.random.fold_in(key, parallel.device_index())
-        local_sums = accumulated(state.params, batch, key)
+        local_sums = accumulated(state.params, batch, key=key)
         gradients, sums = parallel.sum_over_devices(local_sums)
         tokens = jnp.maximum(sums.tokens, 1)
         # Divided after the norm: a division before it would change the last digit.
