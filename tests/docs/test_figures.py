@@ -1,0 +1,126 @@
+"""A measured figure stands once, in docs/results/NAME.json; pages repeat it exactly."""
+
+import json
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from configs import multi30k_ende
+
+ROOT = pathlib.Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+PAGES = [path.stem for path in sorted(RESULTS.glob("*.json"))]
+# 40.25 and 0.07, but no part of a version such as 2.13.0.
+FIGURE = re.compile(r"(?<![\d.])\d[\d,]*\.\d+(?!\.?\d)")
+CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+# What a figure may be repeated in: a row of a table, a point of a list, a paragraph.
+ITEM = re.compile(r"\n(?=\||- |\n)")
+
+
+def read_page(name: str) -> str:
+    return (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def read_text(name: str) -> str:
+    return (RESULTS / f"{name}.json").read_text(encoding="utf-8")
+
+
+def read_measurements(name: str) -> dict[str, dict[str, Any]]:
+    """Return the measurements of a page, each decimal as it is written."""
+    measurements = json.loads(read_text(name), parse_float=str)
+    assert isinstance(measurements, dict)
+    return measurements
+
+
+def figures(text: str) -> set[str]:
+    """Return the decimals of a text, without those of code."""
+    return set(FIGURE.findall(CODE.sub("", text)))
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.replace("\\\n", " ").split())
+
+
+def format_cell(value: str | int | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def format_table(measurement: Mapping[str, Any]) -> str:
+    columns: Sequence[str] = measurement["columns"]
+    rows = [columns, ["---"] * len(columns), *measurement["rows"]]
+    return "\n".join(f"| {' | '.join(map(format_cell, row))} |" for row in rows)
+
+
+def test_results_have_pages_with_json():
+    assert PAGES == ["multi30k", "speed"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_table_of_a_page_is_that_of_its_json(name):
+    page = read_page(name)
+    tables = [
+        format_table(measurement)
+        for measurement in read_measurements(name).values()
+        if "columns" in measurement
+    ]
+    for table in tables:
+        assert f"\n\n{table}\n" in page, f"docs/results/{name}.md lacks:\n{table}"
+    assert page.count("\n| ---") == len(tables)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_figure_of_a_page_is_in_its_json(name):
+    assert figures(read_page(name)) <= set(FIGURE.findall(read_text(name)))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_names_command_hardware_and_date_of_every_measurement(name):
+    page = in_one_line(read_page(name))
+    for key, measurement in read_measurements(name).items():
+        assert measurement["what"], key
+        assert re.fullmatch(
+            r"2\d{3}-\d\d-\d\d( to 2\d{3}-\d\d-\d\d)?", measurement["date"]
+        )
+        assert measurement["date"] in page, key
+        assert measurement["hardware"] in page, key
+        # The first one stands for all.
+        for command in measurement["commands"][:1]:
+            assert command in page, key
+
+
+def test_the_mean_of_the_seeds_counts_each_seed_once():
+    rows = json.loads(read_text("multi30k"))["seeds"]["rows"]
+    assert [row[0] for row in rows] == ["1", "1, again", "2", "3", "mean of the seeds"]
+    for first, again, *others, mean in list(zip(*rows, strict=True))[1:4]:
+        expected = ((first + again) / 2 + sum(others)) / (1 + len(others))
+        assert mean == pytest.approx(expected, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ROOT / "README.md",
+        *sorted(
+            path
+            for path in (ROOT / "docs").rglob("*.md")
+            if not path.is_relative_to(RESULTS) and "_build" not in path.parts
+        ),
+    ],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_what_links_to_results_repeats_only_their_figures(path):
+    for item in ITEM.split(path.read_text(encoding="utf-8")):
+        names = re.findall(r"results/(\w+)\.md", item)
+        known = {figure for name in names for figure in figures(read_page(name))}
+        assert not names or figures(item) <= known, item
+
+
+def test_the_head_of_a_preset_repeats_only_measured_figures():
+    head = multi30k_ende.__doc__
+    assert figures(head)
+    assert figures(head) <= set(FIGURE.findall(read_text("multi30k")))
