@@ -303,7 +303,7 @@ MISTAKES = (
         "multi_bleu",
         "min(0.0, 1 - $reference_length / $output_length)",
         "0.0",
-        "tests/evaluation/test_bleu_oracles.py::test_multi_bleu_equals_the_formula",
+        f"{BLEU}::test_multi_bleu_equals_the_formula",
     ),
     Mistake(
         "WMT14 the other way round",

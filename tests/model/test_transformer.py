@@ -1,8 +1,12 @@
-"""The whole model: its formulas, its masks, decoding step by step."""
+"""The whole model: its formulas, masks, parameters, dropout, decoding by steps."""
 
 import functools
+import itertools
+import math
 from typing import Any
 
+import flax.errors
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +14,8 @@ import pytest
 
 from tests import reference, settings
 from tests.model import small
-from vaswani_jax.core import types
-from vaswani_jax.model import transformer
+from vaswani_jax.core import config, types
+from vaswani_jax.model import dropout, transformer
 
 
 @pytest.mark.parametrize("variant", [*small.VARIANTS, small.OTHERS])
@@ -202,3 +206,151 @@ def test_bfloat16_decodes_step_by_step_with_a_bfloat16_cache() -> None:
         np.testing.assert_allclose(logits[0, 0], expected, atol=2**-4 * scale)
     for leaf in jax.tree.leaves(cache.beams.layers):
         assert leaf.dtype == jnp.bfloat16
+
+
+def initial_shapes(model: config.ModelConfig, *, vocab_size: int) -> Any:
+    return jax.eval_shape(lambda: small.initial_params(model, vocab_size=vocab_size))
+
+
+def count(tree: Any) -> int:
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+# Embedding V d_model; attention 4 d_model^2; feed-forward 2 d_model d_ff and its
+# biases; 2 d_model for each of 2 + 3 normalisations.
+@pytest.mark.parametrize(
+    ("d_model", "d_ff", "num_heads", "stacks", "total"),
+    [
+        (512, 2048, 8, 44_101_632, 63_045_632),
+        (1024, 4096, 16, 176_283_648, 214_171_648),
+    ],
+    ids=["base", "big"],
+)
+def test_parameter_count_is_the_closed_form(
+    d_model: int, d_ff: int, num_heads: int, stacks: int, total: int
+) -> None:
+    sizes = {"num_layers": 6, "d_model": d_model, "d_ff": d_ff}
+    sizes |= {"num_heads": num_heads, "d_k": 64, "d_v": 64}
+    model = small.small_model(**{f"model.{key}": size for key, size in sizes.items()})
+    attention = 4 * d_model**2
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    layers = 3 * attention + 2 * feed_forward + 5 * 2 * d_model
+    assert 6 * layers == stacks
+    assert stacks + 37_000 * d_model == total
+    params = initial_shapes(model, vocab_size=37_000)
+    assert count(params) == total
+    assert count({"encoder": params["encoder"], "decoder": params["decoder"]}) == stacks
+
+
+@pytest.mark.parametrize("variant", [small.VARIANTS[0], small.PRE_LEARNED])
+def test_parameters_are_those_of_the_paper_and_no_other(
+    variant: dict[str, str],
+) -> None:
+    model = small.small_model(**variant)
+    D, F, H = model.d_model, model.d_ff, model.num_heads
+    looking = {name: {"kernel": (D, H, model.d_k)} for name in ("query", "key")}
+    looking |= {"value": {"kernel": (D, H, model.d_v)}}
+    looking |= {"output": {"kernel": (H, model.d_v, D)}}
+    feeding = {
+        "inner": {"kernel": (D, F), "bias": (F,)},
+        "outer": {"kernel": (F, D), "bias": (D,)},
+    }
+    norm = {"scale": (D,), "bias": (D,)}
+    encoder_layer = {"self_attention": looking, "feed_forward": feeding}
+    decoder_layer = encoder_layer | {"memory_attention": looking}
+    expected: dict[str, Any] = {"embedding": {"embedding": (small.V, D)}}
+    for stack, layer in (("encoder", encoder_layer), ("decoder", decoder_layer)):
+        residuals = {f"{name}_residual": {"norm": norm} for name in layer}
+        names = [f"layers_{n}" for n in range(model.num_layers)]
+        expected[stack] = dict.fromkeys(names, layer | residuals)
+        if variant == small.PRE_LEARNED:
+            expected[stack] |= {"final_norm": norm}
+    if variant == small.PRE_LEARNED:
+        for side in ("source", "target"):
+            table = (model.max_positions, D)
+            expected[f"{side}_positions"] = {"embedding": table}
+    shapes = jax.tree.map(lambda x: x.shape, initial_shapes(model, vocab_size=small.V))
+    assert shapes == expected
+
+
+def dropped(
+    model: config.ModelConfig, *, deterministic: bool
+) -> tuple[jax.Array, dict[str, np.ndarray]]:
+    """The logits, and what each call of Dropout that changed something kept."""
+    params = settings.random_params(model, vocab_size=small.V, seed=21)
+    batch = small.random_batch(22)
+    kept = {}
+
+    def watch(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+        result = call(*args, **kwargs)
+        if isinstance(context.module, dropout.Dropout) and result is not args[0]:
+            kept["/".join(context.module.path)] = np.asarray(result != 0)
+        return result
+
+    with nn.intercept_methods(watch):
+        logits = transformer.Transformer(model, small.V).apply(
+            {"params": params},
+            jnp.asarray(batch.source),
+            jnp.asarray(batch.target_in),
+            deterministic=deterministic,
+            rngs={"dropout": jax.random.key(23)},
+        )
+    return logits, kept
+
+
+def test_dropout_is_on_embedding_sums_and_sublayer_outputs_alone() -> None:
+    model = small.small_model(**{"model.dropout_rate": 0.4})
+    _, kept = dropped(model, deterministic=False)
+    expected = {"source_dropout", "target_dropout"}
+    for stack, names in (
+        ("encoder", ("self_attention", "feed_forward")),
+        ("decoder", ("self_attention", "memory_attention", "feed_forward")),
+    ):
+        for n, name in itertools.product(range(model.num_layers), names):
+            expected.add(f"{stack}/layers_{n}/{name}_residual/dropout")
+    assert set(kept) == expected
+    for mask in kept.values():
+        assert 0.3 < mask.mean() < 0.9
+
+
+def test_each_dropout_draws_a_mask_of_its_own() -> None:
+    _, kept = dropped(
+        small.small_model(**{"model.dropout_rate": 0.4}), deterministic=False
+    )
+    for first, second in itertools.combinations(kept.values(), 2):
+        rows = min(first.shape[1], second.shape[1])
+        assert (first[:, :rows] != second[:, :rows]).mean() > 0.2
+
+
+def test_attention_and_relu_dropout_happen_where_their_rates_are_set() -> None:
+    layers = ["encoder/layers_0", "decoder/layers_0"]
+    attentions = [f"{layer}/self_attention/dropout" for layer in layers]
+    attentions += ["decoder/layers_0/memory_attention/dropout"]
+    feeds = [f"{layer}/feed_forward/relu_dropout" for layer in layers]
+    for key, expected in (("attention", attentions), ("relu", feeds)):
+        rate = {f"model.{key}_dropout_rate": 0.4, "model.num_layers": 1}
+        _, kept = dropped(small.small_model(**rate), deterministic=False)
+        assert set(kept) == set(expected)
+
+
+def test_nothing_is_dropped_where_all_rates_are_0_or_if_deterministic() -> None:
+    rates = dict.fromkeys(
+        (f"model.{key}dropout_rate" for key in ("", "attention_", "relu_")), 0.5
+    )
+    plain, nothing = dropped(small.small_model(), deterministic=False)
+    assert not nothing
+    quiet, nothing = dropped(small.small_model(**rates), deterministic=True)
+    assert not nothing
+    loud, _ = dropped(small.small_model(**rates), deterministic=False)
+    np.testing.assert_array_equal(quiet, plain)
+    assert (loud != plain).all()
+
+
+def test_training_without_a_dropout_key_fails_instead_of_keeping_all() -> None:
+    model = small.small_model(**{"model.dropout_rate": 0.4})
+    params = settings.random_params(model, vocab_size=small.V, seed=24)
+    source, target_in, *_ = jax.tree.map(jnp.asarray, small.random_batch(25))
+    with pytest.raises(flax.errors.InvalidRngError):
+        transformer.Transformer(model, small.V).apply(
+            {"params": params}, source, target_in, deterministic=False
+        )
