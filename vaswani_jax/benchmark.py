@@ -15,7 +15,7 @@ from vaswani_jax.benchmarks import decoding_speed, training_speed
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import parallel, rules, types
+from vaswani_jax.core import config, parallel, rules, types
 from vaswani_jax.data import packing, prepared
 from vaswani_jax.training import step
 
@@ -56,9 +56,7 @@ def train() -> None:
         raise ValueError("give either --workdir or --shape")
     if workdir is not None and VOCAB_SIZE.value is not None:
         raise ValueError("--vocab_size is of random ids: it goes with --shape")
-    if DEVICES.value is not None:
-        parallel.use_devices(DEVICES.value)
-    step.check_devices(settings)
+    _use_devices(settings)
     if workdir is None:
         vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
         batch_at = training_speed.same_batch(
@@ -96,9 +94,7 @@ def decode() -> None:
     rules.check_fused_length(
         "--source_tokens", SOURCE_TOKENS.value, model=settings.model
     )
-    if DEVICES.value is not None:
-        parallel.use_devices(DEVICES.value)
-    step.check_devices(settings)
+    _use_devices(settings)
     speeds = decoding_speed.measure(
         settings,
         vocab_size=VOCAB_SIZE.value or settings.data.vocab_size,
@@ -133,6 +129,12 @@ def main() -> None:
                     f"--{flag.name} is a flag of {owner}, not of {TASK.value}"
                 )
     run_task()
+
+
+def _use_devices(settings: config.Config) -> None:
+    if DEVICES.value is not None:
+        parallel.use_devices(DEVICES.value)
+    step.check_devices(settings)
 
 
 def _positive(flag: str, values: list[str]) -> list[int]:

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import flax.traverse_util
 
@@ -72,13 +72,9 @@ def record_start(
     }
     with open(workdir / "starts.jsonl", "a+b") as file:
         # A full disk may have cut off the last line.
-        is_cut_off = file.seek(0, os.SEEK_END) > 0 and _last_byte(file) != b"\n"
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        is_cut_off = file.read(1) not in (b"", b"\n")
         file.write(b"\n" * is_cut_off + json.dumps(line).encode() + b"\n")
-
-
-def _last_byte(file: IO[bytes]) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)
 
 
 @functools.cache

@@ -20,17 +20,17 @@ CHOSEN_NOISE = {"bleu": 0.5, "perplexity": 0.01}
 
 def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
     """Return every row beside the base model, ours and the paper's, and conclusions."""
-    found_runs = scored_runs.find_rows(runs, rows)
+    run_by_row = scored_runs.find_rows(runs, rows)
     measured = {
         row: Variation(run.perplexity, run.bleu, None)
-        for row, run in found_runs.items()
+        for row, run in run_by_row.items()
         if run and not run.flaw
     }
     seeds = scored_runs.find_seeds(runs, rows["base"], split="valid")
     noise = measure_noise(seeds)
     lines = []
     for row, settings in rows.items():
-        run = found_runs[row]
+        run = run_by_row[row]
         count = cost.count_parameters(
             settings.model, vocab_size=settings.data.vocab_size
         )
@@ -42,7 +42,7 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
     head += ["perplexity", "change", "paper's", "moves"]
     head += ["BLEU", "change", "paper's", "moves", "from"]
     row_seeds = sorted(
-        {int(run.settings["seed"]) for run in found_runs.values() if run}
+        {int(run.settings["seed"]) for run in run_by_row.values() if run}
     )
     return (
         f"All rows: {rows['base'].training.num_steps:,} updates, one seed "

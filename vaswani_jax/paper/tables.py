@@ -65,10 +65,10 @@ def table2(
             cells.append(f"{cell} ({run.source})" if run else cell)
         for language, printed_cost in zip(LANGUAGES, row.cost, strict=True):
             operations = training_operations(systems[size, language])
-            cells.append(f"{operations:.1e}, {_two_digits(operations, printed_cost)}")
+            cells.append(_cost_cell(operations, printed_cost))
         rows.append([f"**{size}, this code**", *cells])
         hardware = printed.training_cost(size)
-        costs = [f"{hardware:.1e}, {_two_digits(hardware, c)}" for c in row.cost]
+        costs = [_cost_cell(hardware, printed_cost) for printed_cost in row.cost]
         rows.append([f"**{size}, hours x GPUs x FLOP/s**", None, None, *costs])
     base, big = (update_operations(systems[size, "de"]) for size in ("base", "big"))
     tokens = systems["base", "de"].data.target_tokens_per_batch
@@ -107,7 +107,7 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
     head = ["row", "parameters", "printed", "is", "V it implies"]
     head += ["perplexity", "printed", "is", "BLEU", "printed", "is", "from"]
     lines = []
-    found_runs = scored_runs.find_rows(runs, rows)
+    run_by_row = scored_runs.find_rows(runs, rows)
     for row, settings in rows.items():
         paper = printed.TABLE3[row]
         count = cost.count_parameters(
@@ -117,7 +117,7 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
         if paper.parameters:
             low, high = cost.implied_vocabulary(settings.model, paper.parameters)
             implied = f"{low:,} to {high:,}"
-        run = found_runs[row]
+        run = run_by_row[row]
         complete = scored_runs.complete(run)
         perplexity = complete.perplexity if complete else None
         bleu = complete.bleu if complete else None
@@ -170,8 +170,8 @@ def evaluations(runs: Sequence[ScoredRun]) -> str:
                 run.metric,
             ]
         )
-    head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", "BLEU"]
-    return markdown.table([*head, "is"], lines)
+    head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", "BLEU", "is"]
+    return markdown.table(head, lines)
 
 
 def matrices(rows: Mapping[str, config.Config]) -> str:
@@ -190,11 +190,7 @@ def matrices(rows: Mapping[str, config.Config]) -> str:
 
 def learning_rate(settings: config.Config) -> str:
     """Return where equation 3 is greatest, and whether the paper says the same."""
-    rate = optimizer.warmup_inverse_sqrt(
-        d_model=settings.model.d_model,
-        warmup_steps=settings.optimizer.warmup_steps,
-        scale=settings.optimizer.learning_rate_scale,
-    )
+    rate = optimizer.learning_rate(settings)
     rates = np.asarray(jax.vmap(rate)(jnp.arange(settings.training.num_steps)))
     peak = int(rates.argmax()) + 1  # the paper counts updates from 1
     verdict = markdown.verdict(float(peak), float(printed.WARMUP_STEPS), tolerance=0.0)
@@ -226,8 +222,7 @@ def positions(settings: config.Config) -> str:
     )
 
 
-def _two_digits(flops: float, printed_cost: float | None) -> str:
-    """Return whether a number is the printed one in the two digits that it has."""
-    if printed_cost is None:
-        return "not printed"
-    return "reproduced" if f"{flops:.1e}" == f"{printed_cost:.1e}" else "differs"
+def _cost_cell(flops: float, printed_cost: float | None) -> str:
+    """Return a cost, and whether it is the printed one in the two digits of that."""
+    digits = f"{flops:.1e}"
+    return f"{digits}, {markdown.verdict(float(digits), printed_cost, tolerance=0.0)}"

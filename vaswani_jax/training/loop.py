@@ -219,9 +219,7 @@ class _Loop:
             logger.info(f"training ends: {self._stop_reason()}")
 
     def _plan(
-        self,
-        state: TrainState,
-        make_train_step: Callable[[int], Callable[..., Any]],
+        self, state: TrainState, make_train_step: Callable[[int], Callable[..., Any]]
     ) -> microbatching.Plan:
         plan = microbatching.plan(
             self.run.settings,
