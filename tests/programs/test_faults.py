@@ -160,9 +160,9 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
                 process.wait(timeout=300)
             cut_writes += is_writing()
     assert cut_writes
+    options = {"cwd": runs.ROOT, "env": runs.environment(), "timeout": 3600}
     for name in ("killed", "whole"):
-        result = runs.run(*command(name))
-        assert result.returncode == 0, result.stderr.decode()
+        subprocess.run(command(name), check=True, **options)
     killed, whole = (
         long_runs.ended(tmp_path / "killed"),
         long_runs.ended(tmp_path / "whole"),
