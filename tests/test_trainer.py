@@ -10,6 +10,7 @@ import vaswani_jax
 from tests import interpreter, settings
 from vaswani_jax.core import compilation_cache, files
 from vaswani_jax.evaluation import scores
+from vaswani_jax.plots import canvas, learning_curves
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,36 @@ def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> Non
     repeated = vaswani_jax.train(small, workdir)
     assert (repeated.step, repeated.metrics) == (result.step, result.metrics)
     assert repeated.evaluations == result.evaluations
+
+
+def test_the_learning_curves_are_drawn_or_the_log_says_what_draws_them(
+    workdir: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
+    small = settings.small_settings()
+    curves = workdir / "curves.png"
+    curves.unlink(missing_ok=True)
+    vaswani_jax.train(small, workdir)
+    assert curves.read_bytes().startswith(b"\x89PNG")
+    curves.unlink()
+    caplog.set_level("INFO", logger="vaswani_jax")
+
+    def fail(runs: object) -> None:
+        raise RuntimeError("out of ink")
+
+    # A finished run stays one.
+    monkeypatch.setattr(learning_curves, "draw", fail)
+    assert vaswani_jax.train(small, workdir).step == 4
+    assert "curves.png is not drawn: out of ink" in caplog.text
+
+    monkeypatch.setattr(canvas, "is_available", lambda: False)
+    caplog.clear()
+    vaswani_jax.train(small, workdir)
+    lines = [line for line in caplog.messages if "curves.png" in line]
+    assert lines == ["no curves.png: pip install 'vaswani-jax[plot]' draws it"]
+    assert not curves.exists()
 
 
 def test_what_programs_refuse_raises_with_the_same_sentence(

@@ -17,6 +17,7 @@ from vaswani_jax.paper import (
     table1,
     tables,
 )
+from vaswani_jax.plots import canvas
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ SENTENCES = flags.DEFINE_integer(
 
 def main() -> None:
     """Print report.md, and write it with its figures."""
-    figures.require()
+    canvas.require()
     lengths = _lengths()
     systems = presets.systems()
     rows, small = presets.rows("table3"), presets.rows("table3_small")

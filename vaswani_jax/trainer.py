@@ -15,12 +15,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import run_record, select
-from vaswani_jax.core import compilation_cache, files, parallel, processes, remote
+from vaswani_jax.core import (
+    compilation_cache,
+    extras,
+    files,
+    parallel,
+    processes,
+    remote,
+)
 from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator
 from vaswani_jax.data import prepared
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import scores, validation
+from vaswani_jax.plots import canvas, learning_curves
 from vaswani_jax.training import divergence, loop, step
 
 logger = logging.getLogger(__name__)
@@ -135,7 +143,9 @@ def train(
                 with contextlib.suppress(OSError, files.SupersededError):
                     directory.push()
             raise
-        if not processes.is_main_process():
+        if processes.is_main_process():
+            _draw_curves(os.fspath(workdir), directory)
+        else:
             directory.pull()
         evaluations = []
         for evaluation in scores.score_average(config, data, workdir=directory):
@@ -163,6 +173,19 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
     ).vocabulary
     run_record.check_fits(start.checkpoint, settings=config, vocabulary=vocabulary)
     return _InitialModel(start.checkpoint.items["params"], vocabulary)
+
+
+def _draw_curves(name: str, workdir: files.Directory) -> None:
+    """Draw WORKDIR/curves.png, or log what that needs."""
+    if not canvas.is_available():
+        logger.info(f"no curves.png: {extras.how_to_install('plot')} draws it")
+        return
+    try:
+        figure = learning_curves.draw([learning_curves.read(name, workdir.path)])
+        canvas.save(figure, workdir.path / "curves.png")
+        workdir.push()
+    except Exception as error:  # A picture must not make a finished run fail.
+        logger.warning(f"curves.png is not drawn: {error}")
 
 
 def _prepare(

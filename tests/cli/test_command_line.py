@@ -144,3 +144,14 @@ def test_a_command_line_is_understood(
     line: str, outcomes: dict[str, list[object]]
 ) -> None:
     assert outcomes[line] == UNDERSTOOD[line]
+
+
+def test_the_last_argument_of_some_programs_takes_all_words() -> None:
+    program = (
+        "from absl import flags; from vaswani_jax.cli import command_line, syntax; "
+        "flags.DEFINE_multi_string('run', [], 'A run'); "
+        "command_line.parse(['program', 'a', '--run=b', 'c,d'], "
+        "syntax.Syntax(arguments=('run',), repeats=True), description=''); "
+        "print(flags.FLAGS.run)"
+    )
+    assert interpreter.output_of(program) == "['b', 'a', 'c,d']"

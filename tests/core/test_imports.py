@@ -16,7 +16,7 @@ FLOORS = (
     {"model", "data"},
     {"checkpoints"},
     {"training", "inference"},
-    {"evaluation"},
+    {"evaluation", "plots"},
     {"paper", "exchange", "benchmarks"},
     {"api", "cli", "trainer"},
 )

@@ -1,6 +1,5 @@
 """The curves in the figures are those of the formulas."""
 
-import importlib.util
 import io
 
 import numpy as np
@@ -80,9 +79,3 @@ def test_table_1_shows_formulas_times_and_where_they_cross():
     # By logarithms: from ln(4 / 4.5) at 512 to ln(16 / 8) at 1024.
     share = np.log(4.5 / 4) / (np.log(4.5 / 4) + np.log(2))
     assert curve(clock, "attention = recurrence")[0][0] == pytest.approx(512 * 2**share)
-
-
-def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"need matplotlib: pip install .*\[plot\]"):
-        figures.require()

@@ -43,11 +43,14 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
         wants_help = not {"--help", "-h"}.isdisjoint(words)
         words = [word for word in words if word not in ("--help", "-h")]
         words, arguments = _separate(words)
-        for name, value in zip(syntax.arguments, arguments, strict=False):
-            if _take(words, name)[0]:
+        names = list(syntax.arguments)
+        if syntax.repeats:
+            names += names[-1:] * (len(arguments) - len(names))
+        for name, value in zip(names, arguments, strict=False):
+            if _take(words, name)[0] and not syntax.repeats:
                 refuse(f"unexpected argument {value}: --{name} is given, too")
             words.append(f"--{name}={value}")
-        if unexpected := arguments[len(syntax.arguments) :]:
+        if unexpected := arguments[len(names) :]:
             refuse(f"unexpected argument {unexpected[0]}; {syntax.usage(program)}")
         if syntax.takes_config:
             words = _take_config(words, syntax, is_optional=wants_help)

@@ -77,7 +77,7 @@ def _own_flags(syntax: Syntax) -> Iterator[flags.Flag[Any]]:
 
 
 def _flag_entry(flag: flags.Flag[Any]) -> list[str]:
-    text = str(flag.help)
+    text = " ".join(str(flag.help).split())
     if flag.boolean:
         return _entry(f"--[no]{flag.name}", text)
     if not hasattr(flag.parser, "enum_values") and (bounds := rule(flag)):

@@ -12,6 +12,7 @@ class Syntax:
 
     Attributes:
         arguments: The flags that words without dashes set, in this order.
+        repeats: Whether the last of these takes all words that follow.
         takes_config: Whether the program has --config.
         default_config: The configuration to use if the command line names none and
             --workdir holds no run; the program completes it.
@@ -21,6 +22,7 @@ class Syntax:
     """
 
     arguments: tuple[str, ...] = ()
+    repeats: bool = False
     takes_config: bool = False
     default_config: str = ""
     default_workdir: bool = False
@@ -32,7 +34,8 @@ class Syntax:
         >>> Syntax(arguments=("config",), takes_config=True).usage("vaswani train")
         'usage: vaswani train CONFIG [--FLAG=VALUE ...] [--config.KEY=VALUE ...]'
         """
-        words = [program, *map(str.upper, self.arguments), "[--FLAG=VALUE ...]"]
+        words = [program, *map(str.upper, self.arguments)]
+        words += ["..."] * self.repeats + ["[--FLAG=VALUE ...]"]
         words += ["[--config.KEY=VALUE ...]"] * self.takes_config
         return f"usage: {' '.join(words)}"
 

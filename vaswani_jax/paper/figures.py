@@ -1,37 +1,21 @@
-"""Draw the paper's curves from the code: schedule, positions, costs of layers.
+"""Draw the paper's curves from the code: schedule, positions, costs of layers."""
 
-Needs matplotlib, which a base installation does not have.
-"""
-
-import importlib.util
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import extras
 from vaswani_jax.model import positional_encoding
 from vaswani_jax.paper import printed
 from vaswani_jax.paper.table1 import Costs
+from vaswani_jax.plots import canvas
 from vaswani_jax.training import optimizer
-
-
-def require() -> None:
-    """Refuse to draw without matplotlib, before any work.
-
-    Raises:
-        ImportError: Says how to install it.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError(
-            f"the figures need matplotlib: {extras.how_to_install('plot')}"
-        )
 
 
 def draw_learning_rates() -> Any:
     """Draw equation 3 over the big model's 300,000 updates, for three widths."""
-    figure = _figure(7.0, 4.0)
+    figure = canvas.new_figure(7.0, 4.0)
     axes = figure.subplots()
     steps = np.unique(np.geomspace(100, 300_000, 500).astype(int))
     steps = np.union1d(steps, printed.WARMUP_STEPS)
@@ -56,7 +40,7 @@ def draw_learning_rates() -> Any:
 
 def draw_positions() -> Any:
     """Draw the sinusoids of 100 positions, narrow enough to tell them apart."""
-    figure = _figure(8.0, 5.0)
+    figure = canvas.new_figure(8.0, 5.0)
     axes = figure.subplots()
     sinusoids = positional_encoding.sinusoids(jnp.arange(100), d_model=64)
     image = axes.imshow(
@@ -70,7 +54,7 @@ def draw_positions() -> Any:
 
 def draw_table1(costs: Costs) -> Any:
     """Draw operations by formula beside seconds by the clock, over the length n."""
-    figure = _figure(12.0, 4.8)
+    figure = canvas.new_figure(12.0, 4.8)
     panels = (
         ("operations", "by the formula", costs.operations),
         ("seconds", f"measured, {costs.rows} sentence(s)", costs.seconds),
@@ -90,11 +74,3 @@ def draw_table1(costs: Costs) -> Any:
         axes.set_title(f"Table 1: {quantity}, {how}")
         axes.legend(fontsize="small")
     return figure
-
-
-def _figure(width: float, height: float) -> Any:
-    """Return an empty figure that belongs to no window, in inches."""
-    require()
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), dpi=120, layout="tight")

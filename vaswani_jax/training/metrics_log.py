@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import pathlib
+import sys
 import time
 from collections.abc import Mapping
 from typing import IO, Any
@@ -12,6 +13,7 @@ from typing import IO, Any
 from vaswani_jax.core import files
 from vaswani_jax.training import event_file
 
+FILE = "metrics.jsonl"
 ELAPSED = "time/elapsed_seconds"
 
 logger = logging.getLogger(__name__)
@@ -62,7 +64,7 @@ class MetricsLog:
 
     def _open_files(self, step: int) -> tuple[IO[str], event_file.EventFile]:
         """Open the files with the records up to a step."""
-        path = self._workdir / "metrics.jsonl"
+        path = self._workdir / FILE
         lines = _lines_up_to(path, step)
         files.write_atomically(path, "".join(f"{line}\n" for line in lines))
         records = [json.loads(line) for line in lines]
@@ -107,7 +109,7 @@ class MetricsLog:
         self.close()
         if not self._has_warned:
             logger.warning(
-                f"{self._workdir / 'metrics.jsonl'} cannot be written ({error}); "
+                f"{self._workdir / FILE} cannot be written ({error}); "
                 "training goes on, records are lost until it can be"
             )
         self._has_warned = True
@@ -133,6 +135,15 @@ class MetricsLog:
                 with contextlib.suppress(OSError):  # A full disk was warned of.
                     file.close()
             self._files = None
+
+
+def read(workdir: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the records of a run, also of one that is training.
+
+    Raises:
+        ValueError: A line is damaged.
+    """
+    return [json.loads(line) for line in _lines_up_to(workdir / FILE, sys.maxsize)]
 
 
 def _lines_up_to(path: pathlib.Path, step: int) -> list[str]:

@@ -1,0 +1,103 @@
+"""`vaswani plot` draws what a run has logged and where it looks, or says why not."""
+
+import pathlib
+import sys
+
+import pytest
+
+import vaswani_jax
+from tests.plots import figures
+from tests.programs import runs
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
+
+
+def plot(*words: str) -> str:
+    """Run `vaswani plot`, and return what it logs or why it fails."""
+    command = (sys.executable, "-m", "vaswani_jax", "plot", *words)
+    completed = runs.run(*command, devices=None)
+    assert completed.stdout == b""
+    return completed.stderr.decode().splitlines()[-1]
+
+
+def test_training_leaves_its_learning_curves(trained: pathlib.Path) -> None:
+    assert (trained / "curves.png").read_bytes().startswith(figures.PNG)
+
+
+def test_runs_are_drawn_together(trained: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    output = tmp_path / "curves.svg"
+    assert plot(str(trained), str(trained), f"--output={output}") == (
+        f"written: {output}"
+    )
+    svg = output.read_text()
+    # A comment of matplotlib shows each text; a path may be drawn in several lines.
+    for text in ("updates", "minutes of training", "BLEU (validation)", "training"):
+        assert f"<!-- {text} -->" in svg
+
+
+def test_the_attention_has_the_subwords_of_the_translation(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    output = tmp_path / "attention.svg"
+    words = [str(trained), "--sentence=a b c", "--layer=1", f"--output={output}"]
+    assert plot(*words) == f"written: {output}"
+    attention = vaswani_jax.load(trained).attention("a b c")
+    svg = output.read_text()
+    H = attention.encoder.shape[1]
+    for kind in ("Encoder self-attention", "Decoder self-attention"):
+        assert svg.count(f"<!-- {kind} -->") == 1
+    assert svg.count(f"<!-- head {H} -->") == 3
+    for subword in (*attention.source, *attention.target_in, *attention.target_out):
+        if subword.strip("</s>"):  # Comments have no brackets.
+            assert f"<!-- {subword} -->" in svg
+
+
+def test_of_a_run_on_a_store_the_records_alone_are_fetched(
+    trained: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    output = tmp_path / "curves.png"
+    assert plot(f"file://{trained}", f"--output={output}") == f"written: {output}"
+    assert output.read_bytes().startswith(figures.PNG)
+    [mirror] = (path for path in (tmp_path / "mirrors").iterdir() if path.is_dir())
+    assert [path.name for path in mirror.iterdir()] == ["metrics.jsonl"]
+
+
+REFUSED = {
+    "": "--workdir is missing: name the directory of a run",
+    "EMPTY": "--workdir=EMPTY has no metrics.jsonl: no run has trained there",
+    "EMPTY/none": "--workdir=EMPTY/none is no directory: name that of a run",
+    "EMPTY --sentence=a": "EMPTY/config.json cannot be read: No such file or directory",
+    "EMPTY/none --sentence=a": (
+        "--workdir=EMPTY/none is no directory: name that of a run"
+    ),
+    "RUN --output=a.pdf": "--output=a.pdf must end in .png or .svg",
+    "RUN --output=s3://bucket/a.png": "--output: there is no directory ",
+    "RUN --layer=1": "--layer is of --sentence",
+    "RUN --kind=memory": "--kind is of --sentence",
+    "RUN --checkpoint=best": "--checkpoint is of --sentence",
+    "RUN --sentence=": "--sentence is empty",
+    "RUN RUN --sentence=a": "--sentence draws the attention of one run, got 2",
+    "RUN --sentence=a --layer=0": "--layer=0 must be from 1 to 1",
+    "RUN --sentence=a --layer=2": "--layer=2 must be from 1 to 1",
+    "RUN --sentence=a --layer=top": "--layer must be a whole number, got 'top'",
+    "RUN --sentence=a --kind=all": (
+        "--kind must be one of encoder, decoder, memory, got 'all'"
+    ),
+    "RUN --sentence=a --checkpoint=5": "no checkpoint of step 5",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_mistake_is_refused_in_one_line(
+    trained: pathlib.Path, tmp_path: pathlib.Path, line: str
+) -> None:
+    def in_place(text: str) -> str:
+        return text.replace("RUN", str(trained)).replace("EMPTY", str(tmp_path))
+
+    words = in_place(line).split()
+    if "--output" not in line:
+        words.append(f"--output={tmp_path / 'picture.png'}")
+    error = plot(*words)
+    assert error.startswith("error: ") and in_place(REFUSED[line]) in error
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,1 @@
+"""Pictures of a run: its learning curves, and the attention of a sentence."""
