@@ -13,21 +13,6 @@ from vaswani_jax.core import config, parsing
 from vaswani_jax.paper import scored_runs, small_table3, tables
 
 
-def test_a_row_that_was_run_is_found_and_judged(tmp_path):
-    leave(tmp_path / "a", ROWS["A2"], perplexity=5.09, bleu=25.3)
-    leave(tmp_path / "b", ROWS["C1"], perplexity=9.9, bleu=20.0)
-    table = tables.table3(ROWS, read(tmp_path))
-    assert cells(table, "A2")[5:] == [
-        *("5.09", "5.00", "reproduced"),
-        *("25.30", "25.5", "reproduced"),
-        f"{tmp_path / 'a'}: paper_bleu_split_ascii",
-    ]
-    assert cells(table, "C1")[7] == cells(table, "C1")[10] == "differs"
-    assert cells(table, "base")[7] == "not run"
-    assert cells(table, "base")[1:4] == ["63.0 M", "65 M", "differs"]
-    assert cells(table, "A1")[2:4] == ["", "not printed"]
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -121,29 +106,6 @@ def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
         scored_runs.read(tmp_path / "a")
 
 
-def test_table_2_has_the_printed_and_the_found_scores(tmp_path):
-    presets = {
-        (size, language): ROWS["big" if size == "big" else "base"]
-        for size in ("base", "big")
-        for language in ("de", "fr")
-    }
-    leave(tmp_path / "big", ROWS["big"], split="test", bleu=28.3)
-    table = tables.table2(presets, read(tmp_path))
-    row = cells(table, "**big, this code**")
-    source = f"{tmp_path / 'big'}: paper_bleu_split_ascii"
-    assert row[1] == f"28.30, reproduced ({source})"
-    assert row[3].endswith(", differs")
-    assert cells(table, "**base, this code**")[1] == "not run"
-    costs = cells(table, "**big, hours x GPUs x FLOP/s**")[3:]
-    assert costs == ["2.3e+19, reproduced"] * 2
-    assert cells(table, "Transformer (big)")[1:] == [
-        "28.4",
-        "41.8",
-        "2.3e+19",
-        "2.3e+19",
-    ]
-
-
 DROPOUT = {"key": "model.dropout_rate", "was": 0.1, "now": 0.2}
 LONGER = {"key": "training.num_steps", "was": 50, "now": 100_000}
 ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
@@ -211,22 +173,6 @@ def test_a_row_of_other_subwords_or_text_is_not_compared(
     row = cells(table(rows, read(tmp_path)).split("\n\nWhat")[0], "A2")
     assert row[-1] == f"{tmp_path / 'A2'}: {reason} {tmp_path / 'base'}"
     assert "25.50" not in row
-
-
-def test_every_evaluation_is_listed_whatever_it_is_of(tmp_path):
-    leave(tmp_path / "row", ROWS["A2"], bleu=25.5)
-    values = table3.get_config("base")
-    values.update_from_flattened_dict({"data.vocab_size": 90, "search.beam_size": 2})
-    changes = {"checkpoint": "best", "step": 70, "bleu": 3.25}
-    leave(tmp_path / "own", parsing.parse(values), split="test", **changes)
-    listed = tables.evaluations(read(tmp_path))
-    kind = "paper_bleu_split_ascii"
-    assert cells(listed, tmp_path / "row")[1:] == [
-        *("valid", "averaged at 100,000", "4, 0.6", "5.00", "25.50", kind)
-    ]
-    assert cells(listed, tmp_path / "own")[1:] == [
-        *("test", "best at 70", "2, 0.6", "5.00", "3.25", kind)
-    ]
 
 
 @pytest.mark.parametrize(
