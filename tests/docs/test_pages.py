@@ -1,0 +1,139 @@
+"""Every command of the tutorials and guides works, and prints what its page shows."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs import pages
+
+# The demo in seconds: every `vaswani train` of a page has these settings, too.
+SHORT = {
+    "training.num_steps": 20,
+    "training.log_every_steps": 10,
+    "training.evaluate_every_steps": 10,
+    "training.checkpoint_every_steps": 10,
+    "training.average_checkpoints": 2,
+    "data.num_train": 2000,
+    "data.num_valid": 40,
+    "data.num_test": 40,
+    "data.num_buckets": 2,
+    "model.num_layers": 1,
+    "search.max_extra_tokens": 10,
+}
+PROGRAM = f"""#!/bin/sh
+command=$1 preset=$2
+case "$command $preset" in
+    "train --"*) shift; set -- train SHORT "$@" ;;
+    "train "*) shift 2; set -- train "$preset" SHORT "$@" ;;
+esac
+exec "{sys.executable}" -m vaswani_jax "$@"
+"""
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return an environment with `vaswani` and `python` in its PATH."""
+    programs = tmp_path_factory.mktemp("programs")
+    flags = " ".join(f"--config.{key}={value}" for key, value in SHORT.items())
+    (programs / "vaswani").write_text(PROGRAM.replace("SHORT", flags))
+    (programs / "vaswani").chmod(0o755)
+    (programs / "python").symlink_to(sys.executable)
+    return {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(pages.ROOT),
+        "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1"),
+    }
+
+
+@pytest.fixture(scope="session")
+def demo(
+    environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """Return a short run of the demo, which the first worker trains for all."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    workdir = shared / "demo"
+    with open(shared / "demo.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (workdir / "averaged").exists():
+            execute(f"vaswani train demo --workdir={workdir}", shared, environment)
+    return workdir
+
+
+def execute(
+    command: str, directory: pathlib.Path, environment: dict[str, str]
+) -> tuple[int, str]:
+    """Return a command's status, and what a terminal shows of it."""
+    completed = subprocess.run(
+        ["bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=directory,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    return completed.returncode, completed.stdout.decode()
+
+
+def run_page(
+    commands: list[pages.Command], demo: pathlib.Path, environment: dict[str, str]
+) -> None:
+    """Run commands where the reader of a page is: beside a trained demo."""
+    directory = demo.with_name(f"page-{commands[0].page.stem}-{os.getpid()}")
+    shutil.copytree(demo, directory / "runs" / "demo")
+    for command in commands:
+        status, printed = execute(command.text, directory, environment)
+        where = f"{command.page}, block at line {command.line}: {command.text}"
+        fails = bool(command.output) and command.output[-1].startswith("error:")
+        assert (status != 0) == fails, f"{where}\nstatus {status}\n{printed}"
+        if command.output:
+            shown = "\n".join(command.output)
+            assert pages.matches(command.output, printed), (
+                f"{where}\nshown:\n{shown}\nprinted:\n{printed}"
+            )
+
+
+def runnable(page: pathlib.Path, *, is_slow: bool) -> list[pages.Command]:
+    """Return the commands of a page that tests can run."""
+    return [
+        command
+        for command in pages.read_commands(page)
+        if not command.reason and command.is_slow <= is_slow
+    ]
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: pathlib.Path, demo: pathlib.Path, environment: dict[str, str]
+) -> None:
+    if not (commands := runnable(page, is_slow=False)):
+        pytest.skip("this page has no command that can run here")
+    run_page(commands, demo, environment)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [p for p in pages.PAGES if any(c.is_slow for c in runnable(p, is_slow=True))],
+    ids=lambda page: page.stem,
+)
+def test_the_slow_commands_of_a_page_print_what_it_shows(
+    page: pathlib.Path, demo: pathlib.Path, environment: dict[str, str]
+) -> None:
+    run_page(runnable(page, is_slow=True), demo, environment)
+
+
+def test_no_block_hides_commands_from_the_tests() -> None:
+    for page in pages.PAGES:
+        text = page.read_text(encoding="utf-8")
+        for fence in ("```bash", "```sh\n", "```shell"):
+            assert fence not in text, f"{page}: commands stand in console blocks"
