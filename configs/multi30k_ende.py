@@ -5,12 +5,12 @@
       --workdir=runs/multi30k_raw
 
 The text lies in ../shared/data/multi30k_ende, unless --config.data.text_directory names
-another place. README.md, "Multi30k", makes one from github.com/multi30k/dataset.
+another place. docs/results/multi30k.md makes one from github.com/multi30k/dataset.
 
 Two CPU cores: 40.25 tokenised BLEU on test_2016_flickr, the mean of three seeds (39.88
 to 41.07); seed 1 took 79 minutes, 20 of them beside other work. :raw as it stands: not
-run. The command in README.md changes some settings: 4,000 steps, 45 minutes beside
-other work, 36.17 sacreBLEU.
+run. The command in docs/results/multi30k.md changes some settings: 4,000 steps, 45
+minutes beside other work, 36.17 sacreBLEU.
 
 `launch/multi30k.sh` trains :forward, :backward, :diversified and :tuned in turn, on the
 text and on machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, each

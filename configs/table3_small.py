@@ -9,11 +9,10 @@ one included. These settings are not the paper's either, and are equal for all r
 2,000 steps of 2,048 tokens, half of them warm-up, 0.8 of the learning rate, initial
 weights of a quarter of Glorot's variance, a vocabulary of 10,000. So rows also differ
 by how fast they learn. Without the last flag, the text lies in ../shared/data.
-README.md, "Multi30k", makes DIR from github.com/multi30k/dataset.
+docs/results/multi30k.md makes DIR from github.com/multi30k/dataset.
 
 About 30 minutes a row on one core; all rows were run, and base with more seeds, which
-differ more than most rows do. Scores: README.md, "Table 3 at the scale of two cores";
-records: docs/results/.
+differ more than most rows do. Scores and records: docs/results/table3_small.md.
 """
 
 import ml_collections

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Multi30k to its BLEU on a GPU: launch/gpu_multi30k.sh TEXT_DIR WORKDIR [FLAGS...]
 #
-# TEXT_DIR is README.md's DIR/lc_norm_tok, WORKDIR is made, or goes on. FLAGS are those
-# of vaswani_jax.main, for example --config.training.r_drop=5.0. Prints the scores, the
+# TEXT_DIR is DIR/lc_norm_tok of docs/results/multi30k.md; WORKDIR is made, or goes on.
+# FLAGS are those of vaswani_jax.main, for example --config.training.r_drop=5.0. Prints the scores, the
 # minutes that this call took and those of all the calls with this WORKDIR (kept in its
 # gpu_seconds); LIMIT seconds (570 by default) end it with its state saved, for which it
 # has 20 more, and the same call goes on. PYTHON and .wheels/ are as in gpu_check.sh.

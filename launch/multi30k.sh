@@ -2,8 +2,8 @@
 # Multi30k and machine translations of it: launch/multi30k.sh TEXT RUNS [FLAGS...]
 #
 # Data diversification (Nguyen et al., 2020, their k = 1, one round): a teacher of each
-# direction is trained on TEXT, README.md's DIR/lc_norm_tok, and translates its own
-# source; the next model is trained on TEXT, its sources with their translations and its
+# direction is trained on TEXT, DIR/lc_norm_tok of docs/results/multi30k.md, and
+# translates its own source; the next model is trained on TEXT, its sources with their translations and its
 # targets with theirs; the last one goes on from it, on TEXT alone, and is scored. All
 # lies in RUNS, each stage in a directory of its name. Run again with the same TEXT and
 # FLAGS, it goes on; for others name another RUNS. FLAGS are those of vaswani_jax.main,

@@ -1,4 +1,4 @@
-"""Our training step or search beside the peers', interleaved: tables of the README.
+"""Our training step or search beside the peers', interleaved: docs/results/speed.md.
 
     python -m tests.benchmarks.against_peers --peers=../shared/bench --size=tiny
     python -m tests.benchmarks.against_peers --peers=../shared/bench --decode=16

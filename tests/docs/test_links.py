@@ -32,3 +32,9 @@ def test_what_a_page_names_is_there(page: pathlib.Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_the_readme_counts_the_proofs() -> None:
+    page = (ROOT / "docs" / "paper" / "proofs.md").read_text(encoding="utf-8")
+    count = len(re.findall(r"^\| .*`tests/", page, re.MULTILINE))
+    assert f"{count} parts are" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -25,7 +25,11 @@ SHORT = {
     "model.num_layers": 1,
     "search.max_extra_tokens": 10,
 }
-PROGRAM = f"""#!/bin/sh
+# A link to it would lose the virtual environment.
+PYTHON = f"""#!/bin/sh
+exec "{sys.executable}" "$@"
+"""
+VASWANI = f"""#!/bin/sh
 command=$1 preset=$2
 case "$command $preset" in
     "train --"*) shift; set -- train SHORT "$@" ;;
@@ -40,9 +44,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an environment with `vaswani` and `python` in its PATH."""
     programs = tmp_path_factory.mktemp("programs")
     flags = " ".join(f"--config.{key}={value}" for key, value in SHORT.items())
-    (programs / "vaswani").write_text(PROGRAM.replace("SHORT", flags))
-    (programs / "vaswani").chmod(0o755)
-    (programs / "python").symlink_to(sys.executable)
+    scripts = {"python": PYTHON, "vaswani": VASWANI.replace("SHORT", flags)}
+    for name, script in scripts.items():
+        (programs / name).write_text(script)
+        (programs / name).chmod(0o755)
     return {
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
