@@ -166,7 +166,7 @@ def test_generation_settings_are_taken_over_or_noted(
 def test_an_imported_vocabulary_is_kept(imported: pathlib.Path) -> None:
     common = [f"--config=configs/of_run.py:{imported}", f"--workdir={imported}"]
     program = [sys.executable, "-m", "vaswani_jax.evaluate"]
-    assert "main --init_from" in runs.error_of(runs.run(*program, *common))
+    assert "train --init_from" in runs.error_of(runs.run(*program, *common))
     before = sorted(path.name for path in (imported / "data").iterdir())
     program = [sys.executable, "-m", "vaswani_jax.prepare_data", "--rebuild_data"]
     task = ["--config.data.source=copy", "--config.data.vocab_size=57"]

@@ -52,7 +52,7 @@ def test_help_of_a_command_lists_its_flags(command: str) -> None:
 def test_a_flag_of_several_processes_is_refused_by_other_programs() -> None:
     completed = vaswani("average", "run", "--coordinator=auto")
     assert completed.returncode == 1
-    refusal = b"error: --coordinator is a flag of main, decode and evaluate alone\n"
+    refusal = b"error: --coordinator is a flag of train, translate and evaluate alone\n"
     assert completed.stderr == refusal
 
 

@@ -90,7 +90,7 @@ def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str
     steps = store.steps(workdir / "checkpoints")
     if name == "averaged" and steps and steps[-1] > checkpoint.step:
         text += (
-            f"\nnote: training has gone on to step {steps[-1]:,}; average_checkpoints "
+            f"\nnote: training has gone on to step {steps[-1]:,}; `vaswani average` "
             "makes a new mean, --checkpoint=average:N computes one on the spot"
         )
     return text

@@ -103,7 +103,7 @@ class Program:
         if any(flags.FLAGS[name].value is not None for name in PROCESS_FLAGS):
             if not self.syntax.multi_process:
                 raise ValueError(
-                    "--coordinator is a flag of main, decode and evaluate alone"
+                    "--coordinator is a flag of train, translate and evaluate alone"
                 )
             processes.connect(
                 coordinator=COORDINATOR.value,

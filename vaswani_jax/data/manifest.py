@@ -89,8 +89,8 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
     path = directory / NAME
     if not path.exists():
         raise FileNotFoundError(
-            f"no prepared data in {directory}: run vaswani_jax.prepare_data or "
-            "vaswani_jax.main first"
+            f"no prepared data in {directory}: run `vaswani prepare` or "
+            "`vaswani train` first"
         )
     try:
         record = dict(json.loads(path.read_text()))

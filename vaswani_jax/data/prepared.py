@@ -124,7 +124,7 @@ def open_matching(
         raise ValueError(
             f"{directory} has an imported model's vocabulary and no text: decode and "
             "export use it. A run of your own starts from it in another --workdir, by "
-            "main --init_from"
+            "vaswani train --init_from"
         )
     differences = data.manifest.setting_differences(settings.data)
     if compare_text:
@@ -132,8 +132,8 @@ def open_matching(
     if differences:
         raise ValueError(
             f"{directory} was prepared from other data: {'; '.join(differences)}. "
-            "Prepare it again (prepare_data or main with --rebuild_data), restore the "
-            "settings, or name another --workdir"
+            "Prepare it again (`vaswani prepare` or `vaswani train`, with "
+            "--rebuild_data), restore the settings, or name another --workdir"
         )
     return data
 
