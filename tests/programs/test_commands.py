@@ -49,13 +49,6 @@ def test_help_of_a_command_lists_its_flags(command: str) -> None:
     assert ("  --[no]print_config\n" in text) == takes_config
 
 
-def test_a_flag_of_several_processes_is_refused_by_other_programs() -> None:
-    completed = vaswani("average", "run", "--coordinator=auto")
-    assert completed.returncode == 1
-    refusal = b"error: --coordinator is a flag of train, translate and evaluate alone\n"
-    assert completed.stderr == refusal
-
-
 def test_printed_settings_can_be_read_again(tmp_path: pathlib.Path) -> None:
     printed = output_of("train", "demo", "--config.seed=5", "--print_config")
     assert "--config.seed=5\n" in printed

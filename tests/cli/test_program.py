@@ -1,0 +1,177 @@
+"""A program ends with a status, and a failure in one line says what to do."""
+
+import json
+import pathlib
+
+import pytest
+
+from tests import interpreter
+from vaswani_jax.cli import program
+
+# What a program does, and the status and the line on standard error that it ends with.
+FAILURES: dict[str, list[object]] = {
+    "ValueError('no such line')": [1, "error: no such line\n"],
+    "OSError(28, 'No space left on device', 'a.npz')": [
+        1,
+        "error: [Errno 28] No space left on device: 'a.npz': free some where "
+        "--workdir, data and outputs lie\n",
+    ],
+    "OSError(13, 'Permission denied', 'a.npz')": [
+        1,
+        "error: [Errno 13] Permission denied: 'a.npz'\n",
+    ],
+    "RuntimeError('RESOURCE_EXHAUSTED: no room for 9 bytes.\\nmore')": [
+        1,
+        f"error: no room for 9 bytes. {program.LESS_MEMORY}\n",
+    ],
+    # What nobody expects keeps its traceback.
+    "RuntimeError('INTERNAL: odd')": ["RuntimeError", ""],
+    "KeyError('odd')": ["KeyError", ""],
+    # The program expects it.
+    "ZeroDivisionError('by zero')": [1, "error: by zero\n"],
+}
+# Command lines, and what the program prints or is refused with.
+LINES: dict[str, list[object]] = {
+    "demo --config.model.num_layers=4 --quiet": [None, "4 layers\n", ""],
+    "demo --config.model.num_layers=4": [
+        None,
+        "4 layers\n",
+        "--workdir=runs/demo\n",
+    ],
+    "demo --workdir=here": [None, "3 layers\n", ""],
+    "demo --config.model.num_layers=0": [
+        1,
+        "",
+        "error: config.model.num_layers must be at least 1, got 0\n",
+    ],
+    "demo --quiet --verbose": [
+        1,
+        "",
+        "error: --quiet and --verbose exclude each other: give one of them\n",
+    ],
+    "demo --coordinator=auto": [
+        1,
+        "",
+        "error: --coordinator is a flag of train, translate and evaluate alone\n",
+    ],
+}
+PROGRAM = """
+import contextlib, io, json, os, sys, tempfile
+from absl import flags
+from vaswani_jax.cli import program, syntax
+
+flags.DEFINE_string("workdir", "", "")
+OTHERS = set(flags.FLAGS)
+
+
+def outcome(main, syntax, line):
+    with (
+        tempfile.TemporaryFile() as errors,
+        contextlib.redirect_stdout(io.StringIO()) as output,
+    ):
+        os.dup2(errors.fileno(), 2)
+        expected = (*program.EXPECTED_ERRORS, ZeroDivisionError)
+        try:
+            program.Program(main=main, syntax=syntax, expected=expected).run(
+                ["program", *line.split()]
+            )
+        except SystemExit as end:
+            status = end.code
+        except Exception as error:
+            status = type(error).__name__
+        flags.FLAGS.unparse_flags()
+        for flag in set(flags.FLAGS) - OTHERS:
+            delattr(flags.FLAGS, flag)
+        errors.seek(0)
+        return [status, output.getvalue(), errors.read().decode()]
+
+
+def fail(error):
+    raise eval(error)
+
+
+def show_layers():
+    print(f"{program.settings().model.num_layers} layers")
+
+
+failures, lines = json.loads(sys.argv[1])
+takes_config = syntax.Syntax(
+    arguments=("config",), takes_config=True, default_workdir=True
+)
+outcomes = {
+    error: outcome(lambda: fail(error), syntax.Syntax(), "--quiet")
+    for error in failures
+} | {line: outcome(show_layers, takes_config, line) for line in lines}
+print(json.dumps(outcomes))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, list[object]]:
+    """Return how each program ends, all in one process."""
+    arguments = json.dumps([list(FAILURES), list(LINES)])
+    return dict(json.loads(interpreter.output_of(PROGRAM, arguments)))
+
+
+@pytest.mark.parametrize("error", FAILURES)
+def test_an_expected_failure_is_one_line(
+    error: str, outcomes: dict[str, list[object]]
+) -> None:
+    status, output, errors = outcomes[error]
+    assert [status, errors] == FAILURES[error]
+    assert output == ""
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_program_runs_with_its_settings_or_is_refused(
+    line: str, outcomes: dict[str, list[object]]
+) -> None:
+    status, output, errors = outcomes[line]
+    assert [status, output] == LINES[line][:2]
+    notes = str(errors).splitlines(keepends=True)
+    if status is None:  # The allocator's note depends on the machine.
+        notes = [note for note in notes if note.startswith("--")]
+    assert "".join(notes) == LINES[line][2]
+
+
+def test_what_cannot_lie_on_a_store_is_a_path(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert program.local_path("output", "~/out") == tmp_path / "out"
+    for value in ("", "s3://bucket/out"):
+        with pytest.raises(ValueError, match=f"--output={value} must be a directory"):
+            program.local_path("output", value)
+
+
+def test_a_workdir_on_a_store_is_fetched_and_its_copy_named(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = tmp_path / "store" / "run"
+    for folder in ("best", "data"):
+        (store / folder).mkdir(parents=True)
+        (store / folder / "manifest.json").write_text(folder)
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "copies"))
+    caplog.set_level("INFO", "vaswani_jax")
+    assert program.workdir(str(store)) == store
+    assert caplog.messages == []
+    url = f"file://{store}"
+    copy = program.workdir(url, skip=["best"])
+    assert copy.is_relative_to(tmp_path / "copies")
+    assert (copy / "data" / "manifest.json").read_text() == "data"
+    assert not (copy / "best").exists()
+    assert caplog.messages == [f"--workdir={url} has its local copy in {copy}"]
+
+
+def test_a_workdir_that_is_only_opened_is_not_fetched(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "copies"))
+    directory = program.open_workdir(f"file://{tmp_path / 'run'}")
+    assert not (directory.path / "config.json").exists()
+    with pytest.raises(ValueError, match="must be a directory, and is a file"):
+        program.open_workdir(str(tmp_path / "run" / "config.json"))
