@@ -18,7 +18,7 @@ VARIANTS = [
 ]
 PRE_LEARNED = VARIANTS[3]
 # What the models of others have and the paper has not.
-OTHERS = {
+OTHER_VARIANT = {
     "model.activation": "swish",
     "model.attention_bias": True,
     "model.logits_bias": True,

@@ -28,13 +28,13 @@ def normal(seed: int, *shape: int) -> jax.Array:
 
 
 def initial_kernels(model: config.ModelConfig) -> dict[str, np.ndarray]:
-    def whole(module: attention.MultiHeadAttention, x: jax.Array) -> jax.Array:
+    def self_attend(module: attention.MultiHeadAttention, x: jax.Array) -> jax.Array:
         mask = jnp.ones((1, 1, 1, 1), bool)
         return module(x, module.keys_values(x), mask=mask, deterministic=True)
 
     x = jnp.ones((1, 1, model.d_model))
     module = attention.MultiHeadAttention(model)
-    params = module.init(jax.random.key(0), x, method=whole)["params"]
+    params = module.init(jax.random.key(0), x, method=self_attend)["params"]
     assert {name: set(leaves) for name, leaves in params.items()} == {
         name: {"kernel"} for name in NAMES
     }
@@ -57,20 +57,22 @@ def test_attention_weights_follow_equation_1() -> None:
                 ]
                 expected = np.zeros(K)
                 expected[shown] = np.array(scores) / sum(scores)
-                found = weights[b, h, q]
-                np.testing.assert_allclose(found, expected, rtol=1e-5)
+                row = weights[b, h, q]
+                np.testing.assert_allclose(row, expected, rtol=1e-5)
 
 
 def test_attention_weights_ignore_masked_keys() -> None:
     query, key = normal(3, B, Q, H, D_K), normal(4, B, K, H, D_K)
     mask = jnp.asarray([[True, True, False, True, False], [False] + 4 * [True]])
     mask = mask[:, None, None, :]
-    before = attention.attention_weights(query, key, mask)
+    weights = attention.attention_weights(query, key, mask)
     hidden = ~mask.reshape(B, K, 1, 1)
     changed = jnp.where(hidden, 100 * normal(5, B, K, H, D_K), key)
-    after = attention.attention_weights(query, changed, mask)
-    np.testing.assert_array_equal(after, before)
-    assert (np.asarray(after)[~np.broadcast_to(mask, after.shape)] == 0).all()
+    changed_weights = attention.attention_weights(query, changed, mask)
+    np.testing.assert_array_equal(changed_weights, weights)
+    assert (
+        np.asarray(changed_weights)[~np.broadcast_to(mask, changed_weights.shape)] == 0
+    ).all()
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
@@ -103,14 +105,14 @@ def test_attention_is_equation_1_on_each_head_then_one_projection() -> None:
     keys_values = module.keys_values(memory)
     assert keys_values.key.shape == (B, K, H, D_K)
     assert keys_values.value.shape == (B, K, H, D_V)
-    found = module(
+    output = module(
         x, keys_values, mask=jnp.asarray(mask)[None, None], deterministic=True
     )
     for b in range(B):
         expected = reference.multi_head_attention(
             reference.to_float64(params), np.float64(x[b]), np.float64(memory[b]), mask
         )
-        np.testing.assert_allclose(found[b], expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(output[b], expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("init_scale", [1.0, 0.25])
@@ -172,9 +174,9 @@ def test_attention_weights_get_no_dropout_from_the_paper_s_rate() -> None:
 def test_attention_dropout_drops_weights_after_the_softmax() -> None:
     plain, noisy = watched_weights(**{"model.attention_dropout_rate": 0.25})
     np.testing.assert_allclose(plain.sum(axis=-1), 1, rtol=1e-5)
-    kept = noisy != 0
-    assert 0.6 < kept.mean() < 0.9
-    np.testing.assert_allclose(noisy[kept], plain[kept] / 0.75, rtol=1e-5)
+    is_kept = noisy != 0
+    assert 0.6 < is_kept.mean() < 0.9
+    np.testing.assert_allclose(noisy[is_kept], plain[is_kept] / 0.75, rtol=1e-5)
 
 
 V = 50
@@ -222,7 +224,7 @@ CASES = {
 def check_agreement(case: str, *, attention: str, dtypes: tuple[str, str]) -> None:
     """An update by `attention` is one by XLA's, as far as bfloat16 can tell."""
     batch, changes = CASES[case]
-    found = []
+    results = []
     for implementation, dtype in zip(("xla", attention), dtypes, strict=True):
         choice = {"model.attention": implementation, "model.dtype": dtype}
         small = settings.small_settings(**SIZES, **changes, **choice)
@@ -230,16 +232,18 @@ def check_agreement(case: str, *, attention: str, dtypes: tuple[str, str]) -> No
             step.train_step(small, vocab_size=V, num_microbatches=1), donate_state=False
         )
         state = parallel.replicate(step.create_state(small, vocab_size=V))
-        found.append(run(state, parallel.split_rows(batch, num_microbatches=1)))
-    (by_xla, metrics), (by_other, others) = found
-    assert float(metrics.sums.tokens) == float(others.sums.tokens) > 0
-    np.testing.assert_allclose(others.sums.loss, metrics.sums.loss, rtol=0.02)
+        results.append(run(state, parallel.split_rows(batch, num_microbatches=1)))
+    (by_xla, metrics), (by_other, other_metrics) = results
+    assert float(metrics.sums.tokens) == float(other_metrics.sums.tokens) > 0
+    np.testing.assert_allclose(other_metrics.sums.loss, metrics.sums.loss, rtol=0.02)
     gradients = (jax.tree.leaves(state.opt_state[0].mu) for state in (by_xla, by_other))
-    for one, other in zip(*gradients, strict=True):
+    for gradient, other_gradient in zip(*gradients, strict=True):
         # The direction and the size agree; a NaN would not.
-        one, other = np.ravel(one), np.ravel(other)
-        assert np.linalg.norm(one) > 0
-        assert np.linalg.norm(one - other) <= 0.1 * np.linalg.norm(one)
+        gradient, other_gradient = np.ravel(gradient), np.ravel(other_gradient)
+        assert np.linalg.norm(gradient) > 0
+        assert np.linalg.norm(gradient - other_gradient) <= 0.1 * np.linalg.norm(
+            gradient
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -263,13 +267,13 @@ def masked(kind: str, queries: int, keys: int) -> np.ndarray:
     """[3, 1, queries, keys], true where a query may look at a key: always at one."""
     if kind == "ragged":
         lengths = np.array([keys, keys // 2 + 1, 1])
-        found = np.arange(keys) < lengths[:, None, None]
+        mask = np.arange(keys) < lengths[:, None, None]
     elif kind == "causal":
-        found = np.tri(queries, keys, dtype=bool)[None]
+        mask = np.tri(queries, keys, dtype=bool)[None]
     else:
         second = (np.arange(n) >= n // 2 for n in (queries, keys))
-        found = np.equal.outer(*second)[None]
-    return np.broadcast_to(found[:, None], (3, 1, queries, keys))
+        mask = np.equal.outer(*second)[None]
+    return np.broadcast_to(mask[:, None], (3, 1, queries, keys))
 
 
 def check_equation_1(kind: str, queries: int, keys: int, width: int) -> None:
@@ -299,10 +303,10 @@ def check_equation_1(kind: str, queries: int, keys: int, width: int) -> None:
         np.einsum("bhqk,bqhd->bkhd", by_score, q64),
         np.einsum("bhqk,bqhd->bkhd", weights, g64),
     )
-    for found, exact in zip((output, *derivative(wanted_by)), expected, strict=True):
+    for result, exact in zip((output, *derivative(wanted_by)), expected, strict=True):
         # Weights and results are rounded to 8 bits; their errors add like noise.
         bound = 2**-6 * np.abs(exact).max()
-        np.testing.assert_allclose(np.asarray(found, np.float64), exact, atol=bound)
+        np.testing.assert_allclose(np.asarray(result, np.float64), exact, atol=bound)
 
 
 @pytest.mark.parametrize("kind", MASKS)

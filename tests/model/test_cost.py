@@ -64,8 +64,8 @@ def test_the_base_model_has_the_operations_that_its_parameters_say():
     decoder = 6 * (8 * 512**2 + 2 * 512 * 2048)
     weights = encoder + decoder + 37_000 * 512
     # One token a side: attention between tokens is next to nothing.
-    found = cost.forward_flops(model, vocab_size=37_000, rows=1, source=1, target=1)
-    assert found == pytest.approx(2 * weights, rel=1e-3)
+    flops = cost.forward_flops(model, vocab_size=37_000, rows=1, source=1, target=1)
+    assert flops == pytest.approx(2 * weights, rel=1e-3)
 
 
 TABLE3_V = 37_000

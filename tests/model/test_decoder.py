@@ -36,24 +36,26 @@ def run(x: jax.Array, memory: jax.Array) -> jax.Array:
 
 
 def test_decoder_looks_at_shown_memory_and_at_no_other() -> None:
-    before = np.asarray(run(X, MEMORY))
+    output = np.asarray(run(X, MEMORY))
     for position in range(S):
         changed = MEMORY.copy()
         changed[:, position] += 1
-        after = np.asarray(run(X, changed))
-        assert (after[0] != before[0]).any(axis=-1).all()
+        changed_output = np.asarray(run(X, changed))
+        assert (changed_output[0] != output[0]).any(axis=-1).all()
         shown = bool(MEMORY_MASK[1, 0, 0, position])
-        assert (after[1] != before[1]).any() == shown
+        assert (changed_output[1] != output[1]).any() == shown
 
 
 def test_each_position_reaches_itself_and_later_ones_alone() -> None:
-    before = np.asarray(run(X, MEMORY))
+    output = np.asarray(run(X, MEMORY))
     for position in range(T):
         changed = X.copy()
         changed[:, position] *= -1.5
-        after = np.asarray(run(changed, MEMORY))
-        np.testing.assert_array_equal(after[:, :position], before[:, :position])
-        assert (after[:, position:] != before[:, position:]).any(axis=-1).all()
+        changed_output = np.asarray(run(changed, MEMORY))
+        np.testing.assert_array_equal(
+            changed_output[:, :position], output[:, :position]
+        )
+        assert (changed_output[:, position:] != output[:, position:]).any(axis=-1).all()
 
 
 def test_steps_of_the_stack_equal_its_full_pass_for_each_beam() -> None:
@@ -76,5 +78,5 @@ def test_steps_of_the_stack_equal_its_full_pass_for_each_beam() -> None:
         outputs.append(output)
     for beam in range(W):
         expected = run(inputs[:, beam], MEMORY)
-        found = jnp.stack([output[:, beam] for output in outputs], axis=1)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        beam_outputs = jnp.stack([output[:, beam] for output in outputs], axis=1)
+        np.testing.assert_allclose(beam_outputs, expected, rtol=1e-4, atol=1e-5)

@@ -53,8 +53,8 @@ def test_keep_mask_keeps_the_right_share(rate: float) -> None:
 def test_every_row_and_every_column_keeps_the_right_share(rate: float) -> None:
     mask = standardised(step_keys(1)[0], rate).reshape(SHAPE)
     for axis in range(3):
-        others = tuple(other for other in range(3) if other != axis)
-        means = mask.mean(axis=others)
+        other_axes = tuple(other_axis for other_axis in range(3) if other_axis != axis)
+        means = mask.mean(axis=other_axes)
         count = SIZE // SHAPE[axis]
         assert np.abs(means).max() < SIGMAS / math.sqrt(count)
 
@@ -127,22 +127,22 @@ def test_bytes_of_the_hash_are_uniform() -> None:
 
 
 def test_the_same_key_gives_the_same_mask() -> None:
-    first, again = (
+    first, second = (
         dropout.keep_mask(jax.random.key(5), (7, 9), rate=0.4) for _ in range(2)
     )
-    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("rate", RATES)
 def test_dropout_keeps_the_mean(rate: float) -> None:
-    found = dropout.Dropout(rate).apply(
+    output = dropout.Dropout(rate).apply(
         {}, jnp.ones(SHAPE), deterministic=False, rngs={"dropout": jax.random.key(6)}
     )
-    found = np.asarray(found)
-    values = np.unique(found)
+    output = np.asarray(output)
+    values = np.unique(output)
     np.testing.assert_allclose(values, [0, 1 / (1 - rate)], rtol=1e-6)
     error = SIGMAS * math.sqrt(rate / (1 - rate) / SIZE)
-    assert abs(float(found.mean(dtype=np.float64)) - 1) < error
+    assert abs(float(output.mean(dtype=np.float64)) - 1) < error
 
 
 @pytest.mark.parametrize(("rate", "deterministic"), [(0.4, True), (0.0, False)])
@@ -150,29 +150,29 @@ def test_dropout_is_the_identity_if_told_so_or_at_rate_0(
     rate: float, deterministic: bool
 ) -> None:
     x = jnp.arange(6.0).reshape(2, 3)
-    found = dropout.Dropout(rate).apply({}, x, deterministic=deterministic)
-    np.testing.assert_array_equal(found, x)
+    output = dropout.Dropout(rate).apply({}, x, deterministic=deterministic)
+    np.testing.assert_array_equal(output, x)
 
 
 def test_dropout_keeps_the_type_of_its_input() -> None:
-    found = dropout.Dropout(0.5).apply(
+    output = dropout.Dropout(0.5).apply(
         {},
         jnp.ones((3, 5), jnp.bfloat16),
         deterministic=False,
         rngs={"dropout": jax.random.key(7)},
     )
-    assert found.dtype == jnp.bfloat16
+    assert output.dtype == jnp.bfloat16
 
 
 def test_gradients_of_dropout_pass_where_it_kept() -> None:
     def total(x: jax.Array) -> jax.Array:
-        kept = dropout.Dropout(0.5).apply(
+        output = dropout.Dropout(0.5).apply(
             {}, x, deterministic=False, rngs={"dropout": jax.random.key(8)}
         )
-        return jnp.sum(kept * kept)
+        return jnp.sum(output * output)
 
     x = jnp.linspace(1.0, 2.0, 40)
     gradient = np.asarray(jax.grad(total)(x))
-    kept = gradient != 0
-    assert 5 < kept.sum() < 35
-    np.testing.assert_allclose(gradient[kept], 8 * x[kept], rtol=1e-6)
+    is_kept = gradient != 0
+    assert 5 < is_kept.sum() < 35
+    np.testing.assert_allclose(gradient[is_kept], 8 * x[is_kept], rtol=1e-6)

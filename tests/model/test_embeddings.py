@@ -21,20 +21,20 @@ def bound(dtype: object) -> tuple[embeddings.SharedEmbedding, np.ndarray]:
 def test_lookups_are_rows_times_the_root_of_d_model() -> None:
     module, table = bound(jnp.float32)
     tokens = np.array([[4, 0, 10], [4, 7, 1]])
-    found = module(jnp.asarray(tokens))
-    assert found.shape == (B, T, D_MODEL)
+    vectors = module(jnp.asarray(tokens))
+    assert vectors.shape == (B, T, D_MODEL)
     for b in range(B):
         for t in range(T):
             expected = table[tokens[b, t]].astype(float) * math.sqrt(6)
-            np.testing.assert_allclose(found[b, t], expected, rtol=1e-6)
+            np.testing.assert_allclose(vectors[b, t], expected, rtol=1e-6)
 
 
 def test_logits_are_products_with_the_same_table_unscaled_and_without_bias() -> None:
     module, table = bound(jnp.float32)
     x = np.random.default_rng(1).standard_normal((B, T, D_MODEL)).astype(np.float32)
     expected = np.float64(x) @ np.float64(table).T
-    found = module.logits(jnp.asarray(x))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    logits = module.logits(jnp.asarray(x))
+    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])

@@ -37,26 +37,26 @@ def compiled(model: config.ModelConfig) -> Any:
 def test_memory_equals_the_formulas(position: str) -> None:
     model = small_model(position)
     params = settings.random_params(model, vocab_size=V, seed=1)
-    found = compiled(model)(params, SOURCE)
-    assert found.shape == (B, S, model.d_model)
+    memory = compiled(model)(params, SOURCE)
+    assert memory.shape == (B, S, model.d_model)
     for row in range(B):
         source = SOURCE[row][SOURCE[row] != 0]
         expected = reference.encode(reference.to_float64(params), source, model=model)
         np.testing.assert_allclose(
-            found[row, : len(source)], expected, rtol=1e-4, atol=1e-5
+            memory[row, : len(source)], expected, rtol=1e-4, atol=1e-5
         )
 
 
 def test_every_source_position_reaches_every_memory_position() -> None:
     model = small_model("post")
     params = settings.random_params(model, vocab_size=V, seed=2)
-    before = np.asarray(compiled(model)(params, SOURCE))
+    memory = np.asarray(compiled(model)(params, SOURCE))
     for position in range(S):
         changed = SOURCE.copy()
         changed[0, position] = 3 if SOURCE[0, position] != 3 else 4
-        after = np.asarray(compiled(model)(params, changed))
-        assert (after[0] != before[0]).any(axis=-1).all()
-        np.testing.assert_array_equal(after[1:], before[1:])
+        changed_memory = np.asarray(compiled(model)(params, changed))
+        assert (changed_memory[0] != memory[0]).any(axis=-1).all()
+        np.testing.assert_array_equal(changed_memory[1:], memory[1:])
 
 
 def test_a_stack_permutes_its_output_as_its_input_is_permuted() -> None:
@@ -66,8 +66,8 @@ def test_a_stack_permutes_its_output_as_its_input_is_permuted() -> None:
     generator = np.random.default_rng(3)
     x = jnp.asarray(generator.standard_normal((B, S, model.d_model)), jnp.float32)
     mask = jnp.ones((B, 1, 1, S), bool)
-    whole = settings.random_params(model, vocab_size=V, seed=4)
-    params = {"params": whole["encoder"]}
+    model_params = settings.random_params(model, vocab_size=V, seed=4)
+    params = {"params": model_params["encoder"]}
     order = generator.permutation(S)
     run = jax.jit(functools.partial(stack.apply, deterministic=True))
     straight = run(params, x, mask)

@@ -32,14 +32,14 @@ def test_feed_forward_is_equation_2_at_every_position() -> None:
     }
     module = network(D_MODEL, D_FF)
     x = normal(4, B, T, D_MODEL)
-    found = module.apply({"params": params}, jnp.asarray(x), deterministic=True)
+    output = module.apply({"params": params}, jnp.asarray(x), deterministic=True)
     for b in range(B):
         for t in range(T):
             hidden = [
                 max(0.0, float(x[b, t] @ W_1[:, f] + b_1[f])) for f in range(D_FF)
             ]
             expected = np.array(hidden) @ W_2 + b_2
-            np.testing.assert_allclose(found[b, t], expected, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(output[b, t], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("init_scale", [1.0, 0.25])
@@ -62,13 +62,13 @@ def watched_hidden(rate: float, *, deterministic: bool) -> np.ndarray:
     eye = {"kernel": jnp.eye(64), "bias": jnp.zeros(64)}
     params: dict[str, Any] = {"inner": eye, "outer": eye}
     module = network(64, 64, **{"model.relu_dropout_rate": rate})
-    found = module.apply(
+    hidden = module.apply(
         {"params": params},
         jnp.asarray(normal(5, B, T, 64)),
         deterministic=deterministic,
         rngs={"dropout": jax.random.key(6)},
     )
-    return np.asarray(found)
+    return np.asarray(hidden)
 
 
 def test_relu_dropout_drops_inner_activations_if_its_rate_is_set() -> None:
@@ -76,6 +76,6 @@ def test_relu_dropout_drops_inner_activations_if_its_rate_is_set() -> None:
     np.testing.assert_array_equal(watched_hidden(0.0, deterministic=False), hidden)
     np.testing.assert_array_equal(watched_hidden(0.25, deterministic=True), hidden)
     noisy = watched_hidden(0.25, deterministic=False)
-    kept = noisy != 0
-    np.testing.assert_allclose(noisy[kept], hidden[kept] / 0.75, rtol=1e-6)
-    assert 0.6 < kept[hidden > 0].mean() < 0.9
+    is_kept = noisy != 0
+    np.testing.assert_allclose(noisy[is_kept], hidden[is_kept] / 0.75, rtol=1e-6)
+    assert 0.6 < is_kept[hidden > 0].mean() < 0.9

@@ -11,16 +11,16 @@ from vaswani_jax.model import positional_encoding
 
 def test_sinusoids_are_those_of_section_3_5() -> None:
     positions, d_model = [0, 1, 2, 9, 100, 999], 512
-    found = positional_encoding.sinusoids(jnp.array(positions), d_model=d_model)
-    assert found.shape == (6, 512)
-    assert found.dtype == jnp.float32
+    encodings = positional_encoding.sinusoids(jnp.array(positions), d_model=d_model)
+    assert encodings.shape == (6, 512)
+    assert encodings.dtype == jnp.float32
     for row, pos in enumerate(positions):
         expected = []
         for i in range(d_model // 2):
             angle = pos / 10000 ** (2 * i / d_model)
             expected += [math.sin(angle), math.cos(angle)]
         # float32 rounds an angle by up to 2^-24 of it, twice.
-        np.testing.assert_allclose(found[row], expected, atol=1e-6 + pos * 2**-23)
+        np.testing.assert_allclose(encodings[row], expected, atol=1e-6 + pos * 2**-23)
 
 
 def test_sinusoids_of_a_shifted_position_are_a_rotation() -> None:
@@ -45,8 +45,8 @@ def test_learned_positions_look_up_their_rows() -> None:
     module = positional_encoding.LearnedPositions(7, 5)
     table = jnp.arange(35.0).reshape(7, 5)
     positions = jnp.array([6, 0, 3])
-    found = module.apply({"params": {"embedding": table}}, positions)
-    np.testing.assert_array_equal(found, table[positions])
+    encodings = module.apply({"params": {"embedding": table}}, positions)
+    np.testing.assert_array_equal(encodings, table[positions])
 
 
 def test_learned_positions_start_normal_with_variance_1_over_d_model() -> None:

@@ -14,46 +14,48 @@ SHAPES = {SCORES: ((2, 3, 4, 5), (2, 6, 4, 5)), LOGITS: ((2, 3, 5), (7, 5))}
 def arrays(subscripts: str, dtype: str) -> list[jax.Array]:
     """Two arrays and the gradient of their product."""
     generator = np.random.default_rng(1)
-    one, other = (generator.normal(size=shape) for shape in SHAPES[subscripts])
-    gradient = generator.normal(size=np.einsum(subscripts, one, other).shape)
-    return [jnp.asarray(one, dtype), jnp.asarray(other, dtype), jnp.float32(gradient)]
+    left, right = (generator.normal(size=shape) for shape in SHAPES[subscripts])
+    gradient = generator.normal(size=np.einsum(subscripts, left, right).shape)
+    return [jnp.asarray(left, dtype), jnp.asarray(right, dtype), jnp.float32(gradient)]
 
 
 @pytest.mark.parametrize("subscripts", SHAPES)
 def test_in_float32_all_bits_are_those_of_jax(subscripts: str) -> None:
-    one, other, gradient = arrays(subscripts, "float32")
+    left, right, gradient = arrays(subscripts, "float32")
 
     def derived(product):  # type: ignore[no-untyped-def]
-        value, derivative = jax.vjp(product, one, other)
+        value, derivative = jax.vjp(product, left, right)
         return value, derivative(gradient)
 
-    found = derived(lambda a, b: products.einsum(subscripts, a, b))
-    wanted = derived(lambda a, b: jnp.einsum(subscripts, a, b))
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    result = derived(lambda a, b: products.einsum(subscripts, a, b))
+    expected = derived(lambda a, b: jnp.einsum(subscripts, a, b))
+    jax.tree.map(np.testing.assert_array_equal, result, expected)
 
 
 @pytest.mark.parametrize("subscripts", SHAPES)
 def test_in_bfloat16_result_and_derivative_are_those_of_the_rounded_numbers(
     subscripts: str,
 ) -> None:
-    one, other, gradient = arrays(subscripts, "bfloat16")
+    left, right, gradient = arrays(subscripts, "bfloat16")
     value, derivative = jax.vjp(
-        lambda a, b: products.einsum(subscripts, a, b), one, other
+        lambda a, b: products.einsum(subscripts, a, b), left, right
     )
-    exact_one, exact_other = (np.asarray(a, np.float64) for a in (one, other))
+    exact_left, exact_right = (np.asarray(a, np.float64) for a in (left, right))
     assert value.dtype == jnp.float32
     # Rounded to 24 bits, where bfloat16 has 8.
-    wanted = np.einsum(subscripts, exact_one, exact_other)
-    np.testing.assert_allclose(value, wanted, atol=1e-5)
+    expected = np.einsum(subscripts, exact_left, exact_right)
+    np.testing.assert_allclose(value, expected, atol=1e-5)
     rounded = np.asarray(gradient.astype(jnp.bfloat16), np.float64)
     if subscripts == LOGITS:
-        first = np.einsum("abv,vm->abm", rounded, exact_other)
-        second = np.einsum("abv,abm->vm", rounded, exact_one)
+        first = np.einsum("abv,vm->abm", rounded, exact_right)
+        second = np.einsum("abv,abm->vm", rounded, exact_left)
     else:
-        first = np.einsum("bhqk,bkhd->bqhd", rounded, exact_other)
-        second = np.einsum("bhqk,bqhd->bkhd", rounded, exact_one)
-    for found, exact in zip(derivative(gradient), (first, second), strict=True):
-        assert found.dtype == jnp.bfloat16
+        first = np.einsum("bhqk,bkhd->bqhd", rounded, exact_right)
+        second = np.einsum("bhqk,bqhd->bkhd", rounded, exact_left)
+    for operand_gradient, exact in zip(
+        derivative(gradient), (first, second), strict=True
+    ):
+        assert operand_gradient.dtype == jnp.bfloat16
         np.testing.assert_allclose(
-            np.asarray(found, np.float64), exact, rtol=2**-8, atol=1e-6
+            np.asarray(operand_gradient, np.float64), exact, rtol=2**-8, atol=1e-6
         )

@@ -51,14 +51,14 @@ def run(position: str, rate: float, x: jax.Array, *, deterministic: bool) -> jax
 @pytest.mark.parametrize("position", ["post", "pre"])
 def test_residual_without_dropout_is_the_formula(position: str) -> None:
     x = normal(3, B, T, D_MODEL)
-    found = run(position, 0.4, x, deterministic=True)
+    output = run(position, 0.4, x, deterministic=True)
     expected = reference.residual(
         {"norm": reference.to_float64(NORM)},
         np.float64(x),
         lambda x: x[..., ::-1] ** 2 + 1,
         model=small_model(position, 0.4),
     )
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("position", ["post", "pre"])
@@ -67,7 +67,7 @@ def test_dropout_acts_on_the_sublayer_s_output_before_it_is_added(
 ) -> None:
     rate = 0.4
     x = normal(4, B, T, D_MODEL)
-    found = np.asarray(run(position, rate, x, deterministic=False))
+    output = np.asarray(run(position, rate, x, deterministic=False))
     norm = reference.to_float64(NORM)
     drawn = []
     for b, t in np.ndindex(B, T):
@@ -81,7 +81,7 @@ def test_dropout_acts_on_the_sublayer_s_output_before_it_is_added(
             expected = at + np.array(mask) * contribution
             if position == "post":
                 expected = reference.layer_norm(norm, expected, epsilon=1e-6)
-            if np.allclose(found[b, t], expected, rtol=1e-4, atol=1e-4):
+            if np.allclose(output[b, t], expected, rtol=1e-4, atol=1e-4):
                 matches.append(mask)
         assert len(matches) == 1
         drawn += matches
@@ -102,6 +102,8 @@ def test_layer_norm_of_a_large_common_offset_keeps_its_precision() -> None:
     """The mean of squares minus the square of the mean would lose all digits."""
     x = jnp.arange(6.0) + 10_000
     module = residual.layer_norm(small_model("post", 0.0))
-    found = module.apply({"params": {"scale": jnp.ones(6), "bias": jnp.zeros(6)}}, x)
+    normalized = module.apply(
+        {"params": {"scale": jnp.ones(6), "bias": jnp.zeros(6)}}, x
+    )
     expected = (np.arange(6) - 2.5) / np.sqrt(35 / 12)
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    np.testing.assert_allclose(normalized, expected, rtol=1e-3)

@@ -18,7 +18,7 @@ from vaswani_jax.core import config, types
 from vaswani_jax.model import dropout, transformer
 
 
-@pytest.mark.parametrize("variant", [*small.VARIANTS, small.OTHERS])
+@pytest.mark.parametrize("variant", [*small.VARIANTS, small.OTHER_VARIANT])
 def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
     model = small.small_model(**variant)
     params = settings.random_params(model, vocab_size=small.V, seed=0)
@@ -30,8 +30,8 @@ def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
         expected = reference.logits(
             reference.to_float64(params), source, target_in, model=model
         )
-        found = logits[row, : len(target_in)]
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+        row_logits = logits[row, : len(target_in)]
+        np.testing.assert_allclose(row_logits, expected, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("variant", [small.VARIANTS[0], small.PRE_LEARNED])
@@ -39,28 +39,32 @@ def test_logits_do_not_depend_on_later_targets(variant: dict[str, str]) -> None:
     model = small.small_model(**variant)
     params = settings.random_params(model, vocab_size=small.V, seed=2)
     batch = small.random_batch(3)
-    before = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
+    logits = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
     for position in range(1, small.T):
         changed = batch.target_in.copy()
         changed[:, position:] = 3 + (changed[:, position:] + 1) % (small.V - 3)
-        after = np.asarray(small.compiled(model)(params, batch.source, changed))
-        np.testing.assert_array_equal(after[:, :position], before[:, :position])
-        assert (after[:, position] != before[:, position]).all()
+        changed_logits = np.asarray(
+            small.compiled(model)(params, batch.source, changed)
+        )
+        np.testing.assert_array_equal(
+            changed_logits[:, :position], logits[:, :position]
+        )
+        assert (changed_logits[:, position] != logits[:, position]).all()
 
 
 def test_logits_do_not_depend_on_padding_columns() -> None:
     model = small.small_model()
     params = settings.random_params(model, vocab_size=small.V, seed=4)
     batch = small.random_batch(5)
-    before = small.compiled(model)(params, batch.source, batch.target_in)
+    logits = small.compiled(model)(params, batch.source, batch.target_in)
     wider = (
         np.pad(batch.source, [(0, 0), (0, 6)]),
         np.pad(batch.target_in, [(0, 0), (0, 4)]),
     )
-    after = small.compiled(model)(params, *wider)
+    wider_logits = small.compiled(model)(params, *wider)
     real = batch.target_in != types.PAD_ID
     np.testing.assert_allclose(
-        after[:, : small.T][real], before[real], rtol=1e-5, atol=1e-5
+        wider_logits[:, : small.T][real], logits[real], rtol=1e-5, atol=1e-5
     )
 
 
@@ -81,14 +85,18 @@ def test_what_the_padding_embedding_holds_reaches_no_other_logit() -> None:
     model = small.small_model()
     params = settings.random_params(model, vocab_size=small.V, seed=9)
     batch = small.random_batch(10)
-    before = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
+    logits = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
     params["embedding"]["embedding"][types.PAD_ID] += 3
-    after = np.asarray(small.compiled(model)(params, batch.source, batch.target_in))
+    changed_logits = np.asarray(
+        small.compiled(model)(params, batch.source, batch.target_in)
+    )
     real = batch.target_in != types.PAD_ID
-    others = np.arange(small.V) != types.PAD_ID
-    np.testing.assert_array_equal(after[real][:, others], before[real][:, others])
+    is_other = np.arange(small.V) != types.PAD_ID
+    np.testing.assert_array_equal(
+        changed_logits[real][:, is_other], logits[real][:, is_other]
+    )
     assert (~real).any()
-    assert (after[~real][:, others] != before[~real][:, others]).all()
+    assert (changed_logits[~real][:, is_other] != logits[~real][:, is_other]).all()
 
 
 def test_a_row_of_padding_gives_finite_logits() -> None:
@@ -102,7 +110,7 @@ def test_a_row_of_padding_gives_finite_logits() -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", [small.VARIANTS[0], small.PRE_LEARNED, small.OTHERS]
+    "variant", [small.VARIANTS[0], small.PRE_LEARNED, small.OTHER_VARIANT]
 )
 def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> None:
     W, room = 4, (2, 6)
@@ -154,11 +162,11 @@ def test_the_cache_holds_the_memory_once_for_all_beams() -> None:
     H, D_K, D_V = model.num_heads, model.d_k, model.d_v
     layers = cache.beams.layers
     assert len(cache.memory) == len(layers) == model.num_layers
-    for own, memory in zip(layers, cache.memory, strict=True):
+    for layer, memory in zip(layers, cache.memory, strict=True):
         assert memory.key.shape == (small.B, H, D_K, small.S)
         assert memory.value.shape == (small.B, H, small.S, D_V)
-        assert own.key.shape == (small.B, H, D_K, longest * W)
-        assert own.value.shape == (small.B, H, longest * W, D_V)
+        assert layer.key.shape == (small.B, H, D_K, longest * W)
+        assert layer.value.shape == (small.B, H, longest * W, D_V)
 
 
 def test_bfloat16_keeps_parameters_and_logits_in_float32() -> None:
@@ -171,11 +179,11 @@ def test_bfloat16_keeps_parameters_and_logits_in_float32() -> None:
     params = settings.random_params(exact, vocab_size=small.V, seed=17)
     batch = small.random_batch(18)
     expected = small.compiled(exact)(params, batch.source, batch.target_in)
-    found = small.compiled(coarse)(params, batch.source, batch.target_in)
-    assert found.dtype == jnp.float32
+    logits = small.compiled(coarse)(params, batch.source, batch.target_in)
+    assert logits.dtype == jnp.float32
     # bfloat16 has 8 bits: different from float32, and not very.
     real = batch.target_in != types.PAD_ID
-    error = np.abs(found - expected)[real].max() / np.abs(expected)[real].max()
+    error = np.abs(logits - expected)[real].max() / np.abs(expected)[real].max()
     assert 2**-12 < error < 2**-4
     memory = transformer.Transformer(coarse, small.V).apply(
         {"params": params},
@@ -279,12 +287,12 @@ def dropped(
     """The logits, and what each call of Dropout that changed something kept."""
     params = settings.random_params(model, vocab_size=small.V, seed=21)
     batch = small.random_batch(22)
-    kept = {}
+    masks = {}
 
     def watch(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
         result = call(*args, **kwargs)
         if isinstance(context.module, dropout.Dropout) and result is not args[0]:
-            kept["/".join(context.module.path)] = np.asarray(result != 0)
+            masks["/".join(context.module.path)] = np.asarray(result != 0)
         return result
 
     with nn.intercept_methods(watch):
@@ -295,12 +303,12 @@ def dropped(
             deterministic=deterministic,
             rngs={"dropout": jax.random.key(23)},
         )
-    return logits, kept
+    return logits, masks
 
 
 def test_dropout_is_on_embedding_sums_and_sublayer_outputs_alone() -> None:
     model = small.small_model(**{"model.dropout_rate": 0.4})
-    _, kept = dropped(model, deterministic=False)
+    _, masks = dropped(model, deterministic=False)
     expected = {"source_dropout", "target_dropout"}
     for stack, names in (
         ("encoder", ("self_attention", "feed_forward")),
@@ -308,16 +316,16 @@ def test_dropout_is_on_embedding_sums_and_sublayer_outputs_alone() -> None:
     ):
         for n, name in itertools.product(range(model.num_layers), names):
             expected.add(f"{stack}/layers_{n}/{name}_residual/dropout")
-    assert set(kept) == expected
-    for mask in kept.values():
+    assert set(masks) == expected
+    for mask in masks.values():
         assert 0.3 < mask.mean() < 0.9
 
 
 def test_each_dropout_draws_a_mask_of_its_own() -> None:
-    _, kept = dropped(
+    _, masks = dropped(
         small.small_model(**{"model.dropout_rate": 0.4}), deterministic=False
     )
-    for first, second in itertools.combinations(kept.values(), 2):
+    for first, second in itertools.combinations(masks.values(), 2):
         rows = min(first.shape[1], second.shape[1])
         assert (first[:, :rows] != second[:, :rows]).mean() > 0.2
 
@@ -329,8 +337,8 @@ def test_attention_and_relu_dropout_happen_where_their_rates_are_set() -> None:
     feeds = [f"{layer}/feed_forward/relu_dropout" for layer in layers]
     for key, expected in (("attention", attentions), ("relu", feeds)):
         rate = {f"model.{key}_dropout_rate": 0.4, "model.num_layers": 1}
-        _, kept = dropped(small.small_model(**rate), deterministic=False)
-        assert set(kept) == set(expected)
+        _, masks = dropped(small.small_model(**rate), deterministic=False)
+        assert set(masks) == set(expected)
 
 
 def test_nothing_is_dropped_where_all_rates_are_0_or_if_deterministic() -> None:
