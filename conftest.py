@@ -23,23 +23,23 @@ hypothesis.settings.load_profile("no_deadline")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What several tests compile is compiled once, by whichever worker comes first."""
+def share_compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile once what several tests compile, in whichever worker comes first."""
     import jax  # after the flags above
 
-    everyone = tmp_path_factory.getbasetemp()
+    directory = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        everyone = everyone.parent
+        directory = directory.parent
     # The programs that tests start look there, too.
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(everyone / "compiled")
-    jax.config.update("jax_compilation_cache_dir", str(everyone / "compiled"))
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(directory / "compiled")
+    jax.config.update("jax_compilation_cache_dir", str(directory / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def forgotten() -> Iterator[None]:
-    """Compiled programs of a module go with it: they fill the memory."""
+def clear_compiled_programs() -> Iterator[None]:
+    """Drop the compiled programs of a module after it: they fill the memory."""
     import jax
 
     yield

@@ -41,8 +41,8 @@ def multi_head_attention(
 
     def project(x: np.ndarray, name: str, head: int) -> np.ndarray:
         bias = params[name].get("bias")
-        own = x @ params[name]["kernel"][:, head]
-        return own if bias is None else own + bias[head]
+        projection = x @ params[name]["kernel"][:, head]
+        return projection if bias is None else projection + bias[head]
 
     W_O, b_O = params["output"]["kernel"], params["output"].get("bias", 0)
     h, d_v, d_model = W_O.shape
@@ -234,7 +234,7 @@ class Adam:
         self.m, self.v, self.t = np.zeros(shape), np.zeros(shape), 0
 
     def step(self, g: np.ndarray, *, settings: config.Config) -> np.ndarray:
-        """What to add to the parameters."""
+        """Return what to add to the parameters."""
         adam = settings.optimizer
         self.t += 1
         self.m = adam.beta1 * self.m + (1 - adam.beta1) * g

@@ -1,4 +1,4 @@
-"""What is installed: every folder, on every system, without the extras."""
+"""Check what is installed: every folder, on every system, without the extras."""
 
 import json
 import pathlib

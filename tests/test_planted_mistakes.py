@@ -34,8 +34,8 @@ def test_a_renamed_variable_and_another_line_break_hide_no_place():
 
 
 @pytest.fixture
-def copied(tmp_path: pathlib.Path) -> pathlib.Path:
-    """What the doctest of the schedule needs of the repository."""
+def repository(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Copy what the doctest of the schedule needs of the repository."""
     for name in ("vaswani_jax", "tests"):
         shutil.copytree(
             ROOT / name,
@@ -49,14 +49,14 @@ def copied(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def test_a_planted_mistake_is_told_from_none(copied):
+def test_a_planted_mistake_is_told_from_none(repository):
     proof = "vaswani_jax/training/optimizer.py"
     [mistake] = [m for m in planted_mistakes.MISTAKES if m.proof == proof]
-    planted_mistakes.plant(mistake, copied)
-    failed = planted_mistakes.red(proof, copied)
+    planted_mistakes.plant(mistake, repository)
+    failed = planted_mistakes.red(proof, repository)
     assert failed is not None and failed.startswith(proof)
     # What cannot be planted, or cannot run, is no proof.
     with pytest.raises(ValueError, match="0 times"):
-        planted_mistakes.plant(mistake, copied)
+        planted_mistakes.plant(mistake, repository)
     with pytest.raises(RuntimeError, match=r"nothing\.py"):
-        planted_mistakes.red("tests/nothing.py", copied)
+        planted_mistakes.red("tests/nothing.py", repository)

@@ -21,12 +21,12 @@ ARCHIVES = {
 }
 
 
-def files(archive: str, other: str) -> Iterator[tuple[str, str]]:
+def files(archive: str, language: str) -> Iterator[tuple[str, str]]:
     """The paths of an archive's files of a pair, and their language."""
     for pattern in ARCHIVES[archive]:
-        for side in (other, "en"):
+        for side in (language, "en"):
             role = "ref" if side == "en" else "src"
-            names = {"p": f"{other}-en", "s": side, "j": f"{other}en", "r": role}
+            names = {"p": f"{language}-en", "s": side, "j": f"{language}en", "r": role}
             yield pattern.format(**names), side
 
 
@@ -46,12 +46,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.path.rpartition("/")[2]
         self.server.asked.append(name)
-        found = None if name == self.server.broken else self.server.find(name)
-        self.send_response(404 if found is None else 200)
+        archive = None if name == self.server.broken else self.server.find(name)
+        self.send_response(404 if archive is None else 200)
         self.end_headers()
-        if found is not None:
-            with found:
-                shutil.copyfileobj(found, self.wfile, 1 << 20)
+        if archive is not None:
+            with archive:
+                shutil.copyfileobj(archive, self.wfile, 1 << 20)
 
     def log_message(self, *arguments: Any) -> None:
         pass
@@ -61,7 +61,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def serving(find: Callable[[str], BinaryIO | None]) -> Iterator[Server]:
     """All requests of this process go to a server of archives."""
     names = ("http_proxy", "https_proxy", "no_proxy")
-    before = {name: os.environ.pop(name, None) for name in names}
+    variables = {name: os.environ.pop(name, None) for name in names}
     with Server(find) as server:
         for name in names[:2]:
             os.environ[name] = f"http://127.0.0.1:{server.server_port}"
@@ -70,7 +70,7 @@ def serving(find: Callable[[str], BinaryIO | None]) -> Iterator[Server]:
             yield server
         finally:
             server.shutdown()
-            for name, value in before.items():
+            for name, value in variables.items():
                 os.environ.pop(name, None)
                 if value is not None:
                     os.environ[name] = value
@@ -82,18 +82,18 @@ def without_checksums() -> Iterator[None]:
     from tensorflow_datasets.core.download import checksums
     from tensorflow_datasets.translate import wmt14
 
-    known, own = checksums.get_all_url_infos, wmt14.Wmt14Translate.__dict__
-    had = own.get("url_infos")
+    get_infos, attributes = checksums.get_all_url_infos, wmt14.Wmt14Translate.__dict__
+    url_infos = attributes.get("url_infos")
     checksums.get_all_url_infos = dict
     wmt14.Wmt14Translate.url_infos = {}
     try:
         yield
     finally:
-        checksums.get_all_url_infos = known
-        if had is None:
+        checksums.get_all_url_infos = get_infos
+        if url_infos is None:
             del wmt14.Wmt14Translate.url_infos
         else:
-            wmt14.Wmt14Translate.url_infos = had
+            wmt14.Wmt14Translate.url_infos = url_infos
 
 
 def found_in(directory: pathlib.Path) -> Callable[[str], BinaryIO | None]:

@@ -1,4 +1,4 @@
-"""How tests compile: for many devices, and in little time."""
+"""Flags with which tests compile: for many devices, and in little time."""
 
 
 def flags(devices: int | None) -> str:

@@ -96,8 +96,8 @@ def test_a_page_names_command_hardware_and_date_of_every_measurement(name):
 def test_the_mean_of_the_seeds_counts_each_seed_once():
     rows = json.loads(read_text("multi30k"))["seeds"]["rows"]
     assert [row[0] for row in rows] == ["1", "1, again", "2", "3", "mean of the seeds"]
-    for first, again, *others, mean in list(zip(*rows, strict=True))[1:4]:
-        expected = ((first + again) / 2 + sum(others)) / (1 + len(others))
+    for first, repeat, *other_seeds, mean in list(zip(*rows, strict=True))[1:4]:
+        expected = ((first + repeat) / 2 + sum(other_seeds)) / (1 + len(other_seeds))
         assert mean == pytest.approx(expected, abs=0.005)
 
 
@@ -116,8 +116,8 @@ def test_the_mean_of_the_seeds_counts_each_seed_once():
 def test_what_links_to_results_repeats_only_their_figures(path):
     for item in ITEM.split(path.read_text(encoding="utf-8")):
         names = re.findall(r"results/(\w+)\.md", item)
-        known = {figure for name in names for figure in figures(read_page(name))}
-        assert not names or figures(item) <= known, item
+        page_figures = {figure for name in names for figure in figures(read_page(name))}
+        assert not names or figures(item) <= page_figures, item
 
 
 def test_the_head_of_a_preset_repeats_only_measured_figures():

@@ -167,13 +167,13 @@ def test_an_imported_vocabulary_is_kept(imported: pathlib.Path) -> None:
     common = [f"--config=configs/of_run.py:{imported}", f"--workdir={imported}"]
     program = [sys.executable, "-m", "vaswani_jax.evaluate"]
     assert "train --init_from" in runs.error_of(runs.run(*program, *common))
-    before = sorted(path.name for path in (imported / "data").iterdir())
+    file_names = sorted(path.name for path in (imported / "data").iterdir())
     program = [sys.executable, "-m", "vaswani_jax.prepare_data", "--rebuild_data"]
     task = ["--config.data.source=copy", "--config.data.vocab_size=57"]
     task += [f"--config.data.num_{split}=50" for split in ("train", "valid", "test")]
     task += ["--config.data.subword_model=bpe", "--config.data.byte_fallback=False"]
     assert "stays as it was" in runs.error_of(runs.run(*program, *common, *task))
-    assert sorted(path.name for path in (imported / "data").iterdir()) == before
+    assert sorted(path.name for path in (imported / "data").iterdir()) == file_names
 
 
 def test_an_imported_model_leaves_as_it_came(

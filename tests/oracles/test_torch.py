@@ -78,19 +78,19 @@ class Network(nn.Module):
         return hidden @ self.embedding.weight.T
 
 
-def torch_names(ours: str) -> str:
+def torch_names(path: str) -> str:
     """The parameter of torch that one of ours is (a part of)."""
     words = {
         "self_attention": "self_attn",
         "memory_attention": "multihead_attn",
         "self_attention_residual": "norm1",
     }
-    stack, *rest = ours.split("/")
+    stack, *parts = path.split("/")
     if stack == "embedding":
         return "embedding.weight"
     last = "norm3" if stack == "decoder" else "norm2"
     words |= {"memory_attention_residual": "norm2", "feed_forward_residual": last}
-    layer, block, *names = rest
+    layer, block, *names = parts
     prefix = f"core.{stack}.layers.{layer.removeprefix('layers_')}"
     kind = "bias" if names[-1] == "bias" else "weight"
     if block == "feed_forward":
@@ -102,20 +102,20 @@ def torch_names(ours: str) -> str:
     return f"{prefix}.{words[block]}.in_proj_weight/{names[0]}"
 
 
-def torch_value(ours: str, leaf: np.ndarray) -> np.ndarray:
+def torch_value(path: str, leaf: np.ndarray) -> np.ndarray:
     """The same weights in torch's layout: outputs first, heads side by side."""
-    if not ours.endswith("kernel"):
+    if not path.endswith("kernel"):
         return leaf
-    if "attention" not in ours:
+    if "attention" not in path:
         return leaf.T
-    if "output" in ours:
+    if "output" in path:
         return leaf.reshape(-1, leaf.shape[-1]).T
     return leaf.reshape(leaf.shape[0], -1).T
 
 
 def to_torch(params: Any) -> dict[str, np.ndarray]:
     """Our parameters under torch's names."""
-    found: dict[str, np.ndarray] = {}
+    weights: dict[str, np.ndarray] = {}
     parts: dict[str, dict[str, np.ndarray]] = {}
     for path, leaf in flax.traverse_util.flatten_dict(params, sep="/").items():
         name, _, part = torch_names(path).partition("/")
@@ -123,25 +123,25 @@ def to_torch(params: Any) -> dict[str, np.ndarray]:
         if part:
             parts.setdefault(name, {})[part] = value
         else:
-            found[name] = value
+            weights[name] = value
     for name, three in parts.items():
-        found[name] = np.concatenate([three[k] for k in ("query", "key", "value")])
-    return found
+        weights[name] = np.concatenate([three[k] for k in ("query", "key", "value")])
+    return weights
 
 
 def network_of(model: config.ModelConfig, params: Any) -> Network:
     """torch's network with our parameters; attention's biases, which the paper does
     not have, are zero and stay so."""
     network = Network(model)
-    given = to_torch(params)
+    weights = to_torch(params)
     for name, parameter in network.named_parameters():
-        if name in given:
-            parameter.data = torch.tensor(given.pop(name))
+        if name in weights:
+            parameter.data = torch.tensor(weights.pop(name))
         else:
             assert name.endswith(("in_proj_bias", "out_proj.bias")), name
             parameter.data.zero_()
             parameter.requires_grad_(False)
-    assert not given
+    assert not weights
     return network
 
 
@@ -188,11 +188,11 @@ def test_memory_and_logits_are_torchs(model: config.ModelConfig, params: Any) ->
     peer = network_of(model, params).train()  # eval() would take another path
     source, target_in = long(batch.source), long(batch.target_in)
     real = np.asarray(batch.source) != types.PAD_ID
-    theirs = peer.encode(source).detach().numpy()
-    np.testing.assert_allclose(memory[real], theirs[real], rtol=1e-4, atol=1e-4)
+    torch_memory = peer.encode(source).detach().numpy()
+    np.testing.assert_allclose(memory[real], torch_memory[real], rtol=1e-4, atol=1e-4)
     real = np.asarray(batch.target_in) != types.PAD_ID
-    theirs = peer(source, target_in).detach().numpy()
-    np.testing.assert_allclose(logits[real], theirs[real], rtol=1e-4, atol=1e-4)
+    torch_logits = peer(source, target_in).detach().numpy()
+    np.testing.assert_allclose(logits[real], torch_logits[real], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
@@ -201,30 +201,30 @@ def test_loss_and_every_gradient_are_torchs(
 ) -> None:
     batch = batch_of(3)
     peer = network_of(model, params).train()
-    theirs = loss_of(peer, batch, label_smoothing=label_smoothing)
-    theirs.backward()
-    own = jax.tree.map(jnp.asarray, batch)
+    torch_loss = loss_of(peer, batch, label_smoothing=label_smoothing)
+    torch_loss.backward()
+    arrays = jax.tree.map(jnp.asarray, batch)
 
     def mean(params: Any) -> jax.Array:
         logits: Any = transformer.Transformer(model, V).apply(
-            {"params": params}, own.source, own.target_in, deterministic=True
+            {"params": params}, arrays.source, arrays.target_in, deterministic=True
         )
         sums = loss.smoothed_cross_entropy(
-            logits, own.target_out, label_smoothing=label_smoothing
+            logits, arrays.target_out, label_smoothing=label_smoothing
         )
         return sums.loss / sums.tokens
 
     value, gradients = jax.value_and_grad(mean)(params)
-    np.testing.assert_allclose(value, theirs.item(), rtol=1e-5)
+    np.testing.assert_allclose(value, torch_loss.item(), rtol=1e-5)
     expected = dict(peer.named_parameters())
-    found = to_torch(gradients)
-    assert found.keys() == {n for n, p in expected.items() if p.requires_grad}
-    for name, gradient in found.items():
-        wanted = expected[name].grad.numpy()
-        scale = np.abs(wanted).max()
+    named_gradients = to_torch(gradients)
+    assert named_gradients.keys() == {n for n, p in expected.items() if p.requires_grad}
+    for name, gradient in named_gradients.items():
+        torch_gradient = expected[name].grad.numpy()
+        scale = np.abs(torch_gradient).max()
         assert scale > 0, name
         np.testing.assert_allclose(
-            gradient, wanted, rtol=1e-3, atol=1e-4 * scale, err_msg=name
+            gradient, torch_gradient, rtol=1e-3, atol=1e-4 * scale, err_msg=name
         )
 
 
@@ -247,28 +247,30 @@ def test_twenty_updates_are_those_of_torchs_adam(model: config.ModelConfig) -> N
     run = parallel.over_devices(
         step.train_step(small, vocab_size=V, num_microbatches=1), donate_state=False
     )
-    ours = optimizer.warmup_inverse_sqrt(
+    our_rate = optimizer.warmup_inverse_sqrt(
         d_model=small.model.d_model, warmup_steps=8, scale=1.0
     )
     state = parallel.replicate(state)
     for number in range(20):
         batch = batch_of(10 + number)
-        np.testing.assert_allclose(rate.get_last_lr()[0], ours(number), rtol=1e-6)
+        np.testing.assert_allclose(rate.get_last_lr()[0], our_rate(number), rtol=1e-6)
         adam.zero_grad()
-        theirs = loss_of(peer, batch, label_smoothing=0.1)
-        theirs.backward()
+        torch_loss = loss_of(peer, batch, label_smoothing=0.1)
+        torch_loss.backward()
         adam.step()
         rate.step()
         state, metrics = run(state, parallel.split_rows(batch, num_microbatches=1))
         mean = float(metrics.sums.loss / metrics.sums.tokens)
-        np.testing.assert_allclose(mean, theirs.item(), rtol=1e-4)
+        np.testing.assert_allclose(mean, torch_loss.item(), rtol=1e-4)
     expected = dict(peer.named_parameters())
-    before = to_torch(step.create_state(small, vocab_size=V).params)
+    initial_weights = to_torch(step.create_state(small, vocab_size=V).params)
     for name, value in to_torch(parallel.gather(state.params)).items():
-        wanted = expected[name].detach().numpy()
-        moved = np.abs(wanted - before[name]).max()
+        torch_weights = expected[name].detach().numpy()
+        moved = np.abs(torch_weights - initial_weights[name]).max()
         assert moved > 1e-3, name
         # Adam divides gradients that are nothing but rounding by their own size, so
         # single weights wander; the matrices as a whole must not.
-        difference = np.linalg.norm(value - wanted)
-        assert difference <= 0.01 * np.linalg.norm(wanted - before[name]), name
+        difference = np.linalg.norm(value - torch_weights)
+        assert difference <= 0.01 * np.linalg.norm(
+            torch_weights - initial_weights[name]
+        ), name

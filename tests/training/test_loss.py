@@ -111,12 +111,14 @@ def test_the_smoothed_loss_is_least_at_the_smoothed_targets() -> None:
 def test_what_is_predicted_at_padding_does_not_count() -> None:
     logits, target_out = random_pair(2)
     padding = (target_out == types.PAD_ID)[..., None]
-    before = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.1)
+    sums = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.1)
     for noise in (1e3, np.inf, np.nan):
         changed = jnp.where(padding, noise, logits)
-        after = loss.smoothed_cross_entropy(changed, target_out, label_smoothing=0.1)
+        changed_sums = loss.smoothed_cross_entropy(
+            changed, target_out, label_smoothing=0.1
+        )
         for field in FIELDS:
-            assert float(getattr(after, field)) == float(getattr(before, field))
+            assert float(getattr(changed_sums, field)) == float(getattr(sums, field))
 
 
 def test_sums_of_two_batches_add_up_to_those_of_both() -> None:
@@ -125,15 +127,15 @@ def test_sums_of_two_batches_add_up_to_those_of_both() -> None:
         loss.smoothed_cross_entropy(*pair, label_smoothing=0.1)
         for pair in ((first, first_out), (second, second_out))
     ]
-    whole = loss.smoothed_cross_entropy(
+    joint = loss.smoothed_cross_entropy(
         jnp.concatenate([first, second]),
         jnp.concatenate([first_out, second_out]),
         label_smoothing=0.1,
     )
     added = loss.LossSums.zero() + parts[0] + parts[1]
     for field in FIELDS:
-        found, expected = getattr(added, field), getattr(whole, field)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        value, expected = getattr(added, field), getattr(joint, field)
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
 def test_sums_of_bfloat16_logits_stay_float32() -> None:
@@ -156,17 +158,17 @@ def test_a_long_batch_counts_each_of_its_tokens() -> None:
 
 def test_disagreement_is_both_divergences_written_out() -> None:
     logits, target_out = random_pair(5)
-    others, _ = random_pair(6)
+    other_logits, _ = random_pair(6)
     expected = 0.0
     for b, t in np.ndindex(B, T):
         if int(target_out[b, t]) == types.PAD_ID:
             continue
         p = reference.softmax(np.float64(logits[b, t]))
-        q = reference.softmax(np.float64(others[b, t]))
+        q = reference.softmax(np.float64(other_logits[b, t]))
         forward, backward = (p * np.log(p / q)).sum(), (q * np.log(q / p)).sum()
         expected += (forward + backward) / 2
-    found = loss.symmetric_kl(logits, others, target_out=target_out)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    divergence = loss.symmetric_kl(logits, other_logits, target_out=target_out)
+    np.testing.assert_allclose(divergence, expected, rtol=1e-5)
     # Of predictions that differ by a constant: none.
     assert (
         abs(float(loss.symmetric_kl(logits, logits + 3, target_out=target_out))) < 1e-4

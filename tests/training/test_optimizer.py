@@ -37,12 +37,12 @@ def test_the_rate_is_equation_3(d_model: int, warmup_steps: int) -> None:
     rate = optimizer.warmup_inverse_sqrt(
         d_model=d_model, warmup_steps=warmup_steps, scale=1.8
     )
-    for made in (0, 1, 7, 399, 3999, 4000, 15_999, 99_999, 299_999):
+    for step in (0, 1, 7, 399, 3999, 4000, 15_999, 99_999, 299_999):
         expected = 1.8 * reference.learning_rate(
-            made + 1, d_model=d_model, warmup_steps=warmup_steps
+            step + 1, d_model=d_model, warmup_steps=warmup_steps
         )
-        np.testing.assert_allclose(rate(made), expected, rtol=1e-6)
-        np.testing.assert_allclose(jax.jit(rate)(made), expected, rtol=1e-6)
+        np.testing.assert_allclose(rate(step), expected, rtol=1e-6)
+        np.testing.assert_allclose(jax.jit(rate)(step), expected, rtol=1e-6)
 
 
 def test_after_the_warmup_four_times_the_steps_halve_the_rate() -> None:

@@ -56,7 +56,7 @@ def test_a_second_ctrl_c_while_saving_raises_and_the_run_resumes(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = settings.small_settings(**OVERRIDES)
-    whole = train(small, tmp_path / "whole")
+    uninterrupted = train(small, tmp_path / "whole")
     seal, previous = store.seal, signal.getsignal(signal.SIGINT)
 
     def interrupt(path: pathlib.Path) -> None:
@@ -71,4 +71,4 @@ def test_a_second_ctrl_c_while_saving_raises_and_the_run_resumes(
     assert signal.getsignal(signal.SIGINT) == previous
     assert store.steps(workdir / "checkpoints") == [2]
     resumed = train(small, workdir)
-    jax.tree.map(np.testing.assert_array_equal, resumed.items, whole.items)
+    jax.tree.map(np.testing.assert_array_equal, resumed.items, uninterrupted.items)

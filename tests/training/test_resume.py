@@ -175,9 +175,7 @@ def test_processes_that_see_other_checkpoints_are_refused(
 
     def gathered(same: np.ndarray) -> np.ndarray:
         # Those of this process, then what the others would send.
-        return np.stack(
-            [same, *(np.array(other, np.int32) for other in other_processes)]
-        )
+        return np.stack([same, *(np.array(row, np.int32) for row in other_processes)])
 
     monkeypatch.setattr(processes, "gather_from_all", gathered)
     with pytest.raises(store.CheckpointError, match=message):

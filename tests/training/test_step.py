@@ -49,7 +49,7 @@ def test_gradient_is_that_of_the_formulas_by_central_differences(
             logits, batch.target_out, label_smoothing=0.1
         ).loss
 
-    found = jax.jit(jax.grad(total))(params, batch)
+    gradients = jax.jit(jax.grad(total))(params, batch)
     exact = reference.to_float64(params)
 
     def exact_total() -> float:
@@ -58,7 +58,7 @@ def test_gradient_is_that_of_the_formulas_by_central_differences(
 
     generator = np.random.default_rng(2)
     for path, leaf in jax.tree_util.tree_leaves_with_path(exact):
-        gradient = found
+        gradient = gradients
         for entry in path:
             gradient = gradient[entry.key]
         gradient = np.asarray(gradient)
@@ -85,9 +85,9 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
     exact = reference.to_float64(state.params)
     leaves = jax.tree.leaves(exact)
     adams = [reference.Adam(leaf.shape) for leaf in leaves]
-    for made in range(3):
+    for step in range(3):
         # Fewer rows than devices: some of them have none.
-        batch = updates.random_batch(4 + made, rows=5)
+        batch = updates.random_batch(4 + step, rows=5)
         rows = parallel.split_rows(batch, num_microbatches=1)
         state, metrics = updates.on_eight(settings_)(state, rows)
 
@@ -113,29 +113,29 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
             leaf += adam.step(gradient, settings=settings_)
         # An update is about 0.35: this is a thousandth of it.
         updates.assert_close(state.params, exact, rtol=1e-4, atol=3e-4)
-        assert int(state.step) == made + 1
+        assert int(state.step) == step + 1
 
 
 def test_eight_devices_make_the_update_of_one() -> None:
     settings_ = settings.small_settings(**updates.SMOOTH)
     state = updates.random_state(settings_, seed=8)
     batch = updates.random_batch(9)
-    eight = updates.on_eight(settings_)(state, updates.shared_among(batch, 8))
-    one = updates.on_one(settings_)(state, updates.shared_among(batch, 1))
-    updates.assert_close(eight, one, rtol=1e-5, atol=1e-6)
-    for after, before in updates.pairs_of_leaves(one[0].params, state.params):
-        assert np.abs(after - before).max() > 1e-4
+    eight_devices = updates.on_eight(settings_)(state, updates.shared_among(batch, 8))
+    one_device = updates.on_one(settings_)(state, updates.shared_among(batch, 1))
+    updates.assert_close(eight_devices, one_device, rtol=1e-5, atol=1e-6)
+    for new, old in updates.pairs_of_leaves(one_device[0].params, state.params):
+        assert np.abs(new - old).max() > 1e-4
 
 
 def test_a_batch_in_parts_makes_the_update_of_the_whole() -> None:
-    whole = settings.small_settings(**updates.SMOOTH)
-    state = updates.random_state(whole, seed=10)
+    settings_ = settings.small_settings(**updates.SMOOTH)
+    state = updates.random_state(settings_, seed=10)
     rows = updates.shared_among(updates.random_batch(11), 8)
-    found = updates.on_eight(
+    result = updates.on_eight(
         settings.small_settings(**updates.SMOOTH, **updates.PARTS)
     )(state, rows)
-    expected = updates.on_eight(whole)(state, rows)
-    updates.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    expected = updates.on_eight(settings_)(state, rows)
+    updates.assert_close(result, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_of_padding_do_not_change_the_update() -> None:
@@ -147,19 +147,19 @@ def test_rows_of_padding_do_not_change_the_update() -> None:
     expected = updates.on_eight(settings_)(state, updates.shared_among(padded, 8))
     order = np.random.default_rng(14).permutation(updates.ROWS)
     mixed = jax.tree.map(lambda side: side[order], padded)
-    found = updates.on_eight(settings_)(state, updates.shared_among(mixed, 8))
-    updates.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-    assert float(found[1].sums.tokens) == (batch.target_out != types.PAD_ID).sum()
+    result = updates.on_eight(settings_)(state, updates.shared_among(mixed, 8))
+    updates.assert_close(result, expected, rtol=1e-5, atol=1e-6)
+    assert float(result[1].sums.tokens) == (batch.target_out != types.PAD_ID).sum()
 
 
 def test_a_batch_of_padding_alone_changes_no_parameter() -> None:
     settings_ = settings.small_settings(**updates.SMOOTH)
     state = updates.random_state(settings_, seed=15)
     nothing = jax.tree.map(np.zeros_like, updates.random_batch(16))
-    after, metrics = updates.on_eight(settings_)(
+    new_state, metrics = updates.on_eight(settings_)(
         state, updates.shared_among(nothing, 8)
     )
-    updates.assert_equal(after.params, state.params)
+    updates.assert_equal(new_state.params, state.params)
     assert float(metrics.gradient_norm) == float(metrics.sums.tokens) == 0
 
 
@@ -171,20 +171,20 @@ def created(settings_: config.Config) -> training_step.TrainState:
 def test_the_first_state_is_a_function_of_the_seed_and_the_shapes_alone() -> None:
     first = created(settings.small_settings(**updates.DROPPING))
     assert int(first.step) == 0
-    again = created(settings.small_settings(**updates.SMOOTH))
-    updates.assert_equal(again, first)
+    second = created(settings.small_settings(**updates.SMOOTH))
+    updates.assert_equal(second, first)
     changed = created(settings.small_settings(**updates.DROPPING, seed=2))
-    for one, other in updates.pairs_of_leaves(changed.params, first.params):
-        constant = len(np.unique(one)) == 1
-        assert constant == np.array_equal(one, other)
+    for leaf, first_leaf in updates.pairs_of_leaves(changed.params, first.params):
+        constant = len(np.unique(leaf)) == 1
+        assert constant == np.array_equal(leaf, first_leaf)
 
 
 def test_an_update_keeps_the_form_of_the_created_state() -> None:
     settings_ = settings.small_settings(**updates.DROPPING)
     state = created(settings_)
     rows = updates.shared_among(updates.random_batch(24), 8)
-    after, _ = updates.on_eight(settings_)(parallel.replicate(state), rows)
-    for new, old in updates.pairs_of_leaves(after, state):
+    new_state, _ = updates.on_eight(settings_)(parallel.replicate(state), rows)
+    for new, old in updates.pairs_of_leaves(new_state, state):
         assert (new.shape, new.dtype) == (old.shape, old.dtype)
 
 
@@ -206,8 +206,8 @@ def test_bfloat16_keeps_state_loss_and_gradient_norm_in_float32() -> None:
     settings_ = settings.small_settings(**updates.SMOOTH, **{"model.dtype": "bfloat16"})
     state = updates.random_state(settings_, seed=27)
     rows = updates.shared_among(updates.random_batch(28), 8)
-    after, metrics = updates.on_eight(settings_)(state, rows)
-    for leaf in jax.tree.leaves((after.params, after.opt_state, metrics)):
+    new_state, metrics = updates.on_eight(settings_)(state, rows)
+    for leaf in jax.tree.leaves((new_state.params, new_state.opt_state, metrics)):
         assert leaf.dtype in (jnp.float32, jnp.int32)
     assert metrics.sums.loss.dtype == metrics.gradient_norm.dtype == jnp.float32
     exact = settings.small_settings(**updates.SMOOTH)
@@ -247,8 +247,8 @@ def test_accelerators_get_one_all_reduce_and_its_result_is_the_same(
     # As it is handed to the compiler, which could only join more.
     assert run.lower(state, rows).as_text().count('"stablehlo.all_reduce"(') == 1
     both = map(jax.tree.leaves, (run(state, rows), expected))
-    for found, wanted in zip(*both, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for leaf, expected_leaf in zip(*both, strict=True):
+        np.testing.assert_array_equal(leaf, expected_leaf)
 
 
 def test_fused_attention_is_refused_without_a_gpu():
@@ -268,27 +268,27 @@ def test_the_same_seed_and_step_drop_the_same() -> None:
     settings_ = settings.small_settings(**updates.DROPPING)
     state = updates.random_state(settings_, seed=17)
     rows = updates.shared_among(updates.random_batch(18), 8)
-    first, again = (updates.on_eight(settings_)(state, rows) for _ in range(2))
-    updates.assert_equal(again, first)
+    first, second = (updates.on_eight(settings_)(state, rows) for _ in range(2))
+    updates.assert_equal(second, first)
 
 
 def test_another_step_or_seed_drops_differently() -> None:
     settings_ = settings.small_settings(**updates.DROPPING)
     rows = updates.shared_among(updates.random_batch(19), 8)
 
-    def loss_of(settings_: config.Config, made: int) -> float:
-        state = updates.random_state(settings_, seed=20, made=made)
+    def loss_of(settings_: config.Config, step: int) -> float:
+        state = updates.random_state(settings_, seed=20, step=step)
         _, metrics = updates.on_eight(settings_)(state, rows)
         return float(metrics.sums.loss)
 
     other_seed = settings.small_settings(**updates.DROPPING, seed=2)
-    found = [loss_of(settings_, 0), loss_of(settings_, 1), loss_of(other_seed, 0)]
-    assert len(set(found)) == 3
+    losses = [loss_of(settings_, 0), loss_of(settings_, 1), loss_of(other_seed, 0)]
+    assert len(set(losses)) == 3
 
 
 # Which rows of the six on each of eight devices hold the one sentence.
 @pytest.mark.parametrize(
-    ("few", "many"),
+    ("subset", "superset"),
     [
         (np.s_[:1, 0], np.s_[:, 0]),  # the first device, all devices
         (np.s_[:, 0], np.s_[:, ::2]),  # the first of three parts, all of them
@@ -296,7 +296,7 @@ def test_another_step_or_seed_drops_differently() -> None:
     ],
     ids=["devices", "parts", "rows"],
 )
-def test_copies_of_a_sentence_drop_differently(few: Any, many: Any) -> None:
+def test_copies_of_a_sentence_drop_differently(subset: Any, superset: Any) -> None:
     """If all dropped the same, losses would be as many times larger as the tokens."""
     sentence = updates.random_batch(21, rows=1)
 
@@ -316,10 +316,13 @@ def test_copies_of_a_sentence_drop_differently(few: Any, many: Any) -> None:
 
     smooth = {**updates.SMOOTH, **updates.PARTS}
     np.testing.assert_allclose(
-        per_token(smooth, many), per_token(smooth, few), rtol=1e-5
+        per_token(smooth, superset), per_token(smooth, subset), rtol=1e-5
     )
     assert (
-        abs(per_token(updates.DROPPING, many) / per_token(updates.DROPPING, few) - 1)
+        abs(
+            per_token(updates.DROPPING, superset) / per_token(updates.DROPPING, subset)
+            - 1
+        )
         > 1e-3
     )
 
@@ -350,23 +353,25 @@ def test_r_drop_is_the_loss_of_its_paper_on_two_draws() -> None:
                     source,
                     target_in,
                     deterministic=False,
-                    rngs={"dropout": one},
+                    rngs={"dropout": dropout_key},
                 )
             )
-            for one in (key, jax.random.fold_in(key, 1))
+            for dropout_key in (key, jax.random.fold_in(key, 1))
         )
         likelihood = jnp.sum(
             jax.nn.one_hot(batch.target_out, updates.V) * jnp.log(p * q), -1
         )
-        apart = jnp.sum(p * jnp.log(p / q) + q * jnp.log(q / p), -1)
-        each = (-likelihood + alpha / 2 * apart) / 2
+        divergence = jnp.sum(p * jnp.log(p / q) + q * jnp.log(q / p), -1)
+        each = (-likelihood + alpha / 2 * divergence) / 2
         return jnp.sum(jnp.where(real, each, 0)) / jnp.sum(real)
 
     gradients = jax.grad(objective)(state.params)
-    found, metrics = updates.on_one(settings_)(state, updates.shared_among(batch, 1))
+    new_state, metrics = updates.on_one(settings_)(
+        state, updates.shared_among(batch, 1)
+    )
     adam = optimizer.adam(settings_)
     expected, _ = adam.update(gradients, state.opt_state, state.params)
-    changes = jax.tree.map(lambda new, old: new - old, found.params, state.params)
+    changes = jax.tree.map(lambda new, old: new - old, new_state.params, state.params)
     updates.assert_close(changes, expected, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(
         metrics.gradient_norm,
@@ -400,17 +405,17 @@ def test_each_pair_of_a_packed_row_has_the_logits_and_the_loss_it_has_alone(mode
     alone, together = (logits_of(model, params, b) for b in (separate, packed))
     for row, pairs in enumerate(short_pairs.PACKED_ROWS):
         for number, pair in enumerate(pairs, start=1):
-            own = packed.segments.target[row] == number
+            mask = packed.segments.target[row] == number
             length = len(short_pairs.PAIRS[pair][1])
             np.testing.assert_allclose(
-                together[row][own], alone[pair, :length], rtol=1e-4, atol=1e-5
+                together[row][mask], alone[pair, :length], rtol=1e-4, atol=1e-5
             )
             sums = [
                 loss.smoothed_cross_entropy(
                     logits, jax.numpy.asarray(ids), label_smoothing=0.1
                 )
                 for logits, ids in (
-                    (together[row][own], packed.target_out[row][own]),
+                    (together[row][mask], packed.target_out[row][mask]),
                     (alone[pair], separate.target_out[pair]),
                 )
             ]
@@ -430,13 +435,17 @@ def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
         run(state, parallel.split_rows(batch, num_microbatches=1))
         for batch in (short_pairs.separate_batch(), short_pairs.packed_batch())
     ]
-    (one, of_one), (other, of_other) = results
-    np.testing.assert_allclose(of_one.sums.loss, of_other.sums.loss, rtol=1e-5)
-    assert float(of_one.sums.tokens) == float(of_other.sums.tokens) == 10
+    (separate, separate_metrics), (packed, packed_metrics) = results
+    np.testing.assert_allclose(
+        separate_metrics.sums.loss, packed_metrics.sums.loss, rtol=1e-5
+    )
+    assert (
+        float(separate_metrics.sums.tokens) == float(packed_metrics.sums.tokens) == 10
+    )
     # The gradients, before Adam's division makes noise of what is nearly zero.
     for moment, same in zip(
-        jax.tree.leaves(one.opt_state[0].mu),
-        jax.tree.leaves(other.opt_state[0].mu),
+        jax.tree.leaves(separate.opt_state[0].mu),
+        jax.tree.leaves(packed.opt_state[0].mu),
         strict=True,
     ):
         np.testing.assert_allclose(moment, same, rtol=1e-3, atol=1e-7)

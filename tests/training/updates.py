@@ -28,13 +28,13 @@ def random_batch(seed: int, *, rows: int = ROWS) -> types.Batch:
 
 
 def random_state(
-    settings_: config.Config, *, seed: int, made: int = 0
+    settings_: config.Config, *, seed: int, step: int = 0
 ) -> training_step.TrainState:
     """A state of random parameters and moments of 0."""
     params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
     params = jax.tree.map(jnp.asarray, params)
     opt_state = optimizer.adam(settings_).init(params)
-    return training_step.TrainState(jnp.int32(made), params, opt_state)
+    return training_step.TrainState(jnp.int32(step), params, opt_state)
 
 
 @functools.lru_cache
@@ -49,8 +49,8 @@ def on_one(settings_: config.Config) -> Any:
     parts = int(settings_.training.accumulate_steps)
     step = training_step.train_step(settings_, vocab_size=V, num_microbatches=parts)
     placement = {"in_axes": (None, 0), "out_axes": None}
-    one = jax.devices()[:1]
-    return jax.pmap(step, parallel.AXIS, devices=one, **placement)
+    devices = jax.devices()[:1]
+    return jax.pmap(step, parallel.AXIS, devices=devices, **placement)
 
 
 def shared_among(batch: types.Batch, devices: int) -> types.Batch:
@@ -60,16 +60,16 @@ def shared_among(batch: types.Batch, devices: int) -> types.Batch:
     return jax.tree.map(share, batch)
 
 
-def pairs_of_leaves(found: Any, expected: Any) -> Any:
-    assert jax.tree.structure(found) == jax.tree.structure(expected)
-    return zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+def pairs_of_leaves(tree: Any, expected: Any) -> Any:
+    assert jax.tree.structure(tree) == jax.tree.structure(expected)
+    return zip(jax.tree.leaves(tree), jax.tree.leaves(expected), strict=True)
 
 
-def assert_equal(found: Any, expected: Any) -> None:
-    for one, other in pairs_of_leaves(found, expected):
-        np.testing.assert_array_equal(one, other)
+def assert_equal(tree: Any, expected: Any) -> None:
+    for leaf, expected_leaf in pairs_of_leaves(tree, expected):
+        np.testing.assert_array_equal(leaf, expected_leaf)
 
 
-def assert_close(found: Any, expected: Any, *, rtol: float, atol: float) -> None:
-    for one, other in pairs_of_leaves(found, expected):
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
+def assert_close(tree: Any, expected: Any, *, rtol: float, atol: float) -> None:
+    for leaf, expected_leaf in pairs_of_leaves(tree, expected):
+        np.testing.assert_allclose(leaf, expected_leaf, rtol=rtol, atol=atol)
