@@ -20,7 +20,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def whole_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The workdir of a long run that nothing happened to."""
     workdir = tmp_path_factory.mktemp("run") / "whole"
     long_runs.finish(workdir)
@@ -28,6 +28,6 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def whole(whole_run: pathlib.Path) -> long_runs.Ended:
-    """How that run ended."""
-    return long_runs.ended(whole_run)
+def uninterrupted_end(uninterrupted_run: pathlib.Path) -> long_runs.Ended:
+    """Return the end of that run."""
+    return long_runs.ended(uninterrupted_run)

@@ -19,7 +19,7 @@ def vaswani(*words: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def output_of(*words: str) -> str:
-    """What a command that succeeds prints."""
+    """Return what a command that succeeds prints."""
     completed = vaswani(*words)
     assert completed.returncode == 0, completed.stderr.decode()
     return completed.stdout.decode()

@@ -23,7 +23,7 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
         "--config.training.evaluate_every_steps=60",
         "--config.training.checkpoint_every_steps=15",
     ]
-    found = {}
+    ends = {}
     for name, stages in (
         ("one", [(1, 60)]),
         ("moved", [(8, 15), (2, 30), (1, 60)]),
@@ -35,12 +35,12 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
             )
             assert result.returncode == 0, result.stderr.decode()
             assert f"{devices} cpu device(s)" in result.stderr.decode()
-        found[name] = long_runs.ended(tmp_path / name)
-    losses = [[one[step] for step in range(1, 61)] for _, one in found.values()]
+        ends[name] = long_runs.ended(tmp_path / name)
+    losses = [[by_step[step] for step in range(1, 61)] for _, by_step in ends.values()]
     np.testing.assert_allclose(*losses, rtol=1e-4)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-4),
-        *(one.items["params"] for one, _ in found.values()),
+        *(checkpoint.items["params"] for checkpoint, _ in ends.values()),
     )
 
 
@@ -65,24 +65,24 @@ cp -r {workdir}/. {result}
 
 
 def test_a_full_disk_costs_no_checkpoint_that_is_there(
-    tmp_path: pathlib.Path, whole: long_runs.Ended
+    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
 ) -> None:
     unshare = shutil.which("unshare")
     probe = unshare and subprocess.run([unshare, "-rm", "true"], timeout=300)
     if not probe or probe.returncode:
         pytest.skip("a file system of a test's own needs unshare and user namespaces")
     names = ("workdir", "kept", "result")
-    places = {name: tmp_path / name for name in names}
+    directories = {name: tmp_path / name for name in names}
     for name in ("workdir", "result"):
-        places[name].mkdir()
-    command = [*runs.command("main", places["workdir"]), *long_runs.FLAGS]
+        directories[name].mkdir()
+    command = [*runs.command("main", directories["workdir"]), *long_runs.FLAGS]
     command += ["--config.training.keep_checkpoints=99"]
     first = [*command, "--config.training.num_steps=20"]
     script = FULL_DISK.format(
         size="100m",
         first=" ".join(first),
         second=" ".join(command),
-        **places,
+        **directories,
     )
     result = subprocess.run(
         [str(unshare), "-rm", "sh", "-c", script],
@@ -92,20 +92,20 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
         timeout=300,
         check=False,
     )
-    told = result.stderr.decode()
-    assert result.returncode == 0, told
-    assert "Traceback" not in told, told
+    messages = result.stderr.decode()
+    assert result.returncode == 0, messages
+    assert "Traceback" not in messages, messages
     statuses = [o for o in result.stdout.decode().splitlines() if "status" in o]
     # It trained on, and failed at the end, when nothing had been kept of it.
-    assert statuses == ["status 1", "status 0"], told
-    assert "training goes on without it" in told
-    assert "MiB are free on that file system: free some" in told
-    last = store.steps(places["kept"])[-1]
+    assert statuses == ["status 1", "status 0"], messages
+    assert "training goes on without it" in messages
+    assert "MiB are free on that file system: free some" in messages
+    last = store.steps(directories["kept"])[-1]
     assert 20 <= last < 60
-    store.restore(places["kept"], last, names=["params", "optimizer"])
-    assert f"resumed at step {last}" in told
-    assert "metrics.jsonl cannot be written" in told
-    long_runs.assert_same(long_runs.ended(places["result"]), whole)
+    store.restore(directories["kept"], last, names=["params", "optimizer"])
+    assert f"resumed at step {last}" in messages
+    assert "metrics.jsonl cannot be written" in messages
+    long_runs.assert_same(long_runs.ended(directories["result"]), uninterrupted_end)
 
 
 @pytest.mark.slow
@@ -163,45 +163,51 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
     options = {"cwd": runs.ROOT, "env": runs.environment(), "timeout": 3600}
     for name in ("killed", "whole"):
         subprocess.run(command(name), check=True, **options)
-    killed, whole = (
+    killed, uninterrupted = (
         long_runs.ended(tmp_path / "killed"),
         long_runs.ended(tmp_path / "whole"),
     )
-    jax.tree.map(np.testing.assert_array_equal, killed[0].items, whole[0].items)
-    assert killed[1] == whole[1]
+    jax.tree.map(np.testing.assert_array_equal, killed[0].items, uninterrupted[0].items)
+    assert killed[1] == uninterrupted[1]
     assert sorted(killed[1]) == list(range(1, 301))
 
 
 def test_a_new_run_starts_from_another_ones_parameters(
-    tmp_path: pathlib.Path, whole_run: pathlib.Path
+    tmp_path: pathlib.Path, uninterrupted_run: pathlib.Path
 ) -> None:
-    first, second = whole_run, tmp_path / "second"
-    found = long_runs.ended(first)[0]
+    first, second = uninterrupted_run, tmp_path / "second"
+    checkpoint = long_runs.ended(first)[0]
     new = ["--config.data.source=reverse"]
     # As a kill between its best parameters and its first checkpoint leaves a run.
     shutil.copytree(first / "best", second / "best")
-    again = long_runs.finish(
+    first_messages = long_runs.finish(
         second, *new, "--config.training.num_steps=1", f"--init_from={first}@60"
     )
-    assert f"parameters from {first}@60" in again and "has no effect" not in again
-    assert "given vocabulary" in again
+    assert (
+        f"parameters from {first}@60" in first_messages
+        and "has no effect" not in first_messages
+    )
+    assert "given vocabulary" in first_messages
     started, losses = long_runs.ended(second)
     assert started.step == 1 and len(losses) == 1
-    assert started.record["vocabulary"] == found.record["vocabulary"]
+    assert started.record["vocabulary"] == checkpoint.record["vocabulary"]
     # After one update of the first rate of a warm-up they are almost the same ones.
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3),
         started.items["params"],
-        found.items["params"],
+        checkpoint.items["params"],
     )
     starts = (second / "starts.jsonl").read_text().splitlines()
     assert json.loads(starts[0])["init_from"] == f"{first}@60"
     # Where it has begun it goes on.
-    more = long_runs.finish(
+    second_messages = long_runs.finish(
         second, *new, "--config.training.num_steps=2", f"--init_from={first}"
     )
-    assert "--init_from has no effect" in more and "resumed at step 1" in more
-    for name, said in (
+    assert (
+        "--init_from has no effect" in second_messages
+        and "resumed at step 1" in second_messages
+    )
+    for name, message in (
         (f"{first}@99", "no checkpoint of step 99"),
         (str(first / "checkpoints" / "1000"), "there is no checkpoint"),
         (str(tmp_path), "is no workdir of a run"),
@@ -209,7 +215,7 @@ def test_a_new_run_starts_from_another_ones_parameters(
         third = runs.vaswani(
             "main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={name}"
         )
-        assert said in runs.error_of(third)
+        assert message in runs.error_of(third)
     wider = runs.vaswani(
         *("main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={first}"),
         "--config.model.d_ff=20",

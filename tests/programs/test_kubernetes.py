@@ -74,7 +74,7 @@ def test_a_name_or_a_type_that_no_api_has_is_noticed(right: str, wrong: str) -> 
 
 
 def test_the_manifest_is_a_job_set_whose_numbers_agree() -> None:
-    """What the v1alpha2 schema of JobSet requires, and what main does."""
+    """Check what the v1alpha2 schema of JobSet requires, and what main does."""
     manifest = yaml.safe_load((LAUNCH / "kubernetes.yaml").read_text())
     check_schema(manifest, JOB_SET)
     assert manifest["apiVersion"] == "jobset.x-k8s.io/v1alpha2"

@@ -110,7 +110,7 @@ def stub(root: pathlib.Path, name: str, *, script: str = "") -> None:
 def launched(
     root: pathlib.Path, *command: str, status: int = 0, **environment: str
 ) -> list[str]:
-    """What the stubs were asked to do."""
+    """Return what the stubs were asked to do."""
     environment["PATH"] = f"{root}/bin:{os.environ['PATH']}"
     result = run_script(root / "launch" / command[0], *command[1:], **environment)
     assert result.returncode == status, result.stderr

@@ -102,9 +102,9 @@ def test_it_goes_on_where_it_was_stopped(text: pathlib.Path) -> None:
     assert len(asked(text, status=1, FAILS="runs/backward.en")) == 4
     runs = text.parent / "runs"
     assert (runs / "forward.de").exists() and not (runs / "backward.en").exists()
-    backward, _, *rest = asked(text)
+    backward, _, *commands = asked(text)
     assert value_of(backward, "workdir").endswith("runs/backward")
-    assert asked(text) == rest[-2:]
+    assert asked(text) == commands[-2:]
 
 
 def test_a_missing_file_is_told_before_hours_of_work(text: pathlib.Path) -> None:

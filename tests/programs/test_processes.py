@@ -75,7 +75,7 @@ def start(
 
 
 def finish(workers: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
-    """What each of them has printed."""
+    """Wait for the workers, and return what each has printed."""
     messages = [process.communicate(timeout=300) for process in workers]
     for process, (_, errors) in zip(workers, messages, strict=True):
         assert process.returncode == 0, errors.decode()
@@ -123,7 +123,7 @@ def scores(workdir: pathlib.Path) -> dict[str, Any]:
 
 # "store": as hosts that share no file system, each with a mirror of the same URL.
 @pytest.mark.parametrize(
-    ("processes", "devices", "place"),
+    ("processes", "devices", "storage"),
     [(1, 8, "shared"), (2, 4, "store"), (4, 2, "shared")],
 )
 def test_processes_make_the_run_of_one(
@@ -131,14 +131,14 @@ def test_processes_make_the_run_of_one(
     alone: pathlib.Path,
     processes: int,
     devices: int,
-    place: str,
+    storage: str,
 ) -> None:
     workdir = tmp_path / "run"
-    named = f"file://{workdir}" if place == "store" else workdir
+    named = f"file://{workdir}" if storage == "store" else workdir
     mirrors = tmp_path / "mirrors"
     how = {"processes": processes, "devices": devices}
     messages = finish(start("main", named, **how, mirrors=mirrors))
-    if place == "store":
+    if storage == "store":
         hosts = [next(p for p in m.iterdir() if p.is_dir()) for m in mirrors.iterdir()]
         assert len(hosts) == processes
         for host in hosts:
@@ -150,9 +150,9 @@ def test_processes_make_the_run_of_one(
         assert "lines in" not in output
         assert "step 12" not in errors
     assert_same_run(workdir, alone)
-    here, there = scores(workdir), scores(alone)
-    assert here["scores"] == there["scores"]
-    np.testing.assert_allclose(here["test/loss"], there["test/loss"], rtol=1e-5)
+    record, expected = scores(workdir), scores(alone)
+    assert record["scores"] == expected["scores"]
+    np.testing.assert_allclose(record["test/loss"], expected["test/loss"], rtol=1e-5)
 
 
 def test_lines_come_back_in_order_from_several_processes(

@@ -79,9 +79,9 @@ def test_two_processes_make_the_same_digits_and_those_of_the_formulas():
         )
         for program in (TWICE, TWICE, FORMULAS)
     ]
-    found = [process.communicate(timeout=300) for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0], found
-    one, other, formulas = (output.split() for output, _ in found)
-    assert one == other
-    assert one[0] == "1"
+    results = [process.communicate(timeout=300) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], results
+    first, second, formulas = (output.split() for output, _ in results)
+    assert first == second
+    assert first[0] == "1"
     assert formulas == ["1", "True"]

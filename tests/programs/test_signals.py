@@ -20,7 +20,7 @@ from vaswani_jax.checkpoints import store
 )
 def test_a_signal_saves_and_the_same_command_goes_on(
     tmp_path: pathlib.Path,
-    whole: long_runs.Ended,
+    uninterrupted_end: long_runs.Ended,
     number: signal.Signals,
     status: int,
 ) -> None:
@@ -38,7 +38,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     )
     assert "Traceback" not in messages.decode()
     assert f"resumed at step {saved[-1]}" in long_runs.finish(workdir)
-    long_runs.assert_same(long_runs.ended(workdir), whole)
+    long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
 
 
 def tell_main_thread(
@@ -50,7 +50,7 @@ def tell_main_thread(
 
 
 def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
-    tmp_path: pathlib.Path, whole: long_runs.Ended
+    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
 ) -> None:
     workdir = tmp_path / "run"
     with long_runs.running(workdir) as process:
@@ -64,7 +64,7 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     assert "SIGHUP: saving; Ctrl-C exits at once" in messages.decode()
     assert "which is saved" not in messages.decode()
     long_runs.finish(workdir)
-    long_runs.assert_same(long_runs.ended(workdir), whole)
+    long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
 
 
 def saved_at(workdir: pathlib.Path) -> int:
@@ -121,7 +121,7 @@ def test_a_reader_that_is_gone_costs_nothing(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
-    tmp_path: pathlib.Path, whole: long_runs.Ended
+    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
 ) -> None:
     workdir = tmp_path / "run"
     with long_runs.running(workdir) as process:
@@ -132,4 +132,4 @@ def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
         process.kill()
         process.communicate(timeout=300)
     long_runs.finish(workdir)
-    long_runs.assert_same(long_runs.ended(workdir), whole)
+    long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)

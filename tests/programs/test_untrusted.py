@@ -21,7 +21,7 @@ from vaswani_jax.training import metrics_log
 
 
 class Payload:
-    """What executes a command when it is unpickled."""
+    """An object that executes a command when it is unpickled."""
 
     def __init__(self, mark: pathlib.Path) -> None:
         self._mark = mark
@@ -31,7 +31,7 @@ class Payload:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def full_workdir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir with every kind of file."""
     workdir = tmp_path_factory.mktemp("run") / "made"
     train(settings.small_settings(), workdir)
@@ -68,20 +68,20 @@ def names(workdir: pathlib.Path) -> list[str]:
 
 
 def test_no_file_of_a_workdir_is_executed(
-    made: pathlib.Path, tmp_path: pathlib.Path
+    full_workdir: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     mark = tmp_path / "executed"
     payload = pickle.dumps(Payload(mark))
     pickle.loads(payload)
     assert mark.exists(), "the payload works"
     mark.unlink()
-    read_all(made)
-    chosen = names(made)
-    assert len(chosen) > 15, chosen
+    read_all(full_workdir)
+    files = names(full_workdir)
+    assert len(files) > 15, files
     refused = []
-    for number, name in enumerate(chosen):
+    for number, name in enumerate(files):
         workdir = tmp_path / str(number)
-        shutil.copytree(made, workdir)
+        shutil.copytree(full_workdir, workdir)
         (workdir / name).write_bytes(payload)
         try:
             read_all(workdir)
@@ -116,9 +116,9 @@ def test_decoding_writes_nowhere_but_in_the_workdir(
 ) -> None:
     audited = tmp_path / "log"
     command = runs.command("decode", trained)
-    rest = [command[2], *command[3:], f"--output={tmp_path / 'output'}"]
+    arguments = [command[2], *command[3:], f"--output={tmp_path / 'output'}"]
     result = subprocess.run(
-        [sys.executable, "-c", AUDITED, str(audited), *rest],
+        [sys.executable, "-c", AUDITED, str(audited), *arguments],
         input=b"a b c\n",
         capture_output=True,
         cwd=runs.ROOT,

@@ -1,4 +1,4 @@
-"""What the programs say of wrong input: the value, the rule and the place."""
+"""Check what the programs say of wrong input: the value, the rule and the place."""
 
 import json
 import pathlib
@@ -105,8 +105,8 @@ def test_workdir_of_another_vocabulary_is_refused(
     decoded = vaswani("decode", workdir, stdin=b"a\n")
     assert decoded.returncode == 0, decoded.stderr.decode()
     # Prepared data of another vocabulary, elsewhere.
-    other = tmp_path / "other"
-    flags += [f"--config.data.directory={other}"]
+    other_data = tmp_path / "other"
+    flags += [f"--config.data.directory={other_data}"]
     assert vaswani("prepare_data", tmp_path / "new", *flags).returncode == 0
     for program in ("decode", "evaluate"):
         refused = vaswani(program, workdir, *flags, stdin=b"a\n")
@@ -123,13 +123,13 @@ def test_settings_that_may_change_are_told_and_others_refused(
     refused = error_of(vaswani("main", workdir, *flags))
     assert "config.data.num_buckets is 3, was" in refused
     assert "config.training.label_smoothing is 0.2, was" in refused
-    before = (workdir / "starts.jsonl").read_text().splitlines()
+    old_starts = (workdir / "starts.jsonl").read_text().splitlines()
     flags = ["--config.model.dropout_rate=0.1", "--config.training.num_steps=10"]
     result = vaswani("main", workdir, *flags)
     assert result.returncode == 0, result.stderr.decode()
     assert b"config.model.dropout_rate is 0.1, was" in result.stderr
     starts = (workdir / "starts.jsonl").read_text().splitlines()
-    assert starts[:-1] == before
+    assert starts[:-1] == old_starts
     start = json.loads(starts[-1])
     assert start["step"] == 8
     assert {change["key"]: change["now"] for change in start["changes"]} == {
