@@ -1,4 +1,4 @@
-"""What must hold of any input: a clear error, or exactly one line out for each in.
+"""Check any input: a clear error, or exactly one line out for each line in.
 
 `python -m tests.benchmarks.fuzz` and tests/programs/test_bad_input.py bring the input;
 it goes through what decode, evaluate, prepare_data, the reader of trees and the reader
@@ -54,23 +54,23 @@ class Checks:
         except EXPECTED as error:
             assert path.name in str(error), error
             return
-        found = [
+        translations = [
             line
             for block in line_io.read_blocks(str(path))
             for line in self.translator.translate(self.params, block)
         ]
-        assert len(found) == total, (data, found)
-        assert not any("\n" in line for line in found)
+        assert len(translations) == total, (data, translations)
+        assert not any("\n" in line for line in translations)
         output = self.directory / "output"
-        written = line_io.write_blocks(iter([found]), str(output), total=None)
+        written = line_io.write_blocks(iter([translations]), str(output), total=None)
         assert written == total == output.read_bytes().count(b"\n")
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
         """As many outputs as references to scores."""
-        found = bleu.score_outputs(
+        scores = bleu.score_outputs(
             list(outputs), list(references), data=self.settings.data
         )
-        for score in found:
+        for score in scores:
             assert 0 <= score.value <= 100.0001, (score, outputs, references)
 
     def prepare(self, files: Mapping[str, tuple[str, bytes] | None]) -> None:
@@ -81,7 +81,7 @@ class Checks:
             if file:
                 self._file(name, data)
             names[f"data.{key}"] = name
-        wanted = settings.small_settings(
+        text_settings = settings.small_settings(
             **names,
             **{
                 "data.source": "text",
@@ -90,17 +90,19 @@ class Checks:
                 "data.vocab_size": 270,
             },
         )
-        place = self.directory / "prepared"
+        workdir = self.directory / "prepared"
         try:
-            found = prepared.open_or_prepare(wanted, place, rebuild=True)
+            prepared_data = prepared.open_or_prepare(
+                text_settings, workdir, rebuild=True
+            )
         except EXPECTED as error:
-            told = str(error)
-            places = (*names.values(), "config.data", "split")
-            assert any(place in told for place in places), told
+            message = str(error)
+            words = (*names.values(), "config.data", "split")
+            assert any(word in message for word in words), message
             return
-        counted = sum(found.counts["valid"].values())
-        assert counted == len(found.text("valid")[0])
-        prepared.open_matching(wanted, place, compare_text=True)
+        counted = sum(prepared_data.counts["valid"].values())
+        assert counted == len(prepared_data.text("valid")[0])
+        prepared.open_matching(text_settings, workdir, compare_text=True)
 
     def trees(self, data: bytes) -> None:
         """A file of trees, or an error with its line."""
@@ -120,11 +122,11 @@ class Checks:
         values["data"]["source_locale"] = values["data"]["target_locale"] = "en"
         values[section][key] = value
         try:
-            found = parsing.parse(ml_collections.ConfigDict(values))
+            parsed = parsing.parse(ml_collections.ConfigDict(values))
         except ValueError as error:
             assert "config." in str(error), error
         else:
-            assert isinstance(found, config.Config)
+            assert isinstance(parsed, config.Config)
 
     def _file(self, name: str, data: bytes) -> pathlib.Path:
         path = self.directory / name

@@ -19,7 +19,7 @@ def test_at_least_42_mistakes_have_different_names():
     "mistake", planted_mistakes.MISTAKES, ids=lambda mistake: mistake.name
 )
 def test_a_mistake_has_its_place_and_a_proof(mistake):
-    path, start, end = planted_mistakes.find_place(mistake.place, ROOT)
+    path, start, end = planted_mistakes.find_location(mistake.location, ROOT)
     pattern = planted_mistakes.pattern_of(mistake.sound)
     assert len(list(pattern.finditer(path.read_text(), start, end))) == 1
     assert mistake.sound != mistake.mistaken

@@ -42,7 +42,7 @@ PEERS = {
     "Marian": ("marian", "bench_marian.py", []),
     "Marian, one replica": ("marian", "bench_marian.py", ["--mode", "blas"]),
 }
-OURS = {
+OUR_FLAGS = {
     "vaswani_jax": ["--dropout=everywhere"],
     "vaswani_jax, the paper's dropout": ["--dropout=paper"],
 }
@@ -130,17 +130,19 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names that contain one of a,b,c")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
-    chosen = [part for part in arguments.only.split(",") if part]
+    name_parts = [part for part in arguments.only.split(",") if part]
     workers: list[Worker] = []
     try:
         for name, (command, environment) in _commands(arguments).items():
-            if chosen and not any(part in name for part in ["vaswani_jax", *chosen]):
+            if name_parts and not any(
+                part in name for part in ["vaswani_jax", *name_parts]
+            ):
                 continue
             try:
                 workers.append(Worker(name, command, environment))
                 print(f"ready: {name}", file=sys.stderr)
             except (RuntimeError, OSError) as error:
-                if name in OURS:  # What all others are compared with.
+                if name in OUR_FLAGS:  # What all others are compared with.
                     raise
                 print(f"left out: {error}", file=sys.stderr)
         _take_turns(workers, arguments.rounds)
@@ -162,7 +164,7 @@ def _take_turns(workers: list[Worker], rounds: int) -> None:
                 worker.time_one()
             except (RuntimeError, OSError) as error:
                 # Where memory is short the kernel may end one; the others go on.
-                if worker.name in OURS:
+                if worker.name in OUR_FLAGS:
                     raise
                 print(f"left out in round {number + 1}: {error}", file=sys.stderr)
                 workers.remove(worker)
@@ -175,14 +177,17 @@ def _commands(
     if arguments.decode:
         return _decoders(arguments, environment)
     size = ["--task", "train", "--size", arguments.size]
-    ours = [sys.executable, "-m", "tests.benchmarks.train_worker", *size]
-    commands = {name: ([*ours, *more], environment) for name, more in OURS.items()}
+    our_command = [sys.executable, "-m", "tests.benchmarks.train_worker", *size]
+    commands = {
+        name: ([*our_command, *options], environment)
+        for name, options in OUR_FLAGS.items()
+    }
     venvs, scripts = arguments.venvs.expanduser(), arguments.peers.resolve()
-    for name, (venv, script, more) in PEERS.items():
+    for name, (venv, script, options) in PEERS.items():
         # Where a script has no flag for it.
-        way = [str(FUSED_ADAM)] if FUSED in more else []
-        flags = [flag for flag in more if flag != FUSED]
-        command = [str(venvs / venv / "bin/python"), *way, str(scripts / script)]
+        wrapper = [str(FUSED_ADAM)] if FUSED in options else []
+        flags = [flag for flag in options if flag != FUSED]
+        command = [str(venvs / venv / "bin/python"), *wrapper, str(scripts / script)]
         commands[name] = ([*command, *flags, *size], environment)
     return commands
 
@@ -191,25 +196,29 @@ def _decoders(
     arguments: argparse.Namespace, environment: dict[str, str]
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
     batch = ["--batch", str(arguments.decode)]
-    ours = [sys.executable, "-m", "tests.benchmarks.decode_worker", *batch]
-    commands = {"vaswani_jax": (ours, environment)}
+    our_command = [sys.executable, "-m", "tests.benchmarks.decode_worker", *batch]
+    commands = {"vaswani_jax": (our_command, environment)}
     venvs, scripts = arguments.venvs.expanduser(), arguments.peers.resolve()
-    for name, (venv, script, more, variables) in DECODERS.items():
-        if arguments.decode == 1 and "--inter" in more:
+    for name, (venv, script, options, variables) in DECODERS.items():
+        if arguments.decode == 1 and "--inter" in options:
             # One sentence has no second worker; int8 is faster on one core.
-            more = ["--compute", "int8", "--threads", "1"] if "int8" in more else []
-        command = [str(venvs / venv / "bin/python"), str(scripts / script), *more]
+            options = (
+                ["--compute", "int8", "--threads", "1"] if "int8" in options else []
+            )
+        command = [str(venvs / venv / "bin/python"), str(scripts / script), *options]
         size = ["--task", "decode", "--size", "base", *batch]
         commands[name] = ([*command, *size], {**environment, **variables})
     return commands
 
 
 def _table(workers: list[Worker]) -> str:
-    ours = workers[0]
+    our_worker = workers[0]
     lines = ["| | median s | best s | peer / ours |", "| --- | --- | --- | --- |"]
     for worker in workers:
-        pairs = zip(worker.seconds, ours.seconds, strict=True)
-        ratio = statistics.median(theirs / own for theirs, own in pairs)
+        pairs = zip(worker.seconds, our_worker.seconds, strict=True)
+        ratio = statistics.median(
+            peer_seconds / our_seconds for peer_seconds, our_seconds in pairs
+        )
         median, best = statistics.median(worker.seconds), min(worker.seconds)
         lines.append(f"| {worker.name} | {median:.3f} | {best:.3f} | {ratio:.2f} |")
     return "\n".join(lines)

@@ -10,8 +10,8 @@ class Watch:
 
     def since_last(self) -> int:
         """The most since this was asked before."""
-        found, self._since = self._since, 0
-        return found
+        peak, self._since = self._since, 0
+        return peak
 
     def __init__(self) -> None:
         self.peak_bytes = self._since = 0

@@ -26,18 +26,18 @@ FIGURES = (
 
 
 def measure(flags: str) -> dict[str, float]:
-    """What the benchmark found; its errors pass through."""
+    """Return what the benchmark measures; its errors pass through."""
     command = [sys.executable, "-m", "vaswani_jax.benchmark", "train", "--json"]
     words = shlex.split(flags)
     variables = dict(w.split("=", 1) for w in words if not w.startswith("-"))
-    found = subprocess.run(
+    completed = subprocess.run(
         command + [word for word in words if word.startswith("-")],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
         env=os.environ | variables,
     )
-    return dict(json.loads(found.stdout))
+    return dict(json.loads(completed.stdout))
 
 
 def main() -> None:
@@ -53,13 +53,13 @@ def main() -> None:
         order = [arguments.one, arguments.other]
         if number % 2:
             order.reverse()
-        found = [measure(f"{arguments.both} {flags}") for flags in order]
-        pairs.append(found[::-1] if number % 2 else found)
+        figures = [measure(f"{arguments.both} {flags}") for flags in order]
+        pairs.append(figures[::-1] if number % 2 else figures)
         print(*(f"{each['step_seconds']:.4f} s" for each in pairs[-1]), flush=True)
     for figure in FIGURES:
-        one, other = (statistics.median(p[i][figure] for p in pairs) for i in (0, 1))
+        first, second = (statistics.median(p[i][figure] for p in pairs) for i in (0, 1))
         ratio = statistics.median(p[1][figure] / p[0][figure] for p in pairs)
-        print(f"{figure}: {one:,.4f} and {other:,.4f}; other / one {ratio:.3f}")
+        print(f"{figure}: {first:,.4f} and {second:,.4f}; other / one {ratio:.3f}")
 
 
 if __name__ == "__main__":

@@ -115,15 +115,15 @@ def digest_programs(
     programs: Programs, *, num_steps: int, text: dict[str, str]
 ) -> dict[str, dict[str, str]]:
     """Train and decode; return the digests of each run."""
-    half, whole = (
+    half, full = (
         SHORT_SEARCH
         | {"training.evaluate_every_steps": num_steps // 2, "training.num_steps": steps}
         for steps in (num_steps // 2, num_steps)
     )
-    programs.run("main", "demo", changes=DEMO | whole)
+    programs.run("main", "demo", changes=DEMO | full)
     programs.run("main", "demo_resumed", changes=DEMO | half)
-    programs.run("main", "demo_resumed", changes=DEMO | whole)
-    programs.run("main", "table3_small", changes=TRAINING | whole | text)
+    programs.run("main", "demo_resumed", changes=DEMO | full)
+    programs.run("main", "table3_small", changes=TRAINING | full | text)
     source = programs.directory / "demo" / "data" / "test.source.txt"
     output = programs.directory / "demo_decoded.jsonl"
     files = {"input": source, "output": output}

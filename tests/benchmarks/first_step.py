@@ -1,4 +1,4 @@
-"""How long a training takes to its first update, without and with compiled programs.
+"""Time a training until its first update, without and with compiled programs.
 
     python -m tests.benchmarks.first_step --starts=5 -- \\
         --config=configs/own_text.py --workdir=DIR ...
@@ -46,8 +46,8 @@ def first_update(flags: list[str]) -> Start:
         RuntimeError: It ended without one; its last lines say why.
     """
     command = [sys.executable, "-m", "vaswani_jax.main", *flags]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    begun = time.perf_counter()
+    usage_before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start_time = time.perf_counter()
     program = subprocess.Popen(
         [*command, "--config.training.log_every_steps=1"],
         # Compiled programs lie in the workdir.
@@ -56,35 +56,37 @@ def first_update(flags: list[str]) -> Start:
         text=True,
     )
     assert program.stderr is not None
-    told = []
+    lines = []
     passed = 0.0
     try:
         for line in program.stderr:
-            told.append(line)
+            lines.append(line)
             if line.startswith(FIRST):
-                passed = time.perf_counter() - begun
+                passed = time.perf_counter() - start_time
                 break
     finally:
         program.kill()
         program.wait()
     if not passed:
-        raise RuntimeError("no update was made:\n" + "".join(told[-5:]))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        raise RuntimeError("no update was made:\n" + "".join(lines[-5:]))
+    usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Start(
-        passed, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        passed,
+        usage_after.ru_utime - usage_before.ru_utime,
+        usage_after.ru_stime - usage_before.ru_stime,
     )
 
 
 def seconds_to_touch(size: int) -> float:
-    """How long so many bytes take to be had, in huge pages where there are such."""
+    """Return the seconds to touch so many bytes, in huge pages where possible."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with mmap.mmap(-1, size, flags=flags) as memory:
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        begun = time.perf_counter()
-        for place in range(0, size, mmap.PAGESIZE):
-            memory[place] = 1
-        return time.perf_counter() - begun
+        start_time = time.perf_counter()
+        for offset in range(0, size, mmap.PAGESIZE):
+            memory[offset] = 1
+        return time.perf_counter() - start_time
 
 
 def main() -> None:
@@ -94,10 +96,10 @@ def main() -> None:
     parser.add_argument("--rest", type=float, default=0, help="seconds before a start")
     parser.add_argument("flags", nargs="+", help="of vaswani_jax.main")
     arguments = parser.parse_args()
-    given = [flag for flag in arguments.flags if flag.startswith("--workdir=")]
-    if len(given) != 1:
+    workdirs = [flag for flag in arguments.flags if flag.startswith("--workdir=")]
+    if len(workdirs) != 1:
         parser.error("among the flags, --workdir=DIR must be given once")
-    workdir = pathlib.Path(given[0].removeprefix("--workdir="))
+    workdir = pathlib.Path(workdirs[0].removeprefix("--workdir="))
     if any((workdir / "checkpoints").glob("*")):
         parser.error(f"{workdir} has checkpoints; take another --workdir")
     try:
@@ -119,8 +121,8 @@ def main() -> None:
         median = statistics.median(start.passed for start in warm)
         print(f"median {median:.1f} s, {len(warm)} starts")
     time.sleep(arguments.rest)
-    first, again = seconds_to_touch(4 << 30), seconds_to_touch(4 << 30)
-    print(f"to touch 4 GiB: {first:.1f} s, again at once {again:.1f} s")
+    first, second = seconds_to_touch(4 << 30), seconds_to_touch(4 << 30)
+    print(f"to touch 4 GiB: {first:.1f} s, again at once {second:.1f} s")
 
 
 if __name__ == "__main__":

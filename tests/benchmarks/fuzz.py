@@ -38,7 +38,7 @@ class Fuzz:
         generator = self.generator
         count = generator.choice([0, 1, 2, 5, 20, 80])
         if generator.random() < 0.6:  # mostly readable
-            readable = [one for one in SNIPPETS if _decodes(one)]
+            readable = [snippet for snippet in SNIPPETS if _decodes(snippet)]
             return b"".join(generator.choices(readable, k=count))
         if generator.random() < 0.5:
             return b"".join(generator.choices(SNIPPETS, k=count))

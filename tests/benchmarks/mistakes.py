@@ -26,7 +26,7 @@ class Mistake:
     """A change of the code at a place, and the tests that must fail after it."""
 
     name: str
-    place: str
+    location: str
     sound: str
     mistaken: str
     proof: str

@@ -50,8 +50,8 @@ def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None
         count = min(CHUNK, pairs - start)
         both = generator.normal(3.2, 0.6, count)
         for parts in files:
-            own = both + generator.normal(0, 0.15, count)
-            lengths = np.clip(np.exp(own).astype(np.int64), 1, MAX_LENGTH - 1)
+            log_lengths = both + generator.normal(0, 0.15, count)
+            lengths = np.clip(np.exp(log_lengths).astype(np.int64), 1, MAX_LENGTH - 1)
             ends = parts[2] + np.cumsum(lengths)
             parts[0].write(
                 generator.integers(4, 32_000, lengths.sum(), dtype=np.uint16).tobytes()
@@ -63,7 +63,7 @@ def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None
 def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]:
     """Seconds and bytes of one mode, from the start of an epoch's middle."""
     memory = anonymous_memory.Watch()
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     corpus = token_files.Corpus(
         token_files.TokenFile.open(directory / "train.source"),
         token_files.TokenFile.open(directory / "train.target"),
@@ -77,12 +77,12 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
         )
     start = epochs * batches.batches_per_epoch + 12_345
     batches.batch_at(start)
-    first = time.perf_counter() - begun
+    first = time.perf_counter() - start_time
     seconds = []
     for step in range(start + 1, start + 201):
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         batches.batch_at(step)
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start_time)
     return {
         "first_batch_seconds": first,
         "batch_seconds_median": float(np.median(seconds)),
@@ -102,8 +102,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.mode:
-        found = measure(arguments.directory, arguments.mode, arguments.epochs)
-        print(json.dumps(found, indent=1))
+        figures = measure(arguments.directory, arguments.mode, arguments.epochs)
+        print(json.dumps(figures, indent=1))
         return
     written = arguments.directory / "written"
     if not written.exists() or written.read_text() != str(arguments.pairs):

@@ -21,11 +21,11 @@ from tests.benchmarks.mistakes import MISTAKES, Mistake
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def find_place(place: str, root: pathlib.Path) -> tuple[pathlib.Path, int, int]:
-    """Return the file of a place, and where its code begins and ends in the text.
+def find_location(location: str, root: pathlib.Path) -> tuple[pathlib.Path, int, int]:
+    """Return the file of a location, and where its code begins and ends in the text.
 
     Args:
-        place: The dotted end of a module, or of a function, class or constant in one:
+        location: The dotted end of a module, or of a function, class or constant in it:
             "paper.layers", "Residual.__call__", "table3.ROWS".
         root: The repository, or a copy.
 
@@ -41,11 +41,11 @@ def find_place(place: str, root: pathlib.Path) -> tuple[pathlib.Path, int, int]:
             matches += [
                 (path, *span)
                 for name, span in spans.items()
-                if f".{name}".endswith(f".{place}")
+                if f".{name}".endswith(f".{location}")
             ]
     if len(matches) != 1:
         files = [str(path.relative_to(root)) for path, _, _ in matches]
-        raise ValueError(f"{place!r} names {len(matches)} places, not one: {files}")
+        raise ValueError(f"{location!r} names {len(matches)} places, not one: {files}")
     return matches[0]
 
 
@@ -81,14 +81,14 @@ def _definitions(text: str, module: str) -> dict[str, tuple[int, int]]:
 def pattern_of(sound: str) -> re.Pattern[str]:
     """Return the expression that finds code: any spacing, any identifier for $name."""
     parts = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for token in re.findall(r"\$?\w+|\S", sound):
         if not token.startswith("$"):
             parts.append(re.escape(token))
-        elif token in seen:
+        elif token in names:
             parts.append(f"(?P={token[1:]})")
         else:
-            seen.add(token)
+            names.add(token)
             parts.append(rf"(?P<{token[1:]}>\b[A-Za-z_][\w.]*(?:\[[^\]]*\])?)")
     return re.compile(r"\s*".join(parts))
 
@@ -102,12 +102,12 @@ def plant(mistake: Mistake, root: pathlib.Path) -> pathlib.Path:
     Raises:
         ValueError: The place or the sound code is not there exactly once.
     """
-    path, start, end = find_place(mistake.place, root)
+    path, start, end = find_location(mistake.location, root)
     text = path.read_text(encoding="utf-8")
     matches = list(pattern_of(mistake.sound).finditer(text, start, end))
     if len(matches) != 1:
         raise ValueError(
-            f"{mistake.place} has {mistake.sound!r} {len(matches)} times, not once"
+            f"{mistake.location} has {mistake.sound!r} {len(matches)} times, not once"
         )
     [match] = matches
     mistaken = re.sub(r"\$(\w+)", lambda name: match[name[1]], mistake.mistaken)
@@ -122,45 +122,45 @@ def red(proof: str, root: pathlib.Path) -> str | None:
         RuntimeError: Nothing ran, or pytest could not.
     """
     command = ["-m", "pytest", "-n0", "-x", "-q", "-rfE", "-p", "no:cacheprovider"]
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, *command, *proof.split()],
         cwd=root,
         capture_output=True,
         text=True,
         check=False,
     )
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", found.stdout, re.MULTILINE)
-    if found.returncode == 1 and failed:
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", completed.stdout, re.MULTILINE)
+    if completed.returncode == 1 and failed:
         return failed[1]
-    if found.returncode == 0 and " passed" in found.stdout:
+    if completed.returncode == 0 and " passed" in completed.stdout:
         return None
-    raise RuntimeError(f"{proof}: {found.stdout}{found.stderr}")
+    raise RuntimeError(f"{proof}: {completed.stdout}{completed.stderr}")
 
 
 def main() -> None:
     """Plant each mistake, and print which test noticed it."""
     words = sys.argv[1:]
-    chosen = [m for m in MISTAKES if all(word in m.name for word in words)]
+    mistakes = [m for m in MISTAKES if all(word in m.name for word in words)]
     unnoticed = 0
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name, "copy")
         hidden = shutil.ignore_patterns(".*", "runs", "__pycache__", "*.egg-info")
         shutil.copytree(ROOT, root, ignore=hidden)
-        for proof in dict.fromkeys(mistake.proof for mistake in chosen):
+        for proof in dict.fromkeys(mistake.proof for mistake in mistakes):
             if failed := red(proof, root):
                 raise SystemExit(f"{failed} fails without any mistake")
         print("| mistake | in | noticed by |\n| --- | --- | --- |", flush=True)
-        for mistake in chosen:
-            path, _, _ = find_place(mistake.place, root)
+        for mistake in mistakes:
+            path, _, _ = find_location(mistake.location, root)
             sound = path.read_bytes()
             plant(mistake, root)
             failed = red(mistake.proof, root)
             path.write_bytes(sound)
             unnoticed += failed is None
-            cells = (mistake.name, f"`{mistake.place}`", f"`{failed}`")
+            cells = (mistake.name, f"`{mistake.location}`", f"`{failed}`")
             print(f"| {' | '.join(cells)} |", flush=True)
     if unnoticed:
-        raise SystemExit(f"{unnoticed} of {len(chosen)} went unnoticed")
+        raise SystemExit(f"{unnoticed} of {len(mistakes)} went unnoticed")
 
 
 if __name__ == "__main__":

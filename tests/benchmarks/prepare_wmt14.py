@@ -68,10 +68,12 @@ def write(directory: pathlib.Path, pairs: int) -> None:
                 file = directory / "text"
                 with file.open("w") as text:
                     for start in range(0, count, CHUNK):
-                        found = lines(generator, words, min(CHUNK, count - start))
+                        sentences = lines(generator, words, min(CHUNK, count - start))
                         if path.endswith("sgm"):
-                            found = [f'<seg id="1">{line}</seg>' for line in found]
-                        text.write("\n".join(found) + "\n")
+                            sentences = [
+                                f'<seg id="1">{line}</seg>' for line in sentences
+                            ]
+                        text.write("\n".join(sentences) + "\n")
                 tar.add(file, path)
                 file.unlink()
 
@@ -95,17 +97,17 @@ def measure(directory: pathlib.Path, pairs: int) -> dict[str, float]:
     logger = logging.getLogger("vaswani_jax")
     logger.setLevel(logging.INFO)
     logger.addHandler(PeakMemory())
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     archives = wmt14.found_in(directory / f"archives_{pairs}")
     with wmt14.without_checksums(), wmt14.serving(archives):
         tfds.prepare(settings.data)
-    downloaded, records_peak = time.perf_counter() - begun, memory.peak_bytes
+    downloaded, records_peak = time.perf_counter() - start_time, memory.peak_bytes
     prepared.open_or_prepare(settings, directory / "data", rebuild=False)
     return {
         "pairs": pairs,
         "records_seconds": downloaded,
         "records_peak_bytes": records_peak,
-        "all_seconds": time.perf_counter() - begun,
+        "all_seconds": time.perf_counter() - start_time,
         "all_peak_bytes": memory.peak_bytes,
     }
 

@@ -1,4 +1,4 @@
-"""What a training step spends its time on: jax.profiler's events, added up by kind.
+"""Measure the time of a training step: jax.profiler's events, added up by kind.
 
     python -m tests.benchmarks.profile_step --shape=128x32x32 -- \
         --config=configs/own_text.py:small --config.data.source_locale=en \
@@ -66,10 +66,12 @@ def main() -> None:
     for _ in range(2):  # the first one compiles, the second one warms caches
         timer.seconds(batch)
     with contextlib.ExitStack() as stack:
-        place = arguments.trace or stack.enter_context(tempfile.TemporaryDirectory())
-        with jax.profiler.trace(str(place)):
+        directory = arguments.trace or stack.enter_context(
+            tempfile.TemporaryDirectory()
+        )
+        with jax.profiler.trace(str(directory)):
             seconds = [timer.seconds(batch)[0] for _ in range(arguments.steps)]
-        newest = max(pathlib.Path(place).rglob("*.xplane.pb"))
+        newest = max(pathlib.Path(directory).rglob("*.xplane.pb"))
         spent = by_kind(newest)
     total = sum(spent.values())
     print(f"{arguments.steps} steps, {min(seconds):.3f} to {max(seconds):.3f} s")

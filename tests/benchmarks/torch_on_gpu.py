@@ -97,13 +97,13 @@ def main() -> None:
     seconds = []
     for _ in range(STEPS + 5):
         torch.cuda.synchronize()
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         loss = loss_of(source, target, out)
         loss.backward()
         adam.step()
         adam.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start_time)
     median = statistics.median(seconds[5:])
     work = cost.update_flops(
         settings.model,
@@ -112,7 +112,7 @@ def main() -> None:
         source=LENGTH,
         target=LENGTH,
     )
-    found = {
+    figures = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "step_seconds": median,
@@ -121,7 +121,7 @@ def main() -> None:
         "loss": loss.item(),
         "peak_memory_bytes": torch.cuda.max_memory_allocated(),
     }
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -58,9 +58,9 @@ def main() -> None:
     timer = training_speed.make_timer(
         settings, vocab_size=vocab_size, num_microbatches=1
     )
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     timer.seconds(batch)
-    first = time.perf_counter() - begun
+    first = time.perf_counter() - start_time
     for _ in range(arguments.warmup):
         timer.seconds(batch)
     work = cost.update_flops(

@@ -64,7 +64,7 @@ def main() -> None:
         f"--beam_size={arguments.beam_size}",
         f"--length_penalty={arguments.length_penalty}",
     ]
-    theirs = [
+    engine_command = [
         *(arguments.python, "-m", "tests.benchmarks.whole_program", "--engine"),
         *(f"--input={arguments.input}", f"--ctranslate2={arguments.ctranslate2}"),
         *search,
@@ -75,9 +75,9 @@ def main() -> None:
             *(f"--config.search.{flag[2:]}" for flag in search),
             f"--input={arguments.input}",
         ],
-        "CTranslate2 float32": theirs,
-        "CTranslate2 float32, two workers": [*theirs, "--inter=2"],
-        "CTranslate2 int8": [*theirs, "--compute_type=int8"],
+        "CTranslate2 float32": engine_command,
+        "CTranslate2 float32, two workers": [*engine_command, "--inter=2"],
+        "CTranslate2 int8": [*engine_command, "--compute_type=int8"],
     }
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     with tempfile.TemporaryDirectory() as folder:
@@ -86,22 +86,24 @@ def main() -> None:
                 spent = timed(command, pathlib.Path(folder, "output"))
                 if turn:
                     seconds[name].append(spent)
-    own = seconds["vaswani_jax"]
+    our_seconds = seconds["vaswani_jax"]
     print("| | median s | best s | other / ours |\n| --- | --- | --- | --- |")
-    for name, found in seconds.items():
-        ratio = statistics.median(a / b for a, b in zip(found, own, strict=True))
-        median = statistics.median(found)
-        print(f"| {name} | {median:.2f} | {min(found):.2f} | {ratio:.2f} |")
+    for name, program_seconds in seconds.items():
+        ratio = statistics.median(
+            a / b for a, b in zip(program_seconds, our_seconds, strict=True)
+        )
+        median = statistics.median(program_seconds)
+        print(f"| {name} | {median:.2f} | {min(program_seconds):.2f} | {ratio:.2f} |")
 
 
 def timed(command: list[str], output: pathlib.Path) -> float:
     """Seconds of a program from its start to its end, its lines in a file."""
     with output.open("wb") as stream:
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         subprocess.run(
             command, stdout=stream, stderr=subprocess.DEVNULL, cwd=ROOT, check=True
         )
-        spent = time.perf_counter() - begun
+        spent = time.perf_counter() - start_time
     assert output.stat().st_size > 0
     return spent
 
