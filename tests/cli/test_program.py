@@ -61,7 +61,7 @@ from absl import flags
 from vaswani_jax.cli import program, syntax
 
 flags.DEFINE_string("workdir", "", "")
-OTHERS = set(flags.FLAGS)
+INITIAL_FLAGS = set(flags.FLAGS)
 
 
 def outcome(main, syntax, line):
@@ -80,7 +80,7 @@ def outcome(main, syntax, line):
         except Exception as error:
             status = type(error).__name__
         flags.FLAGS.unparse_flags()
-        for flag in set(flags.FLAGS) - OTHERS:
+        for flag in set(flags.FLAGS) - INITIAL_FLAGS:
             delattr(flags.FLAGS, flag)
         errors.seek(0)
         return [status, output.getvalue(), errors.read().decode()]

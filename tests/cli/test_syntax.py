@@ -1,4 +1,4 @@
-"""What a program's command line may hold, by its syntax."""
+"""Check what a program's command line may hold, by its syntax."""
 
 import pytest
 

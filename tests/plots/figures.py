@@ -1,4 +1,4 @@
-"""What a reader of a figure sees."""
+"""Check what a reader of a figure sees."""
 
 import io
 from typing import Any

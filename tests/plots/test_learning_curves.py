@@ -75,9 +75,9 @@ def test_the_axes_of_bleu_and_rate_start_at_zero_and_show_the_highest_mark() -> 
 
 
 def test_two_runs_have_two_named_curves_that_differ_in_grey_too() -> None:
-    other = [record | {"step": 2 * record["step"]} for record in RECORDS]
+    slower_records = [record | {"step": 2 * record["step"]} for record in RECORDS]
     figure = learning_curves.draw(
-        [LoggedRun("_a", RECORDS), LoggedRun("runs/$b$", other)]
+        [LoggedRun("_a", RECORDS), LoggedRun("runs/$b$", slower_records)]
     )
     figures.check_nothing_is_clipped(figure)
     [legend] = figure.legends
