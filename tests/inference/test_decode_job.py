@@ -1,0 +1,235 @@
+"""What `decode` writes of translations and scores that are written out here."""
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import types
+from vaswani_jax.inference import decode_job, line_io
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.line_translator import Hypothesis, Output
+from vaswani_jax.inference.scoring import Scored
+from vaswani_jax.inference.translator import PairScore, Translator
+
+PLAIN = decode_job.DecodeOptions(
+    form="text",
+    num_hypotheses=1,
+    token_scores=False,
+    alignments="",
+    attention="",
+    aligning_layer=None,
+)
+NUM_LAYERS, HEADS = 3, 2
+
+
+class Written(Translator):
+    """Swaps the first two words of a line; a second hypothesis repeats the line.
+
+    A subword's log-probability is minus its position, from 1. A target word looks at
+    the source word that it is, in every layer but the last, where all look at the end.
+    """
+
+    def __init__(self, num_heads: Sequence[int] = (HEADS,)) -> None:
+        members = [
+            Member(
+                settings.small_settings(
+                    **{"model.num_layers": NUM_LAYERS, "model.num_heads": heads}
+                ).model,
+                Checkpoint(0, {}, {}),
+            )
+            for heads in num_heads
+        ]
+        super().__init__(
+            settings.small_settings(**{"data.max_length": 3}),
+            settings.letters_vocabulary(),
+            members=members,
+        )
+        self.calls: list[Any] = []
+
+    def hypotheses(
+        self,
+        lines: Sequence[str],
+        *,
+        n_best: int = 1,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+        **search: Any,
+    ) -> list[list[Hypothesis]]:
+        self.calls.append((n_best, prefixes, first_line))
+        return [self._n_best(line)[:n_best] for line in lines]
+
+    def _n_best(self, line: str) -> list[Hypothesis]:
+        words = line.split()
+        texts = [" ".join([*words[1::-1], *words[2:]]), line]
+        [source] = self.vocabulary.encode([line])
+        return [
+            Hypothesis(
+                text,
+                -float(rank),
+                tuple(text.split()),
+                (Output(tuple(source), (*ids, types.EOS_ID), -float(rank)),),
+            )
+            for rank, (text, ids) in enumerate(
+                zip(texts, self.vocabulary.encode(texts), strict=True), start=1
+            )
+        ]
+
+    def score_ids(
+        self, pairs: Any, *, layers: Sequence[int] = (), kinds: Sequence[str] = ()
+    ) -> list[Scored]:
+        scored = []
+        for source, target in pairs:
+            S, T = len(source) + 1, len(target)
+            looks = np.zeros((NUM_LAYERS, HEADS, T, S), np.float32)
+            looks[:-1] = np.equal.outer(target, [*source, types.EOS_ID])
+            looks[-1, :, :, -1] = 1
+            attention = {"memory": looks[list(layers)]} if "memory" in kinds else {}
+            scored.append(Scored(-np.arange(1.0, T + 1), attention))
+        return scored
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1
+    ) -> list[PairScore]:
+        self.calls.append(first_line)
+        return [
+            PairScore(-2.0 * len(target), (*target, "</s>"), (-2.0,) * len(target))
+            for target in targets
+        ]
+
+
+def test_lines_are_numbered_across_blocks() -> None:
+    translator = Written()
+    options = dataclasses.replace(PLAIN, form="tsv", num_hypotheses=2)
+    job = decode_job.TranslationJob(translator, options)
+    blocks = [(["a b c", "c"], None), (["d e f"], ["p"])]
+    assert list(job.run(blocks)) == [
+        [
+            "1\t1\t-1.000000\tb a c\n1\t2\t-2.000000\ta b c",
+            "2\t1\t-1.000000\tc\n2\t2\t-2.000000\tc",
+        ],
+        ["3\t1\t-1.000000\te d f\n3\t2\t-2.000000\td e f"],
+    ]
+    assert translator.calls == [(2, None, 1), (2, ["p"], 3)]
+    assert job.num_lines == 3
+    # Three words and the end mark are more than data.max_length.
+    assert +job.long_lines == {"data.max_length": 2}
+
+
+def test_token_scores_are_those_of_every_hypothesis() -> None:
+    options = dataclasses.replace(
+        PLAIN, form="json", num_hypotheses=2, token_scores=True
+    )
+    job = decode_job.TranslationJob(Written(), options)
+    [[line]] = job.run([(["a b"], None)])
+    hypotheses = json.loads(line)["hypotheses"]
+    assert [hypothesis["text"] for hypothesis in hypotheses] == ["b a", "a b"]
+    assert [hypothesis["log_probs"] for hypothesis in hypotheses] == [[-1, -2, -3]] * 2
+
+
+def test_the_best_hypothesis_is_aligned(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "alignments"
+    options = dataclasses.replace(
+        PLAIN, alignments=str(file), num_hypotheses=2, form="tsv"
+    )
+    job = decode_job.TranslationJob(Written(), options)
+    list(job.run([(["a b c"], None), (["d"], None)]))
+    assert file.read_text() == "1-0 0-1 2-2\n0-0\n"
+
+
+def test_the_aligning_layer_can_be_chosen(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "alignments"
+    options = dataclasses.replace(
+        PLAIN,
+        alignments=str(file),
+        aligning_layer=NUM_LAYERS,
+        attention=str(tmp_path / "attention.npz"),  # of the other layers, too
+    )
+    # Nothing looks at a word there: all words align to the first.
+    list(decode_job.TranslationJob(Written(), options).run([(["a b"], None)]))
+    assert file.read_text() == "0-0 0-1\n"
+    for layer in (0, NUM_LAYERS + 1):
+        wrong = dataclasses.replace(options, aligning_layer=layer)
+        with pytest.raises(ValueError, match=f"aligning_layer={layer} must be from 1"):
+            decode_job.TranslationJob(Written(), wrong)
+
+
+def test_the_attention_of_all_layers_is_archived(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "attention.npz"
+    options = dataclasses.replace(
+        PLAIN, attention=str(file), num_hypotheses=2, form="tsv"
+    )
+    list(decode_job.TranslationJob(Written(), options).run([(["a b", "c"], None)]))
+    with np.load(file) as arrays:
+        assert {name.rpartition("/")[0] for name in arrays.files} == {"1.1", "2.1"}
+        assert arrays["1.1/source"].tolist() == ["\u2581a", "\u2581b", "</s>"]
+        assert arrays["1.1/target"].tolist() == ["\u2581b", "\u2581a", "</s>"]
+        swapped = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+        at_the_end = [[0, 0, 1]] * 3
+        expected = [[swapped] * HEADS] * 2 + [[at_the_end] * HEADS]
+        np.testing.assert_array_equal(arrays["1.1/attention"], expected)
+
+
+def test_models_of_other_heads_have_no_common_attention() -> None:
+    two = Written(num_heads=(2, 4))
+    decode_job.TranslationJob(two, PLAIN)
+    options = dataclasses.replace(PLAIN, alignments="file")
+    with pytest.raises(ValueError, match=r"one number of heads, got \[2, 4\]"):
+        decode_job.TranslationJob(two, options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hypotheses": 4}, "--num_hypotheses=4 is more than"),
+        ({"num_hypotheses": 2}, "--format=text has one hypothesis"),
+        ({"token_scores": True, "form": "tsv"}, "--token_scores needs --format=json"),
+        ({"attention": "-"}, "--attention=-: name a file"),
+        ({"aligning_layer": 1}, "--aligning_layer is of --alignments"),
+    ],
+)
+def test_options_that_contradict_one_another_are_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    search = settings.small_settings(**{"search.beam_size": 3}).search
+    PLAIN.check(search)
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(PLAIN, **changes).check(search)
+
+
+def test_a_prefix_that_is_too_long_is_found_before_any_translation(
+    tmp_path: pathlib.Path,
+) -> None:
+    translator = Written()
+    job = decode_job.TranslationJob(translator, PLAIN)
+    file = tmp_path / "prefixes"
+    file.write_text("a\n" * line_io.BLOCK_LINES + "b " * 17 + "\n")
+    number = line_io.BLOCK_LINES + 1
+    with pytest.raises(
+        ValueError, match=rf"prefix, line {number}: 17 tokens are more than"
+    ):
+        job.check_prefixes(str(file))
+    assert translator.calls == []
+    file.write_text("b " * 16 + "\n")
+    job.check_prefixes(str(file))
+    job.check_prefixes("-")
+
+
+def test_scores_are_summed_over_all_pairs() -> None:
+    translator = Written()
+    job = decode_job.ScoringJob(translator, form="text")
+    blocks = [(["x", "y"], ["b", "cc"]), (["z"], ["ddd"])]
+    expected = [["-2.000000", "-4.000000"], ["-6.000000"]]
+    assert list(job.run(blocks)) == expected
+    assert translator.calls == [1, 3]
+    perplexity = math.exp(12 / 9)  # two, three and four tokens, with the end marks
+    assert job.summary() == (
+        f"3 pairs, 9 tokens, log P -12.0000, perplexity {perplexity:.4f}"
+    )
