@@ -38,7 +38,7 @@ def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> Non
 
     with pytest.raises(vaswani_jax.Stopped, match="stopped by SIGTERM at step 2"):
         vaswani_jax.train(small, workdir, evaluators=[stop])
-    assert not jax.config.jax_cpu_enable_async_dispatch  # As for programs.
+    assert not jax.config.values["jax_cpu_enable_async_dispatch"]  # As for programs.
     # The signals have their own meaning again.
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     reported = []
