@@ -84,16 +84,6 @@ def test_lines_that_are_cut_are_left_out_and_told(
     assert f"of {10 - missing} lines" in result.stdout.decode()
 
 
-def test_what_is_missing_is_named_before_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        ImportError, match=r"--format=marian needs .*torch.*pip install"
-    ):
-        formats.require("marian")
-
-
 def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:
     if importlib.util.find_spec("flatbuffers") is None:
         pytest.skip("flatbuffers is not installed: pip install 'vaswani-jax[export]'")

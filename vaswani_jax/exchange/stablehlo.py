@@ -126,9 +126,10 @@ def empty_beams(record: dict[str, Any], *, B: int, W: int, T: int) -> list[jax.A
 
 def _structure(model: config.ModelConfig, part: str) -> Any:
     """Return the tree whose leaves the programs pass as a list."""
-    leaf: Any = 0
+    leaf = jnp.zeros((1, 1, 1, 1))
     heads = (attention.CachedHeads(key=leaf, value=leaf),) * model.num_layers
     tree: Any = (heads, leaf)
     if part == "beams":
-        tree = decoder.BeamCache(layers=heads, ancestors=leaf)
+        ancestors = jnp.zeros((1, 1, 1), jnp.int32)
+        tree = decoder.BeamCache(layers=heads, ancestors=ancestors)
     return jax.tree.structure(tree)

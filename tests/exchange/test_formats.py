@@ -1,0 +1,43 @@
+"""An export is complete, or its missing packages are named before any work."""
+
+import importlib.util
+import json
+import pathlib
+
+import pytest
+
+from tests import settings
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.exchange import formats
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.translator import Translator
+
+
+def test_what_is_missing_is_named_before_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match=r"--format=marian needs .*torch.*pip install"
+    ):
+        formats.require("marian")
+
+
+@pytest.mark.parametrize("form", sorted(formats.PACKAGES))
+def test_an_export_has_the_subwords_and_positions_for_the_longest_output(
+    tmp_path: pathlib.Path, form: str
+) -> None:
+    for package in formats.PACKAGES[form]:
+        pytest.importorskip(package, reason=f"{package} is not installed: .[export]")
+    small = settings.small_settings(**{"model.max_positions": 4, "model.d_v": 4})
+    vocabulary = settings.letters_vocabulary()
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=1)
+    member = Member(small.model, Checkpoint(0, {"params": params}, {}))
+    translator = Translator(small, vocabulary, members=[member])
+    formats.save(tmp_path / form, translator, form=form)
+    for name in ("source.spm", "target.spm"):
+        assert (tmp_path / form / name).read_bytes() in vocabulary.models
+    if form == "marian":
+        values = json.loads((tmp_path / form / "config.json").read_text())
+        # max_source_tokens and max_extra_tokens.
+        assert values["max_position_embeddings"] == 16 + 5
