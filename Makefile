@@ -9,7 +9,7 @@ VASWANI := $(VENV)/bin/vaswani
 .PHONY: demo oracles test docs lint format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[demo]'
+	$(INSTALL) --editable '.[demo,plot]'
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt
