@@ -81,9 +81,9 @@ def train(
     SIGTERM, SIGINT (Ctrl-C) and SIGHUP save it and raise `Stopped`, if this is the main
     thread.
 
-    Sets two options of JAX for the whole process. Compiled programs are kept in
-    WORKDIR/compiled, or where JAX_COMPILATION_CACHE_DIR says. A CPU finishes a step
-    before the next, if no device has been used yet. No result depends on either.
+    Sets two options of JAX for the whole process; neither changes results. The
+    compilation cache is WORKDIR/compiled, or the directory JAX_COMPILATION_CACHE_DIR.
+    If JAX has not used a device yet, asynchronous dispatch on CPUs is off.
 
     Args:
         config: All settings, as `load_config` returns them.
@@ -94,10 +94,10 @@ def train(
         init_from: Start a new run from these parameters: WORKDIR, WORKDIR@CHECKPOINT
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
-        on_evaluation: Called with each of the result's evaluations once it is there.
+        on_evaluation: Called with each evaluation as soon as it is complete.
 
     Returns:
-        What the run has reached; a run that had ended before returns the same.
+        The step, metrics and scores of the run; the same again for a finished run.
 
     Raises:
         ValueError: A setting, the text or a checkpoint is invalid, or

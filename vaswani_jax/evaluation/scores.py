@@ -73,7 +73,7 @@ def evaluate(
 ) -> Evaluation:
     """Translate a split, score it, and write both into WORKDIR/evaluations.
 
-    Of several processes only the main one writes.
+    Only process 0 writes.
 
     Args:
         translator: The model, no ensemble.
@@ -124,8 +124,8 @@ def score_average(
 ) -> Iterator[Evaluation]:
     """Average the last checkpoints, as section 6.1 does, and score the mean.
 
-    Writes the mean to WORKDIR/averaged and each evaluation to WORKDIR/evaluations;
-    of several processes only the main one writes.
+    Writes the mean to WORKDIR/averaged and each evaluation to WORKDIR/evaluations.
+    Only process 0 writes.
 
     Raises:
         store.CheckpointError: No checkpoint can be averaged.

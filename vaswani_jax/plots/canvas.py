@@ -47,7 +47,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save(figure: Any, path: pathlib.Path) -> None:
-    """Write a figure as the end of the path says, equal figures as equal bytes.
+    """Write a figure in the format of the path's suffix; equal figures, equal bytes.
 
     Raises:
         OSError: The file cannot be written.
@@ -63,7 +63,7 @@ def save(figure: Any, path: pathlib.Path) -> None:
 
 
 def wrap(name: str, width: int) -> str:
-    """Return a name in lines of so many characters, as a path has no spaces.
+    """Break a name into lines of at most `width` characters, within words if needed.
 
     >>> wrap("s3://bucket/runs/a", 10)
     's3://bucke\\nt/runs/a'

@@ -1,8 +1,8 @@
 """Write scalars in the format of TensorBoard's event files.
 
 A file is a sequence of records (tensorflow/core/lib/io/record_writer.h), each the
-bytes of one `Event` (tensorflow/core/util/event.proto). The libraries that write them
-import PyTorch or TensorFlow where it is installed, for seconds.
+bytes of one `Event` (tensorflow/core/util/event.proto). Libraries that write such files
+import PyTorch or TensorFlow if one is installed, which takes seconds.
 """
 
 import functools

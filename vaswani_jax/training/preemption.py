@@ -2,9 +2,9 @@
 
 SIGTERM comes from schedulers, SIGHUP from a terminal that closes. After the first
 signal the current update ends, the run saves its state, and `Stopped` is raised. A
-second Ctrl-C raises KeyboardInterrupt at once, which costs no more than a kill. Other
-signals are then ignored: a closed terminal sends SIGHUP twice, from the shell and from
-the kernel.
+second Ctrl-C raises KeyboardInterrupt at once, which loses no more than a kill. Every
+other signal after the first is ignored: a closed terminal sends SIGHUP twice, from the
+shell and from the kernel.
 """
 
 import logging
