@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from vaswani_jax.inference.translator import Attention, PairScore, Translator
     from vaswani_jax.model.transformer import Transformer
     from vaswani_jax.trainer import TrainingResult, train
+    from vaswani_jax.training.divergence import DivergedError
     from vaswani_jax.training.preemption import Stopped
 
 __all__ = [
     "Attention",
     "Config",
+    "DivergedError",
     "Hypothesis",
     "PairScore",
     "Stopped",
@@ -40,6 +42,7 @@ __version__ = "0.2.0"
 _MODULES = {
     "Attention": "inference.translator",
     "Config": "core.config",
+    "DivergedError": "training.divergence",
     "Hypothesis": "inference.line_translator",
     "PairScore": "inference.translator",
     "Stopped": "training.preemption",

@@ -104,13 +104,13 @@ def train(
             another program trains in the workdir. The message says what to do.
         OSError: A file or a store cannot be read or written.
         ImportError: A package that the settings need is not installed.
-        vaswani_jax.training.divergence.DivergedError: Too many batches gave a loss
-            that is not finite or a spike.
-        vaswani_jax.training.preemption.Stopped: A signal stopped the run; its state
-            is saved.
+        DivergedError: Too many batches gave a loss that is not finite or a spike.
+        Stopped: A signal stopped the run; its state is saved.
         KeyboardInterrupt: A second Ctrl-C came while the state was being saved. The
             run resumes from the checkpoint before.
     """
+    if not isinstance(config, Config):
+        raise TypeError(f"config must be a Config, as load_config makes: {config!r}")
     parallel.disable_async_dispatch()
     directory = remote.open_workdir(os.fspath(workdir))
     step.check_devices(config)

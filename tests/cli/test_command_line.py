@@ -57,8 +57,8 @@ REFUSED = {
     "demo --config.beam_size 3": "--config.beam_size=3: unknown key config.beam_size;",
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--config=configs/of_run.py:/nowhere/a.py": (
-        "--config=configs/of_run.py:/nowhere/a.py: /nowhere/a.py/config.json cannot be "
-        "read"
+        "--config=configs/of_run.py:/nowhere/a.py: /nowhere/a.py holds no run: it has "
+        "no config.json"
     ),
 }
 # What is understood, and the settings and flags that it gives.

@@ -1,5 +1,9 @@
 """The command `vaswani`: what it answers before any program runs."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import vaswani_jax
@@ -38,3 +42,17 @@ def test_to_ask_for_help_loads_no_jax(word: str) -> None:
         f"commands.main([{word!r}]); assert 'jax' not in sys.modules"
     )
     interpreter.output_of(program)
+
+
+def test_help_ends_quietly_when_its_reader_is_gone() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as output:
+        completed = subprocess.run(
+            [sys.executable, "-m", "vaswani_jax", "--help"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            timeout=300,
+            check=False,
+        )
+    assert (completed.returncode, completed.stderr) == (141, b"")

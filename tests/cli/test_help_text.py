@@ -49,6 +49,12 @@ def test_settings_are_listed_with_the_values_of_the_configuration(
     syntax = Syntax(arguments=("config",), takes_config=True)
     without = help_text.program("prog", syntax, description="")
     assert without.endswith("`prog PRESET --help` lists the settings of a preset, too.")
+    for arguments, command in (
+        (("workdir",), "prog --config=PRESET --help"),
+        (("task", "config"), "prog TASK PRESET --help"),
+    ):
+        other = Syntax(arguments=arguments, takes_config=True)
+        assert f"`{command}` lists" in help_text.program("prog", other, description="")
     preset = demo.get_config()
     preset.model.num_layers = 17
     config_flags.DEFINE_config_dict("config", preset, "", flag_values=values)

@@ -49,7 +49,7 @@ set -e
 mount -t tmpfs -o size={size} tmpfs {workdir}
 {first}
 {second} &
-until grep -q '"step": 22,' {workdir}/metrics.jsonl; do sleep 0.02; done
+until grep -q '"step": 22,' {workdir}/metrics.jsonl; do kill -0 $!; sleep 0.02; done
 kill -STOP $!
 head -c 1G /dev/zero > {workdir}/filler 2>/dev/null || true
 kill -CONT $!

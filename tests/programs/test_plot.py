@@ -67,7 +67,7 @@ REFUSED = {
     "": "--workdir is missing: name the directory of a run",
     "EMPTY": "--workdir=EMPTY has no metrics.jsonl: no run has trained there",
     "EMPTY/none": "--workdir=EMPTY/none is no directory: name that of a run",
-    "EMPTY --sentence=a": "EMPTY/config.json cannot be read: No such file or directory",
+    "EMPTY --sentence=a": "EMPTY holds no run: it has no config.json",
     "EMPTY/none --sentence=a": (
         "--workdir=EMPTY/none is no directory: name that of a run"
     ),

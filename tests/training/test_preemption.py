@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pickle
 import signal
 from collections.abc import Callable
 
@@ -21,6 +22,13 @@ def send(*numbers: int) -> None:
     """Send signals to this process."""
     for number in numbers:
         os.kill(os.getpid(), number)
+
+
+def test_what_stopped_a_run_passes_between_processes() -> None:
+    stopped = preemption.Stopped(signal.SIGINT, 1234)
+    copy = pickle.loads(pickle.dumps(stopped))
+    assert (str(copy), copy.step, copy.status) == (str(stopped), 1234, 130)
+    assert str(copy).startswith("stopped by SIGINT at step 1,234")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

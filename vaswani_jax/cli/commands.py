@@ -1,6 +1,7 @@
 """The command `vaswani`: every program of the package by a short name."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -31,9 +32,9 @@ def main(words: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if words is None else words)
     command = words[0] if words else "--help"
     if command in ("--help", "-h"):
-        print(_help())
+        _print(_help())
     elif command == "--version":
-        print(f"vaswani-jax {__version__}")
+        _print(f"vaswani-jax {__version__}")
     elif command in COMMANDS:
         module = importlib.import_module(f"vaswani_jax.{COMMANDS[command][0]}")
         module.PROGRAM.run([f"vaswani {command}", *words[1:]])
@@ -41,6 +42,14 @@ def main(words: Sequence[str] | None = None) -> None:
         hint = suggest(command, COMMANDS) or "; `vaswani --help` lists them"
         print(f"error: unknown command {command}{hint}", file=sys.stderr)
         sys.exit(1)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # as in `cli.program`, which this need not import
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 def _help() -> str:

@@ -39,7 +39,10 @@ def program(name: str, syntax: Syntax, *, description: str) -> str:
         values: ml_collections.ConfigDict = flags.FLAGS["config"].value
         blocks.append(_settings(config.flatten(values.to_dict())))
     elif syntax.takes_config:
-        blocks.append(f"`{name} PRESET --help` lists the settings of a preset, too.")
+        preset = "PRESET" if "config" in syntax.arguments else "--config=PRESET"
+        before_it = "TASK " if "task" in syntax.arguments else ""
+        command = f"{name} {before_it}{preset} --help"
+        blocks.append(f"`{command}` lists the settings of a preset, too.")
     return "\n\n".join(blocks)
 
 

@@ -49,6 +49,8 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     try:
         record = dict(json.loads(path.read_text()))
         recorded = config.flatten_record(record)
+    except FileNotFoundError:
+        raise ValueError(f"{workdir} holds no run: it has no config.json") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (TypeError, ValueError) as error:
@@ -82,8 +84,13 @@ def override_values(
     """Return a configuration's values for `parse`, some of them changed.
 
     Raises:
-        ValueError: A key has a dot too many.
+        ValueError: There is no setting of that key.
     """
+    sections = {setting.section for setting in config.SETTINGS.values()}
+    for key in overrides:
+        if key not in config.SETTINGS and key not in sections:
+            hint = suggestions.suggest_setting(key)
+            raise ValueError(f"unknown key config.{key}{hint}")
     flat = {**config.flatten(values), **overrides}
     return ml_collections.ConfigDict(_unflatten(flat))
 

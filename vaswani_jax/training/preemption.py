@@ -28,17 +28,23 @@ class Stopped(Exception):  # noqa: N818 - it is no error
     """A signal stopped a run, which is saved and can resume.
 
     Attributes:
+        step: The step of the saved state.
         status: The exit status of a program that a signal stops: 128 + its number.
     """
 
     def __init__(self, signal_number: int | None, step: int) -> None:
         # None if another process received it, as SIGTERM of a scheduler.
         signal_number = signal_number or signal.SIGTERM
-        super().__init__(
-            f"stopped by {signal.Signals(signal_number).name} at step {step:,}, which "
-            "is saved; the same command goes on"
-        )
+        super().__init__(signal_number, step)  # so that it can be pickled
+        self.step = step
         self.status = 128 + signal_number
+        self._signal = signal.Signals(signal_number)
+
+    def __str__(self) -> str:
+        return (
+            f"stopped by {self._signal.name} at step {self.step:,}, which is saved; "
+            "the same command goes on"
+        )
 
 
 class _Interrupt(BaseException):
