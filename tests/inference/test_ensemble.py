@@ -106,5 +106,5 @@ def test_a_directory_without_a_run_is_refused(
     tmp_path: pathlib.Path, small: config.Config
 ) -> None:
     leave(tmp_path / "a", small, 2)
-    with pytest.raises(ValueError, match=r"nothing/config\.json"):
+    with pytest.raises(ValueError, match=r"nothing holds no run"):
         load(tmp_path / "a", small, "2", (tmp_path / "nothing", "2"))
