@@ -30,9 +30,11 @@ def suggest_setting(key: str) -> str:
         return ""  # The configuration lacks it, but it is no mistake.
     section, _, name = key.rpartition(".")
     keys = [*SETTINGS, *{setting.section: None for setting in SETTINGS.values()}]
-    siblings = [other for other in keys if other.rpartition(".")[0] == section]
+    siblings = [
+        candidate for candidate in keys if candidate.rpartition(".")[0] == section
+    ]
     for candidates, similarity in ((keys, 1), (siblings, 0.6), (keys, 0.6)):
-        names = {other: other.rpartition(".")[2] for other in candidates}
+        names = {key: key.rpartition(".")[2] for key in candidates}
         close = difflib.get_close_matches(name, names.values(), n=1, cutoff=similarity)
         if close:
             return _question(f"config.{key}" for key in names if names[key] == close[0])
