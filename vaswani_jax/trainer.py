@@ -183,9 +183,10 @@ def _draw_curves(name: str, workdir: files.Directory) -> None:
     try:
         figure = learning_curves.draw([learning_curves.read(name, workdir.path)])
         canvas.save(figure, workdir.path / "curves.png")
-        workdir.push()
     except Exception as error:  # A picture must not make a finished run fail.
         logger.warning(f"curves.png is not drawn: {error}")
+        return
+    workdir.push()
 
 
 def _prepare(
