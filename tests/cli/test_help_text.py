@@ -66,6 +66,9 @@ def test_settings_are_listed_with_the_values_of_the_configuration(
     assert "  model.attention_bias=false" in lines
     assert "  --config" in lines and not any("--config.model" in line for line in lines)
     assert max(map(len, lines)) <= help_text.WIDTH
+    importing = Syntax(takes_config=True, default_config="own_text")
+    text = help_text.program("prog", importing, description="")
+    assert "model.num_layers=" not in text and "  search.beam_size=" in text
 
 
 @pytest.mark.parametrize(

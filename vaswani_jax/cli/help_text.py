@@ -37,7 +37,13 @@ def program(name: str, syntax: Syntax, *, description: str) -> str:
     blocks.append("\n".join(lines))
     if "config" in flags.FLAGS:
         values: ml_collections.ConfigDict = flags.FLAGS["config"].value
-        blocks.append(_settings(config.flatten(values.to_dict())))
+        shown = config.flatten(values.to_dict())
+        if syntax.default_config:  # The model that is imported decides the others.
+            decided = {
+                key for key, setting in config.SETTINGS.items() if setting.imported
+            }
+            shown = {key: value for key, value in shown.items() if key not in decided}
+        blocks.append(_settings(shown))
     elif syntax.takes_config:
         preset = "PRESET" if "config" in syntax.arguments else "--config=PRESET"
         before_it = "TASK " if "task" in syntax.arguments else ""
@@ -98,7 +104,7 @@ def _settings(values: dict[str, object]) -> str:
     previous_section = ""
     for key, setting in config.SETTINGS.items():
         if key not in values:
-            continue  # `parsing` refuses such a configuration.
+            continue
         if setting.section != previous_section:
             previous_section = setting.section
             lines.append("")
