@@ -24,6 +24,7 @@ html_title = f"vaswani_jax {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_show_copyright = False
 html_theme_options = {"top_of_page_buttons": []}
 
 # Formulas between dollars; links to the headings of pages are checked.
