@@ -2,7 +2,7 @@
 
   python -m vaswani_jax.main --config=configs/base_enfr.py
 
-The run downloads WMT14 through tensorflow-datasets (6.2 GiB by its checksums): about 40
+The run downloads WMT14 through tensorflow-datasets (6.7 GB): about 40
 million pairs. The paper has 36 million and does not say how it chose them.
 
 Paper: 8 P100 GPUs, 12 hours (0.4 s a step), 38.1 BLEU on newstest2014; it

@@ -2,7 +2,7 @@
 
   python -m vaswani_jax.main --config=configs/big_enfr.py
 
-The run downloads WMT14 through tensorflow-datasets (6.2 GiB by its checksums): about 40
+The run downloads WMT14 through tensorflow-datasets (6.7 GB): about 40
 million pairs. The paper has 36 million and does not say how it chose them.
 
 Paper: 8 P100 GPUs, 3.5 days (1.0 s a step), 41.8 BLEU on newstest2014 (table 2 and
