@@ -68,7 +68,7 @@ def train() -> None:
             settings,
             prepared.data_directory(settings.data, directory),
             rebuild=False,
-            required_fingerprint=select.recorded_vocabulary(directory),
+            required_fingerprint=lambda: select.recorded_vocabulary(directory),
         )
         vocab_size = data.vocabulary.size
         batch_at = packing.training_batches(

@@ -33,7 +33,7 @@ def main() -> None:
         settings,
         directory,
         rebuild=REBUILD.value,
-        required_fingerprint=select.recorded_vocabulary(workdir.path),
+        required_fingerprint=lambda: select.recorded_vocabulary(workdir.path),
     )
     prepared.push(settings.data, workdir)
     logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")

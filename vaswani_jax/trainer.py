@@ -203,7 +203,7 @@ def _prepare(
             config,
             prepared.data_directory(config.data, workdir.path),
             rebuild=rebuild,
-            required_fingerprint=select.recorded_vocabulary(workdir.path),
+            required_fingerprint=lambda: select.recorded_vocabulary(workdir.path),
             initial_vocabulary=initial.vocabulary if initial else None,
         )
 

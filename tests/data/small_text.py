@@ -41,7 +41,7 @@ def settings_of(text, **overrides):
     return settings.small_settings(**(values | overrides))
 
 
-def prepare(text, *, rebuild=False, required_fingerprint=None, **overrides):
+def prepare(text, *, rebuild=False, required_fingerprint=lambda: None, **overrides):
     """The prepared data beside the text."""
     return prepared.open_or_prepare(
         settings_of(text, **overrides),

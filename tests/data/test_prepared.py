@@ -107,11 +107,22 @@ def test_rebuilding_keeps_the_vocabulary_that_checkpoints_need(text):
     required = data.vocabulary.fingerprint
     with pytest.raises(ValueError, match=f"trained with the vocabulary {required}"):
         small_text.prepare(
-            text, rebuild=True, required_fingerprint=required, **{"data.vocab_size": 41}
+            text,
+            rebuild=True,
+            required_fingerprint=lambda: required,
+            **{"data.vocab_size": 41},
         )
     assert small_text.contents(data.directory) == files
-    rebuilt = small_text.prepare(text, rebuild=True, required_fingerprint=required)
+    rebuilt = small_text.prepare(
+        text, rebuild=True, required_fingerprint=lambda: required
+    )
     assert rebuilt.vocabulary.fingerprint == required
+
+
+def test_opening_data_asks_no_checkpoint_for_its_vocabulary(text):
+    data = small_text.prepare(text)
+    opened = small_text.prepare(text, required_fingerprint=small_text.forbidden)
+    assert opened.vocabulary.fingerprint == data.vocabulary.fingerprint
 
 
 def test_processes_that_prepare_at_once_end_with_the_same_data(text):

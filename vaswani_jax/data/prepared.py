@@ -8,7 +8,7 @@ import json
 import logging
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import (
@@ -168,7 +168,7 @@ def open_or_prepare(
     directory: pathlib.Path,
     *,
     rebuild: bool,
-    required_fingerprint: str | None = None,
+    required_fingerprint: Callable[[], str | None] = lambda: None,
     initial_vocabulary: Vocabulary | None = None,
 ) -> PreparedData:
     """Open the prepared data of a configuration, after preparing it if it is missing.
@@ -180,8 +180,9 @@ def open_or_prepare(
         settings: The configuration.
         directory: Where the data is or will be.
         rebuild: Whether to replace data that is there.
-        required_fingerprint: Fingerprint of the vocabulary that checkpoints need, if
-            there are any. Data with another vocabulary does not replace the old data.
+        required_fingerprint: Called if data is prepared: returns the fingerprint of
+            the vocabulary that checkpoints need, or None if there are none. Data with
+            another vocabulary does not replace the old data.
         initial_vocabulary: A vocabulary to use instead of learning one.
 
     Raises:
@@ -214,11 +215,12 @@ def open_or_prepare(
                 seed=settings.seed,
                 vocabulary=initial_vocabulary,
             )
-            if required_fingerprint not in (None, record.vocabulary):
+            required = required_fingerprint()
+            if required not in (None, record.vocabulary):
                 raise ValueError(
                     "this text and these settings give the vocabulary "
                     f"{record.vocabulary}, but the checkpoints were trained with "
-                    f"the vocabulary {required_fingerprint}: {directory} stays as it "
+                    f"the vocabulary {required}: {directory} stays as it "
                     "was; name another --workdir"
                 )
             record.write(unfinished)

@@ -14,7 +14,7 @@ from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, files, parallel, processes
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.training import early_stopping, step
+from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
 from vaswani_jax.training.step import TrainState
 
@@ -117,12 +117,7 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
     _check_same_run(run, checkpoint, changes=changes)
     for difference in run_record.software_changes(record.get("environment", {})):
         logger.warning(f"{difference}: the digits may differ from here on")
-    state = step.restore_state(
-        run.settings,
-        step=checkpoint.step,
-        params=checkpoint.items["params"],
-        opt_state=checkpoint.items["optimizer"],
-    )
+    state = _restore_state(run.settings, checkpoint)
     steps = store.steps(run.checkpoints)
     progress = Progress(
         checkpoint.step,
@@ -134,6 +129,16 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
         is_evaluated=not record.get("unevaluated", False),
     )
     return Resumed(state, progress, changes)
+
+
+def _restore_state(settings: config.Config, checkpoint: Checkpoint) -> TrainState:
+    """Return the state that `save_checkpoint` saved."""
+    params = checkpoint.items["params"]
+    structure = jax.eval_shape(optimizer.adam(settings).init, params)
+    opt_state = flax.serialization.from_state_dict(
+        structure, checkpoint.items["optimizer"]
+    )
+    return TrainState(jnp.asarray(checkpoint.step, jnp.int32), params, opt_state)
 
 
 def _restore_best(run: Run, *, step: int, record: dict[str, Any]) -> Best:

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import flax.serialization
 import flax.struct
 import jax
 import jax.numpy as jnp
@@ -66,23 +65,6 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
         return TrainState(jnp.zeros((), jnp.int32), params, opt_state)
 
     return jax.jit(init)(_stream(settings, INIT_STREAM))
-
-
-def restore_state(
-    settings: config.Config, *, step: int, params: Params, opt_state: Any
-) -> TrainState:
-    """Return the state after a step, from the trees of a checkpoint.
-
-    Args:
-        settings: The run's settings.
-        step: The number of updates made.
-        params: The parameters.
-        opt_state: What `flax.serialization.to_state_dict` makes of an optimizer's
-            state.
-    """
-    structure = jax.eval_shape(optimizer.adam(settings).init, params)
-    restored = flax.serialization.from_state_dict(structure, opt_state)
-    return TrainState(jnp.asarray(step, jnp.int32), params, restored)
 
 
 def check_devices(settings: config.Config) -> None:
