@@ -34,6 +34,8 @@ myst_links_external_new_tab = False
 
 # A page whose cells fail is no page.
 nb_execution_mode = "cache"
+# A cell's run stays out of the sources.
+nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True

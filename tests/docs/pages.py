@@ -1,10 +1,21 @@
-"""The console blocks of the documentation, and what their commands print.
+"""The blocks of the documentation that run, and what their commands print.
 
-A block is fenced as `console`. A line that begins with `$ ` is a command (lines that
-end in a backslash continue it), the others are its output, where `...` stands for
-anything within a line and a line `...` for any lines. A comment right before the block
-says more of it: `% slow`, `% not run: REASON`, or `% setup: COMMAND` for what readers
-have and a test must make.
+In a block that is fenced as `console`, a line that begins with `$ ` is a command (lines
+that end in a backslash continue it). The others are its output, where `...` stands for
+anything within a line and a line `...` for any lines. A `python` block is one command
+that shows no output.
+
+Comments right before a block say more of it, one a line:
+
+    % not run: REASON
+    % slow
+    % setup: COMMAND        for what readers have and a test must make
+    % needs: PACKAGE ...    which must be installed
+    % measured: figures     of the whole demo; a short one prints others in these lines
+    % measured: output      of the whole demo; a short one prints something else
+
+docs/results/demo.json holds what the whole demo prints. Pages that GitHub shows, such
+as README.md, write `<!-- slow -->` instead. The cells of a notebook are one command.
 """
 
 import dataclasses
@@ -12,14 +23,23 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = sorted(
-    path
-    for folder in ("docs/tutorials", "docs/guides")
-    for path in (ROOT / folder).glob("*.md")
-)
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs/install.md",
+    *sorted(
+        path
+        for folder in ("docs/tutorials", "docs/guides")
+        for path in (ROOT / folder).glob("*.md")
+    ),
+]
 _BLOCK = re.compile(
-    r"(?P<comments>(?:^%[^\n]*\n\n?)*)^```console\n(?P<lines>.*?)^```$", re.M | re.S
+    r"(?P<comments>(?:^(?:%[^\n]*|<!--[^\n]*-->)\n\n?)*)"
+    r"^```(?P<language>console|python)\n(?P<lines>.*?)^```$",
+    re.M | re.S,
 )
+_CELL = re.compile(r"^```\{code-cell\}\n(.*?)^```$", re.M | re.S)
+# 0:00:00, 1,767,936, 5.52e-04, and the list 700, 750, 800.
+_FIGURES = re.compile(r"\d(?:[\d.,:e+-]*\d)?(?:, \d+)*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +52,9 @@ class Command:
         text: What a shell executes.
         output: The lines that the page shows of it; none if it shows nothing.
         is_slow: Whether it takes minutes.
+        measured: "figures" or "output" if these are the whole demo's, else "".
         reason: Why tests cannot run it; "" if they can.
+        packages: What must be installed.
     """
 
     page: pathlib.Path
@@ -40,7 +62,9 @@ class Command:
     text: str
     output: tuple[str, ...]
     is_slow: bool = False
+    measured: str = ""
     reason: str = ""
+    packages: tuple[str, ...] = ()
 
 
 def read_commands(page: pathlib.Path) -> list[Command]:
@@ -49,23 +73,46 @@ def read_commands(page: pathlib.Path) -> list[Command]:
     commands = []
     for block in _BLOCK.finditer(text):
         line = text.count("\n", 0, block.start("lines"))
-        comments = [
-            comment.removeprefix("%").strip()
-            for comment in block["comments"].splitlines()
-            if comment
-        ]
-        reasons = [c for c in comments if c.startswith("not run:")]
+        comments = list(map(_strip_marks, block["comments"].split("\n")))
         properties = {
             "is_slow": "slow" in comments,
-            "reason": reasons[0].removeprefix("not run:").strip() if reasons else "",
+            "measured": "".join(_values("measured", comments)),
+            "reason": "".join(_values("not run", comments)),
+            "packages": tuple(" ".join(_values("needs", comments)).split()),
         }
-        for comment in comments:
-            if comment.startswith("setup:"):
-                setup = comment.removeprefix("setup:").strip()
-                commands.append(Command(page, line, setup, (), **properties))
+        for setup in _values("setup", comments):
+            commands.append(Command(page, line, setup, (), **properties))
+        if block["language"] == "python":
+            script = _script(block["lines"])
+            commands.append(Command(page, line, script, (), **properties))
+            continue
         for words, output in _split(block["lines"].splitlines()):
             commands.append(Command(page, line, words, tuple(output), **properties))
+    if cells := _CELL.findall(text):
+        commands.append(Command(page, 1, _script("".join(cells)), ()))
     return commands
+
+
+def _script(lines: str) -> str:
+    """Return the shell's command that executes lines of Python."""
+    return f"python - <<'END'\n{lines}END"
+
+
+def _strip_marks(comment: str) -> str:
+    """Return what a comment says.
+
+    >>> _strip_marks("% slow"), _strip_marks("<!-- not run: reason -->")
+    ('slow', 'not run: reason')
+    """
+    for start, end in (("%", ""), ("<!--", "-->")):
+        comment = comment.removeprefix(start).removesuffix(end)
+    return comment.strip()
+
+
+def _values(key: str, comments: list[str]) -> list[str]:
+    """Return what the comments `KEY: VALUE` have as values."""
+    pairs = [comment.partition(": ") for comment in comments]
+    return [value for name, _, value in pairs if name == key]
 
 
 def _split(lines: list[str]) -> list[tuple[str, list[str]]]:
@@ -83,6 +130,15 @@ def _split(lines: list[str]) -> list[tuple[str, list[str]]]:
             continue
         continues = line.endswith("\\")
     return commands
+
+
+def without_figures(output: tuple[str, ...]) -> tuple[str, ...]:
+    """Return lines that match those of a run with other figures.
+
+    >>> without_figures(("step 800 of 800  lr 5.52e-04", "mean of [700, 750, 800]"))
+    ('step ... of ...  lr ...', 'mean of [...]')
+    """
+    return tuple(_FIGURES.sub("...", line) for line in output)
 
 
 def matches(expected: tuple[str, ...], printed: str) -> bool:
