@@ -71,6 +71,15 @@ RANGES = {
         *("training.average_checkpoints", "search.beam_size", "search.min_tokens"),
         *("search.max_extra_tokens", "search.source_tokens_per_batch"),
     },
+    "at least 1 for cldr, copy, reverse": {
+        *("data.num_train", "data.num_valid", "data.num_test"),
+    },
+    "not empty": {"data.source_locale", "data.target_locale"},
+    "not empty for text": {
+        *("data.text_directory", "data.train_source", "data.train_target"),
+        *("data.valid_source", "data.valid_target"),
+    },
+    "one of text, cldr, copy, reverse, tfds:DATASET/PAIR": {"data.source"},
     # A token and the end mark.
     "at least 2": {"data.max_length", "search.max_source_tokens"},
     "at least 5": {"data.vocab_size"},

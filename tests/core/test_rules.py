@@ -19,6 +19,9 @@ def test_r_drop_needs_dropout():
     assert parsed({"training.r_drop": 5.0, "model.relu_dropout_rate": 0.1})
     text = refusal({"training.r_drop": 5.0, "model.dropout_rate": 0.0})
     assert "config.training.r_drop" in text and "above 0, got 5.0" in text
+    for rate in ("dropout_rate", "attention_dropout_rate", "relu_dropout_rate"):
+        assert f"config.model.{rate}" in text
+    assert parsed({"training.r_drop": 0.0, "model.dropout_rate": 0.0})
 
 
 def test_an_output_cannot_be_shorter_at_most_than_at_least():

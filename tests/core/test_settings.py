@@ -41,9 +41,49 @@ def test_choices_are_refused_with_all_that_is_allowed():
         word.parse("last")
 
 
+def test_a_choice_with_a_colon_stands_for_all_that_begin_like_it():
+    source = setting(str, choices=("text", "tfds:NAME"))
+    for value in ("text", "tfds:a/b", "tfds:"):
+        assert source.parse(value) == value
+    for value in ("text:a", "tfds", "tf"):
+        with pytest.raises(ValueError, match=f"of text, tfds:NAME; got '{value}'"):
+            source.parse(value)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "text", "value", "message"),
+    [
+        (
+            setting(int, at_least=1, for_source=("a", "b")),
+            "at least 1 for a, b",
+            0,
+            "config.part.name must be at least 1, got 0",
+        ),
+        (
+            setting(str, not_empty=True),
+            "not empty",
+            "",
+            "config.part.name must not be empty: give it a value, as "
+            "--config.part.name=...",
+        ),
+    ],
+)
+def test_a_range_of_some_sources_is_checked_when_the_source_is_known(
+    declaration, text, value, message
+):
+    assert declaration.range == text
+    assert declaration.range_depends_on_source
+    assert declaration.parse(value) == value
+    with pytest.raises(ValueError) as caught:
+        declaration.check_range(value)
+    assert str(caught.value) == message
+
+
 def test_a_description_has_the_symbol_and_what_is_needed():
-    number = setting(int, symbol="N", needs="part.flag")
+    number = setting(int, symbol="N", needs=("part.flag",))
     assert number.description.endswith(" In the paper: N. Needs part.flag.")
+    share = setting(float, needs=("part.a", "part.b"))
+    assert share.description.endswith(" Needs one of part.a, part.b.")
     assert setting(int).description == setting(int).meaning
 
 
@@ -53,18 +93,21 @@ def test_a_range_in_words_is_for_people_alone():
     assert word.parse("neither") == "neither"
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        *((int, "1"), (int, 1.0), (int, True), (int, None), (float, True)),
-        *((float, "0.1"), (str, 32), (str, ("a", "b")), (bool, 1), (bool, "yes")),
-    ],
-)
-def test_a_wrong_type_is_refused(kind, value):
-    with pytest.raises(ValueError) as caught:
-        setting(kind).parse(value)
-    rule = f"config.part.name must be of type {kind.__name__}, got {value!r}"
-    assert str(caught.value) == rule
+WRONG_TYPES = {
+    "a whole number": (int, ["1", 1.0, True, None]),
+    "a number": (float, [True, "0.1"]),
+    "a text": (str, [32, ("a", "b")]),
+    "true or false": (bool, [1, "yes"]),
+}
+
+
+@pytest.mark.parametrize("words", WRONG_TYPES)
+def test_a_wrong_type_is_refused_in_the_words_of_the_command_line(words):
+    kind, values = WRONG_TYPES[words]
+    for value in values:
+        with pytest.raises(ValueError) as caught:
+            setting(kind).parse(value)
+        assert str(caught.value) == f"config.part.name must be {words}, got {value!r}"
 
 
 def test_a_whole_number_is_accepted_for_a_real_one():

@@ -10,6 +10,7 @@ from absl import flags
 
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config
+from vaswani_jax.core.settings import TYPE_NAMES
 
 WIDTH = 88
 CONFIG_HELP = (
@@ -55,11 +56,11 @@ def program(name: str, syntax: Syntax, *, description: str) -> str:
 def rule(flag: flags.Flag[Any]) -> str:
     """Return which values a flag takes, in words; "" for any text."""
     if flag.boolean:
-        return "true or false"
+        return TYPE_NAMES[bool]
     if choices := getattr(flag.parser, "enum_values", None):
         return f"one of {', '.join(choices)}"
     if isinstance(flag.parser, flags.IntegerParser | flags.FloatParser):
-        return str(flag.parser.syntactic_help).replace("an integer", "a whole number")
+        return str(flag.parser.syntactic_help).replace("an integer", TYPE_NAMES[int])
     return ""
 
 

@@ -16,6 +16,9 @@ model_setting = functools.partial(setting, imported=True)
 # Each decoding may change these; scores depend on them.
 search_setting = functools.partial(setting, changeable=True, affects="scores")
 
+# Values of data.source whose text is generated.
+GENERATED = ("cldr", "copy", "reverse")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelConfig:
@@ -115,16 +118,16 @@ class DataConfig:
 
     source: str = setting(
         "Where the text comes from: files, a generated corpus, or a dataset.",
-        values="text, cldr, copy, reverse or tfds:DATASET/PAIR",
+        choices=("text", *GENERATED, "tfds:DATASET/PAIR"),
         affects="data",
     )
     source_locale: str = setting(
         "Language of the source, as a locale: en, pt_BR.",
-        values="not empty",
+        not_empty=True,
         affects="data",
     )
     target_locale: str = setting(
-        "Language of the target.", values="not empty", affects="data"
+        "Language of the target.", not_empty=True, affects="data"
     )
     tfds_directory: str = setting(
         "Directory of tensorflow-datasets; empty for its default.",
@@ -133,14 +136,36 @@ class DataConfig:
         incidental=True,
     )
     text_directory: str = setting(
-        "Directory of the text files below, for data.source=text.",
+        "Directory of the text files below.",
+        not_empty=True,
+        for_source=("text",),
         changeable=True,
         incidental=True,
     )
-    train_source: str = setting("Training text, source side.", changeable=True)
-    train_target: str = setting("Training text, target side.", changeable=True)
-    valid_source: str = setting("Validation text, source side.", changeable=True)
-    valid_target: str = setting("Validation text, target side.", changeable=True)
+    train_source: str = setting(
+        "Training text, source side.",
+        not_empty=True,
+        for_source=("text",),
+        changeable=True,
+    )
+    train_target: str = setting(
+        "Training text, target side.",
+        not_empty=True,
+        for_source=("text",),
+        changeable=True,
+    )
+    valid_source: str = setting(
+        "Validation text, source side.",
+        not_empty=True,
+        for_source=("text",),
+        changeable=True,
+    )
+    valid_target: str = setting(
+        "Validation text, target side.",
+        not_empty=True,
+        for_source=("text",),
+        changeable=True,
+    )
     test_source: str = setting(
         "Test text, source side; empty for no test set.", changeable=True
     )
@@ -149,18 +174,21 @@ class DataConfig:
     )
     num_train: int = setting(
         "Training pairs to generate.",
-        values="at least 1 for cldr, copy and reverse",
+        at_least=1,
+        for_source=GENERATED,
         affects="data",
     )
     num_valid: int = setting(
         "Validation pairs to generate.",
-        values="at least 1 for cldr, copy and reverse",
+        at_least=1,
+        for_source=GENERATED,
         changeable=True,
         affects="data",
     )
     num_test: int = setting(
         "Test pairs to generate.",
-        values="at least 1 for cldr, copy and reverse",
+        at_least=1,
+        for_source=GENERATED,
         changeable=True,
         affects="data",
     )
@@ -299,6 +327,11 @@ class TrainingConfig:
         "Weight alpha of R-Drop's divergence; 0, as in the paper, for none.",
         at_least=0,
         legacy=0.0,
+        needs=(
+            "model.dropout_rate",
+            "model.attention_dropout_rate",
+            "model.relu_dropout_rate",
+        ),
     )
     log_every_steps: int = setting(
         "Steps between lines of the log.", at_least=1, changeable=True, incidental=True
@@ -389,20 +422,20 @@ class SearchConfig:
         "Divisor of the logits when sampling; 1 for the model's distribution.",
         above=0,
         legacy=1.0,
-        needs="search.sampling",
+        needs=("search.sampling",),
     )
     top_k: int = search_setting(
         "Number of likeliest subwords to sample from; 0 for all.",
         at_least=0,
         legacy=0,
-        needs="search.sampling",
+        needs=("search.sampling",),
     )
     top_p: float = search_setting(
         "Probability of the likeliest subwords to sample from; 1 for all.",
         above=0,
         at_most=1,
         legacy=1.0,
-        needs="search.sampling",
+        needs=("search.sampling",),
     )
     max_source_tokens: int = search_setting(
         "Maximum tokens of a source line; longer lines are translated in pieces.",

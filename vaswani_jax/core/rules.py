@@ -12,6 +12,7 @@ from vaswani_jax.core.config import (
     DataConfig,
     ModelConfig,
     SearchConfig,
+    TrainingConfig,
     flatten,
     to_dict,
 )
@@ -27,7 +28,7 @@ def check(settings: Config) -> None:
     _check_fused_lengths(settings)
     _check_search(settings.search)
     _check_needs(settings)
-    _check_training(settings)
+    _check_training(settings.training)
     check_positions(settings)
 
 
@@ -90,21 +91,10 @@ def _check_source(data: DataConfig) -> None:
     """Refuse a source of text whose settings are missing or out of range."""
     if data.source.startswith("tfds:"):
         _check_tfds(data)
-    elif data.source not in ("text", "cldr", "copy", "reverse"):
-        raise ValueError(
-            "config.data.source must be one of text, cldr, copy, reverse, "
-            f"tfds:DATASET/PAIR; got {data.source!r}"
-        )
-    required = ["source_locale", "target_locale"]
-    if data.source == "text":
-        required += ["text_directory", "train_source", "train_target"]
-        required += ["valid_source", "valid_target"]
-    for key in required:
-        if not getattr(data, key):
-            raise ValueError(
-                f"config.data.{key} must not be empty: give it a value, as "
-                f"--config.data.{key}=..."
-            )
+    for setting in SETTINGS.values():
+        is_read = data.source in (setting.for_source or (data.source,))
+        if setting.range_depends_on_source and is_read:
+            setting.check_range(getattr(data, setting.name))
     for key in ("source_locale", "target_locale"):
         # Scores choose their tokeniser by the language's code.
         locale = getattr(data, key)
@@ -113,10 +103,6 @@ def _check_source(data: DataConfig) -> None:
                 f"config.data.{key} must be a code of two or three letters, or begin "
                 f"with one, as de, pt_BR or zh-Hans; got {locale!r}"
             )
-    for key in ("num_train", "num_valid", "num_test"):
-        number = getattr(data, key)
-        if data.source in ("cldr", "copy", "reverse") and number < 1:
-            raise ValueError(f"config.data.{key} must be at least 1, got {number}")
 
 
 def _check_tfds(data: DataConfig) -> None:
@@ -146,31 +132,22 @@ def _check_search(search: SearchConfig) -> None:
 def _check_needs(settings: Config) -> None:
     values = flatten(to_dict(settings))
     for key, setting in SETTINGS.items():
-        is_free = not setting.needs or values[setting.needs]
-        if not is_free and values[key] != setting.legacy:
-            raise ValueError(
-                f"config.{key}={values[key]} needs config.{setting.needs}=True"
-            )
-
-
-def _check_training(settings: Config) -> None:
-    training = settings.training
-    rates = [
-        setting.name
-        for setting in SETTINGS.values()
-        if setting.section == "model" and setting.name.endswith("dropout_rate")
-    ]
-    if training.r_drop and not any(getattr(settings.model, rate) for rate in rates):
+        is_free = not setting.needs or any(values[need] for need in setting.needs)
+        if is_free or values[key] == setting.legacy:
+            continue
+        needs = [f"config.{need}" for need in setting.needs]
+        if len(needs) == 1:
+            raise ValueError(f"config.{key}={values[key]} needs {needs[0]}=True")
         raise ValueError(
-            "config.training.r_drop compares two draws of dropout and needs one of "
-            f"config.model.{', '.join(rates)} above 0, got {training.r_drop}"
+            f"config.{key} needs one of {', '.join(needs)} above 0, got {values[key]}"
         )
+
+
+def _check_training(training: TrainingConfig) -> None:
+    key = "training.accumulate_steps"
     parts = training.accumulate_steps
     if parts != "auto" and not (parts.isdecimal() and int(parts) > 0):
-        raise ValueError(
-            "config.training.accumulate_steps must be auto or a positive number, "
-            f"got {parts!r}"
-        )
+        raise ValueError(f"config.{key} must be {SETTINGS[key].range}, got {parts!r}")
     if training.average_checkpoints > training.keep_checkpoints:
         raise ValueError(
             "config.training.average_checkpoints must be at most "

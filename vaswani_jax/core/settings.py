@@ -9,6 +9,14 @@ import math
 import typing
 from typing import Any, Literal
 
+# What a value of each type is called, in a program's errors, too.
+TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -23,10 +31,12 @@ class Setting:
         above: A lower bound that is not allowed itself.
         at_most: The largest allowed value.
         below: An upper bound that is not allowed itself.
-        choices: All allowed values.
+        choices: All allowed values; "tfds:NAME" stands for every text after "tfds:".
+        not_empty: Whether the text must not be empty.
+        for_source: The values of data.source for which the range holds; () for all.
         values: The allowed values in words, if `core.rules` checks them.
-        needs: The key of a boolean setting. Unless that is True, this one must have its
-            `legacy` value.
+        needs: Keys of other settings. Unless one of these is True or above 0, this one
+            must have its `legacy` value.
         changeable: Whether a run may resume with another value.
         legacy: The value of runs that were recorded before the setting existed.
         affects: What the value decides, so that it cannot be compared or reused under
@@ -46,8 +56,10 @@ class Setting:
     at_most: int | float | None = None
     below: int | float | None = None
     choices: tuple[str, ...] = ()
+    not_empty: bool = False
+    for_source: tuple[str, ...] = ()
     values: str = ""
-    needs: str = ""
+    needs: tuple[str, ...] = ()
     changeable: bool = False
     legacy: int | float | str | None = None
     affects: Literal["", "data", "outputs", "scores"] = ""
@@ -66,9 +78,10 @@ class Setting:
 
     @property
     def description(self) -> str:
-        """The meaning, with the paper's symbol and the setting that it needs."""
+        """The meaning, with the paper's symbol and the settings that it needs."""
         symbol = f" In the paper: {self.symbol}." if self.symbol else ""
-        needs = f" Needs {self.needs}." if self.needs else ""
+        one_of = "one of " if len(self.needs) > 1 else ""
+        needs = f" Needs {one_of}{', '.join(self.needs)}." if self.needs else ""
         return self.meaning + symbol + needs
 
     @property
@@ -78,8 +91,20 @@ class Setting:
         >>> Setting(key="a.b", type=float, meaning="", at_least=0, below=1).range
         'in [0, 1)'
         """
+        sources = f" for {', '.join(self.for_source)}" if self.for_source else ""
+        return self._range + sources
+
+    @property
+    def range_depends_on_source(self) -> bool:
+        """Whether `core.rules` calls `check_range`, once data.source is checked."""
+        return bool(self.for_source) or self.not_empty
+
+    @property
+    def _range(self) -> str:
         if self.values or self.choices:
             return self.values or f"one of {', '.join(self.choices)}"
+        if self.not_empty:
+            return "not empty"
         lowest = self.above if self.at_least is None else self.at_least
         highest = self.below if self.at_most is None else self.at_most
         if lowest is None:
@@ -94,8 +119,8 @@ class Setting:
         """Return the value in the setting's type.
 
         Raises:
-            ValueError: The type is wrong, or the value is out of range. The message
-                has the key, the value and the rule.
+            ValueError: The type is wrong, or the value is out of a range that does not
+                depend on data.source. The message has the key, the value and the rule.
         """
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if self.type is float and is_whole:
@@ -103,23 +128,42 @@ class Setting:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"config.{self.key} must be finite, got {value}")
         if type(value) is not self.type:
-            kind = self.type.__name__
-            raise ValueError(f"config.{self.key} must be of type {kind}, got {value!r}")
-        if not self._is_in_range(value):
-            stop = ";" if self.choices else ","
-            raise ValueError(
-                f"config.{self.key} must be {self.range}{stop} got {value!r}"
-            )
+            kind = TYPE_NAMES[self.type]
+            raise ValueError(f"config.{self.key} must be {kind}, got {value!r}")
+        if not self.range_depends_on_source:
+            self.check_range(value)
         return value
+
+    def check_range(self, value: Any) -> None:
+        """Refuse a value out of range.
+
+        Raises:
+            ValueError: The message has the key, the value and the rule.
+        """
+        if self._is_in_range(value):
+            return
+        if self.not_empty:
+            raise ValueError(
+                f"config.{self.key} must not be empty: give it a value, as "
+                f"--config.{self.key}=..."
+            )
+        stop = ";" if self.choices else ","
+        raise ValueError(f"config.{self.key} must be {self._range}{stop} got {value!r}")
 
     def _is_in_range(self, value: Any) -> bool:
         return (
-            (not self.choices or value in self.choices)
+            (not self.choices or any(_matches(value, one) for one in self.choices))
+            and (not self.not_empty or bool(value))
             and (self.at_least is None or value >= self.at_least)
             and (self.above is None or value > self.above)
             and (self.at_most is None or value <= self.at_most)
             and (self.below is None or value < self.below)
         )
+
+
+def _matches(value: str, choice: str) -> bool:
+    prefix, colon, _ = choice.partition(":")
+    return value.startswith(prefix + colon) if colon else value == choice
 
 
 def setting(meaning: str, **properties: Any) -> Any:
