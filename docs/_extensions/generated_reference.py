@@ -10,11 +10,14 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from vaswani_jax.cli import commands
-from vaswani_jax.core import config
+from vaswani_jax.core import config, presets
+
+# The parent of all presets: what a preset does not set has its value.
+BASE = "base_ende"
 
 
 class Settings(SphinxDirective):
-    """Every setting, by section: type, default, range, meaning."""
+    """Every setting, by section: value in `base_ende`, meaning, type, range."""
 
     def run(self) -> list[nodes.Node]:
         return self.parse_text_to_nodes(
@@ -32,6 +35,8 @@ class Commands(SphinxDirective):
 
 
 def _settings() -> Iterator[str]:
+    file, _ = presets.find(BASE)
+    base = config.flatten(presets.load(file).to_dict())
     sections = {field.name: field.type for field in dataclasses.fields(config.Config)}
     previous = None
     for key, setting in config.SETTINGS.items():
@@ -46,8 +51,16 @@ def _settings() -> Iterator[str]:
         rule = f"{setting.type.__name__}{', ' if setting.range else ''}{setting.range}"
         may = " May change when a run resumes." if setting.changeable else ""
         yield f"`{key}`"
-        yield f": {setting.description} ({rule}){may}"
+        value = f"Base: {_shown(base[key])}."
+        if setting.legacy not in (None, base[key]):
+            value += f" Older runs: {_shown(setting.legacy)}."
+        yield f": {setting.description} ({rule}) {value}{may}"
         yield ""
+
+
+def _shown(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"`{text}`" if text else "empty"
 
 
 def _commands() -> Iterator[str]:
