@@ -285,7 +285,7 @@ class OptimizerConfig:
     )
     epsilon: float = setting("Added to the root of Adam's second moment.", above=0)
     warmup_steps: int = setting(
-        "Steps in which the learning rate rises, equation 3.",
+        "Updates in which the learning rate rises, equation 3.",
         at_least=1,
         at_most=2**31 - 1,
     )
@@ -301,7 +301,7 @@ class TrainingConfig:
     """The run, sections 5.2 to 5.4."""
 
     num_steps: int = setting(
-        "Optimizer steps of the whole run.",
+        "Updates of the whole run.",
         at_least=1,
         at_most=2**31 - 1,
         changeable=True,
@@ -334,16 +334,19 @@ class TrainingConfig:
         ),
     )
     log_every_steps: int = setting(
-        "Steps between lines of the log.", at_least=1, changeable=True, incidental=True
+        "Updates between lines of the log.",
+        at_least=1,
+        changeable=True,
+        incidental=True,
     )
     evaluate_every_steps: int = setting(
-        "Steps between evaluations on the validation set.",
+        "Updates between evaluations on the validation set.",
         at_least=1,
         changeable=True,
         incidental=True,
     )
     checkpoint_every_steps: int = setting(
-        "Steps between checkpoints.", at_least=1, changeable=True
+        "Updates between checkpoints.", at_least=1, changeable=True
     )
     keep_checkpoints: int = setting(
         "Number of checkpoints to keep.", at_least=1, changeable=True, incidental=True

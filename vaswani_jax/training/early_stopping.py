@@ -194,7 +194,7 @@ def replace_best(
 
 
 def stop_reason(best: Best, training: config.TrainingConfig, *, step: int) -> str:
-    """Return why training stops early; "" if it goes on."""
+    """Return why training stops early; "" if it continues."""
     patience_steps = training.patience * training.evaluate_every_steps
     if not patience_steps or step - best.step < patience_steps:
         return ""

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class MetricsLog:
     """The recorded metrics of a run; a resumed run continues them.
 
-    On a full disk training goes on, and records are lost until there is room again.
+    On a full disk training continues, and records are lost until there is room again.
 
     Attributes:
         latest: The latest finite value of each metric.
@@ -110,7 +110,7 @@ class MetricsLog:
         if not self._has_warned:
             logger.warning(
                 f"{self._workdir / FILE} cannot be written ({error}); "
-                "training goes on, records are lost until it can be"
+                "training continues, records are lost until it can be"
             )
         self._has_warned = True
 
