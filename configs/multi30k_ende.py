@@ -4,8 +4,9 @@
   python -m vaswani_jax.main --config=configs/multi30k_ende.py:raw \\
       --workdir=runs/multi30k_raw
 
-The text lies in ../shared/data/multi30k_ende, unless --config.data.text_directory names
-another place. docs/results/multi30k.md makes one from github.com/multi30k/dataset.
+The text lies in multi30k/lc_norm_tok or multi30k/raw of the current directory, unless
+--config.data.text_directory names another place. docs/results/multi30k.md makes one
+from github.com/multi30k/dataset.
 
 Two CPU cores: 40.25 tokenised BLEU on test_2016_flickr, the mean of three seeds (39.88
 to 41.07); seed 1 took 79 minutes, 20 of them beside other work. :raw as it stands: not
@@ -72,7 +73,7 @@ def get_config(text: str = "lc_norm_tok") -> ml_collections.ConfigDict:
         {
             "data.source_locale": "en",
             "data.target_locale": "de",
-            "data.text_directory": f"../shared/data/multi30k_ende/{form}",
+            "data.text_directory": f"multi30k/{form}",
             "data.train_source": "train.en",
             "data.train_target": "train.de",
             "data.valid_source": "val.en",

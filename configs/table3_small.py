@@ -8,7 +8,7 @@ and row E's change are the paper's. All rows train for the same number of steps,
 one included. These settings are not the paper's either, and are equal for all rows:
 2,000 steps of 2,048 tokens, half of them warm-up, 0.8 of the learning rate, initial
 weights of a quarter of Glorot's variance, a vocabulary of 10,000. So rows also differ
-by how fast they learn. Without the last flag, the text lies in ../shared/data.
+by how fast they learn. Without the last flag, the text lies in multi30k/lc_norm_tok.
 docs/results/multi30k.md makes DIR from github.com/multi30k/dataset.
 
 About 30 minutes a row on one core; all rows were run, and base with more seeds, which

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Multi30k to its BLEU on a GPU: launch/gpu_multi30k.sh TEXT_DIR WORKDIR [FLAGS...]
 #
-# TEXT_DIR is DIR/lc_norm_tok of docs/results/multi30k.md; WORKDIR is made, or goes on.
+# TEXT_DIR is DIR/lc_norm_tok of docs/results/multi30k.md; WORKDIR is made, or resumed.
 # FLAGS are those of vaswani_jax.main, for example --config.training.r_drop=5.0. Prints the scores, the
 # minutes that this call took and those of all the calls with this WORKDIR (kept in its
 # gpu_seconds); LIMIT seconds (570 by default) end it with its state saved, for which it
-# has 20 more, and the same call goes on. PYTHON and .wheels/ are as in gpu_check.sh.
+# has 20 more, and the same call resumes. PYTHON and .wheels/ are as in gpu_check.sh.
 set -uo pipefail
 if (($# < 2)); then
     sed -n '2,9s/^# \{0,1\}//p' "$0" >&2

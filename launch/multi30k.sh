@@ -6,7 +6,7 @@
 # translates its own source; the next model is trained on TEXT, its sources with their translations and its
 # targets with theirs; the last one goes on from it, on TEXT alone, and is scored. All
 # lies in RUNS, each stage in a directory of its name. Run again with the same TEXT and
-# FLAGS, it goes on; for others name another RUNS. FLAGS are those of vaswani_jax.main,
+# FLAGS, it resumes; for others name another RUNS. FLAGS are those of vaswani_jax.main,
 # for every training.
 set -euo pipefail
 if (($# < 2)); then

@@ -10,7 +10,7 @@
 #
 # One process a node, all of its devices. Two minutes before its time is over, or when it
 # is preempted, the run gets SIGTERM, saves and exits with 143: the job is requeued and
-# goes on where it was.
+# resumes.
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}"
 status=0
