@@ -147,7 +147,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tree", type=pathlib.Path, default=".")
     parser.add_argument("--directory", type=pathlib.Path, required=True)
-    parser.add_argument("--text_directory", help="of Multi30k; default: the config's")
+    parser.add_argument(
+        "--text_directory",
+        default="../shared/data/multi30k_ende/lc_norm_tok",
+        help="of Multi30k; from the tree",
+    )
     parser.add_argument("--num_steps", type=int, default=60, help="multiple of 10")
     arguments = parser.parse_args()
     text = {"data.text_directory": arguments.text_directory}
@@ -161,7 +165,7 @@ def main() -> None:
         digests[f"devices_{num_devices}"] = digest_programs(
             programs,
             num_steps=arguments.num_steps,
-            text=text if arguments.text_directory else {},
+            text=text,
         )
     print(json.dumps(digests, indent=1, sort_keys=True))
 
