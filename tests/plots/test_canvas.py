@@ -1,7 +1,6 @@
 """Pictures are files of the right kind, with a font for every character."""
 
 import importlib
-import importlib.util
 import pathlib
 
 import pytest
@@ -55,11 +54,3 @@ def test_a_character_that_no_font_has_is_logged_and_drawn_as_a_box(
     figure = canvas.new_figure(2.0, 1.0)
     figure.text(0.1, 0.1, "a中国", family=families)
     canvas.save(figure, tmp_path / "a.png")  # Without a warning of matplotlib.
-
-
-def test_without_matplotlib_the_error_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"need matplotlib: pip install .*\[plot\]"):
-        canvas.require()
