@@ -3,7 +3,6 @@
 import json
 import pathlib
 import shutil
-import sys
 from typing import Any
 
 import jax
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from tests.oracles import opus_models
-from tests.programs import runs
 from vaswani_jax.exchange import marian_import
 
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -141,11 +139,6 @@ def test_the_languages_must_be_known(
     with pytest.raises(ValueError, match=r"'ROMANCE' is no code.* --target_locale"):
         opus_models.load(copy)
     assert opus_models.load(copy, ["", "fr"]).settings.data.target_locale == "fr"
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").touch()
-    program = [sys.executable, "-m", "vaswani_jax.import_marian", str(opus)]
-    result = runs.run(*program, f"--workdir={tmp_path / 'full'}")
-    assert "is not empty" in runs.error_of(result)
 
 
 def test_an_id_has_one_spelling(tmp_path: pathlib.Path) -> None:

@@ -3,8 +3,10 @@
 import contextlib
 import itertools
 import json
+import os
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -25,6 +27,50 @@ def decoded(
 
 def lines_of(trained: pathlib.Path, *flags: str, stdin: str = LINES) -> list[str]:
     return decoded(trained, *flags, stdin=stdin).stdout.decode().splitlines()
+
+
+def test_decode_gives_one_line_for_each_line(trained: pathlib.Path) -> None:
+    lines = ["a b c", "", "   ", "z " * 90, "\u00fc\u2028\x0b", "<unk> \u2581", "a b c"]
+    result = runs.vaswani("decode", trained, stdin="\n".join(lines).encode())
+    assert result.returncode == 0, result.stderr.decode()
+    outputs = result.stdout.decode().split("\n")
+    assert len(outputs) == len(lines) + 1 and outputs[-1] == ""
+    assert outputs[1] == outputs[2] == ""
+    assert outputs[0] == outputs[6]
+
+
+def test_decode_reads_and_writes_files(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "in").write_bytes(b"a b\r\nc d\r\n")
+    flags = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+    result = runs.vaswani("decode", trained, *flags, "--checkpoint=average:2")
+    assert result.returncode == 0, result.stderr.decode()
+    assert len((tmp_path / "out").read_text().split("\n")) == 3
+
+
+def test_empty_input_gives_empty_output(trained: pathlib.Path) -> None:
+    result = runs.vaswani("decode", trained, stdin=b"")
+    assert (result.returncode, result.stdout) == (0, b"")
+
+
+def test_config_is_found_from_any_directory(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "vaswani_jax.decode", f"--workdir={trained}"),
+            f"--config={runs.ROOT / 'configs' / 'demo.py'}:none",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(runs.ROOT)},
+        timeout=300,
+        check=False,
+    )
+    # The config was read, and its function has no such argument: no traceback.
+    error = runs.error_of(result)
+    assert "demo.py:none" in error and "has no variants" in error
 
 
 def test_several_hypotheses_are_written_with_their_scores(

@@ -1,7 +1,6 @@
 """Runs that are killed, crowded out and moved: nothing of them is lost."""
 
 import functools
-import json
 import pathlib
 import random
 import shutil
@@ -170,54 +169,3 @@ def test_a_run_that_is_killed_25_times_ends_as_if_it_never_was(
     jax.tree.map(np.testing.assert_array_equal, killed[0].items, uninterrupted[0].items)
     assert killed[1] == uninterrupted[1]
     assert sorted(killed[1]) == list(range(1, 301))
-
-
-def test_a_new_run_starts_from_another_ones_parameters(
-    tmp_path: pathlib.Path, uninterrupted_run: pathlib.Path
-) -> None:
-    first, second = uninterrupted_run, tmp_path / "second"
-    checkpoint = long_runs.ended(first)[0]
-    new = ["--config.data.source=reverse"]
-    # As a kill between its best parameters and its first checkpoint leaves a run.
-    shutil.copytree(first / "best", second / "best")
-    first_messages = long_runs.finish(
-        second, *new, "--config.training.num_steps=1", f"--init_from={first}@60"
-    )
-    assert (
-        f"parameters from {first}@60" in first_messages
-        and "has no effect" not in first_messages
-    )
-    assert "given vocabulary" in first_messages
-    started, losses = long_runs.ended(second)
-    assert started.step == 1 and len(losses) == 1
-    assert started.record["vocabulary"] == checkpoint.record["vocabulary"]
-    # After one update of the first rate of a warm-up they are almost the same ones.
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3),
-        started.items["params"],
-        checkpoint.items["params"],
-    )
-    starts = (second / "starts.jsonl").read_text().splitlines()
-    assert json.loads(starts[0])["init_from"] == f"{first}@60"
-    # Where it has begun it goes on.
-    second_messages = long_runs.finish(
-        second, *new, "--config.training.num_steps=2", f"--init_from={first}"
-    )
-    assert (
-        "--init_from has no effect" in second_messages
-        and "resumed at step 1" in second_messages
-    )
-    for name, message in (
-        (f"{first}@99", "no checkpoint of step 99"),
-        (str(first / "checkpoints" / "1000"), "there is no checkpoint"),
-        (str(tmp_path), "is no workdir of a run"),
-    ):
-        third = runs.vaswani(
-            "main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={name}"
-        )
-        assert message in runs.error_of(third)
-    wider = runs.vaswani(
-        *("main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={first}"),
-        "--config.model.d_ff=20",
-    )
-    assert "is of another model" in runs.error_of(wider)

@@ -1,4 +1,4 @@
-"""Fine-tune a MarianMT directory, one that our export has written, on own text."""
+"""import_marian as a user runs it: a MarianMT directory becomes a run to fine-tune."""
 
 import json
 import pathlib
@@ -93,3 +93,13 @@ def test_an_exported_model_is_imported_and_fine_tuned(tmp_path: pathlib.Path) ->
     translator = vaswani_jax.load(tuned)
     assert translator.vocabulary.size == exported.vocabulary.size
     assert len(translator.translate(list(PAIRS))) == len(PAIRS)
+
+
+def test_a_workdir_that_is_not_empty_is_refused(tmp_path: pathlib.Path) -> None:
+    workdir = tmp_path / "full"
+    workdir.mkdir()
+    (workdir / "file").touch()
+    words = ["-m", "vaswani_jax", "import-marian", str(tmp_path), str(workdir)]
+    error = runs.error_of(runs.run(sys.executable, *words, devices=1))
+    assert error == (f"error: --workdir={workdir} is not empty: name another directory")
+    assert [path.name for path in workdir.iterdir()] == ["file"]

@@ -1,0 +1,88 @@
+"""main as a user runs it: what it leaves, resumes and starts from."""
+
+import json
+import pathlib
+import shutil
+
+import jax
+import numpy as np
+
+from tests.programs import long_runs, runs
+
+
+def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
+    names = {path.name for path in trained.iterdir()}
+    assert names >= {"averaged", "best", "checkpoints", "data", "metrics.jsonl"}
+    scored = {path.name for path in (trained / "evaluations").iterdir()}
+    assert scored >= {f"{s}-averaged-beam2-alpha0.6.json" for s in ("valid", "test")}
+    rows = [
+        json.loads(row) for row in (trained / "metrics.jsonl").read_text().splitlines()
+    ]
+    keys = set().union(*rows)
+    expected = "train/loss train/perplexity valid/loss valid/perplexity valid/bleu"
+    assert keys >= set(expected.split())
+    assert "time/tokens_per_second" in keys
+    # The test set plays no part in training.
+    assert not any("test" in key for key in keys)
+
+
+def test_rerun_of_the_same_command_resumes(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "copy"
+    shutil.copytree(trained, workdir)
+    result = runs.vaswani("main", workdir, "--config.training.num_steps=12")
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"resumed at step 8" in result.stderr
+    assert b"learned" not in result.stderr
+
+
+def test_a_new_run_starts_from_another_ones_parameters(
+    tmp_path: pathlib.Path, uninterrupted_run: pathlib.Path
+) -> None:
+    first, second = uninterrupted_run, tmp_path / "second"
+    checkpoint = long_runs.ended(first)[0]
+    new = ["--config.data.source=reverse"]
+    # As a kill between its best parameters and its first checkpoint leaves a run.
+    shutil.copytree(first / "best", second / "best")
+    first_messages = long_runs.finish(
+        second, *new, "--config.training.num_steps=1", f"--init_from={first}@60"
+    )
+    assert (
+        f"parameters from {first}@60" in first_messages
+        and "has no effect" not in first_messages
+    )
+    assert "given vocabulary" in first_messages
+    started, losses = long_runs.ended(second)
+    assert started.step == 1 and len(losses) == 1
+    assert started.record["vocabulary"] == checkpoint.record["vocabulary"]
+    # After one update of the first rate of a warm-up they are almost the same ones.
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3),
+        started.items["params"],
+        checkpoint.items["params"],
+    )
+    starts = (second / "starts.jsonl").read_text().splitlines()
+    assert json.loads(starts[0])["init_from"] == f"{first}@60"
+    # Where it has begun it goes on.
+    second_messages = long_runs.finish(
+        second, *new, "--config.training.num_steps=2", f"--init_from={first}"
+    )
+    assert (
+        "--init_from has no effect" in second_messages
+        and "resumed at step 1" in second_messages
+    )
+    for name, message in (
+        (f"{first}@99", "no checkpoint of step 99"),
+        (str(first / "checkpoints" / "1000"), "there is no checkpoint"),
+        (str(tmp_path), "is no workdir of a run"),
+    ):
+        third = runs.vaswani(
+            "main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={name}"
+        )
+        assert message in runs.error_of(third)
+    wider = runs.vaswani(
+        *("main", tmp_path / "3", *long_runs.FLAGS, f"--init_from={first}"),
+        "--config.model.d_ff=20",
+    )
+    assert "is of another model" in runs.error_of(wider)

@@ -1,0 +1,46 @@
+"""report as a user runs it: the paper's tables and figures, or why there are none."""
+
+import pathlib
+import sys
+
+import pytest
+
+from tests.programs import runs
+
+
+def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> None:
+    command = [sys.executable, "-m", "vaswani_jax.report", "--lengths=4,8"]
+    result = runs.run(*command, f"--output={tmp_path / 'report'}")
+    assert result.returncode == 0, result.stderr.decode()
+    shown = result.stdout.decode()
+    assert shown == (tmp_path / "report/report.md").read_text() + "\n"
+    assert "| Transformer (big) | 28.4 | 41.8 | 2.3e+19 | 2.3e+19 |" in shown
+    assert "| big | 214.2 M | 213 M |" in shown and "not run" in shown
+    # What we have run comes with the repository.
+    assert (
+        "| docs/results/table3_small_base | valid | averaged at 2,000 | 4, 0.6 |"
+        in shown
+    )
+    for name in ("table1", "learning_rate", "positions"):
+        assert f"({name}.png)" in shown
+        drawn = (tmp_path / "report" / f"{name}.png").read_bytes()
+        assert drawn.startswith(b"\x89PNG") and len(drawn) > 5000
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is not a directory"),
+        (["--runs=gs://bucket/runs"], "must be a directory of this machine"),
+        (["--runs="], "--runs= must be a directory of this machine"),
+        (["--output=gs://bucket/report"], "must be a directory of this machine"),
+        (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers, from 1"),
+    ],
+)
+def test_a_report_of_nothing_is_refused(
+    tmp_path: pathlib.Path, flags: list[str], message: str
+) -> None:
+    command = [sys.executable, "-m", "vaswani_jax.report", f"--runs={tmp_path}"]
+    result = runs.run(*command, f"--output={tmp_path / 'report'}", *flags)
+    assert message in runs.error_of(result)
+    assert not (tmp_path / "report").exists()
