@@ -10,6 +10,7 @@ import vaswani_jax
 from tests import interpreter
 
 ROOT = pathlib.Path(vaswani_jax.__file__).parent
+TESTS = pathlib.Path(__file__).parents[1]
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 FLOORS = (
     {"core"},
@@ -94,3 +95,15 @@ def test_first_line_says_what_the_module_is(path):
     first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]
     names_a_section = re.search(r"\b([Ss]ections?|[Tt]able) \d", first)
     assert names_a_section or re.fullmatch(r"[A-Z][^.]+ .+[.:]", first), first
+
+
+def test_the_tests_of_a_module_have_its_name():
+    files = {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
+    missing = []
+    for path in MODULES:
+        name = path.with_name(f"test_{path.name}").as_posix()
+        has_code = len(tree_of(path).body) > 1  # Not a docstring alone.
+        # Tests in programs/ start a program as a user does.
+        if has_code and not {name, f"programs/{name}"} & files:
+            missing.append(str(path))
+    assert not missing

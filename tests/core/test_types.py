@@ -33,8 +33,8 @@ def test_special_ids_are_those_of_the_subword_model() -> None:
 def test_a_token_that_never_comes_has_no_probability_and_gives_no_nan() -> None:
     probabilities = jax.nn.softmax(jnp.array([0.5, types.NEVER, -0.5]))
     assert probabilities[1] == 0
-    first = 1 / (1 + np.exp(-1))
-    np.testing.assert_allclose(probabilities[::2], [first, 1 - first], rtol=1e-6)
+    sigmoid = 1 / (1 + np.exp(-1))
+    np.testing.assert_allclose(probabilities[::2], [sigmoid, 1 - sigmoid], rtol=1e-6)
     for dtype in ("float32", "bfloat16"):
         # A row of them has a softmax; one of -inf has none.
         row = jnp.full(4, types.NEVER, dtype)
