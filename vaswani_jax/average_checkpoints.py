@@ -25,26 +25,33 @@ STEPS = flags.DEFINE_list(
 )
 
 
+def check_flags() -> None:
+    """Refuse anything but one of --last and --steps."""
+    named = STEPS.value
+    if (LAST.value is None) == (named is None):
+        raise ValueError("give --last=N or --steps=A,B,C, one of the two")
+    if named is None:
+        return
+    if not named or not all(step.isdecimal() for step in named):
+        raise ValueError(f"--steps must be whole numbers, got {named}")
+    if len(set(map(int, named))) < len(named):
+        raise ValueError(f"--steps must be different numbers, got {named}")
+
+
 def main() -> None:
     """Write WORKDIR/averaged, which decode and evaluate read by default."""
-    last, named = LAST.value, STEPS.value
-    if (last is None) == (named is None):
-        raise ValueError("give --last=N or --steps=A,B,C, one of the two")
     workdir = program.open_workdir(WORKDIR.value)
     workdir.pull(skip=["best"])
     directory = workdir.path / "checkpoints"
     if not directory.is_dir():
         raise FileNotFoundError(f"--workdir: there is no {directory}")
-    if last is not None:
-        steps = store.steps(directory)[-last:]
-        if len(steps) < last:
-            raise ValueError(f"--last={last}: {directory} has {len(steps)} checkpoints")
-    else:
-        if not named or not all(step.isdecimal() for step in named):
-            raise ValueError(f"--steps must be whole numbers, got {named}")
-        steps = [int(step) for step in named]
-        if len(set(steps)) < len(steps):
-            raise ValueError(f"--steps must be different numbers, got {named}")
+    steps = [int(step) for step in STEPS.value or ()]
+    if LAST.value is not None:
+        steps = store.steps(directory)[-LAST.value :]
+        if len(steps) < LAST.value:
+            raise ValueError(
+                f"--last={LAST.value}: {directory} has {len(steps)} checkpoints"
+            )
     mean = average.average_params(directory, steps)
     path = average.save_average(workdir.path, mean)
     workdir.push(folder="averaged")
@@ -54,6 +61,7 @@ def main() -> None:
 PROGRAM = program.Program(
     main=main,
     syntax=Syntax(arguments=("workdir",)),
+    check_flags=check_flags,
 )
 
 if __name__ == "__main__":

@@ -118,16 +118,20 @@ TASKS = {
 TASK = flags.DEFINE_enum("task", None, list(TASKS), "What to time.", required=True)
 
 
-def main() -> None:
-    """Run the task, unless it is given a flag that it would not read."""
-    run_task, task_flags = TASKS[TASK.value]
-    names = {flag.name for flag in task_flags}
+def check_flags() -> None:
+    """Refuse a flag that the task would not read."""
+    names = {flag.name for flag in TASKS[TASK.value][1]}
     for owner, (_, flags_of_owner) in TASKS.items():
         for flag in flags_of_owner:
             if flag.present and flag.name not in names:
                 raise ValueError(
                     f"--{flag.name} is a flag of {owner}, not of {TASK.value}"
                 )
+
+
+def main() -> None:
+    """Run the task."""
+    run_task = TASKS[TASK.value][0]
     run_task()
 
 
@@ -147,6 +151,7 @@ def _positive(flag: str, values: list[str]) -> list[int]:
 PROGRAM = program.Program(
     main=main,
     syntax=Syntax(arguments=("task", "config"), takes_config=True),
+    check_flags=check_flags,
     expected=(*program.EXPECTED_ERRORS, MemoryError),
 )
 

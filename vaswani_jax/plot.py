@@ -54,26 +54,41 @@ CHECKPOINT = flags.DEFINE_string(
 )
 
 
-def main() -> None:
-    """Draw the curves of all runs, or the attention of one."""
+def check_flags() -> None:
+    """Refuse flags that make no sense, alone or together."""
     canvas.require()
     if not WORKDIR.value:
         raise ValueError("--workdir is missing: name the directory of a run")
-    sentence = SENTENCE.value
-    path = _output("curves.png" if sentence is None else "attention.png")
-    figure = _draw_curves() if sentence is None else _draw_attention(sentence)
-    canvas.save(figure, path)
-    logger.info(f"written: {path}")
-
-
-def _output(default: str) -> pathlib.Path:
-    """Return the file to write, once it is known that it can be."""
-    path = pathlib.Path(default if OUTPUT.value is None else OUTPUT.value)
+    path = _output()
     if path.suffix.lower() not in canvas.FORMATS:
         endings = " or ".join(canvas.FORMATS)
         raise ValueError(f"--output={OUTPUT.value} must end in {endings}")
     line_io.check_outputs([], {"--output": str(path)})
-    return path
+    if SENTENCE.value is None:
+        for name in ("kind", "layer", "checkpoint"):
+            if not flags.FLAGS[name].using_default_value:
+                raise ValueError(f"--{name} is of --sentence")
+    elif not SENTENCE.value.strip():
+        raise ValueError("--sentence is empty")
+    elif len(WORKDIR.value) > 1:
+        raise ValueError(
+            f"--sentence draws the attention of one run, got {len(WORKDIR.value)}"
+        )
+
+
+def main() -> None:
+    """Draw the curves of all runs, or the attention of one."""
+    sentence = SENTENCE.value
+    figure = _draw_curves() if sentence is None else _draw_attention(sentence)
+    path = _output()
+    canvas.save(figure, path)
+    logger.info(f"written: {path}")
+
+
+def _output() -> pathlib.Path:
+    """Return the file to write."""
+    default = "curves.png" if SENTENCE.value is None else "attention.png"
+    return pathlib.Path(default if OUTPUT.value is None else OUTPUT.value)
 
 
 def _open(
@@ -87,9 +102,6 @@ def _open(
 
 
 def _draw_curves() -> Any:
-    for name in ("kind", "layer", "checkpoint"):
-        if not flags.FLAGS[name].using_default_value:
-            raise ValueError(f"--{name} is of --sentence")
     runs = []
     for name in WORKDIR.value:
         workdir = _open(name, file_names=[metrics_log.FILE])
@@ -98,12 +110,6 @@ def _draw_curves() -> Any:
 
 
 def _draw_attention(sentence: str) -> Any:
-    if not sentence.strip():
-        raise ValueError("--sentence is empty")
-    if len(WORKDIR.value) > 1:
-        raise ValueError(
-            f"--sentence draws the attention of one run, got {len(WORKDIR.value)}"
-        )
     [name] = WORKDIR.value
     workdir = _open(name, skip=select.other_folders(CHECKPOINT.value))
     settings = parsing.load(workdir)
@@ -124,7 +130,9 @@ def _draw_attention(sentence: str) -> Any:
 
 
 PROGRAM = program.Program(
-    main=main, syntax=Syntax(arguments=("workdir",), repeats=True)
+    main=main,
+    syntax=Syntax(arguments=("workdir",), repeats=True),
+    check_flags=check_flags,
 )
 
 if __name__ == "__main__":

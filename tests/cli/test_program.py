@@ -32,6 +32,12 @@ FAILURES: dict[str, list[object]] = {
 }
 # Command lines, and what the program prints or is refused with.
 LINES: dict[str, list[object]] = {
+    "demo --workdir=": [
+        1,
+        "",
+        "error: --workdir is empty: name the directory of a run\n",
+    ],
+    "demo --workdir=nonsense": [1, "", "error: --workdir makes no sense\n"],
     "demo --config.model.num_layers=4 --quiet": [None, "4 layers\n", ""],
     "demo --config.model.num_layers=4": [
         None,
@@ -72,9 +78,9 @@ def outcome(main, syntax, line):
         os.dup2(errors.fileno(), 2)
         expected = (*program.EXPECTED_ERRORS, ZeroDivisionError)
         try:
-            program.Program(main=main, syntax=syntax, expected=expected).run(
-                ["program", *line.split()]
-            )
+            program.Program(
+                main=main, syntax=syntax, check_flags=check_flags, expected=expected
+            ).run(["program", *line.split()])
         except SystemExit as end:
             status = end.code
         except Exception as error:
@@ -84,6 +90,11 @@ def outcome(main, syntax, line):
             delattr(flags.FLAGS, flag)
         errors.seek(0)
         return [status, output.getvalue(), errors.read().decode()]
+
+
+def check_flags():
+    if flags.FLAGS.workdir == "nonsense":
+        raise ValueError("--workdir makes no sense")
 
 
 def fail(error):

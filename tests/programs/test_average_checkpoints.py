@@ -2,8 +2,28 @@
 
 import pathlib
 import shutil
+import sys
+
+import pytest
 
 from tests.programs import runs
+
+
+@pytest.mark.parametrize(
+    ("flag", "error"),
+    [
+        ("--quiet", "give --last=N or --steps=A,B,C, one of the two"),
+        ("--steps=4,x", "--steps must be whole numbers, got ['4', 'x']"),
+        ("--steps=50,50", "--steps must be different numbers, got ['50', '50']"),
+        ("--steps=4,04", "--steps must be different numbers, got ['4', '04']"),
+    ],
+)
+def test_wrong_steps_are_refused_before_anything_is_logged(
+    flag: str, error: str
+) -> None:
+    command = [sys.executable, "-m", "vaswani_jax", "average", "/nowhere", flag]
+    result = runs.run(*command, devices=None)
+    assert result.stderr.decode().splitlines() == [f"error: {error}"]
 
 
 def test_average_checkpoints_writes_what_decode_reads(
@@ -21,10 +41,3 @@ def test_average_checkpoints_writes_what_decode_reads(
         for name in ("averaged", "average:2")
     ]
     assert both[0] == both[1] and both[0].count(b"\n") == 2
-
-
-def test_a_checkpoint_is_averaged_once(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "checkpoints").mkdir()
-    for steps in ("50,50", "50,4,050"):
-        result = runs.vaswani("average_checkpoints", tmp_path, f"--steps={steps}")
-        assert "--steps must be different numbers, got ['50'" in runs.error_of(result)

@@ -13,11 +13,16 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
 
 
 def plot(*words: str) -> str:
-    """Run `vaswani plot`, and return what it logs or why it fails."""
+    """Run `vaswani plot`, and return what it logs last or why it fails."""
+    return lines_of(*words)[-1]
+
+
+def lines_of(*words: str) -> list[str]:
+    """Run `vaswani plot`, and return all that it logs."""
     command = (sys.executable, "-m", "vaswani_jax", "plot", *words)
     completed = runs.run(*command, devices=None)
     assert completed.stdout == b""
-    return completed.stderr.decode().splitlines()[-1]
+    return completed.stderr.decode().splitlines()
 
 
 def test_training_leaves_its_learning_curves(trained: pathlib.Path) -> None:
@@ -86,6 +91,12 @@ REFUSED = {
     ),
     "RUN --sentence=a --checkpoint=5": "no checkpoint of step 5",
 }
+
+
+def test_a_missing_argument_is_refused_before_anything_is_logged() -> None:
+    assert lines_of() == ["error: --workdir is missing: name the directory of a run"]
+    [line] = lines_of("--workdir=")
+    assert line == "error: --workdir is empty: name the directory of a run"
 
 
 @pytest.mark.parametrize("line", REFUSED)

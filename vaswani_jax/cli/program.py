@@ -62,6 +62,8 @@ class Program:
     Attributes:
         main: The work, once the flags are parsed.
         syntax: How its command line is read.
+        check_flags: Raises ValueError for flags that make no sense, before anything is
+            logged or computed.
         expected: Errors that are printed in one line, with status 1. All others keep
             their traceback.
         handles_sigterm: Whether it saves before SIGTERM ends it.
@@ -69,6 +71,7 @@ class Program:
 
     main: Callable[[], None]
     syntax: Syntax
+    check_flags: Callable[[], None] = lambda: None
     expected: tuple[type[Exception], ...] = EXPECTED_ERRORS
     handles_sigterm: bool = False
 
@@ -98,6 +101,8 @@ class Program:
             return
         if self.syntax.takes_config and not self.syntax.default_config:
             settings()  # Refuses what is wrong before any other line is written.
+        _refuse_empty_workdir()
+        self.check_flags()
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
         if any(flags.FLAGS[name].value is not None for name in PROCESS_FLAGS):
@@ -116,6 +121,14 @@ class Program:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
         self.main()
         sys.stdout.flush()
+
+
+def _refuse_empty_workdir() -> None:
+    if "workdir" not in flags.FLAGS or not flags.FLAGS["workdir"].present:
+        return
+    value = flags.FLAGS["workdir"].value
+    if value == "" or (isinstance(value, list) and "" in value):
+        raise ValueError("--workdir is empty: name the directory of a run")
 
 
 def settings() -> config.Config:
