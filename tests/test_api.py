@@ -51,6 +51,13 @@ def translator(run: pathlib.Path) -> vaswani_jax.Translator:
     return vaswani_jax.load(run)
 
 
+def test_a_translator_has_public_parts(translator: vaswani_jax.Translator) -> None:
+    assert isinstance(translator.vocabulary, vaswani_jax.Vocabulary)
+    [member] = translator.members
+    assert isinstance(member, vaswani_jax.Member)
+    assert isinstance(member.checkpoint, vaswani_jax.Checkpoint)
+
+
 def test_a_translation_loads_no_training_code(run: pathlib.Path) -> None:
     program = (
         "import sys, vaswani_jax\n"

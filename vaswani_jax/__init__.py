@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vaswani_jax.api import load, load_config
+    from vaswani_jax.checkpoints.store import Checkpoint
     from vaswani_jax.core.config import Config
-    from vaswani_jax.inference.line_translator import Hypothesis
+    from vaswani_jax.data.vocabulary import Vocabulary
+    from vaswani_jax.evaluation.bleu import Score
+    from vaswani_jax.evaluation.scores import Evaluation
+    from vaswani_jax.inference.ensemble import Member
+    from vaswani_jax.inference.line_translator import Hypothesis, Output
     from vaswani_jax.inference.translator import Attention, PairScore, Translator
     from vaswani_jax.model.transformer import Transformer
     from vaswani_jax.trainer import TrainingResult, train
@@ -24,14 +29,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attention",
+    "Checkpoint",
     "Config",
     "DivergedError",
+    "Evaluation",
     "Hypothesis",
+    "Member",
+    "Output",
     "PairScore",
+    "Score",
     "Stopped",
     "TrainingResult",
     "Transformer",
     "Translator",
+    "Vocabulary",
     "__version__",
     "load",
     "load_config",
@@ -41,14 +52,20 @@ __version__ = "0.2.0"
 
 _MODULES = {
     "Attention": "inference.translator",
+    "Checkpoint": "checkpoints.store",
     "Config": "core.config",
     "DivergedError": "training.divergence",
+    "Evaluation": "evaluation.scores",
     "Hypothesis": "inference.line_translator",
+    "Member": "inference.ensemble",
+    "Output": "inference.line_translator",
     "PairScore": "inference.translator",
+    "Score": "evaluation.bleu",
     "Stopped": "training.preemption",
     "TrainingResult": "trainer",
     "Transformer": "model.transformer",
     "Translator": "inference.translator",
+    "Vocabulary": "data.vocabulary",
     "load": "api",
     "load_config": "api",
     "train": "trainer",

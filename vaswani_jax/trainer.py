@@ -42,8 +42,8 @@ class TrainingResult(loop.Outcome):
         step: Number of updates made.
         best_step: The step with the best validation score.
         metrics: The latest value of each logged metric, as "valid/bleu".
-        evaluations: Scores of the mean of the last checkpoints, on the validation set
-            and on the test set if there is one.
+        evaluations: Each an `Evaluation`, the scores of the mean of the last
+            checkpoints: on the validation set, and on the test set if there is one.
         workdir: The run's directory on this machine.
     """
 
@@ -94,7 +94,7 @@ def train(
         init_from: Start a new run from these parameters: WORKDIR, WORKDIR@CHECKPOINT
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
-        on_evaluation: Called with each evaluation as soon as it is complete.
+        on_evaluation: Called with each `Evaluation` as soon as it is complete.
 
     Returns:
         The step, metrics and scores of the run; the same again for a finished run.

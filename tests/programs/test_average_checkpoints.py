@@ -15,7 +15,10 @@ from tests.programs import runs
         ("--quiet", "give --last=N or --steps=A,B,C, one of the two"),
         ("--steps=4,x", "--steps must be whole numbers, got ['4', 'x']"),
         ("--steps=50,50", "--steps must be different numbers, got ['50', '50']"),
-        ("--steps=4,04", "--steps must be different numbers, got ['4', '04']"),
+        (
+            "--steps=50,4,050",
+            "--steps must be different numbers, got ['50', '4', '050']",
+        ),
     ],
 )
 def test_wrong_steps_are_refused_before_anything_is_logged(

@@ -20,9 +20,10 @@ LONGEST_LINE_BYTES = 1 << 30
 
 
 class Vocabulary:
-    """A subword vocabulary: text to ids and back."""
+    """A subword vocabulary: text to ids and back; a `Translator` has its run's."""
 
     def __init__(self, model: bytes) -> None:
+        """Load a SentencePiece model, the bytes of its file."""
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
 

@@ -27,7 +27,7 @@ class Evaluation:
         references: A reference for each source line.
         outputs: A translation of each source line.
         losses: Loss, perplexity and accuracy by name.
-        scores: BLEU and its relatives, the main one first.
+        scores: BLEU and its relatives, each a `Score`, the main one first.
         uncounted: Pairs that the losses leave out, by the reason.
     """
 

@@ -23,7 +23,7 @@ class Member:
 
     Attributes:
         model: Its architecture.
-        checkpoint: Its parameters, as NumPy arrays, and what is recorded with them.
+        checkpoint: A `Checkpoint`: its parameters, and what is recorded with them.
     """
 
     model: config.ModelConfig

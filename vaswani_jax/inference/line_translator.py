@@ -44,7 +44,7 @@ class Hypothesis:
         score: log P(Y|X) / lp(Y) in nats, the sum over the line's pieces.
         tokens: Its subwords as the vocabulary spells them, with the end mark if the
             search reached one.
-        outputs: The translation of each piece of the line. Most lines are one piece; a
+        outputs: The `Output` of each piece of the line. Most lines are one piece; a
             line without a subword has none.
     """
 

@@ -64,8 +64,9 @@ class Translator:
 
     Attributes:
         config: All settings of the run, with the overrides of `load`.
-        vocabulary: Subwords to ids and back.
-        members: The models that translate together; most translators have one.
+        vocabulary: The `Vocabulary`: text to ids and back.
+        members: The models that translate together, each a `Member`; most translators
+            have one.
     """
 
     def __init__(
