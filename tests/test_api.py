@@ -110,8 +110,11 @@ def test_overrides_of_load_and_of_a_call_change_the_search(run: pathlib.Path) ->
 
 
 def test_what_is_no_run_is_refused(run: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(ValueError, match="nothing holds no run: it has no"):
+    message = f"^{tmp_path}/nothing is no directory: name that of a run$"
+    with pytest.raises(ValueError, match=message):
         vaswani_jax.load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=f"^{tmp_path} holds no run: it has no"):
+        vaswani_jax.load(tmp_path)
     with pytest.raises(ValueError, match="no checkpoint 'best'"):
         vaswani_jax.load(run, checkpoint="best")
     with pytest.raises(ValueError, match=r"unknown key config\.search\.beem_size"):

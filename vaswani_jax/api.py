@@ -61,6 +61,8 @@ def load(
     """
     unneeded_folders = select.other_folders(checkpoint)
     workdir = remote.open_workdir(os.fspath(run)).pull(skip=unneeded_folders)
+    if settings is None and not workdir.is_dir():
+        raise ValueError(f"{run} is no directory: name that of a run")
     if settings is None and _is_marian(workdir):
         if ensemble:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 vaswani benchmark train demo --workdir=runs/demo
 vaswani benchmark train demo --shape=128x32x32
+vaswani benchmark decode base_ende
 python -m vaswani_jax.benchmark decode --config=configs/base_ende.py
 """
 

@@ -1,5 +1,6 @@
 """Print the paper's tables and figures, from the code and from scored runs.
 
+vaswani report --output=runs/report
 python -m vaswani_jax.report --output=runs/report
 """
 

@@ -1,9 +1,11 @@
-"""Train a model from Python: `vaswani_jax.train`, which the program `main` calls, too.
+"""Train a model from Python: `vaswani_jax.train`.
 
-import vaswani_jax
-config = vaswani_jax.load_config("demo", {"training.num_steps": 500})
-result = vaswani_jax.train(config, "runs/demo")
-print(result.step, result.metrics["valid/bleu"])
+    import vaswani_jax
+    config = vaswani_jax.load_config("demo", {"training.num_steps": 500})
+    result = vaswani_jax.train(config, "runs/demo")
+    print(result.step, result.metrics["valid/bleu"])
+
+The program `main` calls it, too.
 """
 
 import contextlib

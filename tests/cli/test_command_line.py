@@ -55,6 +55,7 @@ REFUSED = {
         "config.search.beam_size?"
     ),
     "demo --config.beam_size 3": "--config.beam_size=3: unknown key config.beam_size;",
+    "demo --version": "unknown flag --version: `vaswani --version` prints the version",
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--config=configs/of_run.py:/nowhere/a.py": (
         "--config=configs/of_run.py:/nowhere/a.py: /nowhere/a.py holds no run: it has "

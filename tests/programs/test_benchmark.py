@@ -122,6 +122,10 @@ CUDNN = [
         ),
         (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
         (["fly", "--shape=3x4x5"], "--task must be one of train, decode, got 'fly'"),
+        (
+            ["demo"],
+            "error: --task must be one of train, decode, got 'demo'; usage: ",
+        ),
         (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),
         (
             ["train", "--batches=4", "--shape=3x4x5"],

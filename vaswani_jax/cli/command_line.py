@@ -49,6 +49,10 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
         for name, value in zip(names, arguments, strict=False):
             if _take(words, name)[0] and not syntax.repeats:
                 refuse(f"unexpected argument {value}: --{name} is given, too")
+            if not (wants_help or _is_choice(name, value)):
+                rule = help_text.rule(flags.FLAGS[name])
+                usage = syntax.usage(program)
+                refuse(f"--{name} must be {rule}, got {value!r}; {usage}")
             words.append(f"--{name}={value}")
         if unexpected := arguments[len(names) :]:
             refuse(f"unexpected argument {unexpected[0]}; {syntax.usage(program)}")
@@ -92,6 +96,13 @@ def _needs_value(word: str) -> bool:
         return name in flags.FLAGS and not flags.FLAGS[name].boolean
     is_bool = key in SETTINGS and SETTINGS[key].type is bool
     return "=" not in word and not is_bool
+
+
+def _is_choice(name: str, value: str) -> bool:
+    """Return False for a word that the flag, one of an enumeration, does not take."""
+    if name not in flags.FLAGS:  # --config
+        return True
+    return value in getattr(flags.FLAGS[name].parser, "enum_values", [value])
 
 
 def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list[str]:
@@ -183,6 +194,8 @@ def _explain(error: flags.Error) -> str:
         name = error.flagname
         if name.partition(".")[0] == "config":
             return f"--{name}: this program reads no configuration"
+        if name == "version":
+            return "unknown flag --version: `vaswani --version` prints the version"
         return f"unknown flag --{name}{suggest(name, flags.FLAGS, prefix='--')}"
     match = re.fullmatch(r"flag --([\w.]+)=(.*?): (.*)", str(error), re.DOTALL)
     if not match or match[1] not in flags.FLAGS:
