@@ -15,16 +15,19 @@ from tests.docs import pages
 # The demo in seconds: every `vaswani train` of a page has these settings, too, but for
 # the preset that checks an installation in a minute.
 SHORT = {
-    "training.num_steps": 20,
-    "training.log_every_steps": 10,
-    "training.evaluate_every_steps": 10,
-    "training.checkpoint_every_steps": 10,
+    "training.num_steps": 4,
+    "training.log_every_steps": 2,
+    "training.evaluate_every_steps": 2,
+    "training.checkpoint_every_steps": 2,
     "training.average_checkpoints": 2,
     "data.num_train": 2000,
     "data.num_valid": 40,
     "data.num_test": 40,
-    "data.num_buckets": 2,
+    "data.num_buckets": 1,
+    "data.source_tokens_per_batch": 1024,
+    "data.target_tokens_per_batch": 1024,
     "model.num_layers": 1,
+    "search.source_tokens_per_batch": 512,
     "search.max_extra_tokens": 10,
 }
 TRAINING = "vaswani train demo"  # the run that all pages share
