@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from configs import multi30k_ende
+from tests.docs import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -56,8 +57,20 @@ def format_table(measurement: Mapping[str, Any]) -> str:
     return "\n".join(f"| {' | '.join(map(format_cell, row))} |" for row in rows)
 
 
+def read_demo() -> dict[str, list[str]]:
+    """Return the lines that each command of the whole demo printed."""
+    printed = json.loads(read_text("demo"))["outputs"]["printed"]
+    assert isinstance(printed, dict)
+    return printed
+
+
 def test_results_have_pages_with_json():
-    assert PAGES == ["multi30k", "speed"]
+    assert PAGES == ["demo", "multi30k", "speed"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_links_to_its_json(name):
+    assert f"[{name}.json]({name}.json)" in read_page(name)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -88,6 +101,7 @@ def test_a_page_names_command_hardware_and_date_of_every_measurement(name):
         )
         assert measurement["date"] in page, key
         assert measurement["hardware"] in page, key
+        assert measurement.get("commit", "") in page, key
         # The first one stands for all.
         for command in measurement["commands"][:1]:
             assert command in page, key
@@ -99,6 +113,51 @@ def test_the_mean_of_the_seeds_counts_each_seed_once():
     for first, repeat, *other_seeds, mean in list(zip(*rows, strict=True))[1:4]:
         expected = ((first + repeat) / 2 + sum(other_seeds)) / (1 + len(other_seeds))
         assert mean == pytest.approx(expected, abs=0.005)
+
+
+def test_the_table_of_the_demo_is_what_its_commands_printed():
+    commands = ("runs/demo --samples=10", "runs/demo_fr --samples=10")
+    for row, arguments in zip(
+        read_measurements("demo")["scores"]["rows"], commands, strict=True
+    ):
+        lines = read_demo()[f"vaswani evaluate {arguments}"]
+        printed = {
+            name: figure for name, figure, *_ in map(str.split, filter(None, lines))
+        }
+        names = ("sacrebleu", "chrf", "paper_bleu", "test/perplexity")
+        assert row[1:5] == [printed[name] for name in names]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        command
+        for page in pages.PAGES
+        for command in pages.read_commands(page)
+        if command.measured and command.output
+    ],
+    ids=lambda command: f"{command.page.stem}: {command.text}",
+)
+def test_a_measured_output_is_that_of_the_whole_demo(command):
+    assert pages.matches(command.output, "\n".join(read_demo()[command.text]))
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorials/demo.md"])
+def test_a_sample_is_that_of_the_whole_demo(name):
+    page = (ROOT / name).read_text(encoding="utf-8")
+    printed = "\n".join(read_demo()["vaswani evaluate runs/demo --samples=10"])
+    [sample] = re.findall(
+        r"^```text\n(source .*?)^```$", page, re.DOTALL | re.MULTILINE
+    )
+    assert pages.matches(("...", *sample.splitlines(), "..."), printed)
+
+
+def test_the_readme_translates_from_python_as_the_whole_demo():
+    [translation] = read_demo()[
+        "echo '3 hours ago' | vaswani translate runs/demo --quiet"
+    ]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f'translator.translate(["3 hours ago"])  # ["{translation}"]' in readme
 
 
 @pytest.mark.parametrize(
