@@ -26,15 +26,32 @@ def test_main_leaves_what_the_readme_lists(trained: pathlib.Path) -> None:
     assert not any("test" in key for key in keys)
 
 
-def test_rerun_of_the_same_command_resumes(
+def test_a_rerun_resumes_with_settings_that_may_change_and_no_others(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     workdir = tmp_path / "copy"
     shutil.copytree(trained, workdir)
-    result = runs.vaswani("main", workdir, "--config.training.num_steps=12")
+    flags = ["--config.data.num_buckets=3", "--config.training.label_smoothing=0.2"]
+    refused = runs.error_of(runs.vaswani("main", workdir, *flags))
+    assert "config.data.num_buckets is 3, was" in refused
+    assert "config.training.label_smoothing is 0.2, was" in refused
+    old_starts = (workdir / "starts.jsonl").read_text().splitlines()
+    flags = ["--config.model.dropout_rate=0.1", "--config.training.num_steps=10"]
+    result = runs.vaswani("main", workdir, *flags)
     assert result.returncode == 0, result.stderr.decode()
     assert b"resumed at step 8" in result.stderr
-    assert b"learned" not in result.stderr
+    assert b"learned" not in result.stderr  # The vocabulary is there.
+    assert b"config.model.dropout_rate is 0.1, was" in result.stderr
+    starts = (workdir / "starts.jsonl").read_text().splitlines()
+    assert starts[:-1] == old_starts
+    start = json.loads(starts[-1])
+    assert start["step"] == 8
+    assert {change["key"]: change["now"] for change in start["changes"]} == {
+        "model.dropout_rate": 0.1,
+        "training.num_steps": 10,
+    }
+    second = runs.vaswani("main", workdir, *flags, "--config.training.num_steps=4")
+    assert b"nothing to train: the run is at step 10" in second.stderr
 
 
 def test_a_new_run_starts_from_another_ones_parameters(

@@ -1,6 +1,5 @@
 """Check what the programs say of wrong input: the value, the rule and the place."""
 
-import json
 import pathlib
 import shutil
 
@@ -112,32 +111,6 @@ def test_workdir_of_another_vocabulary_is_refused(
         refused = vaswani(program, workdir, *flags, stdin=b"a\n")
         assert "trained with the vocabulary" in error_of(refused)
     assert "vocab_size is 45, was 57" in error_of(vaswani("main", workdir, *flags))
-
-
-def test_settings_that_may_change_are_told_and_others_refused(
-    trained: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    workdir = tmp_path / "copy"
-    shutil.copytree(trained, workdir)
-    flags = ["--config.data.num_buckets=3", "--config.training.label_smoothing=0.2"]
-    refused = error_of(vaswani("main", workdir, *flags))
-    assert "config.data.num_buckets is 3, was" in refused
-    assert "config.training.label_smoothing is 0.2, was" in refused
-    old_starts = (workdir / "starts.jsonl").read_text().splitlines()
-    flags = ["--config.model.dropout_rate=0.1", "--config.training.num_steps=10"]
-    result = vaswani("main", workdir, *flags)
-    assert result.returncode == 0, result.stderr.decode()
-    assert b"config.model.dropout_rate is 0.1, was" in result.stderr
-    starts = (workdir / "starts.jsonl").read_text().splitlines()
-    assert starts[:-1] == old_starts
-    start = json.loads(starts[-1])
-    assert start["step"] == 8
-    assert {change["key"]: change["now"] for change in start["changes"]} == {
-        "model.dropout_rate": 0.1,
-        "training.num_steps": 10,
-    }
-    second = vaswani("main", workdir, *flags, "--config.training.num_steps=4")
-    assert b"nothing to train: the run is at step 10" in second.stderr
 
 
 def test_other_settings_than_the_datas_are_refused_by_every_program(
