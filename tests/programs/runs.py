@@ -54,19 +54,20 @@ def finish(workdir: pathlib.Path | str, *flags: str) -> str:
 
 
 def run(
-    *arguments: str, stdin: bytes = b"", devices: int | None = 8
+    *arguments: str,
+    stdin: bytes = b"",
+    devices: int | None = 8,
+    cwd: pathlib.Path = ROOT,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, with the package in reach."""
     where = environment(devices=devices)
     if warm.fits(arguments, where):
-        return warm.run(
-            arguments, stdin=stdin, cwd=ROOT, environment=where, timeout=300
-        )
+        return warm.run(arguments, stdin=stdin, cwd=cwd, environment=where, timeout=300)
     return subprocess.run(
         arguments,
         input=stdin,
         capture_output=True,
-        cwd=ROOT,
+        cwd=cwd,
         env=where,
         timeout=300,
         check=False,

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -27,6 +26,12 @@ def decoded(
 
 def lines_of(trained: pathlib.Path, *flags: str, stdin: str = LINES) -> list[str]:
     return decoded(trained, *flags, stdin=stdin).stdout.decode().splitlines()
+
+
+@pytest.fixture(scope="module")
+def best_lines(trained: pathlib.Path) -> list[str]:
+    """The best translation of each of LINES."""
+    return lines_of(trained)
 
 
 def test_decode_gives_one_line_for_each_line(trained: pathlib.Path) -> None:
@@ -57,29 +62,20 @@ def test_empty_input_gives_empty_output(trained: pathlib.Path) -> None:
 def test_config_is_found_from_any_directory(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    result = subprocess.run(
-        [
-            *(sys.executable, "-m", "vaswani_jax.decode", f"--workdir={trained}"),
-            f"--config={runs.ROOT / 'configs' / 'demo.py'}:none",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(runs.ROOT)},
-        timeout=300,
-        check=False,
-    )
+    words = ["-m", "vaswani_jax.decode", f"--workdir={trained}"]
+    config = f"--config={runs.ROOT / 'configs' / 'demo.py'}:none"
+    result = runs.run(sys.executable, *words, config, cwd=tmp_path)
     # The config was read, and its function has no such argument: no traceback.
     error = runs.error_of(result)
     assert "demo.py:none" in error and "has no variants" in error
 
 
 def test_several_hypotheses_are_written_with_their_scores(
-    trained: pathlib.Path,
+    trained: pathlib.Path, best_lines: list[str]
 ) -> None:
-    best = lines_of(trained)
     rows = [row.split("\t") for row in lines_of(trained, "--num_hypotheses=2")]
     assert [row[0] for row in rows if row[1] == "1"] == ["1", "2", "3", "4"]
-    assert [row[3] for row in rows if row[1] == "1"] == best
+    assert [row[3] for row in rows if row[1] == "1"] == best_lines
     for first, second in itertools.pairwise(rows):
         if second[1] == "2":
             assert float(first[2]) >= float(second[2]) and first[3] != second[3]
@@ -125,14 +121,13 @@ def test_given_outputs_are_scored(
 
 
 def test_each_line_begins_with_its_prefix(
-    trained: pathlib.Path, tmp_path: pathlib.Path
+    trained: pathlib.Path, tmp_path: pathlib.Path, best_lines: list[str]
 ) -> None:
     (tmp_path / "prefix").write_text("g\n\nb b\n\n")
-    free = lines_of(trained)
     contents = lines_of(trained, f"--prefix={tmp_path / 'prefix'}")
     # What follows may go on with the last word.
     assert contents[0].startswith("g") and contents[2].startswith("b b")
-    assert (contents[1], contents[3]) == (free[1], free[3])
+    assert (contents[1], contents[3]) == (best_lines[1], best_lines[3])
 
 
 def test_alignments_and_attention_of_each_line_are_written(

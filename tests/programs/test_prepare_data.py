@@ -1,8 +1,6 @@
 """prepare_data as a user runs it: the data of a run, without training."""
 
-import os
 import pathlib
-import subprocess
 import sys
 
 from tests.programs import runs
@@ -14,14 +12,7 @@ def test_a_run_without_a_workdir_lies_in_runs_by_the_name_of_its_config(
     command = [sys.executable, "-m", "vaswani_jax.prepare_data"]
     command.append(f"--config={runs.ROOT / 'configs/copy_task.py'}")
     command += [f"--config.{key}={value}" for key, value in runs.SMALL.items()]
-    environment = {**os.environ, "PYTHONPATH": str(runs.ROOT)}
-    result = subprocess.run(
-        command,
-        capture_output=True,
-        cwd=tmp_path,
-        env=environment,
-        timeout=300,
-        check=True,
-    )
+    result = runs.run(*command, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr.decode()
     assert b"--workdir=runs/copy_task" in result.stderr
     assert (tmp_path / "runs/copy_task/data/manifest.json").exists()

@@ -21,9 +21,9 @@ import tempfile
 from collections.abc import Sequence
 
 LIBRARIES = (
-    "absl.app flax.linen jax.experimental.multihost_utils matplotlib.figure "
-    "ml_collections.config_flags optax orbax.checkpoint sacrebleu sacremoses "
-    "sentencepiece"
+    "absl.app flax.linen fsspec jax.experimental.multihost_utils jaxtyping "
+    "matplotlib.figure ml_collections.config_flags optax orbax.checkpoint sacrebleu "
+    "sacremoses sentencepiece.sentencepiece_model_pb2"
 ).split()
 # What differs from test to test, and is read by no import of a library.
 LATE = re.compile(
@@ -33,14 +33,13 @@ LATE = re.compile(
 )
 # The libraries read theirs when they are imported.
 _environment = dict[str, str]()
-_started = set[str]()
 
 
 def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     """Return whether `run` can run a command: `python -m`, in the first environment.
 
-    The first time, each program is started by an interpreter of its own: it must not
-    need an import of another.
+    The first time, in whichever worker, each program is started by an interpreter of
+    its own: it must not need an import of another.
     """
     if tuple(command[:2]) != (sys.executable, "-m"):
         return False
@@ -49,8 +48,11 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     }
     if not _environment:
         _environment.update(early)
-    was_started = command[2] in _started
-    _started.add(command[2])
+    # The workers share this directory.
+    compiled = pathlib.Path(environment["JAX_COMPILATION_CACHE_DIR"])
+    mark = compiled.with_name(f"started {command[2]}")
+    was_started = mark.exists()
+    mark.touch()
     return was_started and early == _environment
 
 
