@@ -37,7 +37,7 @@ nb_execution_mode = "cache"
 # A cell's run stays out of the sources.
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 900
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
