@@ -116,7 +116,7 @@ class Program:
                 process_id=PROCESS_ID.value,
                 handles_sigterm=self.handles_sigterm,
             )
-        logger.info(memory_note)
+        logger.debug(memory_note)
         if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
         self.main()
