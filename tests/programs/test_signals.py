@@ -61,7 +61,7 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
         process.send_signal(signal.SIGCONT)
         _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGINT
-    assert "SIGHUP: saving; Ctrl-C exits at once" in messages.decode()
+    assert "SIGHUP: saving; Ctrl-C exits without saving" in messages.decode()
     assert "which is saved" not in messages.decode()
     long_runs.finish(workdir)
     long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)

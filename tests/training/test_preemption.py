@@ -42,6 +42,22 @@ def test_a_signal_is_noted_until_the_watch_ends(number: signal.Signals) -> None:
     assert signal.getsignal(number) == previous
 
 
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (signal.SIGINT, "SIGINT: saving; a second Ctrl-C exits without saving"),
+        (signal.SIGTERM, "SIGTERM: saving; Ctrl-C exits without saving"),
+    ],
+)
+def test_the_first_signal_says_what_another_does(
+    number: signal.Signals, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "vaswani_jax")
+    with preemption.SignalWatch():
+        send(number, signal.SIGTERM)
+    assert caplog.messages == [message]
+
+
 def test_work_ends_when_a_signal_comes_and_does_not_begin_after_it() -> None:
     started: list[str] = []
 

@@ -112,7 +112,8 @@ class SignalWatch:
             return
         self.signal_number = signal_number
         name = signal.Signals(signal_number).name
-        logger.info(f"{name}: saving; Ctrl-C exits at once")
+        ctrl_c = "a second Ctrl-C" if signal_number == signal.SIGINT else "Ctrl-C"
+        logger.info(f"{name}: saving; {ctrl_c} exits without saving")
         if processes.num_processes() > 1:
             os.kill(os.getpid(), signal.SIGTERM)
         elif self._is_interruptible:
