@@ -145,7 +145,11 @@ def test_text_needs_the_names_of_its_files(key):
 @pytest.mark.parametrize("source", ["text", "cldr"])
 def test_locales_are_given_for_every_source(source, key):
     wrong = GENERATED | {"data.source": source, f"data.{key}": ""}
-    assert f"config.data.{key} must not be empty" in refusal(wrong)
+    example = "en" if key == "source_locale" else "de"
+    assert refusal(wrong) == (
+        f"config.data.{key} must not be empty: give it a value, as "
+        f"--config.data.{key}={example}"
+    )
 
 
 @pytest.mark.parametrize("key", ["source_locale", "target_locale"])

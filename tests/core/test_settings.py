@@ -66,6 +66,13 @@ def test_a_choice_with_a_colon_stands_for_all_that_begin_like_it():
             "config.part.name must not be empty: give it a value, as "
             "--config.part.name=...",
         ),
+        (
+            setting(str, not_empty=True, example="pt_BR"),
+            "not empty",
+            "",
+            "config.part.name must not be empty: give it a value, as "
+            "--config.part.name=pt_BR",
+        ),
     ],
 )
 def test_a_range_of_some_sources_is_checked_when_the_source_is_known(

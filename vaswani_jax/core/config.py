@@ -124,10 +124,11 @@ class DataConfig:
     source_locale: str = setting(
         "Language of the source, as a locale: en, pt_BR.",
         not_empty=True,
+        example="en",
         affects="data",
     )
     target_locale: str = setting(
-        "Language of the target.", not_empty=True, affects="data"
+        "Language of the target.", not_empty=True, example="de", affects="data"
     )
     tfds_directory: str = setting(
         "Directory of tensorflow-datasets; empty for its default.",

@@ -33,6 +33,7 @@ class Setting:
         below: An upper bound that is not allowed itself.
         choices: All allowed values; "tfds:NAME" stands for every text after "tfds:".
         not_empty: Whether the text must not be empty.
+        example: A value for the error of an empty text.
         for_source: The values of data.source for which the range holds; () for all.
         values: The allowed values in words, if `core.rules` checks them.
         needs: Keys of other settings. Unless one of these is True or above 0, this one
@@ -57,6 +58,7 @@ class Setting:
     below: int | float | None = None
     choices: tuple[str, ...] = ()
     not_empty: bool = False
+    example: str = "..."
     for_source: tuple[str, ...] = ()
     values: str = ""
     needs: tuple[str, ...] = ()
@@ -145,7 +147,7 @@ class Setting:
         if self.not_empty:
             raise ValueError(
                 f"config.{self.key} must not be empty: give it a value, as "
-                f"--config.{self.key}=..."
+                f"--config.{self.key}={self.example}"
             )
         stop = ";" if self.choices else ","
         raise ValueError(f"config.{self.key} must be {self._range}{stop} got {value!r}")
