@@ -71,6 +71,9 @@ def test_a_missing_file_is_named_with_its_key(tmp_path, split, side):
         sources.pairs(text_data(tmp_path), split, seed=1)
     assert f"config.data.{split}_{side}" in str(caught.value)
     assert str(missing) in str(caught.value)
+    assert f"name it with --config.data.{split}_{side}=NAME" in str(caught.value)
+    no_test = "do without: --config.data.test_source= --config.data.test_target="
+    assert (no_test in str(caught.value)) == (split == "test")
 
 
 def test_a_directory_is_no_text(tmp_path):

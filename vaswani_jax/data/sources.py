@@ -105,9 +105,15 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
     for key, name in names.items():
         path = directory / name
         if not path.is_file():
+            advice = f"name it with --config.data.{key}=NAME"
+            if split == "test":
+                advice += (
+                    ", or do without: --config.data.test_source= "
+                    "--config.data.test_target="
+                )
             raise FileNotFoundError(
                 f"config.data.{key}: no file {path} (config.data.text_directory is "
-                f"{data.text_directory!r})"
+                f"{data.text_directory!r}); {advice}"
             )
         paths.append(path)
     return tuple(paths)
