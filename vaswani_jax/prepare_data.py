@@ -36,7 +36,7 @@ def main() -> None:
         required_fingerprint=lambda: select.recorded_vocabulary(workdir.path),
     )
     prepared.push(settings.data, workdir)
-    logger.info(f"{directory}: vocabulary of {data.vocabulary.size:,}, {data.counts}")
+    logger.info(f"{directory}: {data.describe()}")
 
 
 PROGRAM = program.Program(

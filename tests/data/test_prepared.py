@@ -29,6 +29,14 @@ def test_prepared_data_is_not_prepared_twice(text, monkeypatch, caplog):
     assert prepared.open_prepared(first.directory).counts == first.counts
 
 
+def test_the_data_is_described_in_words(text):
+    # `small_text` counts what its lines leave out.
+    assert small_text.prepare(text).describe() == (
+        "vocabulary of 40 subwords; train: 115 pairs (5 left out); valid: 6 pairs (3 "
+        "left out); test: 3 pairs (1 left out)"
+    )
+
+
 def test_settings_that_do_not_shape_the_data_may_change(text):
     files_before = small_text.contents(small_text.prepare(text).directory)
     changed = {"data.source_tokens_per_batch": 700, "data.num_buckets": 4, "seed": 9}

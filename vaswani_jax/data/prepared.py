@@ -44,6 +44,15 @@ class PreparedData:
         """For each split, how many pairs were kept and left out."""
         return self.manifest.counts
 
+    def describe(self) -> str:
+        """Return in words the size of the vocabulary and the pairs of each split."""
+        parts = [f"vocabulary of {self.vocabulary.size:,} subwords"]
+        for split, counts in self.counts.items():
+            left_out = counts["empty"] + counts["too_long"]
+            hint = f" ({left_out:,} left out)" if left_out else ""
+            parts.append(f"{split}: {counts['kept']:,} pairs{hint}")
+        return "; ".join(parts)
+
     def corpus(self, split: str) -> token_files.Corpus:
         """Open the token files of a split: its pairs within `max_length`.
 
