@@ -15,8 +15,8 @@ def test_a_run_without_a_workdir_lies_in_runs_by_the_name_of_its_config(
     result = runs.run(*command, cwd=tmp_path)
     assert result.returncode == 0, result.stderr.decode()
     assert b"--workdir=runs/copy_task" in result.stderr
-    assert result.stderr.decode().splitlines()[-1].endswith(
-        "/runs/copy_task/data: vocabulary of 57 subwords; train: 200 pairs; valid: 10 "
+    assert result.stderr.decode().splitlines()[-1] == (
+        "runs/copy_task/data: vocabulary of 57 subwords; train: 200 pairs; valid: 10 "
         "pairs; test: 10 pairs"
     )
     assert b"allocator" not in result.stderr
