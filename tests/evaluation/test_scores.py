@@ -28,6 +28,36 @@ def write(workdir: pathlib.Path, output: str, **changes: Any) -> pathlib.Path:
 
 
 @pytest.mark.parametrize(
+    ("was", "now", "reason"),
+    [
+        (
+            *("detokenized", "tokenized"),
+            "splitting detokenized text at spaces only gives a tokenized_bleu that is "
+            "comparable with nothing",
+        ),
+        (
+            *("tokenized", "detokenized"),
+            "tokenising text that is tokenized already gives scores that are "
+            "comparable with nothing",
+        ),
+    ],
+)
+def test_another_form_of_text_than_in_training_is_warned_of(
+    was: str, now: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    trained = settings.small_settings(**{"data.text_form": was})
+    checkpoint = store.Checkpoint(1, {}, {"config": config.to_dict(trained)})
+    scores.warn_of_text_form(checkpoint, settings=trained)
+    assert caplog.messages == []
+    changed = settings.small_settings(**{"data.text_form": now})
+    scores.warn_of_text_form(checkpoint, settings=changed)
+    assert caplog.messages == [
+        f"config.data.text_form is {now!r}, was {was!r}: {reason}; leave the setting "
+        "out"
+    ]
+
+
+@pytest.mark.parametrize(
     ("changes", "name"),
     [
         ({"search.no_repeat_ngram": 3}, "-no_repeat_ngram=3"),

@@ -15,6 +15,13 @@ from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
+# What another value of data.text_form than in training does to scores.
+OTHER_TEXT_FORM = {
+    "tokenized": "splitting detokenized text at spaces only gives a tokenized_bleu "
+    "that is comparable with nothing",
+    "detokenized": "tokenising text that is tokenized already gives scores that are "
+    "comparable with nothing",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +93,7 @@ def evaluate(
         ValueError: The translator is an ensemble.
     """
     settings, checkpoint = translator.config, translator.member.checkpoint
+    warn_of_text_form(checkpoint, settings=settings)
     evaluate_loss = validation.loss_evaluator(
         settings,
         validation.make_batches(settings, data.corpus(split)),
@@ -114,6 +122,16 @@ def evaluate(
         )
         workdir.push(folder="evaluations")
     return evaluation
+
+
+def warn_of_text_form(checkpoint: store.Checkpoint, *, settings: config.Config) -> None:
+    """Warn if scores take the text for another form than the training did."""
+    recorded = checkpoint.record.get("config", {})
+    for change in run_record.find_changes(recorded, settings):
+        if change.key == "data.text_form":
+            logger.warning(
+                f"{change}: {OTHER_TEXT_FORM[change.now]}; leave the setting out"
+            )
 
 
 def score_average(
