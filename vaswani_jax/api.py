@@ -74,7 +74,12 @@ def load(
     settings = parsing.override(settings, overrides or {})
     if data is None:
         directory = prepared.data_directory(settings.data, workdir)
-        data = prepared.open_matching(settings, directory, compare_text=False)
+        data = prepared.open_matching(
+            settings,
+            directory,
+            compare_text=False,
+            has_checkpoints=lambda: select.recorded_vocabulary(workdir) is not None,
+        )
     members = load_members(
         settings,
         workdir,

@@ -32,7 +32,12 @@ def main() -> None:
     workdir.pull(skip=needless)
     compilation_cache.enable(workdir.path / "compiled")
     directory = prepared.data_directory(settings.data, workdir.path)
-    data = prepared.open_matching(settings, directory, compare_text=True)
+    data = prepared.open_matching(
+        settings,
+        directory,
+        compare_text=True,
+        has_checkpoints=lambda: select.recorded_vocabulary(workdir.path) is not None,
+    )
     if SPLIT.value not in data.counts:
         raise ValueError(
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "

@@ -56,6 +56,44 @@ def test_changed_text_is_refused_with_its_split(text, split, ending):
     assert f"the text of '{split}' has changed" in small_text.refusal(text)
 
 
+@pytest.mark.parametrize(
+    ("change", "is_fixed"),
+    [
+        ({"data.vocab_size": 41}, True),
+        ({"data.max_length": 31}, True),
+        ({"data.test_source": "", "data.test_target": ""}, None),
+        ("train", True),
+        ("valid", False),
+    ],
+)
+def test_data_that_checkpoints_need_is_not_to_be_prepared_again(text, change, is_fixed):
+    data = small_text.prepare(text)
+    overrides = {} if isinstance(change, str) else change
+    if isinstance(change, str):
+        path = text / f"{change}.en"
+        small_text.write_lines(path, ["ba", *small_text.read_lines(path)[1:]])
+
+    def advice(fingerprint):
+        try:
+            small_text.prepare(
+                text, required_fingerprint=lambda: fingerprint, **overrides
+            )
+        except ValueError as error:
+            return str(error).rpartition(". ")[2]
+
+    again = (
+        "Prepare it again (`vaswani prepare` or `vaswani train`, with --rebuild_data), "
+        "restore the settings, or name another --workdir"
+    )
+    fixed = (
+        "The run has checkpoints that need this data: restore the settings and the "
+        "text, or name another --workdir"
+    )
+    assert advice(None) == (None if is_fixed is None else again)
+    trained = {None: None, True: fixed, False: again}[is_fixed]
+    assert advice(data.vocabulary.fingerprint) == trained
+
+
 def test_another_seed_of_generated_text_is_refused(tmp_path):
     def opened(seed):
         generated = settings.small_settings(**{"data.source": "reverse", "seed": seed})

@@ -96,7 +96,9 @@ def test_workdir_of_another_vocabulary_is_refused(
     workdir = tmp_path / "copy"
     shutil.copytree(trained, workdir)
     flags = ["--config.data.vocab_size=45"]
-    assert "vocab_size is 45, was 57" in error_of(vaswani("main", workdir, *flags))
+    refused = error_of(vaswani("main", workdir, *flags))
+    assert "vocab_size is 45, was 57" in refused and "--rebuild_data" not in refused
+    assert refused.endswith("or name another --workdir")
     rebuilt = vaswani("main", workdir, *flags, "--rebuild_data")
     assert "trained with the vocabulary" in error_of(rebuilt)
     assert "vocab_size is 45" in error_of(vaswani("decode", workdir, *flags))

@@ -14,6 +14,19 @@ NAME = "manifest.json"
 
 
 @dataclasses.dataclass(frozen=True)
+class Difference:
+    """Something that prepared data was prepared from, and that is no longer the same.
+
+    Attributes:
+        text: What differs, for an error message.
+        is_fixed: Whether a run that has begun must keep it.
+    """
+
+    text: str
+    is_fixed: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Manifest:
     """The settings, text and files of a directory of prepared data.
 
@@ -60,11 +73,14 @@ class Manifest:
                 "pass --rebuild_data"
             )
 
-    def setting_differences(self, data: config.DataConfig) -> list[str]:
-        """Return a sentence for each setting that differs from the recorded one."""
+    def setting_differences(self, data: config.DataConfig) -> list[Difference]:
+        """Return the settings that differ from the recorded ones."""
         recorded = config.flatten_record({"data": self.settings})
         return [
-            f"config.data.{key} is {value!r}, was {recorded.get(f'data.{key}')!r}"
+            Difference(
+                f"config.data.{key} is {value!r}, was {recorded.get(f'data.{key}')!r}",
+                is_fixed=not config.SETTINGS[f"data.{key}"].changeable,
+            )
             for key, value in recorded_settings(data).items()
             if recorded.get(f"data.{key}") != value
         ]

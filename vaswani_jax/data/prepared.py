@@ -19,7 +19,7 @@ from vaswani_jax.data import (
     text_files,
     token_files,
 )
-from vaswani_jax.data.manifest import Manifest
+from vaswani_jax.data.manifest import Difference, Manifest
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,11 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
 
 
 def open_matching(
-    settings: config.Config, directory: pathlib.Path, *, compare_text: bool
+    settings: config.Config,
+    directory: pathlib.Path,
+    *,
+    compare_text: bool,
+    has_checkpoints: Callable[[], bool] = lambda: False,
 ) -> PreparedData:
     """Open prepared data, after checking what it was prepared from.
 
@@ -122,6 +126,8 @@ def open_matching(
         directory: Where it is.
         compare_text: Whether the text must be the same, too. A text that is missing
             is logged, not compared.
+        has_checkpoints: Called if something differs: returns whether the data belongs
+            to a run that has begun, which prepares no other training data.
 
     Raises:
         FileNotFoundError: Nothing was prepared there.
@@ -139,20 +145,31 @@ def open_matching(
     if compare_text:
         differences += _text_differences(settings, data.manifest)
     if differences:
-        raise ValueError(
-            f"{directory} was prepared from other data: {'; '.join(differences)}. "
+        reasons = "; ".join(difference.text for difference in differences)
+        advice = (
             "Prepare it again (`vaswani prepare` or `vaswani train`, with "
             "--rebuild_data), restore the settings, or name another --workdir"
+        )
+        is_fixed = any(difference.is_fixed for difference in differences)
+        if is_fixed and has_checkpoints():
+            advice = (
+                "The run has checkpoints that need this data: restore the settings and "
+                "the text, or name another --workdir"
+            )
+        raise ValueError(
+            f"{directory} was prepared from other data: {reasons}. {advice}"
         )
     return data
 
 
-def _text_differences(settings: config.Config, recorded: Manifest) -> list[str]:
+def _text_differences(settings: config.Config, recorded: Manifest) -> list[Difference]:
     differences = []
     for split in sources.splits(settings.data):
+        is_train = split == "train"
         record = recorded.text.get(split)
         if record is None:
-            differences.append(f"the split {split!r} was not there")
+            text = f"the split {split!r} was not there"
+            differences.append(Difference(text, is_fixed=is_train))
             continue
         try:
             current = sources.text_record(
@@ -164,11 +181,11 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[str]:
         if sources.content_identity(current) == sources.content_identity(record):
             continue
         if current.get("seed") == record.get("seed"):
-            differences.append(f"the text of {split!r} has changed")
-        elif split == "train":  # The other splits have the same seed.
-            differences.append(
-                f"config.seed is {current.get('seed')}, was {record.get('seed')}"
-            )
+            text = f"the text of {split!r} has changed"
+            differences.append(Difference(text, is_fixed=is_train))
+        elif is_train:  # The other splits have the same seed.
+            text = f"config.seed is {current.get('seed')}, was {record.get('seed')}"
+            differences.append(Difference(text, is_fixed=True))
     return differences
 
 
@@ -189,9 +206,9 @@ def open_or_prepare(
         settings: The configuration.
         directory: Where the data is or will be.
         rebuild: Whether to replace data that is there.
-        required_fingerprint: Called if data is prepared: returns the fingerprint of
-            the vocabulary that checkpoints need, or None if there are none. Data with
-            another vocabulary does not replace the old data.
+        required_fingerprint: Called if data is prepared or differs: returns the
+            fingerprint of the vocabulary that checkpoints need, or None if there are
+            none. Data with another vocabulary does not replace the old data.
         initial_vocabulary: A vocabulary to use instead of learning one.
 
     Raises:
@@ -212,7 +229,12 @@ def open_or_prepare(
                 raise
         files.recover(directory, mark=manifest.NAME)
         if manifest_path.exists() and not rebuild:
-            data = open_matching(settings, directory, compare_text=True)
+            data = open_matching(
+                settings,
+                directory,
+                compare_text=True,
+                has_checkpoints=lambda: required_fingerprint() is not None,
+            )
             _check_vocabulary(data, initial_vocabulary)
             return data
         if directory.exists():
