@@ -50,6 +50,30 @@ def test_other_software_is_described() -> None:
     ]
 
 
+def test_a_model_of_other_shapes_is_refused_with_the_settings_that_differ(
+    tmp_path: pathlib.Path,
+) -> None:
+    was = {"model.d_model": 6, "model.init_scale": 1.0, "model.dropout_rate": 0.1}
+    now = {"model.d_model": 8, "model.init_scale": 0.5, "model.dropout_rate": 0.3}
+    small = settings.small_settings(**was)
+    changed = settings.small_settings(**now)
+    words = " ".join(small_text.WORDS)
+    subwords = vocabulary.learn_vocabulary(
+        [words] * 9, small_text.settings_of(tmp_path).data
+    )
+    trained = training_step.create_state(small, vocab_size=subwords.size)
+    record = {"vocabulary": subwords.fingerprint, "config": config.to_dict(small)}
+    for recorded, reason in (
+        (record, "config.model.d_model is 8, was 6; restore the config"),
+        (record | {"config": {}}, "decoder/layers_0/.* has shape"),
+    ):
+        checkpoint = store.Checkpoint(8, {"params": trained.params}, recorded)
+        with pytest.raises(
+            store.CheckpointError, match=f"step 8 is of another model: {reason}"
+        ):
+            run_record.check_fits(checkpoint, settings=changed, vocabulary=subwords)
+
+
 @pytest.mark.parametrize(
     ("key", "was", "now"),
     [

@@ -159,7 +159,8 @@ def check_fits(
 
     Raises:
         CheckpointError: The message has the two fingerprints, or the settings that
-            change the model's outputs, or the parameter whose shape differs.
+            change the model's outputs or the shapes of its parameters, or the
+            parameter whose shape differs if the checkpoint records no such setting.
     """
     fingerprint = checkpoint.record["vocabulary"]
     if fingerprint != vocabulary.fingerprint:
@@ -169,16 +170,24 @@ def check_fits(
         )
     other_model = f"the checkpoint of step {checkpoint.step} is of another model"
     changes = [
-        str(change)
+        change
         for change in find_changes(checkpoint.record.get("config", {}), settings)
-        if config.SETTINGS[change.key].affects == "outputs"
+        if config.SETTINGS[change.key].section == "model"
     ]
-    if changes:
+    expected = transformer.param_shapes(settings.model, vocabulary.size)
+
+    def decides(change: Change) -> bool:
+        setting = config.SETTINGS[change.key]
+        if setting.changeable or setting.affects == "outputs":
+            return setting.affects == "outputs"
+        recorded = dataclasses.replace(settings.model, **{setting.name: change.was})
+        return transformer.param_shapes(recorded, vocabulary.size) != expected
+
+    if deciding := [str(change) for change in changes if decides(change)]:
         raise CheckpointError(
-            f"{other_model}: {'; '.join(changes)}; restore the config it was trained "
+            f"{other_model}: {'; '.join(deciding)}; restore the config it was trained "
             "with"
         )
-    expected = transformer.param_shapes(settings.model, vocabulary.size)
     params = flax.traverse_util.flatten_dict(checkpoint.items["params"], sep="/")
     shapes = {path: leaf.shape for path, leaf in params.items()}
     for path in sorted(expected.keys() | shapes.keys()):
