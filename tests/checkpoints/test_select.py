@@ -58,7 +58,10 @@ def test_a_folder_without_a_checkpoint_is_refused(
         ("average:5", "needs 5 checkpoints"),
         ("average:0", "needs 0 checkpoints"),
         ("latest", "newest, best, averaged"),
-        ("best", "there is no"),
+        ("bst", r"averaged, average:N or a step; got 'bst'; did you mean best\?$"),
+        ("average:x", "got 'average:x'"),
+        ("best", "there is no .*/best; pass --checkpoint=newest$"),
+        ("averaged", "there is no .*/averaged; pass --checkpoint=newest$"),
     ],
 )
 def test_wrong_names_are_refused(
@@ -67,6 +70,26 @@ def test_wrong_names_are_refused(
     trees.save(tmp_path / "checkpoints", trees.VALUES)
     with pytest.raises(store.CheckpointError, match=message):
         select.select(tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run@bst", "newest, best, averaged, average:N or a step; got 'bst'"),
+        ("run@newest", "there is no .*/checkpoints; pass --init_from=.*/run@averaged$"),
+        ("runn", "--init_from: there is no directory .*/runn; did you mean .*/run[?]$"),
+        ("other", "--init_from: .*/other is no workdir of a run: it has no config"),
+    ],
+)
+def test_what_no_run_can_start_from_is_refused_with_what_it_can(
+    tmp_path: pathlib.Path, name: str, message: str
+) -> None:
+    trees.save(tmp_path / "run" / "averaged", trees.BEST)  # as of an imported model
+    (tmp_path / "run" / "config.json").write_text('{"data": {"directory": ""}}')
+    (tmp_path / "other").mkdir()
+    folder, checkpoint = select.split_name(str(tmp_path / name))
+    with pytest.raises(ValueError, match=message):
+        select.starting_point(pathlib.Path(folder), checkpoint)
 
 
 def test_a_run_can_resume_from_its_first_checkpoint(tmp_path: pathlib.Path) -> None:

@@ -12,6 +12,12 @@ DEMO = "--config=configs/demo.py"
 REFUSED = {
     "": "--config is missing: name a preset (base_ende, ",
     "--config.model.num_layers=2": "--config is missing: name a preset (base_ende, ",
+    "--workdir=new --init_from=RUNN@best": (
+        "--init_from=RUNN@best: there is no directory RUNN; did you mean RUN?"
+    ),
+    "--workdir=new --init_from=configs": (
+        "--init_from=configs: configs is no workdir of a run: it has no config.json"
+    ),
     "--config=configs/demos.py": (
         "--config=configs/demos.py: there is no file configs/demos.py; did you mean "
         "demo?"

@@ -1,5 +1,7 @@
 """A mistyped name is answered with the one that was meant."""
 
+import pathlib
+
 import pytest
 
 from vaswani_jax import load_config
@@ -32,6 +34,17 @@ def test_an_unknown_setting_is_answered_with_those_of_its_name(
 def test_a_word_like_no_name_has_no_suggestion() -> None:
     assert suggestions.suggest_setting("optimizer.zzz") == ""
     assert suggestions.suggest("zzz", ["train", "translate"]) == ""
+
+
+def test_a_missing_directory_is_answered_with_one_beside_it(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "opus").mkdir()
+    (tmp_path / "opuss.txt").touch()  # a file
+    question = f"; did you mean {tmp_path / 'opus'}?"
+    assert suggestions.suggest_directory(tmp_path / "opuss") == question
+    assert suggestions.suggest_directory(tmp_path / "zzz") == ""
+    assert suggestions.suggest_directory(tmp_path / "nowhere" / "opuss") == ""
 
 
 def test_load_config_suggests_the_section_of_a_key_without_one() -> None:

@@ -16,44 +16,50 @@ import re
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import files
+from vaswani_jax.core.suggestions import suggest, suggest_directory
 
 # Checkpoints of these names lie in directories of the same names.
 FOLDERS = ("averaged", "best")
 PATH = r"(?:checkpoints|best|averaged)/\d+"
+# The folders of the names that have no number.
+FOLDER_OF = {"newest": "checkpoints", "best": "best", "averaged": "averaged"}
 
 
-def select(workdir: pathlib.Path, name: str) -> Checkpoint:
+def select(
+    workdir: pathlib.Path, name: str, *, option: str = "--checkpoint="
+) -> Checkpoint:
     """Return the parameters that a name means.
 
     Args:
         workdir: The run's directory.
         name: See the head of this module.
+        option: What stands before the name on a command line, for error messages.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
     """
+    number = name.removeprefix("average:")
+    if name not in FOLDER_OF and not number.isdecimal():
+        raise CheckpointError(
+            "a checkpoint (--checkpoint, or after the @ of WORKDIR@CHECKPOINT) is "
+            f"newest, best, averaged, average:N or a step; got {name!r}"
+            f"{suggest(name, FOLDER_OF)}"
+        )
     directory = _directory(workdir, _folder(name))
     if not directory.is_dir():
         existing = [
-            existing_name
-            for existing_name, folder in (("newest", "checkpoints"), ("best", "best"))
+            option + existing_name
+            for existing_name, folder in FOLDER_OF.items()
             if (workdir / folder).is_dir()
         ]
-        hint = f"; there is {' and '.join(existing)}" if existing else ""
+        hint = f"; pass {' or '.join(existing)}" if existing else ""
         raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}{hint}")
     steps = store.steps(directory)
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
-    if name in ("newest", "best", "averaged"):
+    if name in FOLDER_OF:
         return store.restore(directory, steps[-1], names=["params"])
-    kind, _, number = name.rpartition(":")
-    is_average = kind == "average" and ":" in name
-    if not (is_average or name == number) or not number.isdecimal():
-        raise CheckpointError(
-            "a checkpoint (--checkpoint, or after the @ of WORKDIR@CHECKPOINT) is "
-            f"newest, best, averaged, average:N or a step; got {name!r}"
-        )
-    if not is_average:
+    if name == number:
         return store.restore(directory, int(number), names=["params"])
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
@@ -141,11 +147,15 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     """
     config_file = workdir / "config.json"
     if not config_file.exists():
-        raise ValueError(f"--init_from: {workdir} is no workdir of a run")
+        raise ValueError(f"--init_from: {why_no_run(workdir)}")
     path = workdir / name
     if not re.fullmatch(PATH, name):
         existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
-        checkpoint = select(workdir, name or [*existing, "newest"][0])
+        checkpoint = select(
+            workdir,
+            name or [*existing, "newest"][0],
+            option=f"--init_from={workdir}@",
+        )
     elif path.is_dir():
         checkpoint = store.restore(path.parent, int(path.name), names=["params"])
     else:
@@ -155,6 +165,13 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{config_file} is damaged: {error!r}") from None
     return StartingPoint(checkpoint, data_directory)
+
+
+def why_no_run(workdir: pathlib.Path) -> str:
+    """Return in words why a directory cannot be the workdir of a run."""
+    if not workdir.is_dir():
+        return f"there is no directory {workdir}{suggest_directory(workdir)}"
+    return f"{workdir} is no workdir of a run: it has no config.json"
 
 
 def has_checkpoints(workdir: pathlib.Path) -> bool:

@@ -113,16 +113,16 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
     """
     name, words = _take(words, "config")
     workdir = _take(words, "workdir")[0]
-    run_to_start_from = ""
+    init_from, run_to_start_from = _take(words, "init_from")[0], ""
     if not name and workdir and presets.is_run(workdir):
         name = workdir
     elif not name and not syntax.default_config:
-        run_to_start_from = _run_of(_take(words, "init_from")[0])
+        run_to_start_from = _run_of(init_from)
     name = name or syntax.default_config or run_to_start_from
     if not name:
         if is_optional:
             return words
-        refuse(_missing_config(syntax, workdir))
+        refuse(_missing_config(syntax, workdir, init_from=init_from))
     if run_to_start_from and not workdir and not is_optional:
         refuse("--workdir is missing: name the directory of the new run")
     try:
@@ -162,7 +162,10 @@ def _run_of(checkpoint: str) -> str:
     return workdir if workdir and presets.is_run(workdir) else ""
 
 
-def _missing_config(syntax: Syntax, workdir: str) -> str:
+def _missing_config(syntax: Syntax, workdir: str, *, init_from: str) -> str:
+    if init_from:
+        folder = pathlib.Path(select.split_name(init_from)[0])
+        return f"--init_from={init_from}: {select.why_no_run(folder)}"
     if workdir and pathlib.Path(workdir).is_dir():
         return f"--workdir={workdir} holds no run (no config.json): name its --config"
     if syntax.arguments[0] != "workdir":

@@ -1,6 +1,8 @@
 """Suggest names for a mistyped word, as the end of an error."""
 
+import contextlib
 import difflib
+import pathlib
 from collections.abc import Iterable
 
 from vaswani_jax.core.config import SETTINGS
@@ -39,6 +41,15 @@ def suggest_setting(key: str) -> str:
         if close:
             return _question(f"config.{key}" for key in names if names[key] == close[0])
     return ""
+
+
+def suggest_directory(path: pathlib.Path) -> str:
+    """Return a question for the directory whose name is closest to a missing one's."""
+    names = []
+    with contextlib.suppress(OSError):
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return _question(str(path.with_name(name)) for name in close)
 
 
 def _question(names: Iterable[str]) -> str:
