@@ -12,6 +12,7 @@ import tqdm
 from vaswani_jax.core import config, files
 from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
+from vaswani_jax.data.overlap import Overlap
 from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
 
 logger = logging.getLogger(__name__)
@@ -63,18 +64,26 @@ def prepare(
         f"{origin} vocabulary: {vocabulary.size:,} subwords, fingerprint "
         f"{vocabulary.fingerprint}"
     )
-    counts = {}
-    for split in splits:
-        if split != "train":
-            _copy_text(data, split, seed=seed, directory=directory)
-        counts[split] = _tokenise(
+    overlap = Overlap(
+        {
+            split: _copy_text(data, split, seed=seed, directory=directory)
+            for split in splits
+            if split != "train"
+        }
+    )
+    counts = {
+        split: _tokenise(
             data,
             split,
             directory=directory,
             vocabulary=vocabulary,
             seed=seed,
             total=num_pairs[split],
+            overlap=overlap,
         )
+        for split in splits
+    }
+    overlap.log(may_copy=data.source in config.GENERATED)
     _check_unchanged(data, text, seed=seed)
     return Manifest(
         settings=recorded_settings(data),
@@ -107,11 +116,13 @@ def _learn(data: config.DataConfig, *, seed: int, total: int) -> Vocabulary:
 
 def _copy_text(
     data: config.DataConfig, split: str, *, seed: int, directory: pathlib.Path
-) -> None:
+) -> list[tuple[str, str]]:
+    """Write the text of a held-out split, and return its pairs."""
     pairs = list(sources.pairs(data, split, seed=seed))
     for side, name in enumerate(("source", "target")):
         path = directory / f"{split}.{name}.txt"
         text_files.write_lines(path, (pair[side] for pair in pairs))
+    return pairs
 
 
 def _tokenise(
@@ -122,6 +133,7 @@ def _tokenise(
     vocabulary: Vocabulary,
     seed: int,
     total: int,
+    overlap: Overlap,
 ) -> dict[str, int]:
     """Write the token files of a split, and count what was kept and left out."""
     is_train = split == "train"
@@ -130,6 +142,8 @@ def _tokenise(
     repeated = itertools.chain.from_iterable(
         sources.pairs(data, split, seed=seed) for _ in range(samples)
     )
+    if is_train:
+        repeated = overlap.watch(repeated)
     pairs = _progress(repeated, f"tokenising {split}", total=samples * total)
     counts = {"kept": 0, "empty": 0, "too_long": 0}
     with contextlib.ExitStack() as stack:
