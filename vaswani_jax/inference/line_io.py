@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import logging
 import os
 import pathlib
 import queue
@@ -17,6 +18,8 @@ from vaswani_jax.data import text_files
 
 # Lines that are sorted by length together, and written before the next are begun.
 BLOCK_LINES = 1024
+
+logger = logging.getLogger(__name__)
 
 
 def count_input(name: str, aligned_files: Mapping[str, str | None]) -> int | None:
@@ -166,6 +169,8 @@ def zip_blocks(
 def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -> int:
     """Write blocks of lines as they are done; a terminal shows the progress.
 
+    Ctrl-C leaves a file with the lines that are done, and a warning says how many.
+
     Args:
         blocks: What to write for each input line, of which some need several lines.
         name: The file, "-" for standard output.
@@ -183,12 +188,21 @@ def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -
     is_in_the_way = name == "-" and any(end and end.isatty() for end in ends)
     bar = tqdm.tqdm(total=total, unit=" lines", disable=True if is_in_the_way else None)
     num_lines = 0
-    with open_output(name) as stream, bar:
-        for lines in blocks:
-            stream.write("".join(f"{line}\n" for line in lines).encode())
-            stream.flush()
-            num_lines += len(lines)
-            bar.update(len(lines))
+    try:
+        with open_output(name) as stream, bar:
+            for lines in blocks:
+                stream.write("".join(f"{line}\n" for line in lines).encode())
+                stream.flush()
+                num_lines += len(lines)
+                bar.update(len(lines))
+    except KeyboardInterrupt:
+        if name != "-":
+            of_total = "" if total is None else f" of {total:,}"
+            logger.warning(
+                f"interrupted: {name} has the output of {num_lines:,}{of_total} "
+                "input line(s)"
+            )
+        raise
     if total not in (None, num_lines):
         raise ValueError(
             f"the input had {total:,} lines when they were counted and {num_lines:,} "
