@@ -67,6 +67,66 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
 
 
+# Two signals in one garbage collection, where Python ignores what handlers raise.
+INTERRUPTED_TWICE = """
+import gc, os, pathlib, signal, sys
+from vaswani_jax import main
+
+metrics = pathlib.Path(sys.argv[1], "metrics.jsonl")
+numbers = [signal.SIGINT, signal.SIGINT]
+
+
+def callback(phase, info):
+    if numbers and metrics.exists() and '"step": 7,' in metrics.read_text():
+        while numbers:
+            os.kill(os.getpid(), numbers.pop())
+
+
+gc.callbacks.append(callback)
+main.PROGRAM.run(["main", *sys.argv[2:]])
+"""
+
+
+def test_a_second_ctrl_c_in_garbage_collection_exits_in_one_line(
+    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
+) -> None:
+    workdir = tmp_path / "run"
+    python, _, _, *flags = runs.command("main", workdir)
+    flags += [f"--workdir={workdir}", *long_runs.FLAGS]
+    result = runs.run(python, "-c", INTERRUPTED_TWICE, str(workdir), *flags)
+    assert result.returncode == 128 + signal.SIGINT, result.stderr.decode()
+    messages = result.stderr.decode()
+    assert "SIGINT: saving; a second Ctrl-C exits without saving" in messages
+    assert messages.endswith("\nerror: interrupted\n")
+    assert "ignored" not in messages and "Traceback" not in messages
+    long_runs.finish(workdir)
+    long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
+
+
+def test_ctrl_c_in_a_translation_says_how_many_lines_are_written(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    output = tmp_path / "out"
+    words = [*runs.command("decode", trained), f"--output={output}"]
+    with runs.running(words, stdin=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.write(b"a b c d\n")
+        process.stdin.flush()
+        long_runs.wait_until(
+            lambda: output.exists() and output.read_bytes().count(b"\n") == 1,
+            "translation",
+            process=process,
+        )
+        process.send_signal(signal.SIGINT)  # It waits for the next line.
+        _, messages = process.communicate(timeout=300)
+    assert process.returncode == 128 + signal.SIGINT
+    assert messages.decode().endswith(
+        f"warning: interrupted: {output} has the output of 1 input line(s)\n"
+        "\nerror: interrupted\n"
+    )
+    assert output.read_bytes().count(b"\n") == 1
+
+
 def saved_at(workdir: pathlib.Path) -> int:
     """The newest checkpoint, which is whole."""
     directory = workdir / "checkpoints"

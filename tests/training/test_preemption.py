@@ -1,10 +1,12 @@
 """Signals during training, as a program that imports the package meets them."""
 
+import gc
 import os
 import pathlib
 import pickle
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import jax
 import numpy as np
@@ -74,6 +76,53 @@ def test_work_ends_when_a_signal_comes_and_does_not_begin_after_it() -> None:
         assert signals.run_interruptible(work("second", signal.SIGTERM)) is None
         assert signals.run_interruptible(work("third")) is None
     assert started == ["first", "second"]
+
+
+@pytest.fixture
+def in_garbage_collection() -> Iterator[list[int]]:
+    """Signals to send in the next garbage collection, where exceptions are ignored."""
+    numbers: list[int] = []
+
+    def callback(phase: str, info: dict[str, int]) -> None:
+        while numbers:
+            send(numbers.pop(0))
+
+    gc.callbacks.append(callback)
+    yield numbers
+    gc.callbacks.remove(callback)
+
+
+def wait_for_interrupt() -> None:
+    """Pass ten seconds unless an exception ends them."""
+    gc.collect()
+    for _ in range(1000):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_work_ends_when_a_signal_comes_in_garbage_collection(
+    number: signal.Signals, in_garbage_collection: list[int]
+) -> None:
+    ended: list[str] = []
+
+    def work() -> str:
+        in_garbage_collection.append(number)
+        wait_for_interrupt()
+        ended.append("to the end")
+        return "whole"
+
+    with preemption.SignalWatch() as signals:
+        assert signals.run_interruptible(work) is None
+        assert signals.signal_number == number
+    assert ended == []
+
+
+def test_a_second_ctrl_c_in_garbage_collection_raises(
+    in_garbage_collection: list[int],
+) -> None:
+    with pytest.raises(KeyboardInterrupt), preemption.SignalWatch():
+        in_garbage_collection += [signal.SIGTERM, signal.SIGINT]
+        wait_for_interrupt()
 
 
 def test_a_second_ctrl_c_while_saving_raises_and_the_run_resumes(

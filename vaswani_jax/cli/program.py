@@ -18,6 +18,7 @@ from vaswani_jax.core import (
     config,
     cpu_allocator,
     files,
+    interrupts,
     parallel,
     parsing,
     processes,
@@ -84,7 +85,10 @@ class Program:
         """
         logs.install()
         argv = list(sys.argv if argv is None else argv)
-        with _failures_in_one_line(self.expected):
+        with (
+            interrupts.repeated(KeyboardInterrupt),
+            _failures_in_one_line(self.expected),
+        ):
             app.run(self._start, argv, flags_parser=self._parse)
 
     def _parse(self, argv: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ other signal after the first is ignored: a closed terminal sends SIGHUP twice, f
 shell and from the kernel.
 """
 
+import contextlib
 import logging
 import os
 import signal
@@ -15,7 +16,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from vaswani_jax.core import processes
+from vaswani_jax.core import interrupts, processes
 
 Result = TypeVar("Result")
 SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none.
@@ -61,12 +62,19 @@ class SignalWatch:
     def __init__(self) -> None:
         self.signal_number: int | None = None
         self._is_interruptible = self._stops_together = False
+        self._is_interrupt_ignored = False
+        self._repetition = contextlib.ExitStack()
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> "SignalWatch":
         # Of several processes, JAX's own service handles SIGTERM and tells all.
         numbers = SIGNALS if processes.num_processes() == 1 else SIGNALS[1:]
         if threading.current_thread() is threading.main_thread():
+            self._repetition.enter_context(
+                interrupts.repeated(
+                    _Interrupt, KeyboardInterrupt, on_ignored=self._note_ignored
+                )
+            )
             for number in numbers:
                 is_ignored = signal.getsignal(number) == signal.SIG_IGN
                 if number == SIGHUP and is_ignored:  # by nohup
@@ -78,6 +86,7 @@ class SignalWatch:
     def __exit__(self, *error: object) -> None:
         for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
+        self._repetition.close()
 
     def should_stop(self, step: int) -> bool:
         """Return whether the run stops after this update, alike in all processes."""
@@ -105,7 +114,15 @@ class SignalWatch:
         finally:
             self._is_interruptible = False
 
+    def _note_ignored(self, kind: type[BaseException]) -> None:
+        self._is_interrupt_ignored = kind is _Interrupt
+
     def _handle(self, signal_number: int, frame: types.FrameType | None) -> None:
+        if self._is_interrupt_ignored:  # This signal repeats it.
+            self._is_interrupt_ignored = False
+            if self._is_interruptible:
+                raise _Interrupt
+            return
         if self.signal_number is not None:
             if signal_number == signal.SIGINT:
                 raise KeyboardInterrupt

@@ -1,0 +1,43 @@
+"""An interrupt that Python ignored comes again; other ignored errors are printed."""
+
+from tests import interpreter
+
+PROGRAM = """
+import gc, signal, sys, time
+from vaswani_jax.core import interrupts
+
+ignored = []
+sys.unraisablehook = lambda unraisable: ignored.append(unraisable.exc_type.__name__)
+raised = [KeyboardInterrupt, ValueError]
+
+
+def callback(phase, info):
+    if raised:
+        raise raised.pop(0)
+
+
+def wait():
+    gc.callbacks.append(callback)
+    try:
+        gc.collect()
+        for _ in range(1000):
+            time.sleep(0.01)
+        return "whole"
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        gc.callbacks.remove(callback)
+
+
+with interrupts.repeated(KeyboardInterrupt, on_ignored=lambda kind: print(kind)):
+    print(wait())
+print(ignored)
+"""
+
+
+def test_an_ignored_interrupt_is_repeated_and_other_errors_are_not() -> None:
+    assert interpreter.output_of(PROGRAM).splitlines() == [
+        "<class 'KeyboardInterrupt'>",
+        "interrupted",
+        "['ValueError']",
+    ]
