@@ -139,7 +139,7 @@ def _tokenise(
     is_train = split == "train"
     samples = data.subword_samples if is_train else 1
     dropout = data.subword_dropout if is_train else 0.0
-    repeated = itertools.chain.from_iterable(
+    repeated: sources.Pairs = itertools.chain.from_iterable(
         sources.pairs(data, split, seed=seed) for _ in range(samples)
     )
     if is_train:
