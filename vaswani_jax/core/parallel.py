@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.flatten_util
@@ -20,6 +20,48 @@ from vaswani_jax.core import processes
 logger = logging.getLogger(__name__)
 AXIS = "devices"
 Tree = TypeVar("Tree")
+
+
+class Target(NamedTuple):
+    """What programs are traced and compiled for.
+
+    Attributes:
+        platform: "cpu", "gpu" or "tpu"; it decides the form of a computation.
+        devices: The devices; they need not be here, as long as nothing is computed.
+    """
+
+    platform: str
+    devices: tuple[Any, ...]
+
+
+_target: Target | None = None
+
+
+@contextlib.contextmanager
+def targeting(platform: str, devices: Sequence[Any] | None = None) -> Iterator[None]:
+    """Trace and compile for a platform within the context, whatever is here.
+
+    Args:
+        platform: "cpu", "gpu" or "tpu".
+        devices: Those to compile for, of this process alone; without them the devices
+            that are here compute in the form of the platform.
+    """
+    global _target
+    outer = _target
+    _target = Target(platform, tuple(jax.devices() if devices is None else devices))
+    try:
+        yield
+    finally:
+        _target = outer
+
+
+def platform() -> str:
+    """Return "cpu", "gpu" or "tpu": what programs are compiled for."""
+    return _target.platform if _target else jax.default_backend()
+
+
+def _devices() -> Sequence[Any]:
+    return _target.devices if _target else jax.devices()
 
 
 def use_devices(count: int) -> None:
@@ -48,13 +90,13 @@ def disable_async_dispatch() -> None:
 
 def num_devices() -> int:
     """Return the number of devices of all processes."""
-    return jax.device_count()
+    return len(_devices())
 
 
 def describe() -> str:
     """Return the devices in words, for the log."""
     return (
-        f"{jax.device_count()} {jax.default_backend()} device(s) ({device_kind()}), "
+        f"{num_devices()} {platform()} device(s) ({device_kind()}), "
         f"{jax.process_count()} process(es)"
     )
 
@@ -138,12 +180,17 @@ def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..
         donate_state: Whether the new state reuses the memory of the old one.
     """
     donate = 0 if donate_state else ()
-    return jax.pmap(step, AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=donate)
+    return _pmap(step, out_axes=None, donate_argnums=donate)
 
 
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function(state, rows)` for all devices; each returns its part."""
-    return jax.pmap(function, AXIS, in_axes=(None, 0), out_axes=0)
+    return _pmap(function, out_axes=0)
+
+
+def _pmap(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    devices = _target.devices if _target else None
+    return jax.pmap(function, AXIS, in_axes=(None, 0), devices=devices, **options)
 
 
 @contextlib.contextmanager
@@ -200,25 +247,30 @@ def _shapes(tree: Any) -> Any:
 
 def has_gpu() -> bool:
     """Return True if the devices are GPUs."""
-    return jax.default_backend() == "gpu"
+    return platform() == "gpu"
+
+
+def on_tpu() -> bool:
+    """Return True if the devices are TPUs."""
+    return platform() == "tpu"
 
 
 def on_cpu() -> bool:
     """Return True if the devices are virtual ones of a CPU."""
-    return jax.default_backend() == "cpu"
+    return platform() == "cpu"
 
 
 def device_kind() -> str:
     """Return the manufacturer's name for the devices."""
-    return str(jax.devices()[0].device_kind)
+    return str(_devices()[0].device_kind)
 
 
 def sum_over_devices(tree: Tree) -> Tree:
     """Sum over the devices of all processes, inside a step, in one all-reduce."""
-    if on_cpu():
-        # On a CPU, XLA merges the leaves' sums without copying the leaves.
+    if not has_gpu():
+        # XLA merges the leaves' sums; a TPU would copy each leaf into a flat vector,
+        # of another layout, and back.
         return jax.lax.psum(tree, AXIS)
-    # On accelerators XLA merges them up to a limited size only.
     leaves, structure = jax.tree.flatten(tree)
     flat, restored = jax.flatten_util.ravel_pytree(leaves)
     summed = restored(jax.lax.psum(flat, AXIS))

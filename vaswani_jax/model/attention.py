@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parallel
 from vaswani_jax.model import dropout, initializers, products
 
 # Finite, so that a query that may look at nothing gets a uniform row and never NaN.
@@ -80,6 +80,22 @@ def fused_attention(
     )
 
 
+def _attend_cached_by_products(
+    query: Float[Array, "B Q H d_k"],
+    cache: CachedHeads,
+    *,
+    mask: Bool[Array, "#B 1 #Q K"],
+) -> Float[Array, "B Q H d_v"]:
+    """Return the heads of `attend_cached`, as matrix products."""
+    query = query * jnp.asarray(1 / math.sqrt(query.shape[-1]), query.dtype)
+    scores = jnp.einsum(
+        "bqhd,bhdk->bhqk", query, cache.key, preferred_element_type=jnp.float32
+    )
+    weights = jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
+    weights = weights.astype(cache.value.dtype)
+    return jnp.einsum("bhqk,bhke->bqhe", weights, cache.value)
+
+
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
@@ -113,9 +129,12 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Array, "B Q d_model"]:
         """Attend from a few queries to cached heads.
 
-        Computes what `__call__` computes, as sums of products that read each key and
-        each value once: matrix products of this size are too small to pay.
+        Computes what `__call__` computes. On CPUs and GPUs as sums of products that
+        read each key and each value once: matrix products of this size are too small
+        to pay. A TPU's units multiply matrices only.
         """
+        if parallel.on_tpu():
+            return self.output(_attend_cached_by_products(query, cache, mask=mask))
         query = query.astype(jnp.float32) * (1 / math.sqrt(query.shape[-1]))
         by_head = jnp.swapaxes(query, 1, 2)[..., None]
         scores = jnp.sum(by_head * cache.key[:, :, None], axis=-2)

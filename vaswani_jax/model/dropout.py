@@ -5,10 +5,15 @@ default generator makes the random bits of dropout the most expensive part of a 
 step. The masks' rate and independence are tested statistically.
 """
 
+import zlib
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+
+from vaswani_jax.core import parallel
 
 
 def keep_mask(key: Array, shape: tuple[int, ...], *, rate: float) -> Bool[Array, "..."]:
@@ -43,5 +48,27 @@ class Dropout(nn.Module):
         """Drop elements of x; return x if `deterministic` or if the rate is 0."""
         if deterministic or self.rate == 0:
             return x
-        mask = keep_mask(self.make_rng("dropout"), x.shape, rate=self.rate)
+        mask = keep_mask(self._key(), x.shape, rate=self.rate)
         return jnp.where(mask, x / (1 - self.rate), jnp.zeros_like(x))
+
+    def _key(self) -> Array:
+        """Return the key of this module in this step."""
+        if parallel.on_cpu():
+            return self.make_rng("dropout")
+        # One key for all modules: the generator that would make one for each is many
+        # instructions, and kernels, on single numbers.
+        rng: Any = self.scope.rngs["dropout"]  # type: ignore[union-attr]
+        return site_key(rng.rng, site=zlib.crc32(repr((rng.suffix, self.path)).encode()))
+
+
+def site_key(key: Array, *, site: int) -> Array:
+    """Return the key of one of the places in a model that share a key.
+
+    Args:
+        key: That of the step.
+        site: A number of 32 bits that no other place has.
+    """
+    first, second = jax.random.key_data(key).astype(jnp.uint32)[-2:]
+    first = (first ^ jnp.uint32(site)) * jnp.uint32(0x9E3779B1)
+    second = (second + jnp.uint32(site)) * jnp.uint32(0x85EBCA6B)
+    return jax.random.wrap_key_data(jnp.stack([first, second]))

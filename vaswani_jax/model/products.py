@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from vaswani_jax.core import parallel
+
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def einsum(
@@ -56,7 +58,12 @@ def dot_general_2d(
 
     Stands in for `jax.lax.dot_general`. With several axes of rows, XLA for CPUs copies
     and transposes x and the result's derivative to get the derivative of the kernel.
+    Accelerators would copy x to merge its axes: there it is `jax.lax.dot_general`.
     """
+    if not parallel.on_cpu():
+        return jax.lax.dot_general(
+            x, kernel, dimension_numbers, precision=precision, **options
+        )
     ((axes, _), _) = dimension_numbers
     count = len(axes)
     last, first = tuple(range(x.ndim))[-count:], tuple(range(count))
