@@ -77,8 +77,8 @@ def compiled_programs() -> dict[str, str]:
             "search": (parallel.over_rows(generator), (state.params,), rows),
         }
         for name, (program, *arguments) in programs.items():
-            text = program.lower(*arguments).compile().as_text()
-            digest = hashlib.sha256(instructions(text).encode()).hexdigest()
+            text = instructions(program.lower(*arguments).compile().as_text())
+            digest = hashlib.sha256(text.encode()).hexdigest()
             digests[f"{preset} {name}"] = f"{digest}, {len(text.splitlines())} lines"
             print(f"{preset} {name}: {digest}", file=sys.stderr, flush=True)
     return digests
