@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vaswani_jax.core import types
+from vaswani_jax.core import parallel, types
 
 State = Any
 Constraint = Callable[
@@ -295,7 +295,12 @@ def _extend(
 ) -> _Extensions:
     """Return the 2W best extensions: at most W end, one for each live hypothesis."""
     V, count = logits.shape[2], 2 * options.beam_size
-    largest = jnp.max(logits, axis=-1, keepdims=True)
+    if parallel.on_cpu():
+        largest = jnp.max(logits, axis=-1, keepdims=True)
+    else:
+        # The blocks' maxima are needed anyway: one pass over the logits less.
+        maxima = jnp.max(_blocks(logits), axis=-1)
+        largest = jnp.max(maxima, axis=-1, keepdims=True)
     total = jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
     # What a logit needs to become the log-probability of the whole hypothesis.
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
@@ -340,12 +345,8 @@ def top_candidates(
         count: How many extensions are looked for.
     """
     B, W, V = logits.shape
-    size = next((size for size in BLOCK_SIZES if V % size == 0), BLOCK_SIZES[0])
-    if missing := -V % size:
-        widths = [(0, 0), (0, 0), (0, missing)]
-        logits = jnp.pad(logits, widths, constant_values=-jnp.inf)
-    num_blocks = (V + missing) // size
-    blocks = logits.reshape(B, W, num_blocks, size)
+    blocks = _blocks(logits)
+    num_blocks, size = blocks.shape[2:]
     maxima = (jnp.max(blocks, axis=-1) + offset).reshape(B, W * num_blocks)
     _, best_blocks = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
     # In the order of beams and tokens, so that of equal ones the first is first.
@@ -359,6 +360,16 @@ def top_candidates(
     # Tokens past the vocabulary's end are impossible, but need a valid index.
     indices = beam[:, :, None] * V + jnp.minimum(token, V - 1)
     return Candidates(inside.reshape(B, -1), indices.reshape(B, -1))
+
+
+def _blocks(logits: Float[Array, "B W V"]) -> Float[Array, "B W N size"]:
+    """Cut the vocabulary into blocks; what the last one lacks is -inf."""
+    B, W, V = logits.shape
+    size = next((size for size in BLOCK_SIZES if V % size == 0), BLOCK_SIZES[0])
+    if missing := -V % size:
+        widths = [(0, 0), (0, 0), (0, missing)]
+        logits = jnp.pad(logits, widths, constant_values=-jnp.inf)
+    return logits.reshape(B, W, (V + missing) // size, size)
 
 
 def _finish(

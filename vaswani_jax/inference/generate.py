@@ -63,7 +63,9 @@ def make_generator(
         constraint = None
         if rows.prefix.shape[1] or search.no_repeat_ngram:
             constraint = constraints.make_constraint(
-                search, rows.prefix, vocab_size=vocab_size
+                search,
+                rows.prefix,
+                vocab_size=transformer.num_logits(vocab_size),
             )
         if not search.sampling:
             return beam_search.beam_search(
@@ -149,7 +151,10 @@ def _start(
 ) -> tuple[beam_search.Stepper, tuple[decoder.DecoderCache, ...]]:
     """Return all models as one stepper, and the caches in which it begins."""
     apply: list[Any] = [
-        functools.partial(network.apply, {"params": model_params})
+        functools.partial(
+            network.apply,
+            transformer.variables_for_decoding(network.model, model_params),
+        )
         for network, model_params in zip(networks, params, strict=True)
     ]
 

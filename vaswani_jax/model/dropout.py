@@ -58,7 +58,9 @@ class Dropout(nn.Module):
         # One key for all modules: the generator that would make one for each is many
         # instructions, and kernels, on single numbers.
         rng: Any = self.scope.rngs["dropout"]  # type: ignore[union-attr]
-        return site_key(rng.rng, site=zlib.crc32(repr((rng.suffix, self.path)).encode()))
+        return site_key(
+            rng.rng, site=zlib.crc32(repr((rng.suffix, self.path)).encode())
+        )
 
 
 def site_key(key: Array, *, site: int) -> Array:

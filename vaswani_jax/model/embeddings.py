@@ -1,12 +1,16 @@
 """Section 3.4: one table for source, target and the pre-softmax transformation."""
 
 import math
+from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.model import products
+
+# The collection of what is made of parameters once, for many products.
+PRODUCTS = "products"
 
 
 class SharedEmbedding(nn.Module):
@@ -33,11 +37,37 @@ class SharedEmbedding(nn.Module):
     def logits(self, x: Float[Array, "*axes d_model"]) -> Float[Array, "*axes V"]:
         """Return the products of x with every row of the table, in float32.
 
-        `logits_bias` adds a bias for each row; the paper has none.
+        `logits_bias` adds a bias for each row; the paper has none. With the variables
+        of `table_for_products` there are logits of -inf after those of the vocabulary.
         """
         # As one matrix of rows: with more axes XLA for CPUs copies the derivative of
         # the logits, as large as they are, before it multiplies it with x.
         rows = x.reshape(-1, self.d_model).astype(self.dtype)
-        logits = products.einsum("rm,vm->rv", rows, self.embedding.astype(self.dtype))
-        logits = logits.reshape(*x.shape[:-1], self.vocab_size)
-        return logits + self.bias if self.logits_bias else logits
+        if self.has_variable(PRODUCTS, "embedding"):
+            table: Any = self.get_variable(PRODUCTS, "embedding")
+        else:
+            table = self.embedding.astype(self.dtype)
+        logits = products.einsum("rm,vm->rv", rows, table)
+        V = table.shape[0]
+        logits = logits.reshape(*x.shape[:-1], V)
+        if self.logits_bias:
+            logits = logits + jnp.pad(self.bias, (0, V - self.vocab_size))
+        if self.vocab_size < V:
+            logits = jnp.where(jnp.arange(V) < self.vocab_size, logits, -jnp.inf)
+        return logits
+
+
+def table_for_products(
+    embedding: Float[Array, "V d_model"], *, dtype: Any, multiple: int
+) -> Float[Array, "V+padding d_model"]:
+    """Return the table as `logits` multiplies with it, for the collection `PRODUCTS`.
+
+    Made once, it spares the conversion at each position of a search.
+
+    Args:
+        embedding: The parameter.
+        dtype: The type of the products.
+        multiple: What the number of rows becomes a multiple of, by rows of zeros.
+    """
+    missing = -embedding.shape[0] % multiple
+    return jnp.pad(embedding.astype(dtype), ((0, missing), (0, 0)))

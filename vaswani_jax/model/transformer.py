@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import flax.linen as nn
 import flax.traverse_util
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import config, types
+from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import (
     decoder,
     dropout,
@@ -20,6 +21,9 @@ from vaswani_jax.model import (
     masks,
     positional_encoding,
 )
+
+# Columns of a tile of an accelerator's memory.
+LANES = 128
 
 
 class Transformer(nn.Module):
@@ -136,6 +140,34 @@ class Transformer(nn.Module):
         x = x.astype(jnp.dtype(self.model.dtype))
         x, cache = self.decoder.decode_step(x, cache, position=position)
         return self.embedding.logits(x), cache
+
+
+def num_logits(vocab_size: int) -> int:
+    """Return how many logits `variables_for_decoding` gives: V, or more."""
+    return vocab_size if parallel.on_cpu() else -(-vocab_size // LANES) * LANES
+
+
+def variables_for_decoding(model: config.ModelConfig, params: Any) -> dict[str, Any]:
+    """Return the variables with which a model decodes many positions.
+
+    Accelerators get what they multiply with in the type of the products, and as many
+    logits as fill their tiles: those after the vocabulary's are -inf.
+    """
+    if parallel.on_cpu():
+        return {"params": params}
+    dtype = jnp.dtype(model.dtype)
+    flat = flax.traverse_util.flatten_dict(params)
+    flat = {
+        path: leaf.astype(dtype) if path[-1] == "kernel" else leaf
+        for path, leaf in flat.items()
+    }
+    table = embeddings.table_for_products(
+        params["embedding"]["embedding"], dtype=dtype, multiple=LANES
+    )
+    return {
+        "params": flax.traverse_util.unflatten_dict(flat),
+        embeddings.PRODUCTS: {"embedding": {"embedding": table}},
+    }
 
 
 @functools.cache

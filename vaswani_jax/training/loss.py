@@ -44,7 +44,7 @@ def smoothed_cross_entropy(
     is logsumexp(z) - sum_k q(k) z(k), which needs only sums of z.
 
     Args:
-        logits: z at every position.
+        logits: z at every position; the sums are in float32 whatever their type.
         target_out: The correct subwords.
         label_smoothing: eps_ls, the probability taken from the correct subword.
         form: The subwords that share eps_ls. "uniform": all V, the correct subword
@@ -53,6 +53,7 @@ def smoothed_cross_entropy(
             fairseq. "no_pad": the V - 2 that are neither correct nor padding, as in
             JoeyNMT and the Annotated Transformer. They differ by terms of eps_ls / V.
     """
+    logits = logits.astype(jnp.float32)
     log_partition = jax.nn.logsumexp(logits, axis=-1)
     # Compared, not gathered: the derivative of a gather scatters into zeros of the
     # logits' size, that of a comparison is element-wise.
