@@ -181,3 +181,38 @@ def test_local_rows_are_those_that_split_rows_returns(
         monkeypatch.setattr(jax, "process_index", lambda process=process: process)
         local = parallel.local_rows(rows, num_microbatches=num_microbatches)
         assert numbers[local.start : local.stop, 0].tolist() == split()
+
+
+def test_a_target_is_what_programs_are_made_for_and_ends_with_its_context():
+    here = (parallel.platform(), parallel.num_devices())
+    assert here == ("cpu", 8)
+    with parallel.targeting("tpu", jax.devices()[:2]):
+        assert (parallel.platform(), parallel.num_devices()) == ("tpu", 2)
+        assert parallel.on_tpu() and not parallel.on_cpu() and not parallel.has_gpu()
+        assert parallel.describe().startswith("2 tpu device(s)")
+        with pytest.raises(KeyError), parallel.targeting("gpu"):
+            assert parallel.has_gpu() and parallel.num_devices() == 8
+            raise KeyError
+        step = parallel.over_devices(
+            lambda state, rows: state + parallel.sum_over_devices(rows.sum()),
+            donate_state=False,
+        )
+        # Of two devices' rows; eight would refuse them.
+        assert float(step(jnp.zeros(()), np.ones((2, 3)))) == 6
+    assert (parallel.platform(), parallel.num_devices()) == here
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_a_sum_over_devices_is_that_of_every_leaf_on_each_platform(platform):
+    generator = np.random.default_rng(0)
+    tree = {
+        "matrix": generator.integers(-9, 9, (8, 3, 5)).astype(np.float32),
+        "vector": generator.integers(-9, 9, (8, 7)).astype(np.float32),
+        "number": generator.integers(-9, 9, 8).astype(np.float32),
+    }
+    with parallel.targeting(platform):
+        total = parallel.over_devices(
+            lambda _, rows: parallel.sum_over_devices(rows), donate_state=False
+        )(jnp.zeros(()), tree)
+    for name, leaf in tree.items():
+        np.testing.assert_array_equal(total[name], leaf.sum(axis=0))

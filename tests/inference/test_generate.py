@@ -12,6 +12,7 @@ import pytest
 from tests import settings
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.inference import generate, scoring
+from vaswani_jax.model import transformer
 
 V, S = 30, 7
 SENTENCES = [[5, 9, 4], [6], [7, 8, 9, 10, 11, 12], [4, 4], [20, 3, 5, 6], [29]]
@@ -202,3 +203,42 @@ def test_learned_positions_end_where_their_table_ends() -> None:
     batch = rows([list(range(3, 21))], width=19, prefixes=[[4, 5, 6]])
     tokens = np.asarray(jax.jit(run)((table_params,), batch).tokens)
     assert tokens.shape[-1] == 21
+
+
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+@pytest.mark.parametrize(
+    "search",
+    [{}, {"no_repeat_ngram": 2}, {"sampling": True, "temperature": 0.7}],
+    ids=["beam", "constraint", "sampling"],
+)
+def test_each_platforms_form_finds_what_the_cpus_finds(
+    platform: str, search: dict[str, Any]
+) -> None:
+    batch = rows(SENTENCES, prefixes=[[], [9], [], [4, 5], [], []])
+    expected, expected_scores = search_rows(batch, 1, 2, n_best=3, **search)
+    with parallel.targeting(platform):
+        outputs, scores = search_rows(batch, 1, 2, n_best=3, **search)
+    assert outputs == expected
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-5)
+
+
+def test_logits_after_the_vocabularys_are_impossible() -> None:
+    model = small().model
+    network = transformer.Transformer(model, V)
+    source = rows(SENTENCES).source
+    with parallel.targeting("tpu"):
+        variables = transformer.variables_for_decoding(model, params(1))
+        assert transformer.num_logits(V) == 128
+        cache = network.apply(
+            variables, source, beam_size=1, max_length=4, method="start_cache"
+        )
+        logits, _ = network.apply(
+            variables,
+            source[:, :1],
+            cache,
+            position=jnp.int32(0),
+            method="decode_step",
+        )
+    assert logits.shape == (len(SENTENCES), 1, 128)
+    assert np.isfinite(logits[:, :, :V]).all()
+    assert (np.asarray(logits)[:, :, V:] == -np.inf).all()

@@ -6,12 +6,15 @@ test that passes once passes always.
 
 import itertools
 import math
+import zlib
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vaswani_jax.core import parallel
 from vaswani_jax.model import dropout
 
 RATES = [0.1, 0.3, 0.5, 0.9]
@@ -176,3 +179,39 @@ def test_gradients_of_dropout_pass_where_it_kept() -> None:
     is_kept = gradient != 0
     assert 5 < is_kept.sum() < 35
     np.testing.assert_allclose(gradient[is_kept], 8 * x[is_kept], rtol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_places_that_share_a_key_have_independent_masks(rate: float) -> None:
+    sites = [zlib.crc32(f"layers_{n}/dropout".encode()) for n in range(4)] + [0, 1, 2]
+    keys = [
+        dropout.site_key(key, site=site) for key in step_keys(2) for site in sites
+    ] + step_keys(2)
+    masks = [standardised(key, rate) for key in keys]
+    for mask in masks:
+        assert abs(float(mask.mean())) < SIGMAS / math.sqrt(SIZE)
+    for first, second in itertools.combinations(masks, 2):
+        assert_uncorrelated(first, second)
+        assert_uncorrelated(first[1:], second[:-1])
+
+
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_modules_of_a_model_drop_apart_on_accelerators(platform: str) -> None:
+    class Twice(nn.Module):
+        @nn.compact
+        def __call__(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            first = dropout.Dropout(0.5, name="first")(x, deterministic=False)
+            return first, dropout.Dropout(0.5, name="second")(x, deterministic=False)
+
+    def masks(key: int) -> list[np.ndarray]:
+        with parallel.targeting(platform):
+            outputs = Twice().apply(
+                {}, jnp.ones(SHAPE), rngs={"dropout": jax.random.key(key)}
+            )
+        return [np.asarray(output - 1).reshape(-1) for output in outputs]
+
+    drawn = [*masks(1), *masks(2)]
+    for first, second in itertools.combinations(drawn, 2):
+        assert_uncorrelated(first, second)
+    for mask, again in zip(drawn, masks(1), strict=False):
+        np.testing.assert_array_equal(mask, again)

@@ -201,3 +201,27 @@ def test_means_of_a_uniform_guess_are_log_v_and_v() -> None:
 
 def test_means_over_no_token_are_finite() -> None:
     assert all(map(math.isfinite, loss.per_token(loss.LossSums.zero()).values()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_logits_kept_in_bfloat16_give_the_sums_and_derivative_of_the_rounded(
+    form: str,
+) -> None:
+    logits, target_out = random_pair(7)
+    rounded = logits.astype(jnp.bfloat16).astype(jnp.float32)
+
+    def total(logits: jax.Array, dtype: str | None) -> tuple[jax.Array, loss.LossSums]:
+        sums = loss.smoothed_cross_entropy(
+            logits, target_out, label_smoothing=0.1, form=form, dtype=dtype
+        )
+        return sums.loss, sums
+
+    derivative = jax.value_and_grad(total, has_aux=True)
+    (_, kept), gradient = derivative(logits, "bfloat16")
+    (_, expected), expected_gradient = derivative(rounded, None)
+    for field in FIELDS:
+        np.testing.assert_allclose(
+            getattr(kept, field), getattr(expected, field), rtol=1e-6
+        )
+    # What goes back is in the type that was kept.
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=2**-8, atol=1e-6)

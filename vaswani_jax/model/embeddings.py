@@ -5,6 +5,7 @@ from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.model import products
@@ -58,8 +59,8 @@ class SharedEmbedding(nn.Module):
 
 
 def table_for_products(
-    embedding: Float[Array, "V d_model"], *, dtype: Any, multiple: int
-) -> Float[Array, "V+padding d_model"]:
+    embedding: Float[Array | np.ndarray, "V d_model"], *, dtype: Any, multiple: int
+) -> Float[Array, "rows d_model"]:
     """Return the table as `logits` multiplies with it, for the collection `PRODUCTS`.
 
     Made once, it spares the conversion at each position of a search.
@@ -70,4 +71,4 @@ def table_for_products(
         multiple: What the number of rows becomes a multiple of, by rows of zeros.
     """
     missing = -embedding.shape[0] % multiple
-    return jnp.pad(embedding.astype(dtype), ((0, missing), (0, 0)))
+    return jnp.pad(jnp.asarray(embedding, dtype), ((0, missing), (0, 0)))

@@ -37,6 +37,7 @@ def smoothed_cross_entropy(
     *,
     label_smoothing: float,
     form: str = "uniform",
+    dtype: str | None = None,
 ) -> LossSums:
     """Return the cross-entropy of the predictions with the smoothed targets.
 
@@ -44,7 +45,7 @@ def smoothed_cross_entropy(
     is logsumexp(z) - sum_k q(k) z(k), which needs only sums of z.
 
     Args:
-        logits: z at every position; the sums are in float32 whatever their type.
+        logits: z at every position.
         target_out: The correct subwords.
         label_smoothing: eps_ls, the probability taken from the correct subword.
         form: The subwords that share eps_ls. "uniform": all V, the correct subword
@@ -52,9 +53,16 @@ def smoothed_cross_entropy(
             optax. "others": the V - 1 other subwords, as in the authors' code and
             fairseq. "no_pad": the V - 2 that are neither correct nor padding, as in
             JoeyNMT and the Annotated Transformer. They differ by terms of eps_ls / V.
+        dtype: The type in which the logits are kept between the passes over them; that
+            of `logits` by default. The sums are in float32 all the same.
     """
-    logits = logits.astype(jnp.float32)
-    log_partition = jax.nn.logsumexp(logits, axis=-1)
+    largest = None
+    if dtype in (None, "float32"):
+        log_partition = jax.nn.logsumexp(logits, axis=-1)
+    else:
+        logits, largest = _keep(logits, dtype)
+        differences = jnp.exp(logits - largest[..., None])
+        log_partition = jnp.log(jnp.sum(differences, axis=-1)) + largest
     # Compared, not gathered: the derivative of a gather scatters into zeros of the
     # logits' size, that of a comparison is element-wise.
     subwords = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
@@ -75,7 +83,8 @@ def smoothed_cross_entropy(
         loss = nll + label_smoothing * (correct_logit - spread)
     is_token = target_out != types.PAD_ID
     # The greatest logit is cheap, since the partition needs it; its index is not.
-    is_best = correct_logit == jnp.max(logits, axis=-1)
+    best = jnp.max(logits, axis=-1) if largest is None else largest
+    is_best = correct_logit == best
 
     def total(values: Array) -> Array:
         return jnp.sum(jnp.where(is_token, values, 0), dtype=jnp.float32)
@@ -86,6 +95,17 @@ def smoothed_cross_entropy(
         correct=total(is_best),
         tokens=total(is_token),
     )
+
+
+def _keep(
+    logits: Float[Array, "*axes V"], dtype: str
+) -> tuple[Float[Array, "*axes V"], Float[Array, "*axes"]]:
+    """Return the logits and their maxima, rounded to a type that the passes read."""
+    # Of what the product gives in float32, so that it is found where that is made.
+    largest = jnp.max(jax.lax.stop_gradient(logits), axis=-1)
+    # Without a barrier the compiler would leave out the rounding.
+    rounded = jax.lax.optimization_barrier(logits.astype(dtype))
+    return rounded.astype(jnp.float32), largest.astype(dtype).astype(jnp.float32)
 
 
 def symmetric_kl(
