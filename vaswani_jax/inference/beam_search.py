@@ -295,13 +295,7 @@ def _extend(
 ) -> _Extensions:
     """Return the 2W best extensions: at most W end, one for each live hypothesis."""
     V, count = logits.shape[2], 2 * options.beam_size
-    if parallel.on_cpu():
-        largest = jnp.max(logits, axis=-1, keepdims=True)
-    else:
-        # The blocks' maxima are needed anyway: one pass over the logits less.
-        maxima = jnp.max(_blocks(logits), axis=-1)
-        largest = jnp.max(maxima, axis=-1, keepdims=True)
-    total = jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
+    largest, total = _largest_and_total(logits)
     # What a logit needs to become the log-probability of the whole hypothesis.
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
     if allowed is not None:
@@ -347,7 +341,7 @@ def top_candidates(
     B, W, V = logits.shape
     blocks = _blocks(logits)
     num_blocks, size = blocks.shape[2:]
-    maxima = (jnp.max(blocks, axis=-1) + offset).reshape(B, W * num_blocks)
+    maxima = (_block_maxima(logits) + offset).reshape(B, W * num_blocks)
     _, best_blocks = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
     # In the order of beams and tokens, so that of equal ones the first is first.
     best_blocks = jnp.sort(best_blocks, axis=-1)
@@ -360,6 +354,30 @@ def top_candidates(
     # Tokens past the vocabulary's end are impossible, but need a valid index.
     indices = beam[:, :, None] * V + jnp.minimum(token, V - 1)
     return Candidates(inside.reshape(B, -1), indices.reshape(B, -1))
+
+
+def _largest_and_total(
+    logits: Float[Array, "B W V"],
+) -> tuple[Float[Array, "B W 1"], Float[Array, "B W 1"]]:
+    """Return the largest logit, and the sum of the exponentials relative to it."""
+    if not parallel.on_tpu():
+        largest = jnp.max(logits, axis=-1, keepdims=True)
+        return largest, jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
+    B, W, V = logits.shape
+    # The blocks' maxima are needed anyway.
+    largest = jnp.max(_block_maxima(logits), axis=-1, keepdims=True)
+    rows = logits.reshape(B * W, V)
+    total = jnp.sum(jnp.exp(rows - largest.reshape(B * W, 1)), axis=-1)
+    return largest, total.reshape(B, W, 1)
+
+
+def _block_maxima(logits: Float[Array, "B W V"]) -> Float[Array, "B W N"]:
+    """Return the maximum of each of the vocabulary's blocks."""
+    B, W, V = logits.shape
+    if parallel.on_tpu():
+        # As rows: eight of them fill a tile of memory, a few beams do not.
+        logits = logits.reshape(1, B * W, V)
+    return jnp.max(_blocks(logits), axis=-1).reshape(B, W, -1)
 
 
 def _blocks(logits: Float[Array, "B W V"]) -> Float[Array, "B W N size"]:

@@ -50,11 +50,12 @@ class SharedEmbedding(nn.Module):
             table = self.embedding.astype(self.dtype)
         logits = products.einsum("rm,vm->rv", rows, table)
         V = table.shape[0]
+        if self.vocab_size < V:
+            # Before the axes of x are back: a tile of memory has eight rows.
+            logits = jnp.where(jnp.arange(V) < self.vocab_size, logits, -jnp.inf)
         logits = logits.reshape(*x.shape[:-1], V)
         if self.logits_bias:
             logits = logits + jnp.pad(self.bias, (0, V - self.vocab_size))
-        if self.vocab_size < V:
-            logits = jnp.where(jnp.arange(V) < self.vocab_size, logits, -jnp.inf)
         return logits
 
 

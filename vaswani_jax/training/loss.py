@@ -56,13 +56,8 @@ def smoothed_cross_entropy(
         dtype: The type in which the logits are kept between the passes over them; that
             of `logits` by default. The sums are in float32 all the same.
     """
-    largest = None
-    if dtype in (None, "float32"):
-        log_partition = jax.nn.logsumexp(logits, axis=-1)
-    else:
-        logits, largest = _keep(logits, dtype)
-        differences = jnp.exp(logits - largest[..., None])
-        log_partition = jnp.log(jnp.sum(differences, axis=-1)) + largest
+    logits = logits.astype(dtype or logits.dtype).astype(jnp.float32)
+    log_partition = jax.nn.logsumexp(logits, axis=-1)
     # Compared, not gathered: the derivative of a gather scatters into zeros of the
     # logits' size, that of a comparison is element-wise.
     subwords = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
@@ -83,8 +78,7 @@ def smoothed_cross_entropy(
         loss = nll + label_smoothing * (correct_logit - spread)
     is_token = target_out != types.PAD_ID
     # The greatest logit is cheap, since the partition needs it; its index is not.
-    best = jnp.max(logits, axis=-1) if largest is None else largest
-    is_best = correct_logit == best
+    is_best = correct_logit == jnp.max(logits, axis=-1)
 
     def total(values: Array) -> Array:
         return jnp.sum(jnp.where(is_token, values, 0), dtype=jnp.float32)
@@ -95,17 +89,6 @@ def smoothed_cross_entropy(
         correct=total(is_best),
         tokens=total(is_token),
     )
-
-
-def _keep(
-    logits: Float[Array, "*axes V"], dtype: str
-) -> tuple[Float[Array, "*axes V"], Float[Array, "*axes"]]:
-    """Return the logits and their maxima, rounded to a type that the passes read."""
-    # Of what the product gives in float32, so that it is found where that is made.
-    largest = jnp.max(jax.lax.stop_gradient(logits), axis=-1)
-    # Without a barrier the compiler would leave out the rounding.
-    rounded = jax.lax.optimization_barrier(logits.astype(dtype))
-    return rounded.astype(jnp.float32), largest.astype(dtype).astype(jnp.float32)
 
 
 def symmetric_kl(
