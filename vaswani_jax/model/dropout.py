@@ -48,19 +48,19 @@ class Dropout(nn.Module):
         """Drop elements of x; return x if `deterministic` or if the rate is 0."""
         if deterministic or self.rate == 0:
             return x
-        mask = keep_mask(self._key(), x.shape, rate=self.rate)
+        mask = keep_mask(_module_key(self), x.shape, rate=self.rate)
         return jnp.where(mask, x / (1 - self.rate), jnp.zeros_like(x))
 
-    def _key(self) -> Array:
-        """Return the key of this module in this step."""
-        if parallel.on_cpu():
-            return self.make_rng("dropout")
-        # One key for all modules: the generator that would make one for each is many
-        # instructions, and kernels, on single numbers.
-        rng: Any = self.scope.rngs["dropout"]  # type: ignore[union-attr]
-        return site_key(
-            rng.rng, site=zlib.crc32(repr((rng.suffix, self.path)).encode())
-        )
+
+def _module_key(module: nn.Module) -> Array:
+    """Return the key of a module in this step."""
+    if parallel.on_cpu():
+        return module.make_rng("dropout")
+    # One key for all modules: the generator that would make one for each is many
+    # instructions, and kernels, on single numbers.
+    rng: Any = module.scope.rngs["dropout"]  # type: ignore[union-attr]
+    place = repr((rng.suffix, module.path))
+    return site_key(rng.rng, site=zlib.crc32(place.encode()))
 
 
 def site_key(key: Array, *, site: int) -> Array:
