@@ -17,7 +17,7 @@ FLOORS = (
     {"model", "data"},
     {"checkpoints"},
     {"training", "inference"},
-    {"evaluation", "plots"},
+    {"evaluation", "plots", "hardware"},
     {"paper", "exchange", "benchmarks"},
     {"api", "cli", "trainer"},
 )

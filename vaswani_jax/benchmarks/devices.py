@@ -8,30 +8,14 @@ import jax.numpy as jnp
 import psutil
 
 from vaswani_jax.core import parallel
-
-# FLOP/s of a JAX device in dense bfloat16 matrix products, from data sheets.
-DATA_SHEET = {
-    "NVIDIA A100-SXM4-40GB": 312e12,
-    "NVIDIA A100-SXM4-80GB": 312e12,
-    "NVIDIA A100-PCIE-40GB": 312e12,
-    "NVIDIA A100 80GB PCIe": 312e12,
-    "NVIDIA H100 80GB HBM3": 989e12,
-    "NVIDIA H200": 989e12,
-    "NVIDIA L4": 121e12,
-    "TPU v3": 61.5e12,  # half a chip
-    "TPU v4": 275e12,
-    "TPU v5 lite": 197e12,
-    "TPU v5": 459e12,
-    "TPU v6 lite": 918e12,
-}
-
+from vaswani_jax.hardware import chips
 
 def peak(dtype: str) -> tuple[float, str]:
     """Return the most FLOP/s of all devices together, and the figure's origin.
 
     It is from the data sheet of a known accelerator in bfloat16, otherwise measured.
     """
-    printed = DATA_SHEET.get(parallel.device_kind())
+    printed = chips.flops_per_second(parallel.device_kind())
     if dtype == "bfloat16" and printed is not None:
         return printed * parallel.num_devices(), "from the data sheet"
     # Virtual devices share the same cores.

@@ -1,7 +1,11 @@
 """Keep compiled programs on disk, so that the next start need not compile them."""
 
+import contextlib
+import hashlib
+import json
 import os
 import pathlib
+from collections.abc import Callable
 from typing import Any, cast
 
 import jax
@@ -30,3 +34,51 @@ def compiler() -> str:
     """Return the version of the compiler for these devices, and its flags."""
     version = jax.devices()[0].client.platform_version
     return f"jax {jax.__version__}, {version}, {os.environ.get('XLA_FLAGS', '')}"
+
+
+def remember(
+    name: str, key: str, measure: Callable[[], dict[str, Any]], *, keep: bool
+) -> dict[str, Any]:
+    """Return what has been measured, kept beside the compiled programs.
+
+    An entry belongs to one key and to the source of this package, whose code decides
+    what programs need. A damaged or missing entry is measured again.
+
+    Args:
+        name: Begins the name of the entry's file.
+        key: All that the measurement depends on beside the source.
+        measure: Returns what JSON can hold.
+        keep: Whether this process may write an entry.
+    """
+    file = entry(name, key)
+    if file is None:
+        return measure()
+    try:
+        return dict(json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        pass  # It is missing or cut off: it may be deleted at any time.
+    measured = measure()
+    if keep:
+        # What cannot be cached is measured again.
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(measured))
+    return measured
+
+
+def entry(name: str, key: str) -> pathlib.Path | None:
+    """Return the file of what `remember` keeps, or None if nothing is kept."""
+    path = directory()
+    if path is None:
+        return None
+    digest = hashlib.sha256(repr((key, _sources())).encode()).hexdigest()[:32]
+    return path / f"{name}-{digest}.json"
+
+
+def _sources() -> str:
+    """Return a fingerprint of this package."""
+    digest = hashlib.sha256()
+    package = pathlib.Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

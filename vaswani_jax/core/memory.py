@@ -15,15 +15,30 @@ CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as mounted in a container
 
 
 class NeededBytes(NamedTuple):
-    """Memory of one device: what lives between steps, and what a step adds."""
+    """Memory of one device: what lives between steps, and what a step adds.
+
+    `program` is the compiled step itself, which lies in an accelerator's memory.
+    """
 
     state: int
     step: int
+    program: int = 0
 
 
 def needed_bytes(step: Callable[..., Any], *, state: Any, rows: Any) -> NeededBytes:
     """Compile a step of `parallel.over_devices`, and return the memory it needs."""
-    analysis = cast(Any, step).lower(state, rows).compile().memory_analysis()
+    compiled = cast(Any, step).lower(state, rows).compile()
+    return needed_by(compiled, state=state)
+
+
+def needed_by(compiled: Any, *, state: Any) -> NeededBytes:
+    """Return the memory that a compiled step needs.
+
+    Args:
+        compiled: The step, as JAX compiles it.
+        state: Its first argument, or the shapes of it.
+    """
+    analysis = compiled.memory_analysis()
     state_bytes = _size_in_bytes(state)
     total = (
         analysis.argument_size_in_bytes
@@ -31,7 +46,9 @@ def needed_bytes(step: Callable[..., Any], *, state: Any, rows: Any) -> NeededBy
         - analysis.alias_size_in_bytes
         + analysis.temp_size_in_bytes
     )
-    return NeededBytes(state_bytes, max(0, total - state_bytes))
+    # A CPU's programs are small beside the memory of its host.
+    program = 0 if parallel.on_cpu() else analysis.generated_code_size_in_bytes
+    return NeededBytes(state_bytes, max(0, total - state_bytes), program)
 
 
 def available_bytes(state: Any = ()) -> int:
@@ -60,7 +77,8 @@ def _local_available_bytes(state: Any) -> int:
 
 
 def _size_in_bytes(tree: Any) -> int:
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+    # Shapes without values have no `nbytes`.
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def make_room(needed: int) -> bool:

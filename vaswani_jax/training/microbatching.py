@@ -1,10 +1,6 @@
 """Choose the number of microbatches so that an update fits the memory of a device."""
 
-import contextlib
 import dataclasses
-import hashlib
-import json
-import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,22 +40,31 @@ class Plan:
         state_bytes: Parameters and the optimizer's two moments.
         step_bytes: Activations, gradients and all else that an update needs.
         available_bytes: What there is.
+        program_bytes: The compiled steps of all shapes, where they need its memory.
     """
 
     num_microbatches: int
     state_bytes: int
     step_bytes: int
     available_bytes: int
+    program_bytes: int = 0
+
+    @property
+    def needed_bytes(self) -> int:
+        """All that an update needs."""
+        return self.state_bytes + self.step_bytes + self.program_bytes
 
     @property
     def fits(self) -> bool:
         """True if an update needs no more than there is."""
-        return self.state_bytes + self.step_bytes <= self.available_bytes
+        return self.needed_bytes <= self.available_bytes
 
     def __str__(self) -> str:
+        programs = f"{self.program_bytes / 2**20:,.0f} MiB of programs, "
         return (
             f"memory of a device: {self.state_bytes / 2**20:,.0f} MiB of parameters "
-            f"and moments, {self.step_bytes / 2**20:,.0f} MiB for a step in "
+            f"and moments, {programs if self.program_bytes else ''}"
+            f"{self.step_bytes / 2**20:,.0f} MiB for a step in "
             f"{self.num_microbatches} part(s); {self.available_bytes / 2**20:,.0f} MiB "
             "available"
         )
@@ -138,21 +143,64 @@ def plan(
     Raises:
         ValueError: Not even single rows fit.
     """
-    available = memory.available_bytes(state)
+    work = (settings.model, settings.optimizer, settings.training, vocab_size)
+
+    def needed_bytes(bucket: batching.Bucket, number: int) -> memory.NeededBytes:
+        rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
+        return _needed_bytes(
+            (*work, number), make_train_step(number), state=state, rows=rows
+        )
+
+    return choose(
+        settings,
+        buckets=buckets,
+        num_shapes=len(buckets),
+        vocab_size=vocab_size,
+        previous=previous,
+        available_bytes=memory.available_bytes(state),
+        needed_bytes=needed_bytes,
+    )
+
+
+def choose(
+    settings: config.Config,
+    *,
+    buckets: Sequence[batching.Bucket],
+    num_shapes: int,
+    vocab_size: int,
+    previous: int,
+    available_bytes: int,
+    needed_bytes: Callable[[batching.Bucket, int], memory.NeededBytes],
+) -> Plan:
+    """Choose the number of microbatches, see `plan`.
+
+    Args:
+        settings: The run's settings.
+        buckets: The shapes of the batches.
+        num_shapes: How many shapes a run compiles; each has a program of its own.
+        vocab_size: V.
+        previous: The number before the run resumed; 1 if it is new.
+        available_bytes: Memory of a device.
+        needed_bytes: Returns what a step needs for a bucket and a number.
+
+    Raises:
+        ValueError: Not even single rows fit.
+    """
     setting = settings.training.accumulate_steps
     number = previous if setting == AUTO else int(setting)
     while True:
         bucket = largest_bucket(
             settings, buckets, vocab_size=vocab_size, num_microbatches=number
         )
-        rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
-        work = (settings.model, settings.optimizer, settings.training, vocab_size)
-        needed = _needed_bytes(
-            (*work, number), make_train_step(number), state=state, rows=rows
+        needed = needed_bytes(bucket, number)
+        candidate = Plan(
+            number,
+            needed.state,
+            needed.step,
+            available_bytes,
+            needed.program * num_shapes,
         )
-        candidate = Plan(number, needed.state, needed.step, available)
-        total = candidate.state_bytes + candidate.step_bytes
-        if setting != AUTO or total <= USABLE * available:
+        if setting != AUTO or candidate.needed_bytes <= USABLE * available_bytes:
             return candidate
         if number >= bucket.rows / parallel.num_devices():
             raise ValueError(
@@ -169,31 +217,12 @@ def _needed_bytes(
 
     An entry belongs to one source, compiler, set of devices and kind of work.
     """
-    directory = compilation_cache.directory()
-    if directory is None:
-        return memory.needed_bytes(train_step, state=state, rows=rows)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
-    key = repr(
-        (work, shapes, parallel.describe(), compilation_cache.compiler(), _sources())
+    key = repr((work, shapes, parallel.describe(), compilation_cache.compiler()))
+    needed = compilation_cache.remember(
+        "memory",
+        key,
+        lambda: memory.needed_bytes(train_step, state=state, rows=rows)._asdict(),
+        keep=processes.is_main_process(),
     )
-    file = directory / f"memory-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
-    try:
-        return memory.NeededBytes(**json.loads(file.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass  # It is missing or cut off: it may be deleted at any time.
-    needed = memory.needed_bytes(train_step, state=state, rows=rows)
-    if processes.is_main_process():
-        # What cannot be cached is measured again.
-        with contextlib.suppress(OSError):
-            directory.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(needed._asdict()))
-    return needed
-
-
-def _sources() -> str:
-    """Return a fingerprint of this package, whose code decides what a step needs."""
-    digest = hashlib.sha256()
-    package = pathlib.Path(__file__).parents[1]
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return memory.NeededBytes(**needed)

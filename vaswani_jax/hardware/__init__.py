@@ -1,0 +1,1 @@
+"""Programs as compiled for accelerators that are not here: facts, then estimates."""

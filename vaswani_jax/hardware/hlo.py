@@ -1,0 +1,382 @@
+"""Read the text of a compiled program: its instructions, and what they tell."""
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Collection, Iterator
+
+SHAPE = re.compile(r"\b(pred|token|[a-z]+\d+\w*)\[([\d,]*)\](?:\{([^}]*)\})?")
+INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$")
+COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{\s*$")
+BITS = {"pred": 8, "token": 0, "s4": 4, "u4": 4}
+COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather")
+# Instructions that compute nothing: names of values, and what waits for a copy.
+NO_WORK = {
+    *("after-all", "bitcast", "conditional", "constant", "domain", "get-tuple-element"),
+    *("opt-barrier", "parameter", "partition-id", "replica-id", "tuple", "while"),
+    *("async-start", "async-update", "async-done", "call"),
+    *("copy-start", "copy-done", "slice-start", "slice-done"),
+}
+# What a computation may hold that only moves numbers.
+MOVES = {"parameter", "copy", "transpose", "bitcast", "reshape", "tuple"}
+# A result of so many bytes is a number or two: no kernel worth counting.
+SCALAR_BYTES = 16
+FLOATS = ("f32", "bf16", "f16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """The shape of one array.
+
+    Attributes:
+        dtype: Its type, as bf16.
+        sizes: Of each axis.
+        layout: Order of the axes and tiles in memory, wherever that memory is.
+    """
+
+    dtype: str
+    sizes: tuple[int, ...]
+    layout: str
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its elements, without those that tiles add."""
+        bits = BITS.get(self.dtype)
+        if bits is None:
+            bits = int(re.findall(r"\d+", self.dtype)[0])
+        return math.prod(self.sizes) * bits // 8
+
+
+def arrays(text: str) -> list[Array]:
+    """Return the arrays of a shape, of one or of a tuple.
+
+    >>> [array.num_bytes for array in arrays("(f32[2,3]{1,0:T(8,128)}, bf16[], s32[2])")]
+    [24, 2, 8]
+    """
+    return [
+        Array(
+            dtype,
+            tuple(int(size) for size in sizes.split(",") if size),
+            re.sub(r"S\(\d+\)", "", layout or ""),
+        )
+        for dtype, sizes, layout in SHAPE.findall(text)
+    ]
+
+
+def num_bytes(text: str) -> int:
+    """Return the bytes of all arrays of a shape."""
+    return sum(array.num_bytes for array in arrays(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Instruction:
+    """One instruction: `NAME = SHAPE OPCODE(REST`."""
+
+    name: str
+    shape: str
+    opcode: str
+    rest: str
+
+    @property
+    def operands(self) -> list[str]:
+        """The names of its operands."""
+        depth = 1
+        for end, letter in enumerate(self.rest):
+            depth += (letter == "(") - (letter == ")")
+            if not depth:
+                break
+        return re.findall(r"%([\w.\-]+)", self.rest[:end])
+
+    @property
+    def op_name(self) -> str:
+        """The path of the operation in the program that was compiled."""
+        return self._attribute(r'op_name="([^"]*)"')
+
+    @property
+    def called(self) -> str:
+        """The computation that it calls, or the body of a loop; "" for none."""
+        name = "to_apply" if self.opcode == "call" else "calls|body"
+        return self._attribute(rf"(?:{name})=%?([\w.\-]+)")
+
+    @property
+    def estimated_cycles(self) -> int:
+        """What the compiler expects it to take; 0 where it says nothing."""
+        return int(self._attribute(r'"estimated_cycles":"(\d+)"') or 0)
+
+    @property
+    def trip_count(self) -> int:
+        """How often a loop runs, 1 if the compiler does not know."""
+        return int(self._attribute(r'"known_trip_count":\{"n":"(\d+)"') or 1)
+
+    @property
+    def num_links(self) -> int:
+        """How many links a TPU's collective uses in parallel."""
+        return int(self._attribute(r"colors:(\d+)") or 1)
+
+    def _attribute(self, pattern: str) -> str:
+        match = re.search(pattern, self.rest)
+        return match[1] if match else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """A compiled program: its computations by name, each in the order of its schedule.
+
+    Attributes:
+        computations: Instructions by the name of their computation.
+        entry: The name of the computation that runs.
+    """
+
+    computations: dict[str, list[Instruction]]
+    entry: str
+
+    @functools.cached_property
+    def shapes(self) -> dict[str, str]:
+        """The shape of each instruction by its name."""
+        return {
+            instruction.name: instruction.shape
+            for computation in self.computations.values()
+            for instruction in computation
+        }
+
+    def inside(self, instruction: Instruction) -> list[Instruction]:
+        """Return the instructions of what an instruction calls."""
+        return self.computations.get(instruction.called, [])
+
+    def scheduled(self, name: str = "") -> Iterator[tuple[Instruction, int]]:
+        """Yield what runs, in order, and how often: the entry, and bodies of loops.
+
+        Args:
+            name: Another computation than the entry to begin with.
+        """
+        yield from self._scheduled(name or self.entry, 1)
+
+    def _scheduled(self, name: str, times: int) -> Iterator[tuple[Instruction, int]]:
+        for instruction in self.computations[name]:
+            yield instruction, times
+            if instruction.opcode in ("while", "call"):
+                trips = times * instruction.trip_count
+                yield from self._scheduled(instruction.called, trips)
+
+    def loops(self) -> Iterator[Instruction]:
+        """Yield the loops of the program, outer ones first."""
+        for instruction, _ in self.scheduled():
+            if instruction.opcode == "while":
+                yield instruction
+
+
+def parse(text: str) -> Module:
+    """Return the computations of a compiled program's text.
+
+    Raises:
+        ValueError: It is no such text.
+    """
+    computations: dict[str, list[Instruction]] = {}
+    entry, current = "", None
+    for line in text.splitlines():
+        if not line[:1].isspace():
+            head = COMPUTATION.match(line)
+            current = None
+            if head and not line.startswith("HloModule"):
+                current = computations.setdefault(head[2], [])
+                entry = head[2] if head[1] else entry
+        elif current is not None and (match := INSTRUCTION.match(line)):
+            current.append(Instruction(*match.groups()[1:]))
+    if not entry:
+        raise ValueError("the compiled program has no ENTRY: its text has changed")
+    return Module(computations, entry)
+
+
+@dataclasses.dataclass(frozen=True)
+class Collective:
+    """Communication between all devices.
+
+    Attributes:
+        kind: One of COLLECTIVES.
+        num_bytes: Of its results on one device.
+        num_links: How many links of a TPU it uses in parallel.
+        is_asynchronous: Whether its start and its end are instructions of their own.
+        start_cycles: Estimated cycles of all that is scheduled before its start.
+        end_cycles: Estimated cycles of all that is scheduled before its end.
+    """
+
+    kind: str
+    num_bytes: int
+    num_links: int
+    is_asynchronous: bool
+    start_cycles: int
+    end_cycles: int
+
+    @property
+    def hidden_cycles(self) -> int:
+        """Estimated cycles of the computation between its start and its end."""
+        return self.end_cycles - self.start_cycles
+
+
+def collectives(module: Module) -> list[Collective]:
+    """Return the communication of a program, in the order in which it ends."""
+    result: list[Collective] = []
+    started: dict[str, tuple[str, Instruction, int]] = {}
+    sources: dict[str, list[str]] = {}
+    cycles = 0
+    for instruction, times in module.scheduled():
+        sources[instruction.name] = instruction.operands
+        kind, phase = _collective(module, instruction)
+        if phase == "start":
+            started[instruction.name] = kind, instruction, cycles
+        cycles += instruction.estimated_cycles * times
+        if phase == "whole":
+            links = _num_links(module, instruction)
+            size = num_bytes(instruction.shape)
+            result.append(Collective(kind, size, links, False, cycles, cycles))
+        elif phase == "end" and started:
+            name = _start_of(instruction, started=started, sources=sources)
+            kind, start, start_cycles = started.pop(name)
+            links = max(_num_links(module, start), _num_links(module, instruction))
+            size = num_bytes(instruction.shape)
+            result.append(Collective(kind, size, links, True, start_cycles, cycles))
+    return result
+
+
+def _collective(module: Module, instruction: Instruction) -> tuple[str, str]:
+    """Return the kind of communication, and "whole", "start", "end" or ""."""
+    opcodes = {instruction.opcode}
+    if instruction.opcode in ("fusion", "async-start"):
+        opcodes |= {inner.opcode for inner in module.inside(instruction)}
+    if instruction.opcode in ("async-update", "async-done"):
+        is_end = instruction.opcode == "async-done"
+        return "", "end" if is_end and _ends_collective(module, instruction) else ""
+    for kind in COLLECTIVES:
+        found = {f"{kind}-start", f"{kind}-done", kind} & opcodes
+        if not found:
+            continue
+        phase = "whole" if kind in found else ""  # "": goes on with what is started
+        if found == {f"{kind}-start"} or instruction.opcode == "async-start":
+            phase = "start"
+        elif found == {f"{kind}-done"}:
+            phase = "end"
+        is_scatter = kind == "all-reduce" and "scatter" in instruction.called
+        return "reduce-scatter" if is_scatter else kind, phase
+    return "", ""
+
+
+def _ends_collective(module: Module, instruction: Instruction) -> bool:
+    starts = {
+        start.name: start
+        for computation in module.computations.values()
+        for start in computation
+        if start.opcode in ("async-start", "async-update")
+    }
+    name = next(iter(instruction.operands), "")
+    while name in starts and starts[name].opcode == "async-update":
+        name = next(iter(starts[name].operands), "")
+    return name in starts and bool(_collective(module, starts[name])[0])
+
+
+def _start_of(
+    instruction: Instruction,
+    *,
+    started: dict[str, tuple[str, Instruction, int]],
+    sources: dict[str, list[str]],
+) -> str:
+    """Return the name of the start that an end waits for; else the oldest."""
+    names, seen = list(instruction.operands), set()
+    while names:
+        name = names.pop(0)
+        if name in started:
+            return name
+        if name not in seen:
+            seen.add(name)
+            names += sources.get(name, [])
+    return next(iter(started))
+
+
+def _num_links(module: Module, instruction: Instruction) -> int:
+    inner = (inner.num_links for inner in module.inside(instruction))
+    return max([instruction.num_links, *inner])
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """How much a program, or one turn of a loop in it, has to do.
+
+    Attributes:
+        num_instructions: Instructions of the schedule; a loop's count once.
+        num_kernels: Those that compute more than a number or have an estimate, as
+            often as they run.
+        estimated_cycles: The sum of the compiler's estimates.
+        bytes_without_cycles: Of the results of kernels that have no estimate.
+    """
+
+    num_instructions: int
+    num_kernels: int
+    estimated_cycles: int
+    bytes_without_cycles: int
+
+
+def work(module: Module, name: str = "") -> Work:
+    """Return the work of a computation, by default that of the whole program."""
+    num_instructions = num_kernels = cycles = without = 0
+    for instruction, times in module.scheduled(name):
+        num_instructions += 1
+        is_view = 'custom_call_target="ConcatBitcast"' in instruction.rest
+        if instruction.opcode in NO_WORK or is_view:
+            continue
+        estimate = instruction.estimated_cycles
+        size = num_bytes(instruction.shape)
+        num_kernels += times * (size > SCALAR_BYTES or estimate > 0)
+        cycles += times * estimate
+        is_silent = not estimate and not _collective(module, instruction)[0]
+        if is_silent and size > SCALAR_BYTES:
+            without += times * size
+    return Work(num_instructions, num_kernels, cycles, without)
+
+
+@dataclasses.dataclass(frozen=True)
+class Relayout:
+    """A copy of an array into another order of axes or other tiles."""
+
+    name: str
+    num_bytes: int
+    op_name: str
+
+
+def relayouts(
+    module: Module, *, sizes: Collection[int], elements: Collection[int] = ()
+) -> list[Relayout]:
+    """Return copies of activations and gradients into another layout.
+
+    Args:
+        module: The program.
+        sizes: An activation has an axis of one of these: the rows of a device, or its
+            tokens.
+        elements: A gradient has one of these numbers of elements: those of parameters.
+    """
+    result = []
+    for instruction, _ in module.scheduled():
+        if not _only_moves(module, instruction):
+            continue
+        for array in arrays(instruction.shape):
+            is_activation = not set(sizes).isdisjoint(array.sizes)
+            is_gradient = math.prod(array.sizes) in elements
+            if array.dtype in FLOATS and (is_activation or is_gradient):
+                result.append(
+                    Relayout(instruction.name, array.num_bytes, instruction.op_name)
+                )
+    return result
+
+
+def _only_moves(module: Module, instruction: Instruction) -> bool:
+    if instruction.opcode == "transpose":
+        return True
+    if instruction.opcode == "copy":
+        source = module.shapes.get(instruction.operands[0], "")
+        before, after = arrays(source), arrays(instruction.shape)
+        return [a.layout for a in before] != [a.layout for a in after]
+    opcodes = {inner.opcode for inner in module.inside(instruction)}
+    return (
+        instruction.opcode == "fusion"
+        and opcodes <= MOVES
+        and not opcodes.isdisjoint({"copy", "transpose"})
+    )
