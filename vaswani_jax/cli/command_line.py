@@ -20,6 +20,8 @@ from vaswani_jax.core import presets
 from vaswani_jax.core.config import SETTINGS, flatten
 from vaswani_jax.core.suggestions import suggest, suggest_setting
 
+# What the command line names as its configuration.
+_config_name = ""
 # What a configuration file raises on purpose: its message says all.
 EXPLAINED = (ImportError, OSError, ValueError)
 
@@ -66,6 +68,16 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
     except flags.Error as error:
         refuse(_explain(error))
     return [program]
+
+
+def config_flags_given() -> list[str]:
+    """Return --config and --config.KEY as the parsed command line gives them."""
+    names = [str(name) for name in flags.FLAGS if name.startswith("config.")]
+    changes = [flags.FLAGS[name] for name in names if flags.FLAGS[name].present]
+    return [
+        f"--config={_config_name}",
+        *(f"--{flag.name}={flag.value}" for flag in changes),
+    ]
 
 
 def refuse(reason: str) -> NoReturn:
@@ -134,6 +146,8 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
         refuse(f"--config={name}: {type(error).__name__}: {error}")
     if run_to_start_from:
         values.data.directory = ""  # The new run prepares data of its own.
+    global _config_name
+    _config_name = name
     _check_keys(words, values)
     config_flags.DEFINE_config_dict(
         "config", values, "Settings.", flag_values=flags.FLAGS, sys_argv=words

@@ -11,6 +11,7 @@ from vaswani_jax.core.suggestions import suggest
 # The command, the program that it runs, and what it does.
 COMMANDS = {
     "train": ("main", "Train a model from a preset or a configuration file."),
+    "check": ("check", "Tell whether a run fits accelerators that are not here."),
     "translate": ("decode", "Translate lines with a trained model, or score them."),
     "evaluate": ("evaluate", "Score a model on the validation or the test set."),
     "prepare": ("prepare_data", "Make vocabulary and token files, without training."),

@@ -39,7 +39,7 @@ def needed_by(compiled: Any, *, state: Any) -> NeededBytes:
         state: Its first argument, or the shapes of it.
     """
     analysis = compiled.memory_analysis()
-    state_bytes = _size_in_bytes(state)
+    state_bytes = size_in_bytes(state)
     total = (
         analysis.argument_size_in_bytes
         + analysis.output_size_in_bytes
@@ -73,11 +73,11 @@ def _local_available_bytes(state: Any) -> int:
     stats = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:  # An accelerator's whole memory, the state included.
         return int(stats["bytes_limit"])
-    return free_bytes() // jax.local_device_count() + _size_in_bytes(state)
+    return free_bytes() // jax.local_device_count() + size_in_bytes(state)
 
 
-def _size_in_bytes(tree: Any) -> int:
-    # Shapes without values have no `nbytes`.
+def size_in_bytes(tree: Any) -> int:
+    """Return the bytes of a tree of arrays, or of their shapes."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 

@@ -5,6 +5,7 @@ holds depends on the seed and the step alone.
 """
 
 import abc
+import collections
 import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
@@ -109,6 +110,12 @@ class Batches(abc.ABC):
         """Rows and length of each shape of batch in an epoch."""
         numbers = sorted({batch.bucket for batch in self._slices})
         return [(self.buckets[n].rows, self.buckets[n].length) for n in numbers]
+
+    @property
+    def num_batches(self) -> dict[Bucket, int]:
+        """Number of batches of each shape in an epoch."""
+        counts = collections.Counter(batch.bucket for batch in self._slices)
+        return {bucket: counts[n] for n, bucket in enumerate(self.buckets)}
 
     @property
     def padding_share(self) -> float:

@@ -105,9 +105,10 @@ class Instruction:
         return int(self._attribute(r'"estimated_cycles":"(\d+)"') or 0)
 
     @property
-    def trip_count(self) -> int:
-        """How often a loop runs, 1 if the compiler does not know."""
-        return int(self._attribute(r'"known_trip_count":\{"n":"(\d+)"') or 1)
+    def trip_count(self) -> int | None:
+        """How often a loop runs; None if the compiler does not know."""
+        count = self._attribute(r'"known_trip_count":\{"n":"(\d+)"')
+        return int(count) if count else None
 
     @property
     def num_links(self) -> int:
@@ -156,13 +157,13 @@ class Module:
         for instruction in self.computations[name]:
             yield instruction, times
             if instruction.opcode in ("while", "call"):
-                trips = times * instruction.trip_count
+                trips = times * (instruction.trip_count or 1)
                 yield from self._scheduled(instruction.called, trips)
 
-    def loops(self) -> Iterator[Instruction]:
-        """Yield the loops of the program, outer ones first."""
+    def endless_loops(self) -> Iterator[Instruction]:
+        """Yield the loops of which the compiler does not know how often they run."""
         for instruction, _ in self.scheduled():
-            if instruction.opcode == "while":
+            if instruction.opcode == "while" and instruction.trip_count is None:
                 yield instruction
 
 
@@ -199,6 +200,7 @@ class Collective:
         is_asynchronous: Whether its start and its end are instructions of their own.
         start_cycles: Estimated cycles of all that is scheduled before its start.
         end_cycles: Estimated cycles of all that is scheduled before its end.
+        hidden_kernels: How many kernels are scheduled between its start and its end.
     """
 
     kind: str
@@ -207,6 +209,7 @@ class Collective:
     is_asynchronous: bool
     start_cycles: int
     end_cycles: int
+    hidden_kernels: int
 
     @property
     def hidden_cycles(self) -> int:
@@ -217,25 +220,39 @@ class Collective:
 def collectives(module: Module) -> list[Collective]:
     """Return the communication of a program, in the order in which it ends."""
     result: list[Collective] = []
-    started: dict[str, tuple[str, Instruction, int]] = {}
+    started: dict[str, tuple[Collective, int]] = {}
     sources: dict[str, list[str]] = {}
-    cycles = 0
+    cycles = kernels = 0
     for instruction, times in module.scheduled():
         sources[instruction.name] = instruction.operands
         kind, phase = _collective(module, instruction)
-        if phase == "start":
-            started[instruction.name] = kind, instruction, cycles
+        collective = Collective(
+            kind=kind,
+            num_bytes=num_bytes(instruction.shape),
+            num_links=_num_links(module, instruction),
+            is_asynchronous=phase != "whole",
+            start_cycles=cycles,
+            end_cycles=cycles,
+            hidden_kernels=0,
+        )
         cycles += instruction.estimated_cycles * times
+        kernels += _is_kernel(instruction) and not phase
         if phase == "whole":
-            links = _num_links(module, instruction)
-            size = num_bytes(instruction.shape)
-            result.append(Collective(kind, size, links, False, cycles, cycles))
+            result.append(collective)
+        elif phase == "start":
+            started[instruction.name] = collective, kernels
         elif phase == "end" and started:
             name = _start_of(instruction, started=started, sources=sources)
-            kind, start, start_cycles = started.pop(name)
-            links = max(_num_links(module, start), _num_links(module, instruction))
-            size = num_bytes(instruction.shape)
-            result.append(Collective(kind, size, links, True, start_cycles, cycles))
+            start, kernels_before = started.pop(name)
+            result.append(
+                dataclasses.replace(
+                    start,
+                    num_bytes=collective.num_bytes,
+                    num_links=max(start.num_links, collective.num_links),
+                    end_cycles=collective.end_cycles,
+                    hidden_kernels=kernels - kernels_before,
+                )
+            )
     return result
 
 
@@ -277,7 +294,7 @@ def _ends_collective(module: Module, instruction: Instruction) -> bool:
 def _start_of(
     instruction: Instruction,
     *,
-    started: dict[str, tuple[str, Instruction, int]],
+    started: Collection[str],
     sources: dict[str, list[str]],
 ) -> str:
     """Return the name of the start that an end waits for; else the oldest."""
@@ -320,17 +337,22 @@ def work(module: Module, name: str = "") -> Work:
     num_instructions = num_kernels = cycles = without = 0
     for instruction, times in module.scheduled(name):
         num_instructions += 1
-        is_view = 'custom_call_target="ConcatBitcast"' in instruction.rest
-        if instruction.opcode in NO_WORK or is_view:
-            continue
-        estimate = instruction.estimated_cycles
-        size = num_bytes(instruction.shape)
-        num_kernels += times * (size > SCALAR_BYTES or estimate > 0)
-        cycles += times * estimate
-        is_silent = not estimate and not _collective(module, instruction)[0]
-        if is_silent and size > SCALAR_BYTES:
-            without += times * size
+        if _is_kernel(instruction):
+            num_kernels += times
+            cycles += times * instruction.estimated_cycles
+            is_silent = not instruction.estimated_cycles
+            if is_silent and not _collective(module, instruction)[0]:
+                without += times * num_bytes(instruction.shape)
     return Work(num_instructions, num_kernels, cycles, without)
+
+
+def _is_kernel(instruction: Instruction) -> bool:
+    """Return True for what computes more than a number, or has an estimate."""
+    is_view = 'custom_call_target="ConcatBitcast"' in instruction.rest
+    if instruction.opcode in NO_WORK or is_view:
+        return False
+    is_array = num_bytes(instruction.shape) > SCALAR_BYTES
+    return is_array or instruction.estimated_cycles > 0
 
 
 @dataclasses.dataclass(frozen=True)

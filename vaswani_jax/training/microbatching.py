@@ -70,6 +70,18 @@ class Plan:
         )
 
 
+class DoesNotFitError(ValueError):
+    """Not even single rows fit the memory.
+
+    Attributes:
+        plan: The last that was looked at.
+    """
+
+    def __init__(self, message: str, plan: Plan) -> None:
+        super().__init__(message)
+        self.plan = plan
+
+
 def largest_bucket(
     settings: config.Config,
     buckets: Sequence[batching.Bucket],
@@ -141,7 +153,7 @@ def plan(
             that it needs.
 
     Raises:
-        ValueError: Not even single rows fit.
+        DoesNotFitError: Not even single rows fit.
     """
     work = (settings.model, settings.optimizer, settings.training, vocab_size)
 
@@ -184,7 +196,7 @@ def choose(
         needed_bytes: Returns what a step needs for a bucket and a number.
 
     Raises:
-        ValueError: Not even single rows fit.
+        DoesNotFitError: Not even single rows fit.
     """
     setting = settings.training.accumulate_steps
     number = previous if setting == AUTO else int(setting)
@@ -203,9 +215,10 @@ def choose(
         if setting != AUTO or candidate.needed_bytes <= USABLE * available_bytes:
             return candidate
         if number >= bucket.rows / parallel.num_devices():
-            raise ValueError(
+            raise DoesNotFitError(
                 f"config.training.accumulate_steps=auto: {candidate}; not even single "
-                f"rows of {bucket.length} tokens fit"
+                f"rows of {bucket.length} tokens fit",
+                candidate,
             )
         number *= 2
 

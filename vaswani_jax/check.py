@@ -1,0 +1,139 @@
+"""Tell whether and how a run fits accelerators that are not here, before it starts.
+
+Their own compilers compile its programs; nothing is run. Facts of the compiler are kept
+apart from estimates.
+
+  vaswani check demo --hardware=v5e:8
+  vaswani check configs/big_enfr.py --hardware=v5e:2x4,h100:8 --json
+  python -m vaswani_jax.check --config=demo --hardware=v5p:2x2x2 --all_shapes
+"""
+
+import collections
+import json
+import logging
+import pathlib
+
+from absl import flags
+
+from vaswani_jax.cli import command_line, program
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import config
+from vaswani_jax.data import batching, manifest, packing, prepared
+from vaswani_jax.hardware import launch, summary, topology, worker
+from vaswani_jax.hardware.workload import Shape, Workload
+
+logger = logging.getLogger(__name__)
+WORKDIR = flags.DEFINE_string(
+    "workdir", "", "Where data is or will be prepared; runs/NAME of the preset."
+)
+HARDWARE = flags.DEFINE_list(
+    "hardware",
+    None,
+    "Chips to compile for, as v5e:2x4,h100:8: v4, v5e, v5p, v6e, tpu7x (extra tpu), "
+    "h100, a100 (extra cuda), and their number or grid.",
+    required=True,
+)
+ALL_SHAPES = flags.DEFINE_bool(
+    "all_shapes", False, "Compile every shape, not only the largest and the commonest."
+)
+DOLLARS = flags.DEFINE_float(
+    "dollars_per_hour", None, "The price of one chip.", lower_bound=0.0
+)
+JSON = flags.DEFINE_bool("json", False, "Print one JSON list.")
+# The shape that stands for all where no data is prepared.
+USUAL_LENGTH = 32
+
+
+def main() -> None:
+    """Judge each hardware, each platform in a process of its own."""
+    settings = program.settings()
+    all_hardware = [topology.parse(text) for text in HARDWARE.value]
+    for hardware in all_hardware:
+        topology.require(hardware)
+    workdir = program.workdir(WORKDIR.value, skip=("checkpoints", "best", "averaged"))
+    work = _workload(settings, workdir)
+    by_name = {}
+    for platform, group in _by_platform(all_hardware).items():
+        logger.info(f"{platform}: {', '.join(hardware.name for hardware in group)}")
+        for verdict in worker.run(work, group, cache=workdir / "compiled"):
+            by_name[verdict["hardware"]] = verdict
+    training_flags = command_line.config_flags_given()
+    if not flags.FLAGS["workdir"].using_default_value:
+        training_flags.append(f"--workdir={WORKDIR.value}")
+    verdicts = [
+        {
+            **by_name[hardware.name],
+            "launch": launch.command(hardware, training_flags),
+        }
+        for hardware in all_hardware
+    ]
+    if JSON.value:
+        print(json.dumps(verdicts, indent=2))
+    else:
+        print("\n\n\n".join(map(summary.describe, verdicts)))
+
+
+def _by_platform(
+    all_hardware: list[topology.Hardware],
+) -> dict[str, list[topology.Hardware]]:
+    groups = collections.defaultdict(list)
+    for hardware in dict.fromkeys(all_hardware):
+        groups[hardware.chip.platform].append(hardware)
+    return dict(groups)
+
+
+def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
+    data_directory = prepared.data_directory(settings.data, workdir)
+    options = {
+        "settings": settings,
+        "all_shapes": ALL_SHAPES.value,
+        "dollars_per_hour": DOLLARS.value,
+    }
+    if not (data_directory / manifest.NAME).exists():
+        bucket = usual_bucket(settings.data)
+        logger.info(
+            f"no data is prepared in {data_directory}: batches of {bucket.rows:,} x "
+            f"{bucket.length} tokens stand for all shapes"
+        )
+        return Workload(
+            vocab_size=settings.data.vocab_size,
+            shapes=[Shape(bucket=bucket, batches=0)],
+            num_shapes=1
+            if settings.data.batching == "packed"
+            else settings.data.num_buckets,
+            target_tokens=None,
+            **options,
+        )
+    data = prepared.open_matching(settings, data_directory, compare_text=False)
+    corpus = data.corpus("train")
+    batches = packing.training_batches(settings.data, corpus, seed=settings.seed)
+    shapes = [
+        Shape(bucket=bucket, batches=count)
+        for bucket, count in batches.num_batches.items()
+    ]
+    tokens = corpus.target.num_tokens() + len(corpus.target)  # their end marks
+    return Workload(
+        vocab_size=data.vocabulary.size,
+        shapes=shapes,
+        num_shapes=len(batches.buckets),
+        target_tokens=tokens / batches.batches_per_epoch,
+        **options,
+    )
+
+
+def usual_bucket(data: config.DataConfig) -> batching.Bucket:
+    """Return the shape of batches to expect before data is prepared."""
+    is_packed = data.batching == "packed"
+    length = data.packed_length if is_packed else min(USUAL_LENGTH, data.max_length)
+    budget = min(data.source_tokens_per_batch, data.target_tokens_per_batch)
+    return batching.Bucket(length, batching.rows_within(budget, length=length))
+
+
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("config",), takes_config=True, default_workdir=True),
+    expected=(*program.EXPECTED_ERRORS, worker.WorkerError),
+)
+
+if __name__ == "__main__":
+    PROGRAM.run()

@@ -1,0 +1,225 @@
+"""Compile the train step and the search for devices that are not here."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from vaswani_jax.core import config, memory, parallel, types
+from vaswani_jax.data import batching
+from vaswani_jax.hardware import hlo
+from vaswani_jax.inference import generate
+from vaswani_jax.model import cost
+from vaswani_jax.training import step
+
+# The fields of XLA's CompiledMemoryStats that tell the memory of one device.
+MEMORY_FIELDS = (
+    "argument_size_in_bytes",
+    "output_size_in_bytes",
+    "alias_size_in_bytes",
+    "temp_size_in_bytes",
+    "generated_code_size_in_bytes",
+)
+# Without a GPU nothing is tuned, and Triton's default tiles fit no product of a search.
+SEARCH_OPTIONS = {"gpu": {"xla_gpu_enable_triton_gemm": False}, "tpu": {}, "cpu": {}}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Program:
+    """What the compiler says of one program.
+
+    Attributes:
+        rows: Rows of one device.
+        length: Tokens of a row.
+        num_microbatches: Parts that the rows are computed in.
+        lowering_seconds: Time to trace the program and to lower it.
+        compile_seconds: Time to compile it, on this machine at its load.
+        memory: Bytes by the names of MEMORY_FIELDS.
+        needed: The memory of a device.
+        flops: Operations of one device, None if the compiler counts none.
+        work: All that it does.
+        turns: What one turn does of each loop whose number of turns is unknown.
+        collectives: Communication between devices.
+        relayouts: Copies of activations and gradients into another layout.
+    """
+
+    rows: int
+    length: int
+    num_microbatches: int
+    lowering_seconds: float
+    compile_seconds: float
+    memory: dict[str, int]
+    needed: memory.NeededBytes
+    flops: float | None
+    work: hlo.Work
+    turns: list[hlo.Work]
+    collectives: list[hlo.Collective]
+    relayouts: list[hlo.Relayout]
+
+    @property
+    def collective_bytes(self) -> int:
+        """Bytes of the results of all communication."""
+        return sum(collective.num_bytes for collective in self.collectives)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `from_dict` reads, for JSON."""
+        return {**dataclasses.asdict(self), "needed": self.needed._asdict()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Program":
+        """Return the program that `as_dict` has written."""
+        parts = {
+            "work": hlo.Work(**values["work"]),
+            "turns": [hlo.Work(**each) for each in values["turns"]],
+            "needed": memory.NeededBytes(**values["needed"]),
+            "collectives": [hlo.Collective(**each) for each in values["collectives"]],
+            "relayouts": [hlo.Relayout(**each) for each in values["relayouts"]],
+        }
+        return cls(**{**values, **parts})
+
+
+def train_step(
+    settings: config.Config,
+    *,
+    bucket: batching.Bucket,
+    num_microbatches: int,
+    vocab_size: int,
+) -> Program:
+    """Compile the update for one shape of batches; see `parallel.targeting`.
+
+    Args:
+        settings: The run's.
+        bucket: The shape of a global batch.
+        num_microbatches: How many parts each device's rows are computed in.
+        vocab_size: V.
+    """
+    rows = rows_of_a_device(bucket.rows, num_microbatches=num_microbatches)
+    state = _state(settings, vocab_size=vocab_size)
+    ids = _ids(rows, bucket.length)
+    segments = types.Segments(ids, ids) if settings.data.batching == "packed" else None
+    batch = types.Batch(ids, ids, ids, segments)
+    make_train_step = step.make_train_steps(settings, vocab_size=vocab_size)
+    part = rows // num_microbatches
+    return _compile(
+        lambda: make_train_step(num_microbatches).lower(state, batch),  # type: ignore[attr-defined]
+        state=state,
+        rows=rows,
+        length=bucket.length,
+        num_microbatches=num_microbatches,
+        activations=(part, part * bucket.length),
+        gradients=[leaf.size for leaf in jax.tree.leaves(state.params) if leaf.ndim > 1],
+        options={},
+    )
+
+
+def search(
+    settings: config.Config, *, rows: int, length: int, vocab_size: int
+) -> Program:
+    """Compile the search for the best translation; see `parallel.targeting`.
+
+    Args:
+        settings: The run's.
+        rows: Sentences of a global batch.
+        length: Source tokens of each.
+        vocab_size: V.
+    """
+    params = (_state(settings, vocab_size=vocab_size).params,)
+    rows = rows_of_a_device(rows, num_microbatches=1)
+    generator = generate.make_generator(
+        settings, (settings.model,), vocab_size=vocab_size, n_best=1
+    )
+    sentences = generate.Rows(_ids(rows, length), _ids(rows, 0), _ids(rows, 2))
+    return _compile(
+        lambda: parallel.over_rows(generator).lower(params, sentences),  # type: ignore[attr-defined]
+        state=params,
+        rows=rows,
+        length=length,
+        num_microbatches=1,
+        activations=(rows, rows * length, rows * settings.search.beam_size),
+        gradients=(),
+        options=SEARCH_OPTIONS[parallel.platform()],
+    )
+
+
+def state_bytes(settings: config.Config, *, vocab_size: int) -> int:
+    """Return the bytes of parameters and moments."""
+    return memory.size_in_bytes(_state(settings, vocab_size=vocab_size))
+
+
+def rows_of_a_device(rows: int, *, num_microbatches: int) -> int:
+    """Return how many rows of a global batch each device computes."""
+    computed = parallel.computed_rows(rows, num_microbatches=num_microbatches)
+    return computed // parallel.num_devices()
+
+
+def update_flops(
+    settings: config.Config, *, bucket: batching.Bucket, vocab_size: int
+) -> float:
+    """Return the operations of an update on a global batch; see `cost.update_flops`."""
+    draws = 2 if settings.training.r_drop else 1
+    return draws * cost.update_flops(
+        settings.model,
+        vocab_size=vocab_size,
+        rows=bucket.rows,
+        source=bucket.length,
+        target=bucket.length,
+    )
+
+
+def _state(settings: config.Config, *, vocab_size: int) -> step.TrainState:
+    """Return the shapes of the state, which is not computed."""
+    state = jax.eval_shape(lambda: step.create_state(settings, vocab_size=vocab_size))
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state)
+
+
+def _ids(rows: int, length: int) -> jax.ShapeDtypeStruct:
+    shape = (parallel.num_devices(), rows, length)
+    return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+
+def _compile(
+    lower: Callable[[], Any],
+    *,
+    state: Any,
+    rows: int,
+    length: int,
+    num_microbatches: int,
+    activations: Sequence[int],
+    gradients: Sequence[int],
+    options: dict[str, Any],
+) -> Program:
+    start = time.monotonic()
+    lowered = lower()
+    lowering_seconds = time.monotonic() - start
+    start = time.monotonic()
+    compiled = lowered.compile(compiler_options=options or None)
+    compile_seconds = time.monotonic() - start
+    module = hlo.parse(compiled.as_text())
+    analysis = compiled.memory_analysis()
+    return Program(
+        rows=rows,
+        length=length,
+        num_microbatches=num_microbatches,
+        lowering_seconds=lowering_seconds,
+        compile_seconds=compile_seconds,
+        memory={name: int(getattr(analysis, name)) for name in MEMORY_FIELDS},
+        needed=memory.needed_by(compiled, state=state),
+        flops=_flops(compiled),
+        work=hlo.work(module),
+        turns=[hlo.work(module, loop.called) for loop in module.endless_loops()],
+        collectives=hlo.collectives(module),
+        relayouts=hlo.relayouts(module, sizes=activations, elements=gradients),
+    )
+
+
+def _flops(compiled: Any) -> float | None:
+    """Return what XLA counts, or None for GPUs that are not here."""
+    try:
+        analysis = compiled.cost_analysis() or {}
+    except RuntimeError:
+        return None
+    flops = analysis.get("flops")
+    return float(flops) if flops and flops > 0 else None

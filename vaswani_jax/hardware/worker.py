@@ -1,0 +1,101 @@
+"""Judge hardware of one platform in a process of its own: JSON in, JSON out.
+
+A process has one compiler for devices that are not here, and one set of variables.
+"""
+
+import json
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import ml_collections
+
+from vaswani_jax.core import compilation_cache, config, parsing
+from vaswani_jax.data import batching
+from vaswani_jax.hardware import topology, verdict
+from vaswani_jax.hardware.workload import Shape, Workload
+
+
+class WorkerError(Exception):
+    """A process has ended without a verdict."""
+
+
+def run(
+    work: Workload, all_hardware: Sequence[topology.Hardware], *, cache: pathlib.Path
+) -> list[dict[str, Any]]:
+    """Judge some hardware in a process of its own, which logs to standard error.
+
+    Args:
+        work: The run.
+        all_hardware: Hardware of one platform.
+        cache: Where what was found is kept.
+
+    Raises:
+        ValueError: The settings cannot run there.
+        WorkerError: The process has ended; its last lines say more.
+    """
+    request = {
+        **vars(work),
+        "settings": config.to_dict(work.settings),
+        "shapes": [
+            (shape.bucket.length, shape.bucket.rows, shape.batches)
+            for shape in work.shapes
+        ],
+        "hardware": [hardware.name for hardware in all_hardware],
+        "cache": str(cache),
+        "level": logging.getLogger("vaswani_jax").getEffectiveLevel(),
+    }
+    process = subprocess.run(
+        [sys.executable, "-m", "vaswani_jax.hardware.worker"],
+        input=json.dumps(request),
+        stdout=subprocess.PIPE,
+        text=True,
+        env=topology.environment(dict(os.environ)),
+        check=False,
+    )
+    lines = process.stdout.splitlines()
+    if process.returncode or not lines:
+        raise WorkerError(f"the compiler's process ended with {process.returncode}")
+    answer = json.loads(lines[-1])
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return list(answer["verdicts"])
+
+
+def main() -> None:
+    """Read a request from standard input, and print the answer as the last line."""
+    request = json.load(sys.stdin)
+    logging.basicConfig(format="%(message)s", level=logging.ERROR)
+    logging.getLogger("vaswani_jax").setLevel(request["level"])
+    compilation_cache.enable(pathlib.Path(request["cache"]))
+    # JAX cannot read programs for absent devices again: only our findings are kept.
+    jax.config.update("jax_enable_compilation_cache", False)
+    work = Workload(
+        settings=parsing.parse(ml_collections.ConfigDict(request["settings"])),
+        vocab_size=request["vocab_size"],
+        shapes=[
+            Shape(bucket=batching.Bucket(length, rows), batches=batches)
+            for length, rows, batches in request["shapes"]
+        ],
+        num_shapes=request["num_shapes"],
+        target_tokens=request["target_tokens"],
+        all_shapes=request["all_shapes"],
+        dollars_per_hour=request["dollars_per_hour"],
+    )
+    try:
+        verdicts = [
+            verdict.judge(work, topology.parse(name)) for name in request["hardware"]
+        ]
+    except (ValueError, ImportError) as error:
+        print(json.dumps({"error": str(error)}))
+    else:
+        print(json.dumps({"verdicts": verdicts}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Describe the run that `check` judges: its settings and the shapes of its batches."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from vaswani_jax.core import config
+from vaswani_jax.data import batching
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A padded shape of global batches.
+
+    Attributes:
+        bucket: Its rows and length.
+        batches: How many batches of an epoch have it; 0 if no data is prepared.
+    """
+
+    bucket: batching.Bucket
+    batches: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A run to judge.
+
+    Attributes:
+        settings: Its settings.
+        vocab_size: V.
+        shapes: Those of its batches, or one in place of unknown ones.
+        num_shapes: How many shapes the run will have.
+        target_tokens: Mean of a batch, without padding; None if no data is prepared.
+        all_shapes: Whether to compile every shape.
+        dollars_per_hour: The price of a chip; None for no price.
+    """
+
+    settings: config.Config
+    vocab_size: int
+    shapes: Sequence[Shape]
+    num_shapes: int
+    target_tokens: float | None
+    all_shapes: bool
+    dollars_per_hour: float | None
+
+    @property
+    def commonest(self) -> batching.Bucket:
+        """The shape of the most batches."""
+        return max(self.shapes, key=lambda shape: shape.batches).bucket
+
+    @property
+    def judged(self) -> list[batching.Bucket]:
+        """The shapes that estimates are of."""
+        if self.all_shapes:
+            return [shape.bucket for shape in self.shapes]
+        return [self.commonest]
