@@ -12,6 +12,7 @@ import collections
 import json
 import logging
 import pathlib
+from typing import Any
 
 from absl import flags
 
@@ -84,7 +85,7 @@ def _by_platform(
 
 def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
     data_directory = prepared.data_directory(settings.data, workdir)
-    options = {
+    options: dict[str, Any] = {
         "settings": settings,
         "all_shapes": ALL_SHAPES.value,
         "dollars_per_hour": DOLLARS.value,

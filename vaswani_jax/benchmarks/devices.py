@@ -10,6 +10,7 @@ import psutil
 from vaswani_jax.core import parallel
 from vaswani_jax.hardware import chips
 
+
 def peak(dtype: str) -> tuple[float, str]:
     """Return the most FLOP/s of all devices together, and the figure's origin.
 

@@ -93,7 +93,9 @@ def exposed_seconds(
     """
     waited = links_free = 0.0
     arrivals: dict[int, float] = {}
-    by_start = sorted(range(len(collectives)), key=lambda i: collectives[i].start_cycles)
+    by_start = sorted(
+        range(len(collectives)), key=lambda i: collectives[i].start_cycles
+    )
     by_end = sorted(range(len(collectives)), key=lambda i: collectives[i].end_cycles)
     for index in by_end:
         end = collectives[index].end_cycles

@@ -51,8 +51,8 @@ class Array:
 def arrays(text: str) -> list[Array]:
     """Return the arrays of a shape, of one or of a tuple.
 
-    >>> [array.num_bytes for array in arrays("(f32[2,3]{1,0:T(8,128)}, bf16[], s32[2])")]
-    [24, 2, 8]
+    >>> [array.num_bytes for array in arrays("(f32[2,3]{1,0:T(8,128)}, bf16[])")]
+    [24, 2]
     """
     return [
         Array(
@@ -81,11 +81,10 @@ class Instruction:
     @property
     def operands(self) -> list[str]:
         """The names of its operands."""
-        depth = 1
-        for end, letter in enumerate(self.rest):
-            depth += (letter == "(") - (letter == ")")
-            if not depth:
-                break
+        depth = end = 0
+        while depth >= 0 and end < len(self.rest):
+            depth += (self.rest[end] == "(") - (self.rest[end] == ")")
+            end += 1
         return re.findall(r"%([\w.\-]+)", self.rest[:end])
 
     @property

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from vaswani_jax.core import config, memory, parallel, types
+from vaswani_jax.core.memory import NeededBytes
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import hlo
 from vaswani_jax.inference import generate
@@ -52,7 +53,7 @@ class Program:
     lowering_seconds: float
     compile_seconds: float
     memory: dict[str, int]
-    needed: memory.NeededBytes
+    needed: NeededBytes
     flops: float | None
     work: hlo.Work
     turns: list[hlo.Work]
@@ -74,7 +75,7 @@ class Program:
         parts = {
             "work": hlo.Work(**values["work"]),
             "turns": [hlo.Work(**each) for each in values["turns"]],
-            "needed": memory.NeededBytes(**values["needed"]),
+            "needed": NeededBytes(**values["needed"]),
             "collectives": [hlo.Collective(**each) for each in values["collectives"]],
             "relayouts": [hlo.Relayout(**each) for each in values["relayouts"]],
         }
@@ -110,7 +111,9 @@ def train_step(
         length=bucket.length,
         num_microbatches=num_microbatches,
         activations=(part, part * bucket.length),
-        gradients=[leaf.size for leaf in jax.tree.leaves(state.params) if leaf.ndim > 1],
+        gradients=[
+            leaf.size for leaf in jax.tree.leaves(state.params) if leaf.ndim > 1
+        ],
         options={},
     )
 
@@ -172,10 +175,12 @@ def update_flops(
 def _state(settings: config.Config, *, vocab_size: int) -> step.TrainState:
     """Return the shapes of the state, which is not computed."""
     state = jax.eval_shape(lambda: step.create_state(settings, vocab_size=vocab_size))
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state)
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state
+    )
 
 
-def _ids(rows: int, length: int) -> jax.ShapeDtypeStruct:
+def _ids(rows: int, length: int) -> Any:
     shape = (parallel.num_devices(), rows, length)
     return jax.ShapeDtypeStruct(shape, jnp.int32)
 

@@ -63,7 +63,9 @@ def _facts(verdict: dict[str, Any]) -> dict[str, str]:
         for number, loop in enumerate(search["loops"], start=1):
             seconds = loop["expected_seconds"]
             expected = f", expected {_time(seconds)}" if seconds else ""
-            figures[f"  turn of loop {number}"] = f"{loop['kernels']:,} kernels{expected}"
+            figures[f"  turn of loop {number}"] = (
+                f"{loop['kernels']:,} kernels{expected}"
+            )
     return figures
 
 
@@ -99,10 +101,11 @@ def _communication(step: dict[str, Any]) -> dict[str, str]:
 
 def _estimates(verdict: dict[str, Any]) -> dict[str, str]:
     hours = verdict["expected_hours"]
+    tokens = verdict["expected_target_tokens_per_second"]
     figures = {
         "step": f"{_time(verdict['expected_step_seconds'])} (cycles / clock, and what "
         "communication is not hidden)",
-        "target tokens": f"{verdict['expected_target_tokens_per_second']:,.0f} a second",
+        "target tokens": f"{tokens:,.0f} a second",
         "MFU": f"{verdict['expected_mfu']:.1%}",
         "all steps": f"{hours:.2f} hours, {verdict['expected_device_hours']:.1f} "
         "device-hours",

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
 from vaswani_jax.core import extras
@@ -236,6 +237,8 @@ def devices(hardware: Hardware) -> list[Any]:
 def gpu_description(chip: chips.Chip) -> str:
     """Return XLA's description of a GPU (GpuTargetConfigProto, as text)."""
     facts = GPU_FACTS[chip.name]
+    cudnn = metadata.version("nvidia-cudnn-cu13").split(".")[:3]
+    dnn = " ".join(map("{}: {}".format, ("major", "minor", "patch"), cudnn))
     return f"""
 gpu_device_info {{
   threads_per_block_limit: 1024
@@ -262,12 +265,12 @@ gpu_device_info {{
   driver_version: "13.0.0"
   runtime_version: "13.0.0"
   compile_time_toolkit_version: "13.0.0"
-  dnn_version: "9.28.1"
+  dnn_version: "{".".join(cudnn)}"
   device_interconnect_info {{ active_links: {facts["links"]} }}
   name: "{chip.device_kind}"
 }}
 platform_name: "CUDA"
-dnn_version_info {{ major: 9 minor: 28 patch: 1 }}
+dnn_version_info {{ {dnn} }}
 runtime_version {{ major: 13 minor: 0 patch: 0 }}
 device_description_str: "{chip.device_kind}"
 """

@@ -1,4 +1,4 @@
-"""Compile a run's programs for some hardware, and judge them: fits, facts, estimates."""
+"""Judge a run on some hardware: does it fit, the compiler's facts, estimates."""
 
 import dataclasses
 from collections.abc import Callable
@@ -317,7 +317,9 @@ def _expectations(
         )
 
     times = {
-        bucket: estimates.step_time(steps.compiled[bucket], chip, num_devices=num_devices)
+        bucket: estimates.step_time(
+            steps.compiled[bucket], chip, num_devices=num_devices
+        )
         for bucket in weights
     }
     bounds = {"least_step_seconds": mean(least), "model_flops": mean(flops)}
