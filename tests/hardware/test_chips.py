@@ -1,0 +1,36 @@
+"""The table of data sheets: its figures agree with each other."""
+
+import pytest
+
+from vaswani_jax.hardware import chips
+
+# Multiply-and-add units: tensor cores x MXUs x rows x columns, from Google's pages.
+MULTIPLIERS = {"v4": 2 * 4 * 128**2, "v5e": 4 * 128**2, "v5p": 2 * 4 * 128**2}
+
+
+@pytest.mark.parametrize("name", MULTIPLIERS)
+def test_the_clock_is_the_speed_divided_by_the_multipliers(name: str) -> None:
+    chip = chips.CHIPS[name]
+    assert chip.clock_hz == pytest.approx(
+        chip.flops_per_second / (2 * MULTIPLIERS[name]), rel=0.005
+    )
+
+
+def test_each_device_has_one_entry() -> None:
+    kinds = [chip.device_kind for chip in chips.TABLE] + list(chips.OTHER_SPEEDS)
+    assert len(set(kinds)) == len(kinds)
+    assert set(chips.CHIPS) == {"v4", "v5e", "v5p", "v6e", "tpu7x", "h100", "a100"}
+
+
+def test_the_two_devices_of_a_chip_share_its_sheet() -> None:
+    chip = chips.CHIPS["tpu7x"]
+    assert chip.devices_per_chip == 2
+    assert chip.flops_per_second * 2 == 2307e12
+    assert chip.memory_bytes * 2 == 192e9
+    assert chip.memory_bytes_per_second * 2 == 7.37e12
+
+
+def test_a_device_has_the_speed_of_its_data_sheet() -> None:
+    assert chips.flops_per_second("NVIDIA A100-PCIE-40GB") == 312e12
+    assert chips.flops_per_second("TPU v6 lite") == 918e12
+    assert chips.flops_per_second("cpu") is None

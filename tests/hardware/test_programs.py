@@ -1,0 +1,89 @@
+"""What libtpu makes of the demo's step and search, for chips that are not here."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.hardware import demo_on_tpus
+from vaswani_jax.hardware import topology
+from vaswani_jax.model import cost
+
+pytestmark = pytest.mark.tpu_compiler
+VerdictOf = Callable[..., dict[str, Any]]
+# Instructions of the step and of the search, and a twentieth more.
+MOST_INSTRUCTIONS = {
+    "v5e:2x4": (1340, 1510),
+    "v5p:2x2x2": (1561, 1704),
+    "v6e:2x4": (1285, 1504),
+}
+eight_chips = pytest.mark.parametrize("name", MOST_INSTRUCTIONS)
+many_chips = pytest.mark.parametrize(
+    "name", ["v5e:64", "v5e:512", "v5p:64", "v5p:512", "v6e:64", "v6e:512"]
+)
+
+
+def check(verdict: dict[str, Any], name: str) -> None:
+    """Assert what must hold of the demo for any number of chips."""
+    [step] = verdict["steps"]
+    assert verdict["fits"]
+    model = demo_on_tpus.run().settings.model
+    parameters = cost.count_parameters(model, vocab_size=verdict_vocabulary())
+    # Float32 gradients and four sums, each once.
+    communication = step["communication"]
+    assert communication["kinds"]["all-reduce"] == communication["count"] > 0
+    assert communication["bytes"] == 4 * parameters + 4 * 4
+    assert step["relayouts"]["count"] == 0
+    # Parameters, two moments and three counters in their old place.
+    state_bytes = 3 * 4 * parameters + 3 * 4
+    assert verdict["memory"]["state_bytes"] == state_bytes
+    assert step["memory"]["alias_size_in_bytes"] >= state_bytes
+    # XLA's count, of one device, has more than matrix products.
+    rows = math.ceil(demo_on_tpus.BUCKET.rows / topology.parse(name).num_devices)
+    flops = cost.update_flops(
+        model, vocab_size=verdict_vocabulary(), rows=rows, source=32, target=32
+    )
+    assert flops < step["flops"] < 1.5 * flops
+    assert step["estimated_cycles"] > 0
+    assert 0 < verdict["expected_mfu"] < 1
+
+
+def verdict_vocabulary() -> int:
+    return demo_on_tpus.run().vocab_size
+
+
+@eight_chips
+def test_the_demo_compiles_as_it_should(verdict_of: VerdictOf, name: str) -> None:
+    check(verdict_of(demo_on_tpus.run(), name), name)
+
+
+@eight_chips
+def test_programs_have_no_more_instructions(verdict_of: VerdictOf, name: str) -> None:
+    verdict = verdict_of(demo_on_tpus.run(), name)
+    [step], search = verdict["steps"], verdict["search"]
+    for program, most in zip((step, search), MOST_INSTRUCTIONS[name], strict=True):
+        assert program["instructions"] <= 1.05 * most
+
+
+def test_a_wider_model_changes_the_numbers(verdict_of: VerdictOf) -> None:
+    before = verdict_of(demo_on_tpus.run(), "v5e:2x4")
+    after = verdict_of(demo_on_tpus.run(**{"model.d_ff": 1024}), "v5e:2x4")
+    model = demo_on_tpus.run().settings.model
+    # W_1, b_1 and W_2 of two layers, 512 wider.
+    more = 2 * 512 * (2 * model.d_model + 1)
+    bytes_of = [each["steps"][0]["communication"]["bytes"] for each in (before, after)]
+    assert bytes_of[1] - bytes_of[0] == 4 * more
+    states = [each["memory"]["state_bytes"] for each in (before, after)]
+    assert states[1] - states[0] == 3 * 4 * more
+    for path in (("flops",), ("estimated_cycles",), ("memory", "temp_size_in_bytes")):
+        values = [each["steps"][0] for each in (before, after)]
+        for key in path:
+            values = [value[key] for value in values]
+        assert values[1] > values[0], path
+
+
+@pytest.mark.slow
+@many_chips
+def test_the_demo_compiles_for_many_chips(verdict_of: VerdictOf, name: str) -> None:
+    check(verdict_of(demo_on_tpus.run(), name), name)
