@@ -47,3 +47,39 @@ def test_a_directory_for_all_runs_takes_precedence(tmp_path, monkeypatch):
         assert compilation_cache.directory() == tmp_path / "all"
     finally:
         jax.config.update("jax_compilation_cache_dir", directory)
+
+
+def test_what_was_measured_is_kept_and_measured_again_when_damaged(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(compilation_cache, "directory", lambda: tmp_path / "new")
+    calls = []
+
+    def remember(key, *, keep=True):
+        def measure():
+            calls.append(key)
+            return {"bytes": len(calls)}
+
+        return compilation_cache.remember("test", key, measure, keep=keep)
+
+    assert remember("a", keep=False) == {"bytes": 1}
+    assert remember("a") == {"bytes": 2}
+    assert remember("a") == {"bytes": 2}
+    assert remember("b") == {"bytes": 3}
+    compilation_cache.entry("test", "a").write_text("{")
+    assert remember("a") == {"bytes": 4}
+    monkeypatch.setattr(compilation_cache, "directory", lambda: None)
+    assert remember("a") == {"bytes": 5}
+    assert compilation_cache.entry("test", "a") is None
+
+
+def test_another_source_of_the_package_is_another_entry(tmp_path, monkeypatch):
+    monkeypatch.setattr(compilation_cache, "directory", lambda: tmp_path)
+    before = compilation_cache.entry("test", "a")
+    package = tmp_path / "package" / "core"
+    package.mkdir(parents=True)
+    (package / "module.py").write_text("x = 1\n")
+    monkeypatch.setattr(compilation_cache, "__file__", str(package / "module.py"))
+    changed = compilation_cache.entry("test", "a")
+    (package / "module.py").write_text("x = 2\n")
+    assert len({before, changed, compilation_cache.entry("test", "a")}) == 3

@@ -48,6 +48,25 @@ def test_of_several_processes_the_least_counts(monkeypatch):
     assert memory.available_bytes() == 9000 << 20
 
 
+def test_a_program_lies_in_the_memory_of_an_accelerator_alone():
+    def double(state, rows):
+        return 2 * state + parallel.sum_over_devices(rows.sum())
+
+    state = {"m": jax.ShapeDtypeStruct((9, 5), np.float32)}
+    rows = jax.ShapeDtypeStruct((jax.device_count(), 4), np.float32)
+    step = parallel.over_devices(
+        lambda state, rows: jax.tree.map(lambda m: double(m, rows), state),
+        donate_state=False,
+    )
+    compiled = step.lower(state, rows).compile()
+    code = compiled.memory_analysis().generated_code_size_in_bytes
+    here = memory.needed_by(compiled, state=state)
+    assert (here.state, here.program) == (180, 0)
+    with parallel.targeting("tpu"):
+        there = memory.needed_by(compiled, state=state)
+    assert there == (here.state, here.step, code)
+
+
 def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
     host = memory.available_bytes()
     monkeypatch.setattr(memory, "CGROUP", tmp_path)

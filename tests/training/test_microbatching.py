@@ -108,6 +108,35 @@ def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
     assert plan([bucket], accumulate_steps="auto", previous=2).num_microbatches == 2
 
 
+def test_the_programs_of_all_shapes_need_memory_where_they_lie_in_it():
+    small = settings.small_settings(**{"training.accumulate_steps": "auto"})
+    bucket = batching.Bucket(16, 64)
+
+    def choose(available, *, program):
+        return microbatching.choose(
+            small,
+            buckets=[bucket],
+            num_shapes=3,
+            vocab_size=V,
+            previous=1,
+            available_bytes=available,
+            needed_bytes=lambda bucket, number: memory.NeededBytes(
+                100, 600 // number, program
+            ),
+        )
+
+    without = choose(1000, program=0)
+    assert (without.num_microbatches, without.needed_bytes) == (1, 700)
+    assert "programs" not in str(without)
+    planned = choose(1000, program=70)
+    assert (planned.num_microbatches, planned.program_bytes) == (2, 210)
+    assert planned.needed_bytes == 100 + 300 + 210
+    assert "0 MiB of programs" in str(planned)
+    with pytest.raises(microbatching.DoesNotFitError) as refused:
+        choose(200, program=70)
+    assert refused.value.plan.num_microbatches == 8
+
+
 def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda held: 3 * MIB // 2**10)
     with pytest.raises(ValueError, match="single rows of 16 tokens"):
