@@ -6,7 +6,7 @@ WORKDIR ?= runs/demo
 LOCALE ?= de
 VASWANI := $(VENV)/bin/vaswani
 
-.PHONY: demo oracles test docs lint format clean
+.PHONY: demo oracles tpu-compiler test docs lint format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[demo,plot]'
@@ -23,6 +23,13 @@ $(VENV)/installed-oracles: pyproject.toml constraints.txt
 	touch $(VENV)/installed $(VENV)/installed-dev $@
 
 oracles: $(VENV)/installed-oracles
+
+# The compiler of TPUs, which tests ask what it makes of our programs; no TPU.
+$(VENV)/installed-tpu-compiler: pyproject.toml constraints.txt
+	$(INSTALL) --editable '.[dev,tpu]'
+	touch $(VENV)/installed $(VENV)/installed-dev $@
+
+tpu-compiler: $(VENV)/installed-tpu-compiler
 
 demo: $(VENV)/installed
 	$(VASWANI) train demo --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
