@@ -153,6 +153,23 @@ def test_a_command_line_is_understood(
     assert outcomes[line] == UNDERSTOOD[line]
 
 
+def test_the_configuration_is_told_as_the_command_line_gives_it() -> None:
+    program = (
+        "from absl import flags; from vaswani_jax.cli import command_line, syntax; "
+        "command_line.parse(['program', 'demo', '--config.model.num_layers=2', "
+        "'--noconfig.model.attention_bias'], syntax.Syntax(arguments=('config',), "
+        "takes_config=True), description=''); "
+        "print(command_line.config_flags_given())"
+    )
+    assert interpreter.output_of(program) == str(
+        [
+            "--config=demo",
+            "--config.model.attention_bias=False",
+            "--config.model.num_layers=2",
+        ]
+    )
+
+
 def test_the_last_argument_of_some_programs_takes_all_words() -> None:
     program = (
         "from absl import flags; from vaswani_jax.cli import command_line, syntax; "

@@ -148,6 +148,12 @@ def test_progress_says_how_many_programs_are_left(
     assert "the search of" in lines[2]
 
 
+def test_notes_say_what_the_figures_leave_out(judge: Judge) -> None:
+    assert judge(run_of())["notes"] == []
+    [note] = judge(dataclasses.replace(run_of(), target_tokens=None))["notes"]
+    assert "padding counts as target tokens" in note
+
+
 def test_words_keep_facts_and_estimates_apart(judge: Judge) -> None:
     result = {**judge(run_of()), "launch": "launch/one_host.sh --config=demo"}
     text = summary.describe(result)

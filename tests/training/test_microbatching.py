@@ -137,6 +137,32 @@ def test_the_programs_of_all_shapes_need_memory_where_they_lie_in_it():
     assert refused.value.plan.num_microbatches == 8
 
 
+def test_auto_divides_what_the_compiler_refuses():
+    auto = settings.small_settings(**{"training.accumulate_steps": "auto"})
+    make_train_step = step.make_train_steps(auto, vocab_size=V)
+
+    def make_refusing_step(number):
+        if number < 4:
+            raise RuntimeError("RESOURCE_EXHAUSTED: (97.1G) exceeds HBM (15.75G).")
+        return make_train_step(number)
+
+    def planned(run):
+        return microbatching.plan(
+            run,
+            state=parallel.replicate(step.create_state(run, vocab_size=V)),
+            empty_batch=empty,
+            buckets=[batching.Bucket(16, 64)],
+            vocab_size=V,
+            previous=1,
+            make_train_step=make_refusing_step,
+        )
+
+    assert planned(auto).num_microbatches == 4
+    whole = settings.small_settings(**{"training.accumulate_steps": "1"})
+    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+        planned(whole)
+
+
 def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda held: 3 * MIB // 2**10)
     with pytest.raises(ValueError, match="single rows of 16 tokens"):

@@ -72,7 +72,7 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
 
 def config_flags_given() -> list[str]:
     """Return --config and --config.KEY as the parsed command line gives them."""
-    names = [str(name) for name in flags.FLAGS if name.startswith("config.")]
+    names = sorted(name for name in flags.FLAGS if name.startswith("config."))
     changes = [flags.FLAGS[name] for name in names if flags.FLAGS[name].present]
     return [
         f"--config={_config_name}",

@@ -1,6 +1,7 @@
 """Measure the memory that devices have and a step needs, and release unused memory."""
 
 import pathlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -11,6 +12,7 @@ import psutil
 
 from vaswani_jax.core import cpu_allocator, parallel, processes
 
+UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as mounted in a container
 
 
@@ -49,6 +51,24 @@ def needed_by(compiled: Any, *, state: Any) -> NeededBytes:
     # A CPU's programs are small beside the memory of its host.
     program = 0 if parallel.on_cpu() else analysis.generated_code_size_in_bytes
     return NeededBytes(state_bytes, max(0, total - state_bytes), program)
+
+
+def refused_bytes(error: RuntimeError) -> int | None:
+    """Return what a program needs that a compiler refuses, the largest size it tells.
+
+    Args:
+        error: What compiling has raised.
+
+    Returns:
+        None if the program is not refused for its memory.
+
+    >>> refused_bytes(RuntimeError("RESOURCE_EXHAUSTED: (97.50G) exceeds (15.75G)."))
+    104689827840
+    """
+    if not str(error).startswith("RESOURCE_EXHAUSTED"):
+        return None
+    sizes = re.findall(r"([\d.]+)([KMGT])\b", str(error))
+    return max((int(float(size) * UNITS[unit]) for size, unit in sizes), default=0)
 
 
 def available_bytes(state: Any = ()) -> int:

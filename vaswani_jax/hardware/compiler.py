@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import statistics
 import time
 from collections.abc import Callable
@@ -10,12 +9,11 @@ from typing import Any
 
 import jax
 
-from vaswani_jax.core import compilation_cache
+from vaswani_jax.core import compilation_cache, memory
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import programs, topology, workload
 
 logger = logging.getLogger(__name__)
-UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class RefusedError(Exception):
@@ -25,12 +23,9 @@ class RefusedError(Exception):
         num_bytes: What it needs, as far as the compiler says.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, num_bytes: int) -> None:
         super().__init__(reason)
-        sizes = re.findall(r"([\d.]+)([KMGT])\b", reason)
-        self.num_bytes = max(
-            (int(float(size) * UNITS[unit]) for size, unit in sizes), default=0
-        )
+        self.num_bytes = num_bytes
 
 
 def version(device: Any) -> str:
@@ -108,9 +103,10 @@ class Compiler:
             try:
                 return compile_it().as_dict()
             except RuntimeError as error:
-                if not str(error).startswith("RESOURCE_EXHAUSTED"):
+                num_bytes = memory.refused_bytes(error)
+                if num_bytes is None:
                     raise
-                return {"refused": " ".join(str(error).split())}
+                return {"refused": " ".join(str(error).split()), "bytes": num_bytes}
 
         key = (self.version, hardware.name, name, settings)
         entry = compilation_cache.remember(
@@ -122,7 +118,7 @@ class Compiler:
         self._num_left = max(0, self._num_left - 1)
         self._seconds.append(time.monotonic() - start)
         if "refused" in entry:
-            raise RefusedError(entry["refused"])
+            raise RefusedError(entry["refused"], entry["bytes"])
         return programs.Program.from_dict(entry)
 
     def _log(self, name: str) -> None:

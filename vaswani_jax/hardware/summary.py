@@ -24,8 +24,9 @@ def describe(verdict: dict[str, Any]) -> str:
             "step": f"at least {_time(seconds)} (products at the peak, or memory)"
         }
         blocks.append(_table("bound; no estimate without cycles or a clock", figures))
-    recommendations = [f"consider {text}" for text in verdict["recommendations"]]
-    blocks.append("\n".join([*recommendations, f"launch: {verdict['launch']}"]))
+    notes = [f"note: {text}" for text in verdict["notes"]]
+    notes += [f"consider: {text}" for text in verdict["recommendations"]]
+    blocks.append("\n".join([*notes, f"launch: {verdict['launch']}"]))
     return "\n\n".join(blocks)
 
 

@@ -148,6 +148,7 @@ def _judge(
         ],
         "search": search and _search_facts(search, hardware.chip),
         **_expectations(work, hardware, steps),
+        "notes": _notes(work, hardware),
         "recommendations": _recommendations(work, hardware, steps.plan),
     }
     return {**result, "origin": origins.of(result, hardware.chip)}
@@ -337,6 +338,22 @@ def _expectations(
     )
     expected = {f"expected_{name}": value for name, value in vars(run).items()}
     return {"bounds": bounds, **expected}
+
+
+def _notes(work: Workload, hardware: topology.Hardware) -> list[str]:
+    """Return what the figures leave out."""
+    result = []
+    if work.target_tokens is None:
+        result.append(
+            "no data is prepared: one shape stands for all, and padding counts as "
+            "target tokens"
+        )
+    if hardware.num_chips > hardware.chip.largest_slice:
+        result.append(
+            f"links join at most {hardware.chip.largest_slice:,} chips of "
+            f"{hardware.chip.name}: the slower network between more is left out"
+        )
+    return result
 
 
 def _recommendations(

@@ -156,12 +156,21 @@ def plan(
         DoesNotFitError: Not even single rows fit.
     """
     work = (settings.model, settings.optimizer, settings.training, vocab_size)
+    available = memory.available_bytes(state)
 
     def needed_bytes(bucket: batching.Bucket, number: int) -> memory.NeededBytes:
         rows = parallel.split_rows(empty_batch(bucket), num_microbatches=number)
-        return _needed_bytes(
-            (*work, number), make_train_step(number), state=state, rows=rows
-        )
+        try:
+            return _needed_bytes(
+                (*work, number), make_train_step(number), state=state, rows=rows
+            )
+        except RuntimeError as error:
+            refused = memory.refused_bytes(error)
+            if refused is None or settings.training.accumulate_steps != AUTO:
+                raise
+            # A TPU's compiler makes no program that cannot fit.
+            state_bytes = memory.size_in_bytes(state)
+            return memory.NeededBytes(state_bytes, max(refused, available))
 
     return choose(
         settings,
@@ -169,7 +178,7 @@ def plan(
         num_shapes=len(buckets),
         vocab_size=vocab_size,
         previous=previous,
-        available_bytes=memory.available_bytes(state),
+        available_bytes=available,
         needed_bytes=needed_bytes,
     )
 
