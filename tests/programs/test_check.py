@@ -55,12 +55,13 @@ def test_a_run_is_judged_with_the_shapes_of_its_data(trained: pathlib.Path) -> N
     [verdict] = json.loads(result.stdout)
     assert verdict["fits"] and verdict["num_shapes"] == 1
     [step] = verdict["steps"]
-    assert step["batches_per_epoch"] == 2  # 200 pairs in batches of 128
-    assert step["rows"] == 128 / 4
+    # 1,024 tokens are 64 rows of 16; 200 pairs are four such batches.
+    assert (step["rows"], step["length"]) == (64 / 4, 16)
+    assert step["batches_per_epoch"] == 4
     assert 0 < verdict["expected_mfu"] < 1
     hours = verdict["expected_device_hours"]
     assert verdict["expected_dollars"] == pytest.approx(1.5 * hours)
     assert verdict["launch"].startswith(f"launch/one_host.sh --config={trained}")
-    assert "the step of 128 x" in result.stderr.decode()
+    assert "the step of 64 x 16" in result.stderr.decode()
     # What was found is found again, with the same compile time.
     assert json.loads(check(*command).stdout) == [verdict]
