@@ -7,19 +7,20 @@ from vaswani_jax.core import parsing
 from vaswani_jax.data import batching
 from vaswani_jax.hardware.workload import Shape, Workload
 
-# On 8 chips, 13 rows each: no other axis has so many.
-BUCKET = batching.Bucket(length=32, rows=8 * 13)
+# No other axis has so many.
+ROWS_OF_A_CHIP = 13
 
 
-def run(**overrides: Any) -> Workload:
+def run(*, num_chips: int = 8, **overrides: Any) -> Workload:
     """Return the demo with one layer a side, and one shape of batches."""
+    bucket = batching.Bucket(length=32, rows=num_chips * ROWS_OF_A_CHIP)
     values = demo.get_config()
     values.update_from_flattened_dict({"model.num_layers": 1, **overrides})
     settings = parsing.parse(values)
     return Workload(
         settings=settings,
         vocab_size=settings.data.vocab_size,
-        shapes=[Shape(bucket=BUCKET, batches=0)],
+        shapes=[Shape(bucket=bucket, batches=0)],
         num_shapes=4,
         target_tokens=None,
         all_shapes=False,

@@ -110,7 +110,7 @@ def train_step(
         rows=rows,
         length=bucket.length,
         num_microbatches=num_microbatches,
-        activations=(part, part * bucket.length),
+        activations=_axes(part, bucket.length),
         gradients=[
             leaf.size for leaf in jax.tree.leaves(state.params) if leaf.ndim > 1
         ],
@@ -141,7 +141,7 @@ def search(
         rows=rows,
         length=length,
         num_microbatches=1,
-        activations=(rows, rows * length, rows * settings.search.beam_size),
+        activations=_axes(rows, length),
         gradients=(),
         options=SEARCH_OPTIONS[parallel.platform()],
     )
@@ -183,6 +183,16 @@ def _state(settings: config.Config, *, vocab_size: int) -> step.TrainState:
 def _ids(rows: int, length: int) -> Any:
     shape = (parallel.num_devices(), rows, length)
     return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+
+def _axes(rows: int, length: int) -> list[int]:
+    """Return sizes of axes that activations alone have: rows and their tokens.
+
+    A few rows are too common a size, and the tokens of one row are a table's length.
+    """
+    if rows > 4:
+        return [rows, rows * length]
+    return [rows * length] if rows > 1 else []
 
 
 def _compile(

@@ -63,21 +63,24 @@ class Hardware:
     Attributes:
         chip: Their kind.
         extents: The grid of TPUs, as (2, 4); the hosts and GPUs of each for GPUs.
+        num_slices: Grids of TPUs that a slower network joins.
     """
 
     chip: chips.Chip
     extents: tuple[int, ...]
+    num_slices: int = 1
 
     @property
     def name(self) -> str:
-        """The text that `parse` reads: v5e:2x4, h100:8."""
-        shape = "x".join(map(str, self.extents))
-        return f"{self.chip.name}:{shape if self.chip.dimensions else self.num_chips}"
+        """The text that `parse` reads: v5e:2x4, v5e:512, h100:8."""
+        is_grid = self.chip.dimensions and self.num_slices == 1
+        size = "x".join(map(str, self.extents)) if is_grid else self.num_chips
+        return f"{self.chip.name}:{size}"
 
     @property
     def num_chips(self) -> int:
         """How many chips there are."""
-        return math.prod(self.extents)
+        return math.prod(self.extents) * self.num_slices
 
     @property
     def num_devices(self) -> int:
@@ -115,15 +118,24 @@ def parse(text: str) -> Hardware:
     extents = tuple(map(int, size.split("x")))
     if not chip.dimensions:
         return Hardware(chip, _hosts(text, extents))
+    num_slices = 1
     if len(extents) == 1:
-        extents = _usual_shape(text, extents[0], dimensions=chip.dimensions)
+        [number] = extents
+        if number > chip.largest_slice and number % chip.largest_slice == 0:
+            num_slices = number // chip.largest_slice
+        extents = _usual_shape(text, number // num_slices, dimensions=chip.dimensions)
     if len(extents) != chip.dimensions:
         raise ValueError(
             f"--hardware={text}: a slice of {name} has {chip.dimensions} dimensions, "
             f"as {name}:{'x'.join(['2'] * chip.dimensions)}"
         )
+    if math.prod(extents) > chip.largest_slice:
+        raise ValueError(
+            f"--hardware={text}: a slice of {name} has at most {chip.largest_slice} "
+            f"chips; {name}:{2 * chip.largest_slice} is two slices"
+        )
     _chips_per_host(text, extents)
-    return Hardware(chip, extents)
+    return Hardware(chip, extents, num_slices)
 
 
 def _hosts(text: str, extents: tuple[int, ...]) -> tuple[int, ...]:
@@ -225,8 +237,11 @@ def devices(hardware: Hardware) -> list[Any]:
             }
             if hardware.chip.name == "v4":
                 options["chip_config_name"] = "megacore"  # One device a chip.
+            if hardware.num_slices > 1:
+                options["num_slices"] = hardware.num_slices
+            shape = "x".join(map(str, hardware.extents))
             description = topologies.get_topology_desc(
-                hardware.name, platform="tpu", **options
+                f"{hardware.chip.name}:{shape}", platform="tpu", **options
             )
     except RuntimeError as error:
         reason = str(error).splitlines()[0]

@@ -348,10 +348,10 @@ def _notes(work: Workload, hardware: topology.Hardware) -> list[str]:
             "no data is prepared: one shape stands for all, and padding counts as "
             "target tokens"
         )
-    if hardware.num_chips > hardware.chip.largest_slice:
+    if hardware.num_slices > 1:
         result.append(
-            f"links join at most {hardware.chip.largest_slice:,} chips of "
-            f"{hardware.chip.name}: the slower network between more is left out"
+            f"{hardware.num_slices} slices of {hardware.chip.largest_slice:,} chips: "
+            "estimates leave out the slower network between them"
         )
     return result
 

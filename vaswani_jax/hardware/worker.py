@@ -60,7 +60,11 @@ def run(
     )
     lines = process.stdout.splitlines()
     if process.returncode or not lines:
-        raise WorkerError(f"the compiler's process ended with {process.returncode}")
+        names = ", ".join(request["hardware"])
+        raise WorkerError(
+            f"{names}: the compiler has ended with status {process.returncode}; its "
+            "last lines are above"
+        )
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise ValueError(answer["error"])
