@@ -31,8 +31,13 @@ def check(verdict: dict[str, Any]) -> None:
     parameters = cost.count_parameters(model, vocab_size=vocab_size())
     # Float32 gradients and four sums, each once.
     communication = step["communication"]
-    assert communication["kinds"]["all-reduce"] == communication["count"] > 0
-    assert communication["bytes"] == 4 * parameters + 4 * 4
+    gradient_bytes = 4 * parameters + 4 * 4
+    if topology.parse(verdict["hardware"]).num_slices == 1:
+        assert communication["kinds"]["all-reduce"] == communication["count"] > 0
+        assert communication["bytes"] == gradient_bytes
+    else:  # Within a slice, between slices, and within it again.
+        assert communication["bytes"] > gradient_bytes
+        assert "slower network" in verdict["notes"][-1]
     assert step["relayouts"]["count"] == 0
     # Parameters, two moments and three counters in their old place.
     state_bytes = 3 * 4 * parameters + 3 * 4
