@@ -1,5 +1,6 @@
 """The demo's programs, compiled once for TPUs that are not here."""
 
+import dataclasses
 import fcntl
 import importlib.util
 import os
@@ -7,9 +8,11 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import pytest
 
-from vaswani_jax.hardware import topology, worker
+from vaswani_jax.core import compilation_cache
+from vaswani_jax.hardware import chips, topology, verdict, worker
 from vaswani_jax.hardware.workload import Workload
 
 
@@ -28,9 +31,24 @@ def verdict_of(
         # What is found is kept in a directory that all workers share.
         with open(shared / "tpu_compiler.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            [verdict] = worker.run(
+            [result] = worker.run(
                 work, [topology.parse(name)], cache=pathlib.Path(shared, "compiled")
             )
-        return verdict
+        return result
+
+    return judge
+
+
+@pytest.fixture
+def judge(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> Callable[..., dict[str, Any]]:
+    """Judge on 8 devices of some memory, which are those of this CPU."""
+    monkeypatch.setattr(topology, "devices", lambda hardware: jax.devices())
+    monkeypatch.setattr(compilation_cache, "directory", lambda: tmp_path)
+
+    def judge(work: Workload, *, memory_bytes: int = 10**9) -> dict[str, Any]:
+        chip = dataclasses.replace(chips.CHIPS["v5e"], memory_bytes=memory_bytes)
+        return verdict.judge(work, topology.Hardware(chip, (2, 4)))
 
     return judge

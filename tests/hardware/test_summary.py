@@ -1,0 +1,31 @@
+"""A verdict in words."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.hardware import tiny_run
+from vaswani_jax.hardware import summary
+
+Judge = Callable[..., dict[str, Any]]
+
+
+def test_words_keep_facts_and_estimates_apart(judge: Judge) -> None:
+    result = {**judge(tiny_run.run_of()), "launch": "launch/one_host.sh --config=demo"}
+    text = summary.describe(result)
+    assert "compiled, not run" in text
+    assert "bound; no estimate without cycles" in text
+    assert "estimates, not measured" not in text
+    expected = {
+        "expected_step_seconds": 0.002,
+        "expected_target_tokens_per_second": 1e6,
+        "expected_mfu": 0.25,
+        "expected_hours": 2.0,
+        "expected_device_hours": 16.0,
+        "expected_dollars": 24.0,
+    }
+    text = summary.describe({**result, **expected})
+    facts, estimates = text.split("estimates, not measured")
+    assert "of 1.00 GB left" in facts and "25.0%" not in facts
+    assert "MFU            25.0%" in estimates
+    assert "24.00 dollars" in estimates
+    assert text.endswith("launch: launch/one_host.sh --config=demo")

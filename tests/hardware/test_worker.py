@@ -1,0 +1,67 @@
+"""A process of its own judges, and says in one line why it cannot."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+from tests.hardware import demo_on_tpus
+from vaswani_jax.hardware import topology, worker
+
+V5E = topology.parse("v5e:8")
+
+
+def answer(
+    monkeypatch: pytest.MonkeyPatch, stdout: str, *, status: int = 0
+) -> dict[str, str]:
+    """Replace the process by one that prints something; return its environment."""
+    environment: dict[str, str] = {}
+
+    def run(command: list[str], **options: object) -> object:
+        environment.update(options["env"])  # type: ignore[call-overload]
+        return subprocess.CompletedProcess(command, status, stdout=stdout)
+
+    monkeypatch.setattr(worker.subprocess, "run", run)
+    return environment
+
+
+def judge(tmp_path: pathlib.Path) -> list[dict[str, object]]:
+    return worker.run(demo_on_tpus.run(), [V5E], cache=tmp_path)
+
+
+def test_the_last_line_is_the_answer(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = answer(
+        monkeypatch, 'libtpu says hello\n{"verdicts": [{"fits": true}]}'
+    )
+    assert judge(tmp_path) == [{"fits": True}]
+    assert environment["JAX_PLATFORMS"] == "cpu"
+
+
+def test_a_refusal_is_an_error_here(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, '{"error": "cudnn needs a GPU"}')
+    with pytest.raises(ValueError, match="cudnn needs a GPU"):
+        judge(tmp_path)
+
+
+@pytest.mark.parametrize(("stdout", "status"), [("", 0), ("words\n", -6)])
+def test_a_compiler_that_ends_is_told_with_its_hardware(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stdout: str, status: int
+) -> None:
+    answer(monkeypatch, stdout, status=status)
+    with pytest.raises(worker.WorkerError, match=rf"v5e:2x4: .* status {status};"):
+        judge(tmp_path)
+
+
+def test_the_process_reads_the_request_and_refuses_in_its_answer(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without its extra, or because a TPU has no cuDNN.
+    work = demo_on_tpus.run(
+        **{"model.attention": "cudnn", "model.dtype": "bfloat16"},
+    )
+    with pytest.raises(ValueError, match=r"vaswani-jax\[tpu\]|cudnn needs a GPU"):
+        worker.run(work, [V5E], cache=tmp_path)
