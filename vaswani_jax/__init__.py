@@ -1,4 +1,4 @@
-"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017).
+"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017)::
 
     import vaswani_jax
     translator = vaswani_jax.load("runs/demo")

@@ -48,7 +48,7 @@ def load(
             (the mean of the last N) or the number of a step; several, separated by
             commas, form an ensemble. Ignored for a MarianMT directory.
         ensemble: More runs of the same vocabulary for an ensemble, each a WORKDIR or
-            WORKDIR@CHECKPOINT.
+            `WORKDIR@CHECKPOINT`.
         settings: All settings; by default those that the run recorded.
         overrides: Settings to change, by dotted keys.
         data: The run's prepared data, for a caller that has them open.

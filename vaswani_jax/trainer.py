@@ -93,7 +93,7 @@ def train(
         evaluators: Functions from the parameters (a tree of arrays on the devices) to
             metrics by name, called every `training.evaluate_every_steps` after those
             of the validation loss and BLEU.
-        init_from: Start a new run from these parameters: WORKDIR, WORKDIR@CHECKPOINT
+        init_from: Start a new run from these parameters: WORKDIR, `WORKDIR@CHECKPOINT`
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
         on_evaluation: Called with each `Evaluation` as soon as it is complete.
