@@ -100,9 +100,11 @@ def test_what_programs_refuse_raises_with_the_same_sentence(
     with files.held(tmp_path), pytest.raises(ValueError, match="is in use by process"):
         vaswani_jax.train(settings.small_settings(), tmp_path)
     wider = settings.small_settings(**{"model.d_ff": 12})
-    with pytest.raises(ValueError, match=r"cannot go on with: config.model.d_ff is 12"):
+    with pytest.raises(
+        ValueError, match=r"cannot resume with: config.model.d_ff is 12"
+    ):
         vaswani_jax.train(wider, workdir)
-    with pytest.raises(ValueError, match=r"--init_from: .* is no workdir of a run"):
+    with pytest.raises(ValueError, match="--init_from: there is no directory"):
         vaswani_jax.train(
             settings.small_settings(), tmp_path, init_from=str(tmp_path / "none")
         )

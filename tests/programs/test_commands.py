@@ -49,6 +49,23 @@ def test_help_of_a_command_lists_its_flags(command: str) -> None:
     assert ("  --[no]print_config\n" in text) == takes_config
 
 
+def test_a_run_whose_directory_has_the_name_of_a_preset_keeps_its_settings(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "demo").symlink_to(trained)
+    printed = [
+        runs.run(
+            *(sys.executable, "-m", "vaswani_jax", "translate", name),
+            "--print_config",
+            devices=None,
+            cwd=tmp_path,
+        ).stdout
+        for name in ("demo", "./demo")
+    ]
+    assert printed[0] == printed[1]
+    assert b"--config.data.source=copy\n" in printed[0]
+
+
 def test_printed_settings_can_be_read_again(tmp_path: pathlib.Path) -> None:
     printed = output_of("train", "demo", "--config.seed=5", "--print_config")
     assert "--config.seed=5\n" in printed

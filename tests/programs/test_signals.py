@@ -1,4 +1,4 @@
-"""Runs that are told to stop, or started twice: the same command goes on."""
+"""Runs that are told to stop, or started twice: the same command resumes it."""
 
 import ctypes
 import os
@@ -34,7 +34,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     last = messages.decode().splitlines()[-1]
     assert last == (
         f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
-        "command goes on"
+        "command resumes it"
     )
     assert "Traceback" not in messages.decode()
     assert f"resumed at step {saved[-1]}" in long_runs.finish(workdir)

@@ -108,7 +108,7 @@ def test_a_bad_batch_is_recorded_and_left_out(
     last = train(small, tmp_path)
     text = log_lines.text
     assert "at step 5 the loss is" in text and "not finite" in text
-    assert "batch 4 is skipped" in text and "goes on from step 4" in text
+    assert "batch 4 is skipped" in text and "continues from step 4" in text
     [line] = (tmp_path / "diverged.jsonl").read_text().splitlines()
     record = json.loads(line)
     assert (record["step"], record["batch"]) == (5, 4)
@@ -171,7 +171,7 @@ def test_a_spike_is_gone_back_from_and_left_out(
     text = log_lines.text
     assert f"at step {planted + 1} the loss is" in text
     assert f"batch {planted} is skipped" in text
-    assert f"goes on from step {planted // 4 * 4}" in text
+    assert f"continues from step {planted // 4 * 4}" in text
     assert last.record["skipped"] == [planted]
     losses = [row["train/loss"] for row in read_metrics(tmp_path / "run").values()]
     assert max(losses[window // 4 :]) < 5

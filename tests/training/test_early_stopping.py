@@ -151,7 +151,7 @@ def test_patience_sees_what_could_not_be_kept(
     last = train(small, tmp_path, evaluator=lambda params: {"valid/loss": next(losses)})
     assert last.step == 8
     text = log_lines.text
-    assert text.count("no space left; training goes on without it") == 7
+    assert text.count("no space left; training continues without it") == 7
     assert "training ends" not in text
 
 

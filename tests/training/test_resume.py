@@ -210,7 +210,7 @@ def test_an_outage_costs_no_update_and_the_store_has_all_later(
         s3.start()
     warning = next(line for line in log_lines.messages if url in line)
     assert warning.startswith(f"{url}: Could not connect")
-    assert warning.endswith("; training goes on without it")
+    assert warning.endswith("; training continues without it")
     assert store.steps(workdir.path / "checkpoints") == [2, 4]
     filesystem, root = fsspec.core.url_to_fs(url)
     filesystem.invalidate_cache()

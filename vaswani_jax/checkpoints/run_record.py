@@ -146,7 +146,7 @@ def refuse_fixed(
     ]
     if fixed:
         raise ValueError(
-            f"{directory} has a run at step {step:,} that cannot go on with: "
+            f"{directory} has a run at step {step:,} that cannot resume with: "
             f"{'; '.join(fixed)}. Restore them, or name another --workdir (with "
             "--init_from it starts from this one's parameters)"
         )

@@ -125,12 +125,12 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
     """
     name, words = _take(words, "config")
     workdir = _take(words, "workdir")[0]
-    init_from, run_to_start_from = _take(words, "init_from")[0], ""
+    init_from, run, run_to_start_from = _take(words, "init_from")[0], "", ""
     if not name and workdir and presets.is_run(workdir):
-        name = workdir
+        run = workdir
     elif not name and not syntax.default_config:
-        run_to_start_from = _run_of(init_from)
-    name = name or syntax.default_config or run_to_start_from
+        run = run_to_start_from = _run_of(init_from)
+    name = name or run or syntax.default_config
     if not name:
         if is_optional:
             return words
@@ -138,7 +138,8 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
     if run_to_start_from and not workdir and not is_optional:
         refuse("--workdir is missing: name the directory of the new run")
     try:
-        file, variant = presets.find(name)
+        # A run's directory may have the name of a preset.
+        file, variant = presets.find_run(run) if run else presets.find(name)
         values = presets.load(file, variant)
     except EXPLAINED as error:
         refuse(f"--config={name}: {error}")

@@ -49,7 +49,7 @@ def find(name: str) -> tuple[pathlib.Path, str]:
     if stem == RECORD or stem in names():
         return presets / f"{stem}.py", variant
     if is_run(name):
-        return presets / f"{RECORD}.py", name
+        return find_run(name)
     if stem.endswith(".py"):
         file = pathlib.Path(stem)
         if not file.is_file():
@@ -61,6 +61,11 @@ def find(name: str) -> tuple[pathlib.Path, str]:
         f"{name} is no preset, FILE.py or workdir{suggest(stem, names())} "
         f"(presets: {', '.join(names())})"
     )
+
+
+def find_run(workdir: str) -> tuple[pathlib.Path, str]:
+    """Return the file and the variant that stand for a run's recorded settings."""
+    return directory() / f"{RECORD}.py", workdir
 
 
 def is_run(name: str) -> bool:

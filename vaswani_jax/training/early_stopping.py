@@ -167,7 +167,7 @@ def update_best(
         )
         best.saved_score = score
     except store.NotWrittenError as error:
-        logger.warning(f"{error}; training goes on without it")
+        logger.warning(f"{error}; training continues without it")
 
 
 def replace_best(

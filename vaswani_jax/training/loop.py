@@ -260,7 +260,7 @@ class _Loop:
             num_microbatches=self.progress.num_microbatches,
             skipped_batches=skipped_batches,
         )
-        logger.info(f"training goes on from step {self.progress.step:,}")
+        logger.info(f"training continues from step {self.progress.step:,}")
         self.log.open(self.progress.step)
         return parallel.replicate(resumed.state)
 
@@ -308,7 +308,7 @@ class _Loop:
         except store.NotWrittenError as error:
             if must_succeed:
                 raise
-            logger.warning(f"{error}; training goes on without it")
+            logger.warning(f"{error}; training continues without it")
 
     def _stop_reason(self) -> str:
         return early_stopping.stop_reason(

@@ -44,7 +44,7 @@ class Stopped(Exception):  # noqa: N818 - it is no error
     def __str__(self) -> str:
         return (
             f"stopped by {self._signal.name} at step {self.step:,}, which is saved; "
-            "the same command goes on"
+            "the same command resumes it"
         )
 
 
