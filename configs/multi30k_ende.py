@@ -9,15 +9,14 @@ The text lies in multi30k/lc_norm_tok or multi30k/raw of the current directory, 
 from github.com/multi30k/dataset.
 
 Two CPU cores: 40.25 tokenised BLEU on test_2016_flickr, the mean of three seeds (39.88
-to 41.07); seed 1 took 79 minutes, 20 of them beside other work. :raw as it stands: not
-run. The command in docs/results/multi30k.md changes some settings: 4,000 steps, 45
-minutes beside other work, 36.17 sacreBLEU.
+to 41.07), 79 to 132 minutes a seed. :raw as it stands: not run. The command in
+docs/results/multi30k.md changes some settings: 4,000 updates, 45 minutes, 36.17
+sacreBLEU.
 
 `launch/multi30k.sh` trains :forward, :backward, :diversified and :tuned in turn, on the
-text and on machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, each
-stage on its own with nearly these settings (docs/results/multi30k.md). All in one run:
-not run; its first 1,277 steps took 0.61 to 0.67 s each (two cores, nothing else
-running).
+text and on machine translations of it: 43.4 on val, 40.90 on test_2016_flickr, in
+21,000 updates. Each stage ran on its own with nearly these settings
+(docs/results/multi30k.md); all in one run: not run.
 """
 
 import ml_collections
