@@ -117,7 +117,8 @@ def train_step(
             batch.target_out,
             label_smoothing=settings.training.label_smoothing,
             form=settings.training.label_smoothing_form,
-            # The largest array of a step: in bfloat16 it is read in half the time.
+            # Deviation: accelerators round the largest array of a step to the model's
+            # type; in bfloat16 it is read in half the time.
             dtype=None if parallel.on_cpu() else settings.model.dtype,
         )
         return logits, sums
