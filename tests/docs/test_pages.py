@@ -98,7 +98,7 @@ def execute(
         stderr=subprocess.STDOUT,
         cwd=directory,
         env=environment,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     return completed.returncode, completed.stdout.decode()
