@@ -93,6 +93,7 @@ print(json.dumps(small_pairs.generate("en", "fr", num_train=500, num_valid=20)))
 
 def test_importing_loads_neither_babel_nor_jax():
     program = """
+import sys
 from vaswani_jax.data.cldr import pairs
 assert not {"babel", "jax"} & set(sys.modules)
 """
