@@ -1,4 +1,4 @@
-"""What a process does alone, and as the main one or another of several."""
+"""Work of a process alone, as the main one, and as another of several."""
 
 import re
 

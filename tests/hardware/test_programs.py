@@ -1,4 +1,4 @@
-"""What libtpu makes of the demo's step and search, for chips that are not here."""
+"""The demo's step and search as libtpu compiles them, for absent chips."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What users call hardware, and how mistakes in it are refused."""
+"""Names of hardware, and how mistakes in them are refused."""
 
 import importlib.util
 

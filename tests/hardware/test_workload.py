@@ -1,4 +1,4 @@
-"""Which shapes of a run are judged."""
+"""The shapes of a run that are judged."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What `decode` writes of translations and scores that are written out here."""
+"""The lines that `decode` writes, against translations and scores written out."""
 
 import dataclasses
 import json

@@ -26,7 +26,7 @@ Tree = TypeVar("Tree")
 
 
 class Target(NamedTuple):
-    """What programs are traced and compiled for.
+    """A platform and devices that programs are traced and compiled for.
 
     Attributes:
         platform: "cpu", "gpu" or "tpu"; it decides the form of a computation.

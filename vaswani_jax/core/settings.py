@@ -98,7 +98,7 @@ class Setting:
 
     @property
     def range_depends_on_source(self) -> bool:
-        """Whether `core.rules` calls `check_range`, once data.source is checked."""
+        """True if `core.rules` calls `check_range`, once data.source is checked."""
         return bool(self.for_source) or self.not_empty
 
     @property
@@ -154,7 +154,10 @@ class Setting:
 
     def _is_in_range(self, value: Any) -> bool:
         return (
-            (not self.choices or any(_matches(value, one) for one in self.choices))
+            (
+                not self.choices
+                or any(_matches(value, choice) for choice in self.choices)
+            )
             and (not self.not_empty or bool(value))
             and (self.at_least is None or value >= self.at_least)
             and (self.above is None or value > self.above)

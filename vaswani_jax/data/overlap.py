@@ -20,15 +20,15 @@ class Overlap:
     def __init__(self, held_out: Mapping[str, Sequence[Pair]]) -> None:
         """Take the pairs of each split but the training text's."""
         self._held_out = held_out
-        self._sought = {pair for pairs in held_out.values() for pair in pairs}
-        self._seen: set[Pair] = set()
+        self._held_out_pairs = {pair for pairs in held_out.values() for pair in pairs}
+        self._trained: set[Pair] = set()
         self._num_pairs = self._num_copies = 0
 
     def watch(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
         """Yield the training pairs, and note those that are held out or copies."""
         for pair in pairs:
-            if pair in self._sought:
-                self._seen.add(pair)
+            if pair in self._held_out_pairs:
+                self._trained.add(pair)
             self._num_pairs += 1
             self._num_copies += _is_copy(pair)
             yield pair
@@ -40,7 +40,7 @@ class Overlap:
             may_copy: Whether targets that equal their sources are as they should be.
         """
         for split, pairs in self._held_out.items():
-            count = sum(pair in self._seen and all(pair) for pair in pairs)
+            count = sum(pair in self._trained and all(pair) for pair in pairs)
             note = (
                 f"{count:,} of {len(pairs):,} {NAMES[split]} pairs are also training "
                 "pairs"

@@ -1,4 +1,4 @@
-"""What the makers of accelerators print about them: speed, memory and links."""
+"""Speed, memory and links of accelerators, as their makers print them."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What facts of a compiler let expect: times, speeds and costs. Nothing is measured."""
+"""Estimate times, speeds and costs from the facts of a compiler; measure nothing."""
 
 import dataclasses
 
@@ -110,7 +110,7 @@ def exposed_seconds(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a whole run is expected to take.
+    """Expected time and cost of a whole run.
 
     Attributes:
         step_seconds: Of one update.

@@ -100,18 +100,18 @@ class Instruction:
 
     @property
     def estimated_cycles(self) -> int:
-        """What the compiler expects it to take; 0 where it says nothing."""
+        """The cycles that the compiler expects; 0 where it says nothing."""
         return int(self._attribute(r'"estimated_cycles":"(\d+)"') or 0)
 
     @property
     def trip_count(self) -> int | None:
-        """How often a loop runs; None if the compiler does not know."""
+        """The turns of a loop; None if the compiler does not know."""
         count = self._attribute(r'"known_trip_count":\{"n":"(\d+)"')
         return int(count) if count else None
 
     @property
     def num_links(self) -> int:
-        """How many links a TPU's collective uses in parallel."""
+        """The links that a TPU's collective uses in parallel."""
         return int(self._attribute(r"colors:(\d+)") or 1)
 
     def _attribute(self, pattern: str) -> str:
@@ -264,13 +264,13 @@ def _collective(module: Module, instruction: Instruction) -> tuple[str, str]:
         is_end = instruction.opcode == "async-done"
         return "", "end" if is_end and _ends_collective(module, instruction) else ""
     for kind in COLLECTIVES:
-        found = {f"{kind}-start", f"{kind}-done", kind} & opcodes
-        if not found:
+        phases = {f"{kind}-start", f"{kind}-done", kind} & opcodes
+        if not phases:
             continue
-        phase = "whole" if kind in found else ""  # "": goes on with what is started
-        if found == {f"{kind}-start"} or instruction.opcode == "async-start":
+        phase = "whole" if kind in phases else ""  # "": continues what is started
+        if phases == {f"{kind}-start"} or instruction.opcode == "async-start":
             phase = "start"
-        elif found == {f"{kind}-done"}:
+        elif phases == {f"{kind}-done"}:
             phase = "end"
         is_scatter = kind == "all-reduce" and "scatter" in instruction.called
         return "reduce-scatter" if is_scatter else kind, phase
@@ -297,13 +297,13 @@ def _start_of(
     sources: dict[str, list[str]],
 ) -> str:
     """Return the name of the start that an end waits for; else the oldest."""
-    names, seen = list(instruction.operands), set()
+    names, visited = list(instruction.operands), set()
     while names:
         name = names.pop(0)
         if name in started:
             return name
-        if name not in seen:
-            seen.add(name)
+        if name not in visited:
+            visited.add(name)
             names += sources.get(name, [])
     return next(iter(started))
 
@@ -315,7 +315,7 @@ def _num_links(module: Module, instruction: Instruction) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """How much a program, or one turn of a loop in it, has to do.
+    """The work of a program, or of one turn of a loop in it.
 
     Attributes:
         num_instructions: Instructions of the schedule; a loop's count once.
@@ -393,8 +393,8 @@ def _only_moves(module: Module, instruction: Instruction) -> bool:
         return True
     if instruction.opcode == "copy":
         source = module.shapes.get(instruction.operands[0], "")
-        before, after = arrays(source), arrays(instruction.shape)
-        return [a.layout for a in before] != [a.layout for a in after]
+        layouts = [array.layout for array in arrays(instruction.shape)]
+        return [array.layout for array in arrays(source)] != layouts
     opcodes = {inner.opcode for inner in module.inside(instruction)}
     return (
         instruction.opcode == "fusion"

@@ -30,7 +30,7 @@ SEARCH_OPTIONS = {"gpu": {"xla_gpu_enable_triton_gemm": False}, "tpu": {}, "cpu"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Program:
-    """What the compiler says of one program.
+    """Facts of the compiler about one program.
 
     Attributes:
         rows: Rows of one device.

@@ -79,17 +79,17 @@ class Hardware:
 
     @property
     def num_chips(self) -> int:
-        """How many chips there are."""
+        """The number of chips."""
         return math.prod(self.extents) * self.num_slices
 
     @property
     def num_devices(self) -> int:
-        """How many JAX devices they are."""
+        """The number of JAX devices."""
         return self.num_chips * self.chip.devices_per_chip
 
     @property
     def num_hosts(self) -> int:
-        """How many hosts they have, usually."""
+        """The number of their hosts, usually."""
         per_host = 8 if self.chip.dimensions in (0, 2) else 4
         return -(-self.num_chips // per_host)
 

@@ -59,8 +59,8 @@ def _module_key(module: nn.Module) -> Array:
     # One key for all modules: the generator that would make one for each is many
     # instructions, and kernels, on single numbers.
     rng: Any = module.scope.rngs["dropout"]  # type: ignore[union-attr]
-    place = repr((rng.suffix, module.path))
-    return site_key(rng.rng, site=zlib.crc32(place.encode()))
+    path = repr((rng.suffix, module.path))
+    return site_key(rng.rng, site=zlib.crc32(path.encode()))
 
 
 def site_key(key: Array, *, site: int) -> Array:
