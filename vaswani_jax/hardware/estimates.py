@@ -69,11 +69,11 @@ def ring_seconds(collective: hlo.Collective, chip: Chip, *, num_devices: int) ->
     An all-reduce sends its result twice but for a share; reduce-scatter and all-gather
     send the whole array once.
     """
-    size, others = collective.num_bytes, num_devices - 1
+    size, num_receivers = collective.num_bytes, num_devices - 1
     sent = {
-        "all-reduce": 2 * size * others / num_devices,
-        "reduce-scatter": size * others,
-        "all-gather": size * others / num_devices,
+        "all-reduce": 2 * size * num_receivers / num_devices,
+        "reduce-scatter": size * num_receivers,
+        "all-gather": size * num_receivers / num_devices,
     }[collective.kind]
     return sent / (chip.link_bytes_per_second * collective.num_links)
 
@@ -99,11 +99,13 @@ def exposed_seconds(
     by_end = sorted(range(len(collectives)), key=lambda i: collectives[i].end_cycles)
     for index in by_end:
         end = collectives[index].end_cycles
-        for other in by_start:
-            start = collectives[other].start_cycles
-            if other not in arrivals and start <= end:
-                links_free = max(links_free, start / clock_hz + waited) + seconds[other]
-                arrivals[other] = links_free
+        for earlier in by_start:
+            start = collectives[earlier].start_cycles
+            if earlier not in arrivals and start <= end:
+                links_free = (
+                    max(links_free, start / clock_hz + waited) + seconds[earlier]
+                )
+                arrivals[earlier] = links_free
         waited += max(0.0, arrivals[index] - (end / clock_hz + waited))
     return waited
 

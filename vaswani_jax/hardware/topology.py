@@ -106,10 +106,9 @@ def parse(text: str) -> Hardware:
     name, _, size = text.strip().lower().partition(":")
     chip = chips.CHIPS.get(name)
     if chip is None:
-        known = ", ".join(chips.CHIPS)
         raise ValueError(
             f"--hardware={text}: unknown chip {name!r}{suggest(name, chips.CHIPS)} "
-            f"(known: {known})"
+            f"(known: {', '.join(chips.CHIPS)})"
         )
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", size):
         raise ValueError(
@@ -139,8 +138,8 @@ def parse(text: str) -> Hardware:
 
 
 def _hosts(text: str, extents: tuple[int, ...]) -> tuple[int, ...]:
-    [number, *other] = extents
-    if other or (number > GPUS_PER_HOST and number % GPUS_PER_HOST):
+    [number, *further] = extents
+    if further or (number > GPUS_PER_HOST and number % GPUS_PER_HOST):
         raise ValueError(
             f"--hardware={text}: GPUs are a number: 1 to {GPUS_PER_HOST}, or a "
             f"multiple of {GPUS_PER_HOST}, those of a host"
