@@ -85,8 +85,8 @@ MISTAKES = (
     Mistake(
         "smoothing over the V - 1 others where over all was asked",
         "smoothed_cross_entropy",
-        "$spread = jnp.mean($logits, axis=-1)",
-        "$spread = (jnp.sum($logits, axis=-1) - chosen) / (V - 1)",
+        "$spread = $total_logit / V",
+        "$spread = ($total_logit - correct_logit) / (V - 1)",
         f"{TORCH}::test_loss_and_every_gradient_are_torchs",
     ),
     Mistake(

@@ -1,6 +1,7 @@
 """The smoothed cross-entropy against its targets written out."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests import reference
-from vaswani_jax.core import types
+from vaswani_jax.core import parallel, types
 from vaswani_jax.training import loss
 
 B, T, V = 3, 5, 7
@@ -108,15 +109,20 @@ def test_the_smoothed_loss_is_least_at_the_smoothed_targets() -> None:
     assert float(value(certain)) > float(value(best))
 
 
-def test_what_is_predicted_at_padding_does_not_count() -> None:
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_what_is_predicted_at_padding_does_not_count(platform: str) -> None:
     logits, target_out = random_pair(2)
     padding = (target_out == types.PAD_ID)[..., None]
-    sums = loss.smoothed_cross_entropy(logits, target_out, label_smoothing=0.1)
+
+    def sums_of(logits: jax.Array) -> loss.LossSums:
+        with parallel.targeting(platform):
+            return loss.smoothed_cross_entropy(
+                logits, target_out, label_smoothing=0.1, dtype="bfloat16"
+            )
+
+    sums = sums_of(logits)
     for noise in (1e3, np.inf, np.nan):
-        changed = jnp.where(padding, noise, logits)
-        changed_sums = loss.smoothed_cross_entropy(
-            changed, target_out, label_smoothing=0.1
-        )
+        changed_sums = sums_of(jnp.where(padding, noise, logits))
         for field in FIELDS:
             assert float(getattr(changed_sums, field)) == float(getattr(sums, field))
 
@@ -225,3 +231,84 @@ def test_logits_kept_in_bfloat16_give_the_sums_and_derivative_of_the_rounded(
         )
     # What goes back is in the type that was kept.
     np.testing.assert_allclose(gradient, expected_gradient, rtol=2**-8, atol=1e-6)
+
+
+def values_and_derivatives(
+    logits: jax.Array, target_out: jax.Array, *, platform: str, **options: Any
+) -> tuple[loss.LossSums, jax.Array]:
+    """Return the sums and the derivative of the loss, in the form of a platform."""
+
+    def total(logits: jax.Array) -> tuple[jax.Array, loss.LossSums]:
+        sums = loss.smoothed_cross_entropy(logits, target_out, **options)
+        return sums.loss, sums
+
+    with parallel.targeting(platform):
+        derivative, sums = jax.jit(jax.grad(total, has_aux=True))(logits)
+    return sums, derivative
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+# Rows whose greatest logit is beyond 64 or -64 are summed in another way.
+@pytest.mark.parametrize("offset", [0.0, 50.0, 300.0, -300.0])
+def test_a_tpus_sums_are_the_cpus_and_its_derivative_has_the_type_kept(
+    form: str, label_smoothing: float, dtype: str, offset: float
+) -> None:
+    logits, target_out = random_pair(8)
+    # All rows but one are moved: the way is chosen for each row.
+    logits += offset * (jnp.arange(T) != 1)[:, None]
+    if dtype == "bfloat16" and abs(offset) > loss.GREATEST_EXPONENT:
+        # Rows out of range are summed as they are kept.
+        logits = logits.astype(dtype).astype(jnp.float32)
+    options: dict[str, Any] = {"label_smoothing": label_smoothing, "form": form}
+    expected, exact = values_and_derivatives(
+        logits, target_out, platform="cpu", **options
+    )
+    sums, derivative = values_and_derivatives(
+        logits, target_out, platform="tpu", dtype=dtype, **options
+    )
+    for field in FIELDS:
+        np.testing.assert_allclose(
+            getattr(sums, field), getattr(expected, field), rtol=1e-5
+        )
+    assert derivative.dtype == jnp.float32
+    # A probability is off by what its logit was rounded by.
+    spacing = float(jnp.finfo(dtype).eps)
+    rounding = spacing * float(jnp.abs(logits).max())
+    error = np.abs(derivative - exact)
+    np.testing.assert_array_less(error, rounding * jax.nn.softmax(logits) + 1e-6)
+
+
+def test_a_tpus_loss_adds_to_the_disagreement_of_two_draws() -> None:
+    logits, target_out = random_pair(9)
+    other_logits, _ = random_pair(10)
+
+    def total(logits: jax.Array) -> jax.Array:
+        sums = loss.smoothed_cross_entropy(
+            logits, target_out, label_smoothing=0.1, dtype="float32"
+        )
+        kl = loss.symmetric_kl(logits, other_logits, target_out=target_out)
+        return sums.loss + 5 * kl
+
+    expected = jax.value_and_grad(total)(logits)
+    with parallel.targeting("tpu"):
+        value, gradient = jax.value_and_grad(total)(logits)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_tpu_keeps_for_the_derivative_one_array_of_logits_in_the_models_type() -> (
+    None
+):
+    logits, target_out = random_pair(11)
+
+    def total(logits: jax.Array) -> jax.Array:
+        return loss.smoothed_cross_entropy(
+            logits, target_out, label_smoothing=0.1, dtype="bfloat16"
+        ).loss
+
+    with parallel.targeting("tpu"):
+        _, derivative = jax.vjp(total, logits)
+    kept = [leaf for leaf in jax.tree.leaves(derivative) if leaf.size == logits.size]
+    assert [leaf.dtype for leaf in kept] == [jnp.bfloat16]

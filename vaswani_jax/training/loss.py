@@ -1,12 +1,19 @@
 """Section 5.4: cross-entropy with label smoothing, as sums over tokens."""
 
+import functools
+from typing import Any, NamedTuple
+
 import flax.struct
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import types
+from vaswani_jax.core import parallel, types
+
+# Float32 adds the exponentials of any vocabulary's logits without loss if the greatest
+# lies between minus this and this.
+GREATEST_EXPONENT = 64.0
 
 
 class LossSums(flax.struct.PyTreeNode):
@@ -53,32 +60,40 @@ def smoothed_cross_entropy(
             optax. "others": the V - 1 other subwords, as in the authors' code and
             fairseq. "no_pad": the V - 2 that are neither correct nor padding, as in
             JoeyNMT and the Annotated Transformer. They differ by terms of eps_ls / V.
-        dtype: The type in which the logits are kept between the passes over them; that
-            of `logits` by default. The sums are in float32 all the same.
+        dtype: The type in which accelerators keep the logits between the passes over
+            them; that of `logits` by default. TPUs compute the sums from `logits` as
+            they are, and only the derivative from those kept.
     """
-    logits = logits.astype(dtype or logits.dtype).astype(jnp.float32)
-    log_partition = jax.nn.logsumexp(logits, axis=-1)
-    # Compared, not gathered: the derivative of a gather scatters into zeros of the
-    # logits' size, that of a comparison is element-wise.
-    subwords = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
-    is_correct = subwords == target_out[..., None]
-    correct_logit = jnp.sum(jnp.where(is_correct, logits, 0), axis=-1)
-    nll = log_partition - correct_logit
+    if dtype is not None and parallel.on_tpu():
+        V = logits.shape[-1]
+        # One axis of rows, as in the product: XLA reduces where it multiplies.
+        logits, target_out = logits.reshape(-1, V), target_out.reshape(-1)
+        values = _reduced_in_product(dtype, logits, target_out)
+    else:
+        logits = logits.astype(dtype or logits.dtype).astype(jnp.float32)
+        values = _Reduced(
+            log_partition=jax.nn.logsumexp(logits, axis=-1),
+            correct_logit=_logit_of(target_out, logits),
+            padding_logit=logits[..., types.PAD_ID],
+            total_logit=jnp.sum(logits, axis=-1),
+            greatest_logit=jnp.max(logits, axis=-1),
+        )
+    correct_logit, total_logit = values.correct_logit, values.total_logit
+    nll = values.log_partition - correct_logit
     loss = nll
     if label_smoothing:
         V = logits.shape[-1]
         if form == "uniform":
-            spread = jnp.mean(logits, axis=-1)
+            spread = total_logit / V
         elif form == "others":
-            spread = (jnp.sum(logits, axis=-1) - correct_logit) / (V - 1)
+            spread = (total_logit - correct_logit) / (V - 1)
         else:
-            padding = logits[..., types.PAD_ID]
-            total_logit = jnp.sum(logits, axis=-1)
-            spread = (total_logit - correct_logit - padding) / (V - 2)
+            padding_logit = values.padding_logit
+            spread = (total_logit - correct_logit - padding_logit) / (V - 2)
         loss = nll + label_smoothing * (correct_logit - spread)
     is_token = target_out != types.PAD_ID
     # The greatest logit is cheap, since the partition needs it; its index is not.
-    is_best = correct_logit == jnp.max(logits, axis=-1)
+    is_best = correct_logit == values.greatest_logit
 
     def total(values: Array) -> Array:
         return jnp.sum(jnp.where(is_token, values, 0), dtype=jnp.float32)
@@ -89,6 +104,98 @@ def smoothed_cross_entropy(
         correct=total(is_best),
         tokens=total(is_token),
     )
+
+
+class _Reduced(NamedTuple):
+    """What the loss needs of the logits z of each position.
+
+    Attributes:
+        log_partition: logsumexp(z).
+        correct_logit: z of the correct subword.
+        padding_logit: z of padding.
+        total_logit: The sum of z.
+        greatest_logit: The maximum of z.
+    """
+
+    log_partition: Float[Array, "*rows"]
+    correct_logit: Float[Array, "*rows"]
+    padding_logit: Float[Array, "*rows"]
+    total_logit: Float[Array, "*rows"]
+    greatest_logit: Float[Array, "*rows"]
+
+
+def _is_subword(shape: tuple[int, ...], subword: Any) -> Array:
+    """Return True where the last axis, the vocabulary's, has the subword."""
+    subwords = jax.lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
+    return subwords == subword
+
+
+def _logit_of(
+    subword: Int[Array | np.ndarray, "*#rows"], logits: Float[Array, "*rows V"]
+) -> Float[Array, "*rows"]:
+    # Compared, not gathered: the derivative of a gather scatters into zeros of the
+    # logits' size, that of a comparison is element-wise.
+    is_subword = _is_subword(logits.shape, subword[..., None])
+    return jnp.sum(jnp.where(is_subword, logits, 0), axis=-1)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _reduced_in_product(
+    dtype: str,
+    logits: Float[Array, "rows V"],
+    target_out: Int[Array | np.ndarray, "rows"],
+) -> _Reduced:
+    """Reduce the logits, in float32, where a TPU multiplies them; keep them in dtype.
+
+    XLA for TPUs computes sums and maximum in the product's own loop, which writes the
+    logits once, in `dtype`. The derivative reads them in the loops of its two products.
+    `greatest_logit` has no derivative: the loss only compares it.
+    """
+    return _reduce_and_keep(dtype, logits, target_out)[0]
+
+
+def _reduce_and_keep(
+    dtype: str, logits: Array, target_out: Array | np.ndarray
+) -> tuple[_Reduced, tuple[Array, Array | np.ndarray, Array]]:
+    kept = logits.astype(dtype)
+    greatest = jnp.max(logits, axis=-1)
+    # Of the logits as they are, not less their greatest: that is known only when the
+    # product is done.
+    partition = jnp.sum(jnp.exp(logits), axis=-1)
+    is_in_range = jnp.abs(greatest) < GREATEST_EXPONENT
+
+    def safe_log_partition() -> Array:
+        safe = jax.nn.logsumexp(kept.astype(jnp.float32), axis=-1)
+        return jnp.where(is_in_range, jnp.log(partition), safe)
+
+    log_partition = jax.lax.cond(
+        jnp.all(is_in_range), lambda: jnp.log(partition), safe_log_partition
+    )
+    values = _Reduced(
+        log_partition=log_partition,
+        correct_logit=_logit_of(target_out, logits),
+        padding_logit=_logit_of(jnp.full((1,), types.PAD_ID), logits),
+        total_logit=jnp.sum(logits, axis=-1),
+        greatest_logit=greatest,
+    )
+    return values, (kept, target_out, log_partition)
+
+
+def _derivative_from_kept(
+    dtype: str, residuals: tuple[Array, Array | np.ndarray, Array], gradient: _Reduced
+) -> tuple[Array, None]:
+    kept, target_out, log_partition = residuals
+    softmax = jnp.exp(kept.astype(jnp.float32) - log_partition[:, None])
+    is_correct = _is_subword(kept.shape, target_out[:, None])
+    is_padding = _is_subword(kept.shape, types.PAD_ID)
+    derivative = gradient.log_partition[:, None] * softmax
+    derivative += gradient.total_logit[:, None]
+    derivative += jnp.where(is_correct, gradient.correct_logit[:, None], 0)
+    derivative += jnp.where(is_padding, gradient.padding_logit[:, None], 0)
+    return derivative, None
+
+
+_reduced_in_product.defvjp(_reduce_and_keep, _derivative_from_kept)
 
 
 def symmetric_kl(

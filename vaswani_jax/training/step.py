@@ -117,7 +117,7 @@ def train_step(
             batch.target_out,
             label_smoothing=settings.training.label_smoothing,
             form=settings.training.label_smoothing_form,
-            # Deviation: accelerators round the largest array of a step to the model's
+            # Deviation: accelerators keep the largest array of a step in the model's
             # type; in bfloat16 it is read in half the time.
             dtype=None if parallel.on_cpu() else settings.model.dtype,
         )
