@@ -99,6 +99,7 @@ def _training() -> ml_collections.ConfigDict:
     training = ml_collections.ConfigDict()
     training.num_steps = 100_000  # train steps, table 3
     training.accumulate_steps = "1"  # the whole batch at once
+    training.shard_optimizer = False  # the paper does not divide the moments
     training.label_smoothing = 0.1  # epsilon_ls
     # Open: Szegedy et al., whom the paper cites, spread epsilon_ls over all V subwords;
     # the authors' code over the V - 1 other ones ("others").

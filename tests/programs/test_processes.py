@@ -155,6 +155,16 @@ def test_processes_make_the_run_of_one(
     np.testing.assert_allclose(record["test/loss"], expected["test/loss"], rtol=1e-5)
 
 
+def test_processes_share_the_moments_of_the_optimizer(tmp_path: pathlib.Path) -> None:
+    """Each device has a part of those of W_1 and W_2, which are as large as a tile."""
+    flags = ["--config.model.d_model=64", "--config.model.d_ff=128"]
+    runs.finish(tmp_path / "alone", *FLAGS, *flags)
+    sharded = "--config.training.shard_optimizer"
+    workers = start("main", tmp_path / "run", *flags, sharded, processes=2, devices=4)
+    finish(workers)
+    assert_same_run(tmp_path / "run", tmp_path / "alone")
+
+
 def test_lines_come_back_in_order_from_several_processes(
     tmp_path: pathlib.Path, alone: pathlib.Path
 ) -> None:

@@ -79,7 +79,8 @@ def make_timer(
     settings: config.Config, *, vocab_size: int, num_microbatches: int
 ) -> Timer:
     """Return a timer of steps from random parameters, which are on the devices."""
-    state = parallel.replicate(step.create_state(settings, vocab_size=vocab_size))
+    state = step.create_state(settings, vocab_size=vocab_size)
+    state = step.place(settings, state)
     make_train_step = step.make_train_steps(settings, vocab_size=vocab_size)
     return Timer(state, make_train_step(num_microbatches), num_microbatches)
 
@@ -230,7 +231,7 @@ def _num_microbatches(
     state = step.create_state(settings, vocab_size=vocab_size)
     return microbatching.plan(
         settings,
-        state=parallel.replicate(state),
+        state=step.place(settings, state),
         empty_batch=lambda bucket: by_bucket[bucket],
         buckets=list(by_bucket),
         vocab_size=vocab_size,

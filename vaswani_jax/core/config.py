@@ -313,6 +313,12 @@ class TrainingConfig:
         changeable=True,
         incidental=True,
     )
+    shard_optimizer: bool = setting(
+        "Let each device keep and update its part of Adam's moments alone.",
+        changeable=True,
+        incidental=True,
+        legacy=False,
+    )
     label_smoothing: float = setting(
         "Probability taken from the correct subword.",
         symbol="eps_ls",

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import psutil
 
-from vaswani_jax.core import cpu_allocator, parallel, processes
+from vaswani_jax.core import cpu_allocator, parallel, processes, shards
 
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as mounted in a container
@@ -97,8 +97,11 @@ def _local_available_bytes(state: Any) -> int:
 
 
 def size_in_bytes(tree: Any) -> int:
-    """Return the bytes of a tree of arrays, or of their shapes."""
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+    """Return the bytes of a tree of arrays, or of their shapes, on one device."""
+    return sum(
+        leaf.size * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(shards.parts_of_a_device(tree))
+    )
 
 
 def make_room(needed: int) -> bool:

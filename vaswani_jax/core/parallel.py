@@ -1,8 +1,8 @@
 """Spread batches over devices (section 5.2); the only module that knows pmap.
 
-State is replicated and has no device axis. Rows of a batch are split over processes
-and, within a process, over its devices. What leaves a step must be equal on all
-devices: sum it with `sum_over_devices` first.
+State is replicated and has no device axis, but for what `shards` divides. Rows of a
+batch are split over processes and, within a process, over its devices. What leaves a
+step must be equal on all devices: sum it with `sum_over_devices` first.
 """
 
 import contextlib
@@ -106,9 +106,17 @@ def describe() -> str:
 
 def replicate(tree: Tree) -> Tree:
     """Copy the tree to every device of this process, without a device axis."""
+    return jax.device_put(tree, _sharding())
+
+
+def scatter(tree: Tree) -> Tree:
+    """Give each device of this process its row of `[devices, ...]` leaves."""
+    return jax.device_put(tree, _sharding(AXIS))
+
+
+def _sharding(*axes: str) -> jax.sharding.Sharding:
     mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (AXIS,))
-    replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    return jax.device_put(tree, replicated)
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes))
 
 
 def gather(tree: Tree) -> Tree:
@@ -175,15 +183,21 @@ def sync_on_cpu(outputs: Any) -> None:
         jax.block_until_ready(outputs)
 
 
-def over_devices(step: Callable[..., Any], *, donate_state: bool) -> Callable[..., Any]:
+def over_devices(
+    step: Callable[..., Any], *, donate_state: bool, state_axes: Any = None
+) -> Callable[..., Any]:
     """Compile `step(state, rows)` for all devices; its results are equal on all.
 
     Args:
         step: A function that sums its outputs with `sum_over_devices`.
         donate_state: Whether the new state reuses the memory of the old one.
+        state_axes: Of a state that `shards.divide` has divided in part: that part's
+            `axes`, and None for what is equal on all devices. The step then returns
+            such a state, and results that are equal on all.
     """
     donate = 0 if donate_state else ()
-    return _pmap(step, out_axes=None, donate_argnums=donate)
+    out_axes = None if state_axes is None else (state_axes, None)
+    return _pmap(step, state_axes=state_axes, out_axes=out_axes, donate_argnums=donate)
 
 
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -191,9 +205,11 @@ def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     return _pmap(function, out_axes=0)
 
 
-def _pmap(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def _pmap(
+    function: Callable[..., Any], *, state_axes: Any = None, **options: Any
+) -> Callable[..., Any]:
     devices = _target.devices if _target else None
-    return jax.pmap(function, AXIS, in_axes=(None, 0), devices=devices, **options)
+    return jax.pmap(function, AXIS, in_axes=(state_axes, 0), devices=devices, **options)
 
 
 @contextlib.contextmanager

@@ -234,7 +234,7 @@ def collectives(module: Module) -> list[Collective]:
             end_cycles=cycles,
             hidden_kernels=0,
         )
-        cycles += instruction.estimated_cycles * times
+        cycles += _computing_cycles(instruction) * times
         kernels += _is_kernel(instruction) and not phase
         if phase == "whole":
             result.append(collective)
@@ -338,11 +338,17 @@ def work(module: Module, name: str = "") -> Work:
         num_instructions += 1
         if _is_kernel(instruction):
             num_kernels += times
-            cycles += times * instruction.estimated_cycles
+            cycles += times * _computing_cycles(instruction)
             is_silent = not instruction.estimated_cycles
             if is_silent and not _collective(module, instruction)[0]:
                 without += times * num_bytes(instruction.shape)
     return Work(num_instructions, num_kernels, cycles, without)
+
+
+def _computing_cycles(instruction: Instruction) -> int:
+    """Return the estimate of a computation; communication has a time of its own."""
+    is_alone = instruction.opcode.removesuffix("-start") in COLLECTIVES
+    return 0 if is_alone else instruction.estimated_cycles
 
 
 def _is_kernel(instruction: Instruction) -> bool:

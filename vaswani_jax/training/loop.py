@@ -103,7 +103,7 @@ def train(
             signals=signals,
         )
         # Free the copy on the host; the devices have theirs.
-        state = parallel.replicate(resumed.state)
+        state = step.place(settings, resumed.state)
         del resumed
         loop.train(state)
     return loop.outcome()
@@ -262,7 +262,7 @@ class _Loop:
         )
         logger.info(f"training continues from step {self.progress.step:,}")
         self.log.open(self.progress.step)
-        return parallel.replicate(resumed.state)
+        return step.place(self.run.settings, resumed.state)
 
     def _log_updates(self, updates: Sequence[StepMetrics], *, seconds: float) -> None:
         num_updates = self.progress.step

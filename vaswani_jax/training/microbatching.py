@@ -26,8 +26,8 @@ USABLE = 0.9
 # What to do when a step needs more memory than there is.
 HOW_TO_FIT = (
     "a step needs more memory than is available; a smaller batch, "
-    "config.training.accumulate_steps=auto or config.model.rematerialize=True needs "
-    "less"
+    "config.training.accumulate_steps=auto, config.training.shard_optimizer=True (on "
+    "several devices) or config.model.rematerialize=True needs less"
 )
 
 

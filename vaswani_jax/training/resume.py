@@ -12,7 +12,7 @@ import numpy as np
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, files, parallel, processes
+from vaswani_jax.core import config, files, parallel, processes, shards
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
@@ -169,7 +169,7 @@ def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
         store.NotWrittenError: It cannot be written or sent.
         files.SupersededError: Another run has begun on the store since.
     """
-    optimizer_state = parallel.gather(state.opt_state)
+    optimizer_state = shards.gather(state.opt_state)
     items = {
         "params": parallel.gather(state.params),
         "optimizer": flax.serialization.to_state_dict(optimizer_state),

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, parallel, shards, types
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, optimizer
 
@@ -67,6 +67,22 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
     return jax.jit(init)(_stream(settings, INIT_STREAM))
 
 
+def place(settings: config.Config, state: TrainState) -> TrainState:
+    """Copy a state to the devices, its moments in parts if the settings say so."""
+    if not settings.training.shard_optimizer:
+        return parallel.replicate(state)
+    step, params = parallel.replicate((state.step, state.params))
+    return TrainState(step, params, shards.divide(state.opt_state))
+
+
+def placed_shapes(settings: config.Config, *, vocab_size: int) -> TrainState:
+    """Return the shapes of a state on the devices, as `place` places it."""
+    shapes = jax.eval_shape(lambda: create_state(settings, vocab_size=vocab_size))
+    if not settings.training.shard_optimizer:
+        return shapes
+    return shapes.replace(opt_state=shards.divided_shapes(shapes.opt_state))
+
+
 def check_devices(settings: config.Config) -> None:
     """Refuse settings that the devices cannot compute.
 
@@ -87,6 +103,7 @@ def train_step(
     Loss and gradients are sums over tokens. They are added over microbatches and
     devices, then divided once by the number of target tokens in the whole batch: but
     for the masks of dropout, the update does not depend on how the batch is divided.
+    With `training.shard_optimizer` a device updates its part of the parameters alone.
     With `training.r_drop` each row is computed twice with different masks; the metrics
     are those of the first.
 
@@ -102,6 +119,7 @@ def train_step(
     model = transformer.Transformer(settings.model, vocab_size)
     adam = optimizer.adam(settings)
     r_drop = settings.training.r_drop
+    is_sharded = settings.training.shard_optimizer
 
     def forward(params: Params, batch: types.Batch, *, key: Array) -> tuple[Any, Any]:
         logits: Any = model.apply(
@@ -156,7 +174,12 @@ def train_step(
         key = jax.random.fold_in(_stream(settings, DROPOUT_STREAM), state.step)
         key = jax.random.fold_in(key, parallel.device_index())
         local_sums = accumulated(state.params, batch, key=key)
-        if parallel.has_gpu():
+        params, opt_state = state.params, state.opt_state
+        if is_sharded:
+            gradients, norm = shards.sum_to_shards(local_sums[0])
+            sums = parallel.sum_over_devices(local_sums[1])
+            params, opt_state = shards.own_shards(params), opt_state.unpack()
+        elif parallel.has_gpu():
             gradients, norm = parallel.sum_in_buckets(local_sums[0])
             sums = parallel.sum_over_devices(local_sums[1])
         else:
@@ -166,8 +189,11 @@ def train_step(
         # Divided after the norm: a division before it would change the last digit.
         norm = norm / tokens
         gradients = jax.tree.map(lambda g: g / tokens, gradients)
-        updates, opt_state = adam.update(gradients, state.opt_state, state.params)
-        params = optax.apply_updates(state.params, updates)
+        updates, opt_state = adam.update(gradients, opt_state, params)
+        params = optax.apply_updates(params, updates)
+        if is_sharded:
+            params = shards.join_shards(params)
+            opt_state = shards.Divided.pack(opt_state)
         metrics = StepMetrics(sums, norm)
         return TrainState(state.step + 1, params, opt_state), metrics
 
@@ -188,7 +214,11 @@ def make_train_steps(
         update = train_step(
             settings, vocab_size=vocab_size, num_microbatches=num_microbatches
         )
-        return parallel.over_devices(update, donate_state=True)
+        axes = None
+        if settings.training.shard_optimizer:
+            opt_state = placed_shapes(settings, vocab_size=vocab_size).opt_state
+            axes = TrainState(None, None, opt_state.axes)
+        return parallel.over_devices(update, donate_state=True, state_axes=axes)
 
     return make_train_step
 
