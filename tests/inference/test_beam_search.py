@@ -12,7 +12,7 @@ import pytest
 
 from tests import settings
 from tests.inference import prefixes
-from vaswani_jax.core import types
+from vaswani_jax.core import parallel, types
 from vaswani_jax.inference import beam_search
 from vaswani_jax.model import transformer
 
@@ -242,8 +242,11 @@ def test_each_output_is_at_most_as_long_as_its_sentence_allows() -> None:
     assert not none.tokens.any()
 
 
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])
 @pytest.mark.parametrize("V", [5, 127, 128, 129, 6000, 32000])
-def test_the_likeliest_extensions_are_those_of_a_full_sort(V: int) -> None:
+def test_the_likeliest_extensions_are_those_of_a_full_sort(
+    V: int, platform: str
+) -> None:
     B, W = 3, 4
     generator = np.random.default_rng(V)
     # Integers: equal ones abound, and the first of them comes first.
@@ -253,9 +256,10 @@ def test_the_likeliest_extensions_are_those_of_a_full_sort(V: int) -> None:
     offset[0, 2] = -np.inf
     logits[:, :, : types.EOS_ID + 1] = 2 * V
     logits[1, 1, -1] = V
-    candidates = beam_search.top_candidates(
-        jnp.asarray(logits), jnp.asarray(offset), count=2 * W
-    )
+    with parallel.targeting(platform):
+        candidates = beam_search.top_candidates(
+            jnp.asarray(logits), jnp.asarray(offset), count=2 * W
+        )
     total = logits + offset
     total[:, :, : types.EOS_ID + 1] = -np.inf
     flat = total.reshape(B, W * V)

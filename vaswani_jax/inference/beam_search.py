@@ -345,9 +345,7 @@ def top_candidates(
     _, best_blocks = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
     # In the order of beams and tokens, so that of equal ones the first is first.
     best_blocks = jnp.sort(best_blocks, axis=-1)
-    inside = jnp.take_along_axis(
-        blocks.reshape(B, W * num_blocks, size), best_blocks[:, :, None], axis=1
-    )
+    inside = _take_blocks(blocks, best_blocks)
     beam, block = best_blocks // num_blocks, best_blocks % num_blocks
     inside = inside + jnp.take_along_axis(offset[:, :, 0], beam, axis=1)[:, :, None]
     token = block[:, :, None] * size + jnp.arange(size)
@@ -363,21 +361,42 @@ def _largest_and_total(
     if not parallel.on_tpu():
         largest = jnp.max(logits, axis=-1, keepdims=True)
         return largest, jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
-    B, W, V = logits.shape
-    # The blocks' maxima are needed anyway.
-    largest = jnp.max(_block_maxima(logits), axis=-1, keepdims=True)
-    rows = logits.reshape(B * W, V)
-    total = jnp.sum(jnp.exp(rows - largest.reshape(B * W, 1)), axis=-1)
-    return largest, total.reshape(B, W, 1)
+    B, W, _ = logits.shape
+    blocks = _blocks_first(_blocks(logits))
+    largest = jnp.max(blocks, axis=(0, 2), keepdims=True)
+    total = jnp.sum(jnp.exp(blocks - largest), axis=(0, 2))
+    return largest.reshape(B, W, 1), total.reshape(B, W, 1)
 
 
 def _block_maxima(logits: Float[Array, "B W V"]) -> Float[Array, "B W N"]:
     """Return the maximum of each of the vocabulary's blocks."""
-    B, W, V = logits.shape
-    if parallel.on_tpu():
-        # As rows: eight of them fill a tile of memory, a few beams do not.
-        logits = logits.reshape(1, B * W, V)
-    return jnp.max(_blocks(logits), axis=-1).reshape(B, W, -1)
+    blocks = _blocks(logits)
+    if not parallel.on_tpu():
+        return jnp.max(blocks, axis=-1)
+    B, W, N, _ = blocks.shape
+    return jnp.max(_blocks_first(blocks), axis=-1).T.reshape(B, W, N)
+
+
+def _take_blocks(
+    blocks: Float[Array, "B W N size"], indices: Int[Array, "B M"]
+) -> Float[Array, "B M size"]:
+    """Return some blocks of each sentence; an index is beam * N + block."""
+    B, W, N, size = blocks.shape
+    if not parallel.on_tpu():
+        by_sentence = blocks.reshape(B, W * N, size)
+        return jnp.take_along_axis(by_sentence, indices[:, :, None], axis=1)
+    row = jnp.arange(B)[:, None] * W + indices // N
+    rows = _blocks_first(blocks).reshape(-1, size)
+    return rows[indices % N * (B * W) + row]
+
+
+def _blocks_first(blocks: Float[Array, "B W N size"]) -> Float[Array, "N B*W size"]:
+    """Return the blocks in the order in which they lie in a TPU's memory.
+
+    See `SharedEmbedding.logits`.
+    """
+    B, W, N, size = blocks.shape
+    return jnp.swapaxes(blocks.reshape(B * W, N, size), 0, 1)
 
 
 def _blocks(logits: Float[Array, "B W V"]) -> Float[Array, "B W N size"]:

@@ -8,10 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from vaswani_jax.core import parallel
 from vaswani_jax.model import products
 
 # The collection of what is made of parameters once, for many products.
 PRODUCTS = "products"
+# Columns of a tile of an accelerator's memory.
+LANES = 128
 
 
 class SharedEmbedding(nn.Module):
@@ -44,19 +47,33 @@ class SharedEmbedding(nn.Module):
         # As one matrix of rows: with more axes XLA for CPUs copies the derivative of
         # the logits, as large as they are, before it multiplies it with x.
         rows = x.reshape(-1, self.d_model).astype(self.dtype)
-        if self.has_variable(PRODUCTS, "embedding"):
+        is_decoding = self.has_variable(PRODUCTS, "embedding")
+        if is_decoding:
             table: Any = self.get_variable(PRODUCTS, "embedding")
         else:
             table = self.embedding.astype(self.dtype)
-        logits = products.einsum("rm,vm->rv", rows, table)
         V = table.shape[0]
+        # In a TPU's memory, each block of tokens begins with the first row: a search
+        # then takes the blocks of a row without a copy of all logits.
+        in_blocks = parallel.on_tpu() and is_decoding
+        if in_blocks:
+            blocks = table.reshape(-1, LANES, self.d_model)
+            all_rows = jnp.broadcast_to(rows, (blocks.shape[0], *rows.shape))
+            logits = products.einsum("nrm,nsm->nrs", all_rows, blocks)
+        else:
+            logits = products.einsum("rm,vm->rv", rows, table)
+
+        def of_tokens(vector: Any) -> Array:
+            return vector.reshape(-1, 1, LANES) if in_blocks else vector
+
         if self.vocab_size < V:
-            # Before the axes of x are back: a tile of memory has eight rows.
-            logits = jnp.where(jnp.arange(V) < self.vocab_size, logits, -jnp.inf)
-        logits = logits.reshape(*x.shape[:-1], V)
+            is_token = of_tokens(jnp.arange(V) < self.vocab_size)
+            logits = jnp.where(is_token, logits, -jnp.inf)
         if self.logits_bias:
-            logits = logits + jnp.pad(self.bias, (0, V - self.vocab_size))
-        return logits
+            logits += of_tokens(jnp.pad(self.bias, (0, V - self.vocab_size)))
+        if in_blocks:
+            logits = jnp.swapaxes(logits, 0, 1)
+        return logits.reshape(*x.shape[:-1], V)
 
 
 def table_for_products(

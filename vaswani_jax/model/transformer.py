@@ -22,9 +22,6 @@ from vaswani_jax.model import (
     positional_encoding,
 )
 
-# Columns of a tile of an accelerator's memory.
-LANES = 128
-
 
 class Transformer(nn.Module):
     """Encoder and decoder with one shared embedding (figure 1)."""
@@ -144,7 +141,8 @@ class Transformer(nn.Module):
 
 def num_logits(vocab_size: int) -> int:
     """Return how many logits `variables_for_decoding` gives: V, or more."""
-    return vocab_size if parallel.on_cpu() else -(-vocab_size // LANES) * LANES
+    lanes = embeddings.LANES
+    return vocab_size if parallel.on_cpu() else -(-vocab_size // lanes) * lanes
 
 
 def variables_for_decoding(model: config.ModelConfig, params: Any) -> dict[str, Any]:
@@ -162,7 +160,7 @@ def variables_for_decoding(model: config.ModelConfig, params: Any) -> dict[str, 
         for path, leaf in flat.items()
     }
     table = embeddings.table_for_products(
-        params["embedding"]["embedding"], dtype=dtype, multiple=LANES
+        params["embedding"]["embedding"], dtype=dtype, multiple=embeddings.LANES
     )
     return {
         "params": flax.traverse_util.unflatten_dict(flat),
