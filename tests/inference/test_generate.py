@@ -222,6 +222,26 @@ def test_each_platforms_form_finds_what_the_cpus_finds(
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-5)
 
 
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_each_platforms_form_adds_the_biases_of_one_model(platform: str) -> None:
+    changed = settings.small_settings(
+        **{"model.attention_bias": True, "model.logits_bias": True}
+    )
+    run = generate.make_generator(changed, (changed.model,), vocab_size=V, n_best=4)
+    biased_params = settings.random_params(changed.model, vocab_size=V, seed=3)
+
+    def search() -> types.Hypotheses:
+        # Another function each time: a trace of one is not that of another platform.
+        compiled = jax.jit(lambda params, batch: run(params, batch))
+        return compiled((biased_params,), rows(SENTENCES))
+
+    expected = search()
+    with parallel.targeting(platform):
+        hypotheses = search()
+    np.testing.assert_array_equal(hypotheses.tokens, expected.tokens)
+    np.testing.assert_allclose(hypotheses.scores, expected.scores, rtol=1e-5)
+
+
 def test_logits_after_the_vocabularys_are_impossible() -> None:
     model = small().model
     network = transformer.Transformer(model, V)

@@ -5,8 +5,10 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests import settings
+from vaswani_jax.core import parallel
 from vaswani_jax.model import decoder
 
 B, S, T, W = 2, 7, 5, 3
@@ -58,24 +60,27 @@ def test_each_position_reaches_itself_and_later_ones_alone() -> None:
         assert (changed_output[:, position:] != output[:, position:]).any(axis=-1).all()
 
 
-def test_steps_of_the_stack_equal_its_full_pass_for_each_beam() -> None:
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_steps_of_the_stack_equal_its_full_pass_for_each_beam(platform: str) -> None:
     stack = decoder.Decoder(MODEL)
     inputs = normal(3, B, W, T, MODEL.d_model)
-    cache = stack.apply(
-        PARAMS,
-        jnp.asarray(MEMORY),
-        jnp.asarray(MEMORY_MASK),
-        beam_size=W,
-        max_length=T,
-        method="start_cache",
-    )
     step = jax.jit(functools.partial(stack.apply, PARAMS, method="decode_step"))
     outputs = []
-    for position in range(T):
-        output, cache = step(
-            inputs[:, :, position], cache, position=jnp.int32(position)
+    with parallel.targeting(platform):
+        cache = stack.apply(
+            PARAMS,
+            jnp.asarray(MEMORY),
+            jnp.asarray(MEMORY_MASK),
+            beam_size=W,
+            max_length=T - 1,
+            method="start_cache",
         )
-        outputs.append(output)
+        cache = cache.replace(beams=cache.beams.resize(T))
+        for position in range(T):
+            output, cache = step(
+                inputs[:, :, position], cache, position=jnp.int32(position)
+            )
+            outputs.append(output)
     for beam in range(W):
         expected = run(inputs[:, beam], MEMORY)
         beam_outputs = jnp.stack([output[:, beam] for output in outputs], axis=1)

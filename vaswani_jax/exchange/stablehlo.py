@@ -13,7 +13,7 @@ import jax
 import jax.export
 import jax.numpy as jnp
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parallel
 from vaswani_jax.model import attention, decoder, transformer
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -84,7 +84,11 @@ def save(
     }
     directory.mkdir(parents=True, exist_ok=True)
     for name, (function, arguments) in programs.items():
-        exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*arguments)
+        # The same form for all platforms.
+        with parallel.targeting("cpu"):
+            exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(
+                *arguments
+            )
         (directory / f"{name}.bin").write_bytes(exported.serialize())
     record = {
         "vocab_size": vocab_size,

@@ -1,12 +1,13 @@
 """Sections 3.2.1 and 3.2.2: scaled dot-product and multi-head attention."""
 
 import math
+from typing import Any
 
 import flax.linen as nn
 import flax.struct
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import config, parallel
 from vaswani_jax.model import dropout, initializers, products
@@ -40,26 +41,74 @@ def attention_weights(
 class KeysValues(flax.struct.PyTreeNode):
     """Projected keys and values of the positions that attention looks at."""
 
-    key: Float[Array, "B K H d_k"]
-    value: Float[Array, "B K H d_v"]
+    key: Float[Array, "*B K H d_k"]
+    value: Float[Array, "*B K H d_v"]
 
 
 class CachedHeads(flax.struct.PyTreeNode):
     """Keys and values of each head, laid out for few queries.
 
-    A loop runs along the last axis while it sums over the axis before it.
+    On CPUs and GPUs a loop runs along the last axis while it sums over the axis before
+    it. On TPUs the heads of a key stand side by side: they fill whole tiles of memory.
     """
 
-    key: Float[Array, "B H d_k K"]
-    value: Float[Array, "B H K d_v"]
+    key: Float[Array, "B H d_k K"] | Float[Array, "B K H_d_k"]
+    value: Float[Array, "B H K d_v"] | Float[Array, "B K H_d_v"]
+
+    @classmethod
+    def zeros(cls, model: config.ModelConfig, *, B: Any, K: int) -> "CachedHeads":
+        """Return a cache with room for K keys of B sentences, a number or a symbol."""
+        H, dtype = model.num_heads, jnp.dtype(model.dtype)
+        if parallel.on_tpu():
+            return cls(
+                key=jnp.zeros((B, K, H * model.d_k), dtype),
+                value=jnp.zeros((B, K, H * model.d_v), dtype),
+            )
+        return cls(
+            key=jnp.zeros((B, H, model.d_k, K), dtype),
+            value=jnp.zeros((B, H, K, model.d_v), dtype),
+        )
+
+    @classmethod
+    def lay_out(cls, keys_values: KeysValues) -> "CachedHeads":
+        """Return the same keys and values as a cache."""
+        if parallel.on_tpu():
+            B, K = keys_values.key.shape[:2]
+            return cls(
+                key=keys_values.key.reshape(B, K, -1),
+                value=keys_values.value.reshape(B, K, -1),
+            )
+        return cls(
+            key=jnp.transpose(keys_values.key, (0, 2, 3, 1)),
+            value=jnp.transpose(keys_values.value, (0, 2, 1, 3)),
+        )
+
+    def write(self, latest: KeysValues, position: Int[Array, ""]) -> "CachedHeads":
+        """Return the cache with the keys and values that W beams have at a position."""
+        W, heads = latest.key.shape[1], self.lay_out(latest)
+        key_axis, value_axis = _axes_of_keys()
+        write = jax.lax.dynamic_update_slice_in_dim
+        return CachedHeads(
+            key=write(self.key, heads.key, position * W, axis=key_axis),
+            value=write(self.value, heads.value, position * W, axis=value_axis),
+        )
+
+    def pad(self, num_keys: int) -> "CachedHeads":
+        """Return the cache with room for more keys."""
+
+        def pad(leaf: Array, *, axis: int) -> Array:
+            widths = [(0, num_keys * (a == axis)) for a in range(leaf.ndim)]
+            return jnp.pad(leaf, widths)
+
+        key_axis, value_axis = _axes_of_keys()
+        return CachedHeads(
+            key=pad(self.key, axis=key_axis), value=pad(self.value, axis=value_axis)
+        )
 
 
-def heads_first(keys_values: KeysValues) -> CachedHeads:
-    """Return the same keys and values with the head as the first axis of a sentence."""
-    return CachedHeads(
-        key=jnp.transpose(keys_values.key, (0, 2, 3, 1)),
-        value=jnp.transpose(keys_values.value, (0, 2, 1, 3)),
-    )
+def _axes_of_keys() -> tuple[int, int]:
+    """Return the axis K of the keys in a cache, and of the values."""
+    return (1, 1) if parallel.on_tpu() else (3, 2)
 
 
 def fused_attention(
@@ -86,14 +135,34 @@ def _attend_cached_by_products(
     *,
     mask: Bool[Array, "#B 1 #Q K"],
 ) -> Float[Array, "B Q H d_v"]:
-    """Return the heads of `attend_cached`, as matrix products."""
-    query = query * jnp.asarray(1 / math.sqrt(query.shape[-1]), query.dtype)
+    """Return the heads of `attend_cached`, as two matrix products a sentence.
+
+    Each row of a product is a query of one head, as long as all heads and 0 in the
+    others. It multiplies with keys of all heads, as they lie in the cache.
+    """
+    B, Q, H, d_k = query.shape
+    rows = _of_each_head(query.reshape(B, Q, 1, -1), num_heads=H)
     scores = jnp.einsum(
-        "bqhd,bhdk->bhqk", query, cache.key, preferred_element_type=jnp.float32
+        "brm,bkm->brk",
+        rows.reshape(B, Q * H, -1),
+        cache.key,
+        preferred_element_type=jnp.float32,
     )
+    scores = scores.reshape(B, Q, H, -1) * (1 / math.sqrt(d_k))
+    mask = jnp.swapaxes(mask, 1, 2)
     weights = jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
     weights = weights.astype(cache.value.dtype)
-    return jnp.einsum("bhqk,bhke->bqhe", weights, cache.value)
+    heads = jnp.einsum("brk,bkm->brm", weights.reshape(B, Q * H, -1), cache.value)
+    heads = _of_each_head(heads.reshape(B, Q, H, -1), num_heads=H)
+    return jnp.sum(heads, axis=2).reshape(B, Q, H, -1)
+
+
+def _of_each_head(
+    rows: Float[Array, "B Q #H M"], *, num_heads: int
+) -> Float[Array, "B Q H M"]:
+    """Return rows in which the columns of other heads are 0."""
+    head = jnp.arange(rows.shape[3]) // (rows.shape[3] // num_heads)
+    return jnp.where(head == jnp.arange(num_heads)[:, None], rows, 0)
 
 
 class MultiHeadAttention(nn.Module):
@@ -122,19 +191,23 @@ class MultiHeadAttention(nn.Module):
 
     def attend_cached(
         self,
-        query: Float[Array, "B Q H d_k"],
+        x: Float[Array, "*rows d_model"],
         cache: CachedHeads,
         *,
-        mask: Bool[Array, "#B 1 #Q K"],
-    ) -> Float[Array, "B Q d_model"]:
-        """Attend from a few queries to cached heads.
+        mask: Bool[Array, "B 1 #Q K"],
+    ) -> Float[Array, "*rows d_model"]:
+        """Attend from a few queries of each sentence to cached heads.
 
         Computes what `__call__` computes. On CPUs and GPUs as sums of products that
         read each key and each value once: matrix products of this size are too small
         to pay. A TPU's units multiply matrices only.
         """
+        query = self.query(x)
         if parallel.on_tpu():
-            return self.output(_attend_cached_by_products(query, cache, mask=mask))
+            axes = query.shape[:-1]
+            query = query.reshape(mask.shape[0], -1, *query.shape[-2:])
+            heads = _attend_cached_by_products(query, cache, mask=mask)
+            return self.output(heads.reshape(*axes, -1))
         query = query.astype(jnp.float32) * (1 / math.sqrt(query.shape[-1]))
         by_head = jnp.swapaxes(query, 1, 2)[..., None]
         scores = jnp.sum(by_head * cache.key[:, :, None], axis=-2)
@@ -151,7 +224,7 @@ class MultiHeadAttention(nn.Module):
             dot_general=products.dot_general_2d,
         )
 
-    def keys_values(self, x: Float[Array, "B K d_model"]) -> KeysValues:
+    def keys_values(self, x: Float[Array, "*B K d_model"]) -> KeysValues:
         """Project the positions that will be looked at to keys and values."""
         return KeysValues(key=self.key(x), value=self.value(x))
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parallel
 from vaswani_jax.model import attention, feed_forward, rematerialize, residual
 
 
@@ -31,21 +31,10 @@ class BeamCache(flax.struct.PyTreeNode):
     def resize(self, length: int) -> "BeamCache":
         """Return the same cache with room for `length` positions, at least T."""
         _, W, T = self.ancestors.shape
-
-        def pad(leaf: Array, missing: int, *, axis: int) -> Array:
-            widths = [(0, missing * (a == axis)) for a in range(leaf.ndim)]
-            return jnp.pad(leaf, widths)
-
-        num_new_keys = (length - T) * W
+        widths = [(0, 0), (0, 0), (0, length - T)]
         return BeamCache(
-            layers=tuple(
-                attention.CachedHeads(
-                    key=pad(layer.key, num_new_keys, axis=3),
-                    value=pad(layer.value, num_new_keys, axis=2),
-                )
-                for layer in self.layers
-            ),
-            ancestors=pad(self.ancestors, length - T, axis=2),
+            layers=tuple(layer.pad((length - T) * W) for layer in self.layers),
+            ancestors=jnp.pad(self.ancestors, widths),
         )
 
 
@@ -120,41 +109,37 @@ class DecoderLayer(nn.Module):
 
     def start_cache(self, memory: Float[Array, "B S d_model"]) -> attention.CachedHeads:
         """Project the memory to this layer's keys and values."""
-        return attention.heads_first(self.memory_attention.keys_values(memory))
+        keys_values = self.memory_attention.keys_values(memory)
+        return attention.CachedHeads.lay_out(keys_values)
 
     def decode_step(
         self,
-        x: Float[Array, "B W d_model"],
+        x: Float[Array, "*rows d_model"],
         *,
         self_cache: attention.CachedHeads,
         memory: attention.CachedHeads,
         masks: tuple[Bool[Array, "B 1 W TW"], Bool[Array, "B 1 1 S"]],
         position: Int[Array, ""],
-    ) -> tuple[Float[Array, "B W d_model"], attention.CachedHeads]:
+    ) -> tuple[Float[Array, "*rows d_model"], attention.CachedHeads]:
         """Return the output at one position for W beams, and the extended cache.
 
         The beams of a sentence are W queries of one attention over its memory, and of
         one attention over all keys that its beams have computed so far.
         """
-        W = x.shape[1]
+        B, _, W, _ = masks[0].shape
         new_self_cache = self_cache
 
         def attend_self(x: Array) -> Array:
             nonlocal new_self_cache
-            latest = attention.heads_first(self.self_attention.keys_values(x))
-            write = jax.lax.dynamic_update_slice_in_dim
-            new_self_cache = attention.CachedHeads(
-                key=write(self_cache.key, latest.key, position * W, axis=3),
-                value=write(self_cache.value, latest.value, position * W, axis=2),
+            latest = jax.tree.map(
+                lambda leaf: leaf.reshape(B, W, *leaf.shape[-2:]),
+                self.self_attention.keys_values(x),
             )
-            query = self.self_attention.query(x)
-            return self.self_attention.attend_cached(
-                query, new_self_cache, mask=masks[0]
-            )
+            new_self_cache = self_cache.write(latest, position)
+            return self.self_attention.attend_cached(x, new_self_cache, mask=masks[0])
 
         def attend_memory(x: Array) -> Array:
-            query = self.memory_attention.query(x)
-            return self.memory_attention.attend_cached(query, memory, mask=masks[1])
+            return self.memory_attention.attend_cached(x, memory, mask=masks[1])
 
         x = self.self_attention_residual(x, attend_self, deterministic=True)
         x = self.memory_attention_residual(x, attend_memory, deterministic=True)
@@ -204,11 +189,7 @@ class Decoder(nn.Module):
     ) -> DecoderCache:
         """Return an empty cache for W beams of at most `max_length` positions."""
         model, B = self.model, memory.shape[0]
-        K, dtype = max_length * beam_size, jnp.dtype(model.dtype)
-        empty = attention.CachedHeads(
-            key=jnp.zeros((B, model.num_heads, model.d_k, K), dtype),
-            value=jnp.zeros((B, model.num_heads, K, model.d_v), dtype),
-        )
+        empty = attention.CachedHeads.zeros(model, B=B, K=max_length * beam_size)
         return DecoderCache(
             beams=BeamCache(
                 layers=(empty,) * model.num_layers,
@@ -236,6 +217,9 @@ class Decoder(nn.Module):
         mask = is_ancestor & (jnp.arange(T) <= position)[:, None]
         masks = (mask.reshape(B, 1, W, T * W), cache.memory_mask)
         layers = []
+        if parallel.on_tpu():
+            # Eight rows fill a tile of memory, a few beams do not.
+            x = x.reshape(B * W, -1)
         for layer, self_cache, memory in zip(
             self.layers, cache.beams.layers, cache.memory, strict=True
         ):
@@ -248,4 +232,5 @@ class Decoder(nn.Module):
             )
             layers.append(self_cache)
         beams = BeamCache(layers=tuple(layers), ancestors=ancestors)
-        return self._apply_final_norm(x), cache.replace(beams=beams)
+        x = self._apply_final_norm(x).reshape(B, W, -1)
+        return x, cache.replace(beams=beams)

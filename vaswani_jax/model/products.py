@@ -58,9 +58,11 @@ def dot_general_2d(
 
     Stands in for `jax.lax.dot_general`. With several axes of rows, XLA for CPUs copies
     and transposes x and the result's derivative to get the derivative of the kernel.
-    Accelerators would copy x to merge its axes: there it is `jax.lax.dot_general`.
+    Accelerators would copy x to merge its axes: there it is `jax.lax.dot_general`, if
+    x has several axes of rows.
     """
-    if not parallel.on_cpu():
+    has_rows_alone = x.ndim == 1 + len(dimension_numbers[0][0])
+    if not (parallel.on_cpu() or has_rows_alone):
         return jax.lax.dot_general(
             x, kernel, dimension_numbers, precision=precision, **options
         )
@@ -76,4 +78,7 @@ def dot_general_2d(
         precision=precision,
         **options,
     )
+    if parallel.on_tpu() and kernel.ndim > count + 1:
+        # Else XLA gives the product the axes of the heads, and copies it to merge them.
+        product = jax.lax.optimization_barrier(product)
     return product.reshape(*x.shape[:-count], *kernel.shape[count:])
