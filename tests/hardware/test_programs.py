@@ -14,13 +14,15 @@ from vaswani_jax.training import step
 
 pytestmark = pytest.mark.tpu_compiler
 VerdictOf = Callable[..., dict[str, Any]]
-# Instructions of the step and of the search, and a twentieth more.
-MOST_INSTRUCTIONS = {
-    "v5e:2x4": (1340, 1510),
-    "v5p:2x2x2": (1561, 1704),
-    "v6e:2x4": (1285, 1504),
+# Instructions of the step, and kernels and cycles of a position of the search; a
+# twentieth more is no failure. The search has hundreds of instructions that only view
+# an array in another shape, and cost nothing.
+MOST_WORK = {
+    "v5e:2x4": (1340, 157, 161_266),
+    "v5p:2x2x2": (1561, 157, 310_109),
+    "v6e:2x4": (1285, 156, 172_456),
 }
-eight_chips = pytest.mark.parametrize("name", MOST_INSTRUCTIONS)
+eight_chips = pytest.mark.parametrize("name", MOST_WORK)
 many_chips = pytest.mark.parametrize(
     "name", ["v5e:64", "v5e:512", "v5p:64", "v5p:512", "v6e:64", "v6e:512"]
 )
@@ -66,11 +68,12 @@ def test_the_demo_compiles_as_it_should(verdict_of: VerdictOf, name: str) -> Non
 
 
 @eight_chips
-def test_programs_have_no_more_instructions(verdict_of: VerdictOf, name: str) -> None:
+def test_programs_do_no_more_work(verdict_of: VerdictOf, name: str) -> None:
     verdict = verdict_of(demo_on_tpus.run(), name)
-    [step], search = verdict["steps"], verdict["search"]
-    for program, most in zip((step, search), MOST_INSTRUCTIONS[name], strict=True):
-        assert program["instructions"] <= 1.05 * most
+    [step], position = verdict["steps"], verdict["search"]["loops"][0]
+    work = step["instructions"], position["kernels"], position["estimated_cycles"]
+    for number, most in zip(work, MOST_WORK[name], strict=True):
+        assert number <= 1.05 * most
 
 
 def test_a_wider_model_changes_the_numbers(verdict_of: VerdictOf) -> None:
