@@ -148,6 +148,19 @@ def test_the_work_of_a_loop_counts_as_often_as_it_runs(step: hlo.Module) -> None
     assert work.num_instructions == 16 + 5
 
 
+def test_an_update_in_place_writes_its_slice_alone() -> None:
+    text = """HloModule cache, is_scheduled=true
+
+ENTRY %main (cache: bf16[64,148,512], new: bf16[64,4,512], at: s32[]) -> bf16[] {
+  %cache = bf16[64,148,512]{2,1,0} parameter(0)
+  %new = bf16[64,4,512]{2,1,0} parameter(1)
+  %at = s32[] parameter(2)
+  ROOT %updated = bf16[64,148,512]{2,1,0} dynamic-update-slice(%cache, %new, %at)
+}
+"""
+    assert hlo.work(hlo.parse(text)).bytes_without_cycles == 64 * 4 * 512 * 2
+
+
 def test_a_loop_without_a_number_of_turns_is_told_apart(step: hlo.Module) -> None:
     assert list(step.endless_loops()) == []
     text = STEP.replace(', backend_config={"known_trip_count":{"n":"4"}}', "")

@@ -322,7 +322,8 @@ class Work:
         num_kernels: Those that compute more than a number or have an estimate, as
             often as they run.
         estimated_cycles: The sum of the compiler's estimates.
-        bytes_without_cycles: Of the results of kernels that have no estimate.
+        bytes_without_cycles: Of what kernels that have no estimate write: their
+            results, of an array that is updated in its place the slice alone.
     """
 
     num_instructions: int
@@ -341,7 +342,7 @@ def work(module: Module, name: str = "") -> Work:
             cycles += times * _computing_cycles(instruction)
             is_silent = not instruction.estimated_cycles
             if is_silent and not _collective(module, instruction)[0]:
-                without += times * num_bytes(instruction.shape)
+                without += times * _written_bytes(module, instruction)
     return Work(num_instructions, num_kernels, cycles, without)
 
 
@@ -349,6 +350,13 @@ def _computing_cycles(instruction: Instruction) -> int:
     """Return the estimate of a computation; communication has a time of its own."""
     is_alone = instruction.opcode.removesuffix("-start") in COLLECTIVES
     return 0 if is_alone else instruction.estimated_cycles
+
+
+def _written_bytes(module: Module, instruction: Instruction) -> int:
+    if instruction.opcode == "dynamic-update-slice":
+        # Where the array must stay as it was, a copy of it is an instruction before.
+        return num_bytes(module.shapes[instruction.operands[1]])
+    return num_bytes(instruction.shape)
 
 
 def _is_kernel(instruction: Instruction) -> bool:

@@ -9,7 +9,7 @@ WORK = {
     "instructions": "as_text(): instructions of the schedule",
     "kernels": "as_text(): instructions that compute more than a number",
     "estimated_cycles": "as_text(): the sum of estimated_cycles",
-    "bytes_without_cycles": "as_text(): results of kernels without estimated_cycles",
+    "bytes_without_cycles": "as_text(): what kernels without estimated_cycles write",
 }
 SECONDS = (
     "estimate: estimated_cycles / clock + 2 x bytes_without_cycles / bytes/s of memory "
