@@ -242,6 +242,18 @@ def test_each_platforms_form_adds_the_biases_of_one_model(platform: str) -> None
     np.testing.assert_allclose(hypotheses.scores, expected.scores, rtol=1e-5)
 
 
+def test_products_alone_are_converted_before_a_search() -> None:
+    model = settings.small_settings(**{"model.dtype": "bfloat16"}).model
+    with parallel.targeting("gpu"):
+        variables = transformer.variables_for_decoding(model, params(1))
+    layer = variables["params"]["decoder"]["layers_0"]
+    for leaf in jax.tree.leaves(layer["feed_forward"]):
+        assert leaf.dtype == jnp.bfloat16
+    for leaf in jax.tree.leaves(layer["feed_forward_residual"]):
+        assert leaf.dtype == jnp.float32
+    assert variables["params"]["embedding"]["embedding"].dtype == jnp.float32
+
+
 def test_logits_after_the_vocabularys_are_impossible() -> None:
     model = small().model
     network = transformer.Transformer(model, V)

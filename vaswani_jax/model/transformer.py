@@ -156,7 +156,7 @@ def variables_for_decoding(model: config.ModelConfig, params: Any) -> dict[str, 
     dtype = jnp.dtype(model.dtype)
     flat = flax.traverse_util.flatten_dict(params)
     flat = {
-        path: leaf.astype(dtype) if path[-1] == "kernel" else leaf
+        path: leaf.astype(dtype) if (*path[:-1], "kernel") in flat else leaf
         for path, leaf in flat.items()
     }
     table = embeddings.table_for_products(
