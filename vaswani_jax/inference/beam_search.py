@@ -359,7 +359,11 @@ def _largest_and_total(
 ) -> tuple[Float[Array, "B W 1"], Float[Array, "B W 1"]]:
     """Return the largest logit, and the sum of the exponentials relative to it."""
     if not parallel.on_tpu():
-        largest = jnp.max(logits, axis=-1, keepdims=True)
+        maxima = logits
+        if parallel.has_gpu():
+            # Needed anyway; without the barrier XLA reads all logits once more.
+            maxima = jax.lax.optimization_barrier(_block_maxima(logits))
+        largest = jnp.max(maxima, axis=-1, keepdims=True)
         return largest, jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
     B, W, _ = logits.shape
     blocks = _blocks_first(_blocks(logits))

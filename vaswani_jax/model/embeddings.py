@@ -67,7 +67,8 @@ class SharedEmbedding(nn.Module):
             return vector.reshape(-1, 1, LANES) if in_blocks else vector
 
         if self.vocab_size < V:
-            is_token = of_tokens(jnp.arange(V) < self.vocab_size)
+            # Of NumPy: a constant, not computed at each position.
+            is_token = of_tokens(jnp.asarray(np.arange(V) < self.vocab_size))
             logits = jnp.where(is_token, logits, -jnp.inf)
         if self.logits_bias:
             logits += of_tokens(jnp.pad(self.bias, (0, V - self.vocab_size)))
