@@ -93,7 +93,7 @@ class ModelConfig:
         at_least=1,
     )
     dtype: str = model_setting(
-        "Type in which matrix products are computed.",
+        "Type in which matrix products are computed; float32 is that on any device.",
         choices=("float32", "bfloat16"),
         incidental=True,
     )

@@ -142,17 +142,24 @@ def _attend_cached_by_products(
     """
     B, Q, H, d_k = query.shape
     rows = _of_each_head(query.reshape(B, Q, 1, -1), num_heads=H)
+    precision = products.precision_of(query, cache.key)
     scores = jnp.einsum(
         "brm,bkm->brk",
         rows.reshape(B, Q * H, -1),
         cache.key,
+        precision=precision,
         preferred_element_type=jnp.float32,
     )
     scores = scores.reshape(B, Q, H, -1) * (1 / math.sqrt(d_k))
     mask = jnp.swapaxes(mask, 1, 2)
     weights = jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
     weights = weights.astype(cache.value.dtype)
-    heads = jnp.einsum("brk,bkm->brm", weights.reshape(B, Q * H, -1), cache.value)
+    heads = jnp.einsum(
+        "brk,bkm->brm",
+        weights.reshape(B, Q * H, -1),
+        cache.value,
+        precision=precision,
+    )
     heads = _of_each_head(heads.reshape(B, Q, H, -1), num_heads=H)
     return jnp.sum(heads, axis=2).reshape(B, Q, H, -1)
 
@@ -244,5 +251,10 @@ class MultiHeadAttention(nn.Module):
         self.sow("intermediates", "weights", weights)
         weights = self.dropout(weights, deterministic=deterministic)
         values = keys_values.value
-        heads = jnp.einsum("bhqk,bkhe->bqhe", weights.astype(values.dtype), values)
+        heads = jnp.einsum(
+            "bhqk,bkhe->bqhe",
+            weights.astype(values.dtype),
+            values,
+            precision=products.precision_of(values),
+        )
         return self.output(heads)

@@ -12,6 +12,20 @@ from jaxtyping import Array, Float
 from vaswani_jax.core import parallel
 
 
+def precision_of(*arrays: Float[Array | np.ndarray, "..."]) -> jax.lax.Precision | None:
+    """Return the precision at which a product of float32 arrays is float32's.
+
+    By default TPUs round float32 to bfloat16 before they multiply, and GPUs to TF32.
+
+    Returns:
+        None, the default, for arrays of another type and on CPUs.
+    """
+    is_float32 = all(array.dtype == jnp.float32 for array in arrays)
+    if parallel.on_cpu() or not is_float32:
+        return None
+    return jax.lax.Precision.HIGHEST
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def einsum(
     subscripts: str,
@@ -28,7 +42,13 @@ def einsum(
         left: The first array.
         right: The second array.
     """
-    return jnp.einsum(subscripts, left, right, preferred_element_type=jnp.float32)
+    return jnp.einsum(
+        subscripts,
+        left,
+        right,
+        precision=precision_of(left, right),
+        preferred_element_type=jnp.float32,
+    )
 
 
 def _forward(
@@ -40,7 +60,10 @@ def _forward(
 def _backward(
     subscripts: str, arrays: tuple[Array, Array], gradient: Array
 ) -> tuple[Array, Array]:
-    _, derivative = jax.vjp(functools.partial(jnp.einsum, subscripts), *arrays)
+    precision = precision_of(*arrays)
+    _, derivative = jax.vjp(
+        functools.partial(jnp.einsum, subscripts, precision=precision), *arrays
+    )
     return derivative(gradient.astype(arrays[0].dtype))
 
 
@@ -61,6 +84,7 @@ def dot_general_2d(
     Accelerators would copy x to merge its axes: there it is `jax.lax.dot_general`, if
     x has several axes of rows.
     """
+    precision = precision or precision_of(x, kernel)
     has_rows_alone = x.ndim == 1 + len(dimension_numbers[0][0])
     if not (parallel.on_cpu() or has_rows_alone):
         return jax.lax.dot_general(
