@@ -94,6 +94,40 @@ ENTRY %main (param: f32[64]) -> f32[64] {
   ROOT %add.1 = f32[64]{0} add(%fusion.5, %all-reduce-done)
 }
 """  # noqa: E501
+# A TPU's products that carry a reduce-scatter on, step by step.
+CARRIED = """\
+HloModule jit__fun, is_scheduled=true
+
+%fused_computation.1 (p: f32[64]) -> (f32[64], f32[8]) {
+  %p = f32[64]{0} parameter(0)
+  %reduce-scatter.1 = f32[8]{0} reduce-scatter(%p), channel_id=12, dimensions={0}, to_apply=%add
+  ROOT %custom-call.1 = (f32[64]{0}, f32[8]{0}) custom-call(%reduce-scatter.1), custom_call_target="AsyncCollectiveStart"
+}
+
+%async_collective_fusion.2 (q: f32[64]) -> (f32[32], f32[64], f32[8]) {
+  %q = f32[64]{0} parameter(0)
+  %convolution.1 = f32[32]{0} convolution(%q, %q)
+  %reduce-scatter.2 = f32[8]{0} reduce-scatter(%q), channel_id=12, dimensions={0}, to_apply=%add
+  ROOT %tuple.1 = (f32[32]{0}, f32[64]{0}, f32[8]{0}) tuple(%convolution.1, %q, %reduce-scatter.2)
+}
+
+%fused_computation.3 (r: f32[64]) -> f32[8] {
+  %r = f32[64]{0} parameter(0)
+  %reduce-scatter.3 = f32[8]{0} reduce-scatter(%r), channel_id=12, dimensions={0}, to_apply=%add
+  ROOT %custom-call.2 = f32[8]{0} custom-call(%reduce-scatter.3), custom_call_target="AsyncCollectiveDone"
+}
+
+ENTRY %main (param: f32[64]) -> f32[8] {
+  %param = f32[64]{0} parameter(0)
+  %async-collective-start = (f32[64]{0}, f32[8]{0}) fusion(%param), kind=kCustom, calls=%fused_computation.1
+  %get-tuple-element.1 = f32[64]{0} get-tuple-element(%async-collective-start), index=0
+  %fusion.2 = (f32[32]{0}, f32[64]{0}, f32[8]{0}) fusion(%get-tuple-element.1), kind=kOutput, calls=%async_collective_fusion.2, backend_config={"estimated_cycles":"70"}
+  %get-tuple-element.2 = f32[64]{0} get-tuple-element(%fusion.2), index=1
+  %fusion.3 = (f32[32]{0}, f32[64]{0}, f32[8]{0}) fusion(%get-tuple-element.2), kind=kOutput, calls=%async_collective_fusion.2, backend_config={"estimated_cycles":"50"}
+  %get-tuple-element.3 = f32[64]{0} get-tuple-element(%fusion.3), index=1
+  ROOT %async-collective-done = f32[8]{0} fusion(%get-tuple-element.3), kind=kCustom, calls=%fused_computation.3
+}
+"""  # noqa: E501
 
 
 @pytest.fixture(name="step")
@@ -190,6 +224,21 @@ def test_what_stands_between_start_and_done_is_hidden() -> None:
     # What the start itself computes is done while it communicates.
     assert (all_gather.kind, all_gather.num_bytes) == ("all-gather", 256)
     assert all_gather.hidden_cycles == 5 + 7
+
+
+def test_products_that_carry_communication_on_hide_it() -> None:
+    module = hlo.parse(CARRIED)
+    [collective] = hlo.collectives(module)
+    assert (collective.kind, collective.num_bytes) == ("reduce-scatter", 32)
+    assert collective.is_asynchronous
+    assert (collective.hidden_cycles, collective.hidden_kernels) == (120, 2)
+    assert hlo.work(module).estimated_cycles == 120
+
+
+def test_communication_has_no_share_in_computing() -> None:
+    text = STEP.replace('{"collective_algorithm', '{"estimated_cycles":"9","algorithm')
+    assert '"estimated_cycles":"9"' in text
+    assert hlo.work(hlo.parse(text)).estimated_cycles == 1230
 
 
 def test_start_and_done_side_by_side_hide_nothing() -> None:

@@ -258,8 +258,9 @@ def collectives(module: Module) -> list[Collective]:
 def _collective(module: Module, instruction: Instruction) -> tuple[str, str]:
     """Return the kind of communication, and "whole", "start", "end" or ""."""
     opcodes = {instruction.opcode}
+    inside = module.inside(instruction)
     if instruction.opcode in ("fusion", "async-start"):
-        opcodes |= {inner.opcode for inner in module.inside(instruction)}
+        opcodes |= {inner.opcode for inner in inside}
     if instruction.opcode in ("async-update", "async-done"):
         is_end = instruction.opcode == "async-done"
         return "", "end" if is_end and _ends_collective(module, instruction) else ""
@@ -268,13 +269,24 @@ def _collective(module: Module, instruction: Instruction) -> tuple[str, str]:
         if not phases:
             continue
         phase = "whole" if kind in phases else ""  # "": continues what is started
-        if phases == {f"{kind}-start"} or instruction.opcode == "async-start":
+        if instruction.called.startswith("async_collective_fusion"):
+            phase = ""
+        elif _calls(inside, "AsyncCollectiveStart"):
+            phase = "start"
+        elif _calls(inside, "AsyncCollectiveDone"):
+            phase = "end"
+        elif phases == {f"{kind}-start"} or instruction.opcode == "async-start":
             phase = "start"
         elif phases == {f"{kind}-done"}:
             phase = "end"
         is_scatter = kind == "all-reduce" and "scatter" in instruction.called
         return "reduce-scatter" if is_scatter else kind, phase
     return "", ""
+
+
+def _calls(instructions: list[Instruction], target: str) -> bool:
+    """Return whether a custom call of this name is among the instructions."""
+    return any(f'custom_call_target="{target}"' in each.rest for each in instructions)
 
 
 def _ends_collective(module: Module, instruction: Instruction) -> bool:
