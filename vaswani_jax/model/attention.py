@@ -129,6 +129,60 @@ def fused_attention(
     )
 
 
+@jax.custom_vjp
+def _attend_by_products(
+    query: Float[Array, "B Q H d_k"],
+    key: Float[Array, "B K H d_k"],
+    value: Float[Array, "B K H d_v"],
+    mask: Bool[Array, "#B #H #Q K"],
+) -> Float[Array, "B Q H d_v"]:
+    """Return the heads of equation 1, with a derivative in products alone.
+
+    The derivative of a softmax needs sums over the keys, of weights times their own
+    derivatives. Sums over d_v of the heads times theirs are equal (Dao et al., 2022,
+    appendix B.2): so a TPU makes each array over queries and keys within a product.
+    """
+    return _weigh(query, key, value, mask)[0]
+
+
+def _weigh(query: Array, key: Array, value: Array, mask: Array) -> tuple[Array, Any]:
+    scores = _masked_scores(query, key, mask)
+    largest = jnp.max(scores, axis=-1, keepdims=True)
+    exponentials = jnp.exp(scores - largest)
+    total = jnp.sum(exponentials, axis=-1, keepdims=True)
+    weights = (exponentials / total).astype(value.dtype)
+    heads = jnp.einsum("bhqk,bkhe->bqhe", weights, value)
+    return heads, (query, key, value, mask, largest, 1 / total, heads)
+
+
+def _masked_scores(query: Array, key: Array, mask: Array) -> Array:
+    query = query * (1 / math.sqrt(query.shape[-1]))
+    return jnp.where(
+        mask, products.einsum("bqhd,bkhd->bhqk", query, key), MASKED_SCORE
+    )
+
+
+def _weigh_backwards(residuals: Any, heads_bar: Array) -> tuple[Any, ...]:
+    query, key, value, mask, largest, factor, heads = residuals
+    # Computed again: that is cheaper than to keep them.
+    scores = _masked_scores(query, key, mask)
+    weights = (jnp.exp(scores - largest) * factor).astype(value.dtype)
+    mean = jnp.sum(heads_bar.astype(jnp.float32) * heads, axis=-1)
+    mean = jnp.swapaxes(mean, 1, 2)[..., None]
+    weights_bar = products.einsum("bqhe,bkhe->bhqk", heads_bar, value)
+    scores_bar = jnp.where(mask, weights * (weights_bar - mean), 0).astype(query.dtype)
+    scale = 1 / math.sqrt(query.shape[-1])
+    return (
+        jnp.einsum("bhqk,bkhd->bqhd", scores_bar, key) * scale,
+        jnp.einsum("bhqk,bqhd->bkhd", scores_bar, query * scale),
+        jnp.einsum("bhqk,bqhe->bkhe", weights, heads_bar),
+        None,
+    )
+
+
+_attend_by_products.defvjp(_weigh, _weigh_backwards)
+
+
 def _attend_cached_by_products(
     query: Float[Array, "B Q H d_k"],
     cache: CachedHeads,
@@ -246,6 +300,10 @@ class MultiHeadAttention(nn.Module):
         """Return for each query of x the weighted sum of the values it may look at."""
         if self.model.attention == "cudnn" and not deterministic:
             return self.output(fused_attention(self.query(x), keys_values, mask=mask))
+        drops = self.model.attention_dropout_rate > 0
+        if parallel.on_tpu() and not (deterministic or drops):
+            key, value = keys_values.key, keys_values.value
+            return self.output(_attend_by_products(self.query(x), key, value, mask))
         weights = attention_weights(self.query(x), keys_values.key, mask)
         # Kept only if the caller asks for the collection "intermediates".
         self.sow("intermediates", "weights", weights)
