@@ -115,6 +115,38 @@ def test_attention_is_equation_1_on_each_head_then_one_projection() -> None:
         np.testing.assert_allclose(output[b], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_tpu_s_heads_and_their_gradients_are_those_of_the_weights(dtype: str) -> None:
+    """Also of a query that may look at nothing."""
+    model = small_model(**{"model.dtype": dtype})
+    x, memory = normal(20, B, Q, D_MODEL), normal(21, B, K, D_MODEL)
+    mask = np.random.default_rng(22).random((B, 1, Q, K)) < 0.5
+    mask[0, 0, 1], mask[1, 0, 2] = True, False
+
+    def attend(kernels: jax.Array, x: jax.Array, memory: jax.Array) -> jax.Array:
+        params = {name: {"kernel": kernels[name]} for name in NAMES}
+
+        def method(module: attention.MultiHeadAttention) -> jax.Array:
+            keys_values = module.keys_values(memory)
+            return module(x, keys_values, mask=jnp.asarray(mask), deterministic=False)
+
+        module = attention.MultiHeadAttention(model)
+        heads = module.apply({"params": params}, method=method)
+        return jnp.sum(heads.astype(jnp.float32) * normal(23, B, Q, D_MODEL))
+
+    def with_gradients() -> tuple[jax.Array, jax.Array]:
+        function = jax.value_and_grad(attend, argnums=(0, 1, 2))
+        return jax.jit(function)(initial_kernels(model), x, memory)
+
+    expected = with_gradients()
+    with parallel.targeting("tpu"):
+        on_tpu = with_gradients()
+    tolerance = 1e-5 if dtype == "float32" else 0.02
+    for value, same in zip(*map(jax.tree.leaves, (on_tpu, expected)), strict=True):
+        error = np.linalg.norm(value - same) / np.linalg.norm(same)
+        assert error < tolerance
+
+
 @pytest.mark.parametrize("init_scale", [1.0, 0.25])
 def test_projections_start_uniform_over_all_heads(init_scale: float) -> None:
     sizes = {"d_model": 48, "num_heads": 6, "d_k": 10, "d_v": 14}

@@ -151,15 +151,13 @@ def _weigh(query: Array, key: Array, value: Array, mask: Array) -> tuple[Array, 
     exponentials = jnp.exp(scores - largest)
     total = jnp.sum(exponentials, axis=-1, keepdims=True)
     weights = (exponentials / total).astype(value.dtype)
-    heads = jnp.einsum("bhqk,bkhe->bqhe", weights, value)
+    heads = products.einsum("bhqk,bkhe->bqhe", weights, value).astype(value.dtype)
     return heads, (query, key, value, mask, largest, 1 / total, heads)
 
 
 def _masked_scores(query: Array, key: Array, mask: Array) -> Array:
     query = query * (1 / math.sqrt(query.shape[-1]))
-    return jnp.where(
-        mask, products.einsum("bqhd,bkhd->bhqk", query, key), MASKED_SCORE
-    )
+    return jnp.where(mask, products.einsum("bqhd,bkhd->bhqk", query, key), MASKED_SCORE)
 
 
 def _weigh_backwards(residuals: Any, heads_bar: Array) -> tuple[Any, ...]:
@@ -172,12 +170,11 @@ def _weigh_backwards(residuals: Any, heads_bar: Array) -> tuple[Any, ...]:
     weights_bar = products.einsum("bqhe,bkhe->bhqk", heads_bar, value)
     scores_bar = jnp.where(mask, weights * (weights_bar - mean), 0).astype(query.dtype)
     scale = 1 / math.sqrt(query.shape[-1])
-    return (
-        jnp.einsum("bhqk,bkhd->bqhd", scores_bar, key) * scale,
-        jnp.einsum("bhqk,bqhd->bkhd", scores_bar, query * scale),
-        jnp.einsum("bhqk,bqhe->bkhe", weights, heads_bar),
-        None,
-    )
+    query_bar = products.einsum("bhqk,bkhd->bqhd", scores_bar, key) * scale
+    key_bar = products.einsum("bhqk,bqhd->bkhd", scores_bar, query * scale)
+    value_bar = products.einsum("bhqk,bqhe->bkhe", weights, heads_bar)
+    bars = (query_bar, key_bar, value_bar)
+    return *(bar.astype(query.dtype) for bar in bars), None
 
 
 _attend_by_products.defvjp(_weigh, _weigh_backwards)
