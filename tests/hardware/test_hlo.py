@@ -232,6 +232,7 @@ def test_products_that_carry_communication_on_hide_it() -> None:
     assert (collective.kind, collective.num_bytes) == ("reduce-scatter", 32)
     assert collective.is_asynchronous
     assert (collective.hidden_cycles, collective.hidden_kernels) == (120, 2)
+    assert collective.num_links == 2
     assert hlo.work(module).estimated_cycles == 120
 
 

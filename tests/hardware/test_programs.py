@@ -18,9 +18,9 @@ VerdictOf = Callable[..., dict[str, Any]]
 # twentieth more is no failure. The search has hundreds of instructions that only view
 # an array in another shape, and cost nothing.
 MOST_WORK = {
-    "v5e:2x4": (1326, 157, 157_794),
+    "v5e:2x4": (1458, 157, 155_952),
     "v5p:2x2x2": (1551, 157, 310_109),
-    "v6e:2x4": (1285, 156, 181_498),
+    "v6e:2x4": (1315, 156, 179_367),
 }
 eight_chips = pytest.mark.parametrize("name", MOST_WORK)
 many_chips = pytest.mark.parametrize(
@@ -43,6 +43,8 @@ def check(verdict: dict[str, Any]) -> None:
     else:  # Within a slice, between slices, and within it again.
         assert communication["bytes"] > gradient_bytes
         assert "slower network" in verdict["notes"][-1]
+    if communication["count"] > 1:  # Small gradients may cross in one.
+        assert communication["hidden_cycles"] > 0
     assert step["relayouts"]["count"] == 0
     # Parameters, two moments and three counters in their old place.
     state_bytes = 3 * 4 * parameters + 3 * 4
@@ -93,16 +95,11 @@ def test_a_wider_model_changes_the_numbers(verdict_of: VerdictOf) -> None:
 
 def test_a_sharded_optimizer_moves_its_shards(verdict_of: VerdictOf) -> None:
     work = demo_on_tpus.run(**{"training.shard_optimizer": True})
-    before = verdict_of(demo_on_tpus.run(), "v5e:2x4")
     after = verdict_of(work, "v5e:2x4")
-    [saving] = [text for text in before["recommendations"] if "shard_opt" in text]
-    assert not any("shard_optimizer" in text for text in after["recommendations"])
     with parallel.targeting("tpu", [None] * 8):
         state = step.placed_shapes(work.settings, vocab_size=vocab_size())
         kept = memory.size_in_bytes(state)
     assert after["memory"]["state_bytes"] == kept
-    saved = before["memory"]["state_bytes"] - kept
-    assert f"{saved / 1e6:,.0f} MB" in saving
     [program] = after["steps"]
     communication = program["communication"]
     parameters = 4 * cost.count_parameters(work.settings.model, vocab_size=vocab_size())

@@ -78,6 +78,9 @@ def test_a_compiler_starts_without_a_cpus_flags() -> None:
     assert environment["HOME"] == "/home"
     assert environment["JAX_PLATFORMS"] == "cpu"
     assert variables["XLA_FLAGS"]
+    assert environment["LIBTPU_INIT_ARGS"] == topology.OVERLAP
+    mine = topology.environment({"LIBTPU_INIT_ARGS": "--mine"})
+    assert mine["LIBTPU_INIT_ARGS"] == "--mine"
 
 
 def test_devices_need_the_variables_of_their_environment(

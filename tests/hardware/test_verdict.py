@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.hardware import tiny_run
-from vaswani_jax.core import shards
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import chips, origins, summary, verdict
 from vaswani_jax.hardware.workload import Shape
@@ -108,14 +107,3 @@ def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> No
     packed, tiles = judge(dataclasses.replace(work, shapes=shapes))["recommendations"]
     assert "config.data.batching=packed" in packed
     assert "of 1024 give each device 128 tokens of length 16" in tiles
-
-
-def test_sharding_is_recommended_where_it_saves(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shards, "TILE", (1, 1))
-    for is_sharded in (False, True):
-        work = tiny_run.run_of(**{"training.shard_optimizer": is_sharded})
-        advice = judge(work)["recommendations"]
-        setting = "config.training.shard_optimizer=True"
-        assert any(setting in text for text in advice) != is_sharded

@@ -11,6 +11,10 @@ INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)
 COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{\s*$")
 BITS = {"pred": 8, "token": 0, "s4": 4, "u4": 4}
 COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather")
+# Where a TPU's products begin and cease to carry communication on. It does not say how
+# many links that uses: those of a ring in both directions are assumed.
+CARRIED = ("AsyncCollectiveStart", "AsyncCollectiveDone")
+LINKS_OF_CARRIED = 2
 # Instructions that compute nothing: names of values, and what waits for a copy.
 NO_WORK = {
     *("after-all", "bitcast", "conditional", "constant", "domain", "get-tuple-element"),
@@ -111,8 +115,8 @@ class Instruction:
 
     @property
     def num_links(self) -> int:
-        """The links that a TPU's collective uses in parallel."""
-        return int(self._attribute(r"colors:(\d+)") or 1)
+        """The links that a TPU's collective uses in parallel; 0 if it does not say."""
+        return int(self._attribute(r"colors:(\d+)") or 0)
 
     def _attribute(self, pattern: str) -> str:
         match = re.search(pattern, self.rest)
@@ -271,9 +275,9 @@ def _collective(module: Module, instruction: Instruction) -> tuple[str, str]:
         phase = "whole" if kind in phases else ""  # "": continues what is started
         if instruction.called.startswith("async_collective_fusion"):
             phase = ""
-        elif _calls(inside, "AsyncCollectiveStart"):
+        elif _calls(inside, CARRIED[0]):
             phase = "start"
-        elif _calls(inside, "AsyncCollectiveDone"):
+        elif _calls(inside, CARRIED[1]):
             phase = "end"
         elif phases == {f"{kind}-start"} or instruction.opcode == "async-start":
             phase = "start"
@@ -284,9 +288,13 @@ def _collective(module: Module, instruction: Instruction) -> tuple[str, str]:
     return "", ""
 
 
-def _calls(instructions: list[Instruction], target: str) -> bool:
-    """Return whether a custom call of this name is among the instructions."""
-    return any(f'custom_call_target="{target}"' in each.rest for each in instructions)
+def _calls(instructions: list[Instruction], *targets: str) -> bool:
+    """Return whether a custom call of such a name is among the instructions."""
+    return any(
+        f'custom_call_target="{target}"' in each.rest
+        for each in instructions
+        for target in targets
+    )
 
 
 def _ends_collective(module: Module, instruction: Instruction) -> bool:
@@ -321,8 +329,10 @@ def _start_of(
 
 
 def _num_links(module: Module, instruction: Instruction) -> int:
-    inner = (inner.num_links for inner in module.inside(instruction))
-    return max([instruction.num_links, *inner])
+    inside = module.inside(instruction)
+    told = max([instruction.num_links, *(inner.num_links for inner in inside)])
+    is_carried = _calls(inside, *CARRIED)
+    return told or (LINKS_OF_CARRIED if is_carried else 1)
 
 
 @dataclasses.dataclass(frozen=True)

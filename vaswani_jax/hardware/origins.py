@@ -51,7 +51,8 @@ STEP = {
     "relayouts.bytes": "as_text(): copies of activations and gradients",
     "expected.computing_seconds": SECONDS,
     "expected.communication_seconds": (
-        "estimate: bytes that a ring sends / links / bytes/s of a link (CHIP)"
+        "estimate: bytes that a ring sends / links / bytes/s of a link (CHIP); links "
+        "by as_text(), two for what products carry, of which it does not tell them"
     ),
     "expected.exposed_communication_seconds": (
         "estimate: communication_seconds less the estimated cycles between each start "

@@ -152,23 +152,6 @@ def state_bytes(settings: config.Config, *, vocab_size: int) -> int:
     return memory.size_in_bytes(_state(settings, vocab_size=vocab_size))
 
 
-def bytes_saved_by_sharding(settings: config.Config, *, vocab_size: int) -> int:
-    """Return the bytes of state that `training.shard_optimizer` saves on a device."""
-    whole, divided = (
-        state_bytes(
-            dataclasses.replace(
-                settings,
-                training=dataclasses.replace(
-                    settings.training, shard_optimizer=is_sharded
-                ),
-            ),
-            vocab_size=vocab_size,
-        )
-        for is_sharded in (False, True)
-    )
-    return whole - divided
-
-
 def rows_of_a_device(rows: int, *, num_microbatches: int) -> int:
     """Return how many rows of a global batch each device computes."""
     computed = parallel.computed_rows(rows, num_microbatches=num_microbatches)

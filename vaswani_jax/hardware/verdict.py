@@ -359,20 +359,11 @@ def _notes(work: Workload, hardware: topology.Hardware) -> list[str]:
 def _recommendations(
     work: Workload, hardware: topology.Hardware, plan: microbatching.Plan
 ) -> list[str]:
-    """Return settings that fit the hardware better.
-
-    Those of the data make another run; those of the optimizer the same.
-    """
+    """Return settings that fit TPUs better; each makes another run."""
     data = work.settings.data
-    result = []
-    saved = programs.bytes_saved_by_sharding(work.settings, vocab_size=work.vocab_size)
-    if saved and not work.settings.training.shard_optimizer:
-        result.append(
-            "config.training.shard_optimizer=True leaves each device "
-            f"{saved / 1e6:,.0f} MB fewer moments to keep and to update"
-        )
     if hardware.chip.platform != "tpu":
-        return result
+        return []
+    result = []
     if data.batching == "buckets" and work.num_shapes > 1:
         result.append(
             f"config.data.batching=packed has one shape to compile instead of "
