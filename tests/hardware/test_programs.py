@@ -43,8 +43,6 @@ def check(verdict: dict[str, Any]) -> None:
     else:  # Within a slice, between slices, and within it again.
         assert communication["bytes"] > gradient_bytes
         assert "slower network" in verdict["notes"][-1]
-    if communication["count"] > 1:  # Small gradients may cross in one.
-        assert communication["hidden_cycles"] > 0
     assert step["relayouts"]["count"] == 0
     # Parameters, two moments and three counters in their old place.
     state_bytes = 3 * 4 * parameters + 3 * 4
@@ -66,7 +64,10 @@ def vocab_size() -> int:
 
 @eight_chips
 def test_the_demo_compiles_as_it_should(verdict_of: VerdictOf, name: str) -> None:
-    check(verdict_of(demo_on_tpus.run(), name))
+    verdict = verdict_of(demo_on_tpus.run(), name)
+    check(verdict)
+    # Some gradients cross while products compute others.
+    assert verdict["steps"][0]["communication"]["hidden_cycles"] > 0
 
 
 @eight_chips
