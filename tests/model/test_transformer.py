@@ -14,7 +14,7 @@ import pytest
 
 from tests import reference, settings
 from tests.model import small
-from vaswani_jax.core import config, types
+from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import dropout, transformer
 
 
@@ -32,6 +32,32 @@ def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
         )
         row_logits = logits[row, : len(target_in)]
         np.testing.assert_allclose(row_logits, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("variant", [small.VARIANTS[0], small.PRE_LEARNED])
+def test_packed_rows_have_the_same_logits_on_each_platform(
+    variant: dict[str, str],
+) -> None:
+    model = small.small_model(**variant)
+    params = settings.random_params(model, vocab_size=small.V, seed=2)
+    batch = small.random_batch(3)
+    segments = types.Segments(
+        *(np.arange(side.shape[1]) // 2 + (side > 0) for side in batch[:2])
+    )
+
+    def logits() -> jax.Array:
+        return transformer.Transformer(model, small.V).apply(
+            {"params": params},
+            jnp.asarray(batch.source),
+            jnp.asarray(batch.target_in),
+            segments=segments,
+            deterministic=True,
+        )
+
+    expected = logits()
+    for platform in ("gpu", "tpu"):
+        with parallel.targeting(platform):
+            np.testing.assert_allclose(logits(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", [small.VARIANTS[0], small.PRE_LEARNED])

@@ -52,7 +52,13 @@ class Transformer(nn.Module):
         if self.model.positional_encoding == "learned":
             table = self.source_positions if source else self.target_positions
             return table(positions)
-        return positional_encoding.sinusoids(positions, d_model=self.model.d_model)
+        d_model = self.model.d_model
+        if parallel.on_cpu() or positions.ndim < 2:
+            return positional_encoding.sinusoids(positions, d_model=d_model)
+        # Packed rows repeat their positions; accelerators compute a sine of each once.
+        every = jnp.arange(positions.shape[-1])
+        table = positional_encoding.sinusoids(every, d_model=d_model)
+        return jnp.take(table, positions, axis=0)
 
     def _embed(
         self,
