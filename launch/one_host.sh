@@ -11,9 +11,5 @@ if [ ! -x "$python" ]; then
         exit 1
     fi
 fi
-# On TPUs sums of gradients begin during backward. GPUs and CPUs do not read it; set it to
-# nothing for a libtpu that does not know a flag.
-export LIBTPU_INIT_ARGS=${LIBTPU_INIT_ARGS-$("$python" -c \
-    'from vaswani_jax.hardware import topology; print(topology.OVERLAP)')}
 set -x
 exec "$python" -m vaswani_jax.main "$@"

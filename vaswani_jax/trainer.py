@@ -24,6 +24,7 @@ from vaswani_jax.core import (
     parallel,
     processes,
     remote,
+    tpu_flags,
 )
 from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator
@@ -114,6 +115,7 @@ def train(
     if not isinstance(config, Config):
         raise TypeError(f"config must be a Config, as load_config makes: {config!r}")
     parallel.disable_async_dispatch()
+    tpu_flags.set_defaults(os.environ)
     directory = remote.open_workdir(os.fspath(workdir))
     step.check_devices(config)
     with contextlib.ExitStack() as stack:

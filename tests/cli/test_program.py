@@ -7,6 +7,7 @@ import pytest
 
 from tests import interpreter
 from vaswani_jax.cli import program
+from vaswani_jax.core import tpu_flags
 
 # What a program does, and the status and the line on standard error that it ends with.
 FAILURES: dict[str, list[object]] = {
@@ -147,6 +148,18 @@ def test_only_a_verbose_program_says_what_it_asks_of_the_allocator() -> None:
         'print(outcome(lambda: None, syntax_, "demo --workdir=a --verbose")[2])'
     )
     assert interpreter.output_of(script).startswith("allocator: ")
+
+
+def test_a_program_asks_a_tpu_s_compiler_to_overlap_communication() -> None:
+    script = PROGRAM.split("failures, lines")[0] + (
+        "import os\n"
+        "from vaswani_jax.core import tpu_flags\n"
+        'tpu_flags.metadata.version = lambda name: "0.0.42.1"\n'
+        'syntax_ = syntax.Syntax(arguments=("config",), takes_config=True)\n'
+        'show = lambda: print(os.environ["LIBTPU_INIT_ARGS"])\n'
+        'print(outcome(show, syntax_, "demo --workdir=a")[1])'
+    )
+    assert interpreter.output_of(script) == tpu_flags.OVERLAP
 
 
 def test_what_cannot_lie_on_a_store_is_a_path(

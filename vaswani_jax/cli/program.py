@@ -23,6 +23,7 @@ from vaswani_jax.core import (
     parsing,
     processes,
     remote,
+    tpu_flags,
 )
 
 logger = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class Program:
         self.check_flags()
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
+        tpu_flags.set_defaults(os.environ)
         if any(flags.FLAGS[name].value is not None for name in PROCESS_FLAGS):
             if not self.syntax.multi_process:
                 raise ValueError(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-from vaswani_jax.core import extras
+from vaswani_jax.core import extras, tpu_flags
 from vaswani_jax.core.suggestions import suggest
 from vaswani_jax.hardware import chips
 
@@ -26,18 +26,6 @@ ENVIRONMENT = {
     "TPU_HOST_BOUNDS": "1,1,1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
-# A TPU's compiler then lets products of the gradients carry their sums on: they begin
-# during backward. Of libtpu 0.0.42; another may end at a flag that it does not know.
-OVERLAP = (
-    "--xla_enable_async_all_reduce=true "
-    "--xla_tpu_enable_async_collective_fusion=true "
-    "--xla_tpu_enable_async_collective_fusion_fuse_all_reduce=true "
-    "--xla_tpu_enable_async_collective_fusion_fuse_kloop_fusions=true "
-    "--xla_tpu_async_collective_fusion_fuse_multiple_collectives=true "
-    "--xla_tpu_enable_data_parallel_all_reduce_opt=true "
-    "--xla_tpu_data_parallel_opt_different_sized_ops=true "
-    "--xla_jf_crs_combiner_threshold_in_bytes=1000000"
-)
 # What XLA's backends/gpu/target_config/specs say of the two GPUs, and what is
 # installed here in place of a driver.
 GPU_FACTS = {
@@ -212,7 +200,8 @@ def environment(variables: dict[str, str]) -> dict[str, str]:
     Args:
         variables: The environment of this process.
     """
-    result = {"LIBTPU_INIT_ARGS": OVERLAP, **variables, **ENVIRONMENT}
+    result = {**variables, **ENVIRONMENT}
+    tpu_flags.set_defaults(result)
     # Flags of a CPU's compiler are unknown to a TPU's, which ends at spaces alone.
     result.pop("XLA_FLAGS", None)
     return result

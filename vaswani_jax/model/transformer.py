@@ -57,8 +57,8 @@ class Transformer(nn.Module):
             return positional_encoding.sinusoids(positions, d_model=d_model)
         # Packed rows repeat their positions; accelerators compute a sine of each once.
         every = jnp.arange(positions.shape[-1])
-        table = positional_encoding.sinusoids(every, d_model=d_model)
-        return jnp.take(table, positions, axis=0)
+        encodings = positional_encoding.sinusoids(every, d_model=d_model)
+        return jnp.take(encodings, positions, axis=0)
 
     def _embed(
         self,

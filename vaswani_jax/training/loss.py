@@ -145,7 +145,7 @@ def _reduced_in_product(
     logits: Float[Array, "rows V"],
     target_out: Int[Array | np.ndarray, "rows"],
 ) -> _Reduced:
-    """Reduce the logits, in float32, where a TPU multiplies them; keep them in dtype.
+    """Reduce the logits, rounded to dtype, where a TPU multiplies them; keep these.
 
     XLA for TPUs computes sums and maximum in the product's own loop, which writes the
     logits once, in `dtype`. The derivative reads them in the loops of its two products.
@@ -157,6 +157,10 @@ def _reduced_in_product(
 def _reduce_and_keep(
     dtype: str, logits: Array, target_out: Array | np.ndarray
 ) -> tuple[_Reduced, tuple[Array, Array | np.ndarray, Array]]:
+    # All sums are of what the derivative reads: otherwise its probabilities would not
+    # sum to 1. XLA drops a conversion there and back, but not this.
+    precision = jnp.finfo(dtype)
+    logits = jax.lax.reduce_precision(logits, precision.nexp, precision.nmant)
     kept = logits.astype(dtype)
     greatest = jnp.max(logits, axis=-1)
     # Of the logits as they are, not less their greatest: that is known only when the
