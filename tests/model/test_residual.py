@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests import reference, settings
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parallel
 from vaswani_jax.model import residual
 
 B, T, D_MODEL = 2, 5, 6
@@ -98,12 +98,56 @@ def test_layer_norm_starts_at_gain_1_and_bias_0_in_float32() -> None:
         assert params["scale"].dtype == params["bias"].dtype == jnp.float32
 
 
-def test_layer_norm_of_a_large_common_offset_keeps_its_precision() -> None:
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_layer_norm_of_a_large_common_offset_keeps_its_precision(platform: str) -> None:
     """The mean of squares minus the square of the mean would lose all digits."""
     x = jnp.arange(6.0) + 10_000
-    module = residual.layer_norm(small_model("post", 0.0))
+    with parallel.targeting(platform):
+        module = residual.layer_norm(small_model("post", 0.0))
     normalized = module.apply(
         {"params": {"scale": jnp.ones(6), "bias": jnp.zeros(6)}}, x
     )
     expected = (np.arange(6) - 2.5) / np.sqrt(35 / 12)
     np.testing.assert_allclose(normalized, expected, rtol=1e-3)
+
+
+def test_one_pass_in_bfloat16_errs_by_no_more_than_its_rounding() -> None:
+    """Of values whose mean is thirty times their standard deviation."""
+    rows, width, rounding = 40, 512, 2.0**-8
+    model = settings.small_settings(
+        **{"model.d_model": width, "model.dtype": "bfloat16"}
+    ).model
+    params = {
+        "scale": np.linspace(0.5, 1.5, width, dtype=np.float32),
+        "bias": np.linspace(2.0, -1.0, width, dtype=np.float32),
+    }
+    x = (30 + normal(7, rows, width)).astype(jnp.bfloat16)
+    cotangent = normal(8, rows, width).astype(jnp.bfloat16)
+
+    def run_for(platform: str) -> tuple[np.ndarray, np.ndarray]:
+        with parallel.targeting(platform):
+            norm = residual.layer_norm(model)
+        output, derivative = jax.vjp(lambda x: norm.apply({"params": params}, x), x)
+        return np.float64(output), np.float64(derivative(cotangent)[0])
+
+    output, gradient = run_for("tpu")
+    of_cpu, gradient_of_cpu = run_for("cpu")
+    assert not np.array_equal(output, of_cpu)
+    expected = reference.layer_norm(
+        reference.to_float64(params), np.float64(x), epsilon=model.layer_norm_epsilon
+    )
+    np.testing.assert_allclose(output, expected, rtol=rounding, atol=1e-4)
+    np.testing.assert_allclose(output, of_cpu, rtol=2 * rounding, atol=1e-4)
+
+    # The gradient reaches x directly, and by way of mean and variance: two numbers in
+    # bfloat16, and their sum.
+    deviation = np.float64(x) - np.float64(x).mean(-1, keepdims=True)
+    inverse = 1 / np.sqrt((deviation**2).mean(-1, keepdims=True) + 1e-6)
+    normalized, direct = deviation * inverse, np.float64(cotangent) * params["scale"]
+    indirect = direct.mean(-1, keepdims=True)
+    indirect = indirect + normalized * (direct * normalized).mean(-1, keepdims=True)
+    direct, indirect = inverse * direct, inverse * indirect
+    sizes = np.abs(direct) + np.abs(indirect) + np.abs(direct - indirect)
+    assert np.all(np.abs(gradient - (direct - indirect)) <= rounding * sizes + 1e-4)
+    difference = np.abs(gradient - gradient_of_cpu)
+    assert np.all(difference <= 2 * rounding * sizes + 1e-4)
