@@ -1,8 +1,10 @@
 """The serialized programs compute the logits of the paper's formulas."""
 
 import pathlib
+import re
 from typing import Any
 
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -50,3 +52,20 @@ def test_the_loaded_programs_have_the_reference_models_logits(
             )
             found = [step[b, w] for step in steps]
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_programs_multiply_float32_as_float32_on_all_platforms(
+    tmp_path: pathlib.Path, dtype: str
+) -> None:
+    """The default of TPUs and GPUs is fewer bits."""
+    model = settings.small_settings(**{"model.dtype": dtype}).model
+    params = settings.random_params(model, vocab_size=V, seed=1)
+    stablehlo.save(tmp_path, params=params, model=model, vocab_size=V)
+    for name in ("encode", "decode_step"):
+        program = bytearray((tmp_path / f"{name}.bin").read_bytes())
+        text = jax.export.deserialize(program).mlir_module()
+        dots = re.findall(r"stablehlo\.dot_general.*", text)
+        exact = [each for each in dots if re.search("HIGHEST.*HIGHEST", each)]
+        assert len(dots) > 7
+        assert len(exact) == (len(dots) if dtype == "float32" else 0)
