@@ -63,13 +63,12 @@ measure() { # measure SIZE DTYPE ATTENTION: 25,000 + 25,000 tokens in rows of 32
         --config.model.dtype="$2" --config.model.attention="$3"
 }
 
-correct() { # correct SECONDS NAME TESTS...: with products in full float32
-    # NVIDIA's GPUs round them otherwise. The GPU's jax may be another one, whose
-    # warnings are no errors here.
+correct() { # correct SECONDS NAME TESTS...: run tests on the GPU
+    # The GPU's jax may be another one, whose warnings are no errors here.
     local seconds=$1 name=$2
     shift 2
-    JAX_DEFAULT_MATMUL_PRECISION=highest step "$seconds" "$name" "$python" -m pytest \
-        -q -p no:cacheprovider -o filterwarnings=default -m "not slow" "$@"
+    step "$seconds" "$name" "$python" -m pytest -q -p no:cacheprovider \
+        -o filterwarnings=default -m "not slow" "$@"
 }
 
 step 20 device nvidia-smi --query-gpu=name,memory.total --format=csv,noheader
