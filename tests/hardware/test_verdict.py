@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.hardware import tiny_run
+from vaswani_jax.core import compilation_cache
 from vaswani_jax.data import batching
-from vaswani_jax.hardware import chips, origins, summary, verdict
+from vaswani_jax.hardware import chips, origins, programs, summary, verdict
 from vaswani_jax.hardware.workload import Shape
 from vaswani_jax.training import microbatching
 
@@ -91,6 +92,47 @@ def test_what_a_compiler_refuses_does_not_fit(
     assert result["how_to_fit"] == microbatching.HOW_TO_FIT
     assert result["steps"] == []
     assert "97.12G" in summary.describe({**result, "launch": "launch/one_host.sh"})
+
+
+def test_no_shape_is_forgotten_when_all_are_compiled(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    middle = batching.Bucket(12, 64)
+    work = dataclasses.replace(
+        tiny_run.run_of(),
+        shapes=[
+            Shape(bucket=bucket, batches=1)
+            for bucket in (tiny_run.SHORT, middle, tiny_run.LONG)
+        ],
+        all_shapes=True,
+    )
+    compile_step = verdict.programs.train_step
+
+    def refuse_short(*arguments: Any, **options: Any) -> programs.Program:
+        if options["bucket"] == tiny_run.SHORT:
+            raise RuntimeError("RESOURCE_EXHAUSTED: needs (97.12G)")
+        return compile_step(*arguments, **options)
+
+    def enlarge_short(*arguments: Any, **options: Any) -> programs.Program:
+        program = compile_step(*arguments, **options)
+        if options["bucket"] != tiny_run.SHORT:
+            return program
+        needed = program.needed._replace(step=2 * 10**9)
+        return dataclasses.replace(program, needed=needed)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(verdict.programs, "train_step", enlarge_short)
+        larger = judge(work)
+    assert not larger["fits"]
+    assert larger["memory"]["step_bytes"] == 2 * 10**9
+    assert [step["length"] for step in larger["steps"]] == [8, 12, 16]
+    monkeypatch.setattr(compilation_cache, "directory", lambda: None)
+    monkeypatch.setattr(verdict.programs, "train_step", refuse_short)
+    refused = judge(work)
+    assert not refused["fits"]
+    assert "(97.12G)" in refused["reason"]
+    assert refused["memory"]["step_bytes"] == int(97.12 * 2**30)
+    assert [step["length"] for step in refused["steps"]] == [12, 16]
 
 
 def test_notes_say_what_the_figures_leave_out(judge: Judge) -> None:

@@ -76,8 +76,8 @@ ORIGINS = {
     "memory.free_bytes": "available - needed",
     "memory.state_bytes": "shapes of parameters and moments",
     "memory.step_bytes": (
-        "memory_analysis(): argument + output - alias + temp - state, the largest "
-        "shape; or the size in the compiler's refusal"
+        "memory_analysis(): argument + output - alias + temp - state, the most of the "
+        "compiled shapes; or the size in the compiler's refusal"
     ),
     "memory.step_programs_bytes": (
         "memory_analysis().generated_code_size_in_bytes x num_shapes"

@@ -62,9 +62,9 @@ class _Steps:
     """The compiled steps of a plan.
 
     Attributes:
-        plan: The parts of a batch, and the memory of its largest shape.
-        compiled: The step of each shape that was compiled.
-        reason: Why the steps do not fit; "" if the compiler accepts them.
+        plan: The parts of a batch, and the most memory of its compiled shapes.
+        compiled: The step of each shape that the compiler accepts.
+        reason: Why a step does not fit; "" if the compiler accepts them all.
     """
 
     plan: microbatching.Plan
@@ -76,15 +76,13 @@ def _compile_steps(
     work: Workload, programs_of: compiler.Compiler, *, available: int
 ) -> _Steps:
     compiled: dict[tuple[batching.Bucket, int], programs.Program] = {}
-    reason = ""
+    refused: dict[tuple[batching.Bucket, int], compiler.RefusedError] = {}
 
     def compile_step(bucket: batching.Bucket, number: int) -> memory.NeededBytes:
-        nonlocal reason
-        reason = ""
         try:
             program = programs_of.train_step(bucket, number)
         except compiler.RefusedError as error:
-            reason = str(error)
+            refused[bucket, number] = error
             state = programs.state_bytes(work.settings, vocab_size=work.vocab_size)
             return memory.NeededBytes(state, max(available, error.num_bytes))
         compiled[bucket, number] = program
@@ -102,18 +100,25 @@ def _compile_steps(
         )
     except microbatching.DoesNotFitError as error:
         return _Steps(error.plan, {}, str(error))
+    step_bytes = plan.step_bytes
     if plan.fits:
         for bucket in work.judged:
             if (bucket, plan.num_microbatches) not in compiled:
-                compile_step(bucket, plan.num_microbatches)
+                needed = compile_step(bucket, plan.num_microbatches)
+                step_bytes = max(step_bytes, needed.step)
+    reasons = [
+        str(error)
+        for (_, number), error in refused.items()
+        if number == plan.num_microbatches
+    ]
     return _Steps(
-        plan,
+        dataclasses.replace(plan, step_bytes=step_bytes),
         {
             bucket: program
             for (bucket, number), program in compiled.items()
             if number == plan.num_microbatches
         },
-        reason,
+        next(iter(reasons), ""),
     )
 
 
