@@ -1,6 +1,7 @@
 """Compiled programs are kept on disk, and read from there."""
 
 import jax
+import pytest
 
 from tests import interpreter
 from vaswani_jax.core import compilation_cache
@@ -71,6 +72,13 @@ def test_what_was_measured_is_kept_and_measured_again_when_damaged(
     monkeypatch.setattr(compilation_cache, "directory", lambda: None)
     assert remember("a") == {"bytes": 5}
     assert compilation_cache.entry("test", "a") is None
+
+
+@pytest.mark.parametrize("name", ["XLA_FLAGS", "LIBTPU_INIT_ARGS"])
+def test_other_flags_are_another_compiler(name, monkeypatch):
+    before = compilation_cache.compiler()
+    monkeypatch.setenv(name, "--xla_a_flag_of_this_test=1")
+    assert compilation_cache.compiler() != before
 
 
 def test_another_source_of_the_package_is_another_entry(tmp_path, monkeypatch):

@@ -11,6 +11,10 @@ from typing import Any, cast
 import jax
 
 
+# The environment's flags of the compilers; LIBTPU_INIT_ARGS has those for TPUs.
+FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+
+
 def enable(path: pathlib.Path) -> None:
     """Keep compiled programs in a directory, and look for them there.
 
@@ -33,7 +37,8 @@ def directory() -> pathlib.Path | None:
 def compiler() -> str:
     """Return the version of the compiler for these devices, and its flags."""
     version = jax.devices()[0].client.platform_version
-    return f"jax {jax.__version__}, {version}, {os.environ.get('XLA_FLAGS', '')}"
+    flags = [os.environ.get(name, "") for name in FLAGS]
+    return ", ".join([f"jax {jax.__version__}", version, *flags])
 
 
 def remember(

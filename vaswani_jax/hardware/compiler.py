@@ -30,7 +30,7 @@ class RefusedError(Exception):
 
 def version(device: Any) -> str:
     version = " ".join(str(device.client.platform_version).split())
-    flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
+    flags = [os.environ.get(name, "") for name in compilation_cache.FLAGS]
     return " ".join([f"jax {jax.__version__},", version, *filter(None, flags)])
 
 
