@@ -22,8 +22,16 @@ def test_what_was_found_is_kept(judge: Judge, monkeypatch: pytest.MonkeyPatch) -
         patched.setattr(programs, "train_step", fail)
         patched.setattr(programs, "search", fail)
         assert judge(tiny_run.run_of()) == first
+        loop = {
+            "training.num_steps": 77,
+            "training.log_every_steps": 7,
+            "training.checkpoint_every_steps": 11,
+        }
+        assert judge(tiny_run.run_of(**loop)) == first
         with pytest.raises(AssertionError, match="compiled again"):
             judge(tiny_run.run_of(**{"model.d_ff": 20}))
+        with pytest.raises(AssertionError, match="compiled again"):
+            judge(tiny_run.run_of(**{"training.label_smoothing": 0.2}))
 
 
 def test_progress_says_how_many_programs_are_left(

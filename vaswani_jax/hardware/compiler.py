@@ -14,6 +14,13 @@ from vaswani_jax.data import batching
 from vaswani_jax.hardware import programs, topology, workload
 
 logger = logging.getLogger(__name__)
+# What a compiled step has of config.training; the rest is the loop's.
+STEP_SETTINGS = (
+    "label_smoothing",
+    "label_smoothing_form",
+    "r_drop",
+    "shard_optimizer",
+)
 
 
 class RefusedError(Exception):
@@ -67,7 +74,12 @@ class Compiler:
         parts = f" in {number} parts" if number > 1 else ""
         return self._find(
             f"the step of {bucket.rows:,} x {bucket.length} tokens{parts}",
-            (settings.optimizer, settings.training, settings.data.batching, number),
+            (
+                settings.optimizer,
+                *(getattr(settings.training, name) for name in STEP_SETTINGS),
+                settings.data.batching,
+                number,
+            ),
             lambda: programs.train_step(
                 settings,
                 bucket=bucket,
