@@ -22,6 +22,9 @@ MOST_WORK = {
     "v5p:2x2x2": (1551, 157, 310_109),
     "v6e:2x4": (1315, 156, 179_367),
 }
+# Copies of a search into another layout, and their bytes: the encoder's keys and values,
+# and what a position has of each hypothesis, in the four loops of growing caches.
+MOST_RELAYOUTS = (39, 884_736)
 eight_chips = pytest.mark.parametrize("name", MOST_WORK)
 many_chips = pytest.mark.parametrize(
     "name", ["v5e:64", "v5e:512", "v5p:64", "v5p:512", "v6e:64", "v6e:512"]
@@ -77,6 +80,13 @@ def test_programs_do_no_more_work(verdict_of: VerdictOf, name: str) -> None:
     work = step["instructions"], position["kernels"], position["estimated_cycles"]
     for number, most in zip(work, MOST_WORK[name], strict=True):
         assert number <= 1.05 * most
+
+
+@eight_chips
+def test_a_search_copies_no_more(verdict_of: VerdictOf, name: str) -> None:
+    relayouts = verdict_of(demo_on_tpus.run(), name)["search"]["relayouts"]
+    assert 0 < relayouts["count"] <= MOST_RELAYOUTS[0]
+    assert 0 < relayouts["bytes"] <= MOST_RELAYOUTS[1]
 
 
 def test_a_wider_model_changes_the_numbers(verdict_of: VerdictOf) -> None:

@@ -29,3 +29,13 @@ def test_words_keep_facts_and_estimates_apart(judge: Judge) -> None:
     assert "MFU            25.0%" in estimates
     assert "24.00 dollars" in estimates
     assert text.endswith("launch: launch/one_host.sh --config=demo")
+
+
+def test_each_program_has_its_own_relayouts(judge: Judge) -> None:
+    result = {**judge(tiny_run.run_of()), "launch": ""}
+    programs = [*result["steps"], result["search"]]
+    for number, program in enumerate(programs, start=7001):
+        program["relayouts"] = {"count": number, "bytes": 0}
+    text = summary.describe(result)
+    for number in (7001, 7002, 7003):
+        assert f"{number} copies of activations or gradients" in text

@@ -28,6 +28,8 @@ COMPILED = {
     ),
     "flops": "cost_analysis()['flops'], of one device",
     **WORK,
+    "relayouts.count": "as_text(): copies of activations and gradients",
+    "relayouts.bytes": "as_text(): copies of activations and gradients",
     "rows": "rows of one device, with those that devices and parts add",
     "length": "tokens of a row",
 }
@@ -47,8 +49,6 @@ STEP = {
     "communication.kinds.all-reduce": COMMUNICATION,
     "communication.kinds.reduce-scatter": COMMUNICATION,
     "communication.kinds.all-gather": COMMUNICATION,
-    "relayouts.count": "as_text(): copies of activations and gradients",
-    "relayouts.bytes": "as_text(): copies of activations and gradients",
     "expected.computing_seconds": SECONDS,
     "expected.communication_seconds": (
         "estimate: bytes that a ring sends / links / bytes/s of a link (CHIP); links "

@@ -141,7 +141,7 @@ def search(
         rows=rows,
         length=length,
         num_microbatches=1,
-        activations=_axes(rows, length),
+        activations=_axes(rows, length) + _axes(rows * settings.search.beam_size, 1),
         gradients=(),
         options=SEARCH_OPTIONS[parallel.platform()],
     )
@@ -188,7 +188,8 @@ def _ids(rows: int, length: int) -> Any:
 def _axes(rows: int, length: int) -> list[int]:
     """Return sizes of axes that activations alone have: rows and their tokens.
 
-    A few rows are too common a size, and the tokens of one row are a table's length.
+    A few rows are too common a size, and the tokens of one row are a table's length. A
+    search's decoder has rows of one token, as many as hypotheses.
     """
     if rows > 4:
         return [rows, rows * length]

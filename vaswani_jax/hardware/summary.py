@@ -1,5 +1,6 @@
 """Say a verdict in words: facts first, then estimates."""
 
+from collections.abc import Collection
 from typing import Any
 
 
@@ -12,17 +13,17 @@ def describe(verdict: dict[str, Any]) -> str:
     blocks = [
         f"{verdict['hardware']}: {verdict['num_devices']} x {verdict['device_kind']}, "
         "compiled, not run",
-        _table("fits", _memory(verdict)),
+        _table("fits", _memory(verdict).items()),
     ]
     if verdict["steps"] or verdict["search"]:
         blocks.append(_table("facts of the compiler, of one device", _facts(verdict)))
     if "expected_mfu" in verdict:
-        blocks.append(_table("estimates, not measured", _estimates(verdict)))
+        blocks.append(_table("estimates, not measured", _estimates(verdict).items()))
     elif "bounds" in verdict:
         seconds = verdict["bounds"]["least_step_seconds"]
-        figures = {
-            "step": f"at least {_time(seconds)} (products at the peak, or memory)"
-        }
+        figures = [
+            ("step", f"at least {_time(seconds)} (products at the peak, or memory)")
+        ]
         blocks.append(_table("bound; no estimate without cycles or a clock", figures))
     notes = [f"note: {text}" for text in verdict["notes"]]
     notes += [f"consider: {text}" for text in verdict["recommendations"]]
@@ -54,18 +55,24 @@ def _memory(verdict: dict[str, Any]) -> dict[str, str]:
     return {name: text for name, text in figures.items() if text}
 
 
-def _facts(verdict: dict[str, Any]) -> dict[str, str]:
-    figures = {}
+def _facts(verdict: dict[str, Any]) -> list[tuple[str, str]]:
+    figures = []
     for step in verdict["steps"]:
-        figures[f"step {step['rows']} x {step['length']}"] = _program(step)
-        figures.update(_communication(step))
+        figures += [
+            (f"step {step['rows']} x {step['length']}", _program(step)),
+            ("  all-reduces", _communication(step)),
+            ("  relayouts", _relayouts(step)),
+        ]
     if search := verdict["search"]:
-        figures[f"search {search['rows']} x {search['length']}"] = _program(search)
+        figures += [
+            (f"search {search['rows']} x {search['length']}", _program(search)),
+            ("  relayouts", _relayouts(search)),
+        ]
         for number, loop in enumerate(search["loops"], start=1):
             seconds = loop["expected_seconds"]
             expected = f", expected {_time(seconds)}" if seconds else ""
-            figures[f"  turn of loop {number}"] = (
-                f"{loop['kernels']:,} kernels{expected}"
+            figures.append(
+                (f"  turn of loop {number}", f"{loop['kernels']:,} kernels{expected}")
             )
     return figures
 
@@ -80,8 +87,8 @@ def _program(program: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _communication(step: dict[str, Any]) -> dict[str, str]:
-    communication, relayouts = step["communication"], step["relayouts"]
+def _communication(step: dict[str, Any]) -> str:
+    communication = step["communication"]
     kinds = ", ".join(
         f"{count} {kind}" for kind, count in communication["kinds"].items() if count
     )
@@ -92,12 +99,15 @@ def _communication(step: dict[str, Any]) -> dict[str, str]:
             f"{communication['hidden_kernels']:,} kernels, "
             f"{communication['hidden_cycles']:,} estimated_cycles"
         )
-    return {
-        "  all-reduces": f"{kinds or 'none'}, {_bytes(communication['bytes'])}, "
-        f"{overlap}",
-        "  relayouts": f"{relayouts['count']} copies of activations or gradients, "
-        f"{_bytes(relayouts['bytes'])}",
-    }
+    return f"{kinds or 'none'}, {_bytes(communication['bytes'])}, {overlap}"
+
+
+def _relayouts(program: dict[str, Any]) -> str:
+    relayouts = program["relayouts"]
+    return (
+        f"{relayouts['count']} copies of activations or gradients, "
+        f"{_bytes(relayouts['bytes'])}"
+    )
 
 
 def _estimates(verdict: dict[str, Any]) -> dict[str, str]:
@@ -116,9 +126,9 @@ def _estimates(verdict: dict[str, Any]) -> dict[str, str]:
     return figures
 
 
-def _table(head: str, figures: dict[str, str]) -> str:
-    width = max(map(len, figures))
-    return "\n".join([head, *(f"  {k:<{width}}  {v}" for k, v in figures.items())])
+def _table(head: str, figures: Collection[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in figures)
+    return "\n".join([head, *(f"  {k:<{width}}  {v}" for k, v in figures)])
 
 
 def _bytes(size: int) -> str:

@@ -238,10 +238,6 @@ def _step_facts(
                 for kind in hlo.COLLECTIVES
             },
         },
-        "relayouts": {
-            "count": len(program.relayouts),
-            "bytes": sum(each.num_bytes for each in program.relayouts),
-        },
     }
     expected = estimates.step_time(
         program, hardware.chip, num_devices=hardware.num_devices
@@ -274,6 +270,10 @@ def _compiled(program: programs.Program) -> dict[str, Any]:
         "memory": program.memory,
         "flops": program.flops,
         **_work(program.work),
+        "relayouts": {
+            "count": len(program.relayouts),
+            "bytes": sum(each.num_bytes for each in program.relayouts),
+        },
     }
 
 
