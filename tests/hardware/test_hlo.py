@@ -254,6 +254,21 @@ def test_start_and_done_side_by_side_hide_nothing() -> None:
     assert (collective.hidden_cycles, collective.hidden_kernels) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("all-reduce-done(%all-reduce-start)", "all-reduce-done(%param)"),
+        ("%fusion.5 = f32[64]{0} fusion(%fusion.4)", "%fusion.5 = f32[64]{0} fusion()"),
+    ],
+)
+def test_an_end_without_its_start_is_refused(before: str, after: str) -> None:
+    assert before in OVERLAPPED
+    module = hlo.parse(OVERLAPPED.replace(before, after))
+    name = "all-reduce-done" if "all-reduce" in before else "fusion.5"
+    with pytest.raises(ValueError, match=f"{name} ends communication"):
+        hlo.collectives(module)
+
+
 def test_copies_into_another_layout_are_found(step: hlo.Module) -> None:
     found = hlo.relayouts(step, sizes=(13, 13 * 32))
     assert [each.name for each in found] == ["copy.2", "fusion.2"]

@@ -221,7 +221,11 @@ class Collective:
 
 
 def collectives(module: Module) -> list[Collective]:
-    """Return the communication of a program, in the order in which it ends."""
+    """Return the communication of a program, in the order in which it ends.
+
+    Raises:
+        ValueError: An end waits for nothing that has started.
+    """
     result: list[Collective] = []
     started: dict[str, tuple[Collective, int]] = {}
     sources: dict[str, list[str]] = {}
@@ -244,7 +248,7 @@ def collectives(module: Module) -> list[Collective]:
             result.append(collective)
         elif phase == "start":
             started[instruction.name] = collective, kernels
-        elif phase == "end" and started:
+        elif phase == "end":
             name = _start_of(instruction, started=started, sources=sources)
             start, kernels_before = started.pop(name)
             result.append(
@@ -316,7 +320,7 @@ def _start_of(
     started: Collection[str],
     sources: dict[str, list[str]],
 ) -> str:
-    """Return the name of the start that an end waits for; else the oldest."""
+    """Return the name of the start that an end waits for."""
     names, visited = list(instruction.operands), set()
     while names:
         name = names.pop(0)
@@ -325,7 +329,10 @@ def _start_of(
         if name not in visited:
             visited.add(name)
             names += sources.get(name, [])
-    return next(iter(started))
+    raise ValueError(
+        f"{instruction.name} ends communication that has not started: the text of "
+        "compiled programs has changed"
+    )
 
 
 def _num_links(module: Module, instruction: Instruction) -> int:
