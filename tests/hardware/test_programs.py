@@ -22,8 +22,8 @@ MOST_WORK = {
     "v5p:2x2x2": (1551, 157, 310_109),
     "v6e:2x4": (1315, 156, 179_367),
 }
-# Copies of a search into another layout, and their bytes: the encoder's keys and values,
-# and what a position has of each hypothesis, in the four loops of growing caches.
+# Copies of a search into another layout, and their bytes: keys and values of the
+# encoder, and what a position has of each hypothesis, in loops of growing caches.
 MOST_RELAYOUTS = (39, 884_736)
 eight_chips = pytest.mark.parametrize("name", MOST_WORK)
 many_chips = pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import jax
 
-
 # The environment's flags of the compilers; LIBTPU_INIT_ARGS has those for TPUs.
 FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
