@@ -216,7 +216,7 @@ def test_a_synchronous_all_reduce_hides_nothing(step: hlo.Module) -> None:
 
 def test_what_stands_between_start_and_done_is_hidden() -> None:
     all_reduce, reduce_scatter, all_gather = hlo.collectives(hlo.parse(OVERLAPPED))
-    assert all_reduce.is_asynchronous
+    assert all_reduce.is_asynchronous and all_reduce.is_overlapped
     assert (all_reduce.kind, all_reduce.num_bytes) == ("all-reduce", 256)
     assert (all_reduce.hidden_cycles, all_reduce.hidden_kernels) == (130, 2)
     assert (reduce_scatter.kind, reduce_scatter.num_bytes) == ("reduce-scatter", 32)
@@ -250,7 +250,7 @@ def test_start_and_done_side_by_side_hide_nothing() -> None:
     done = next(i for i, line in enumerate(lines) if "all-reduce-done(" in line)
     lines.insert(start + 1, lines.pop(done))
     collective = hlo.collectives(hlo.parse("\n".join(lines)))[0]
-    assert collective.is_asynchronous
+    assert collective.is_asynchronous and not collective.is_overlapped
     assert (collective.hidden_cycles, collective.hidden_kernels) == (0, 0)
 
 

@@ -39,3 +39,13 @@ def test_each_program_has_its_own_relayouts(judge: Judge) -> None:
     text = summary.describe(result)
     for number in (7001, 7002, 7003):
         assert f"{number} copies of activations or gradients" in text
+
+
+def test_only_communication_that_hides_work_is_overlapped(judge: Judge) -> None:
+    result = {**judge(tiny_run.run_of()), "launch": ""}
+    for step in result["steps"]:
+        facts = {"asynchronous": 9, "overlapped": 4, "hidden_kernels": 3}
+        step["communication"].update(facts)
+    text = summary.describe(result)
+    assert "4 of them overlapped with 3 kernels" in text
+    assert "latency is left out" in text

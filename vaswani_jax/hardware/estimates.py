@@ -67,7 +67,7 @@ def ring_seconds(collective: hlo.Collective, chip: Chip, *, num_devices: int) ->
     """Return how long a ring of devices takes, by its bytes and its links.
 
     An all-reduce sends its result twice but for a share; reduce-scatter and all-gather
-    send the whole array once.
+    send the whole array once. Latency is left out.
     """
     size, num_receivers = collective.num_bytes, num_devices - 1
     sent = {

@@ -219,6 +219,11 @@ class Collective:
         """Estimated cycles of the computation between its start and its end."""
         return self.end_cycles - self.start_cycles
 
+    @property
+    def is_overlapped(self) -> bool:
+        """Whether anything is computed between its start and its end."""
+        return self.hidden_cycles > 0 or self.hidden_kernels > 0
+
 
 def collectives(module: Module) -> list[Collective]:
     """Return the communication of a program, in the order in which it ends.

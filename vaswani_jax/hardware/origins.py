@@ -40,6 +40,9 @@ STEP = {
     "communication.count": COMMUNICATION,
     "communication.bytes": f"{COMMUNICATION}; bytes of their results on one device",
     "communication.asynchronous": f"{COMMUNICATION}; those of a start and a done",
+    "communication.overlapped": (
+        f"{COMMUNICATION}; those with work scheduled between start and done"
+    ),
     "communication.hidden_cycles": (
         "as_text(): estimated_cycles scheduled between start and done"
     ),
@@ -52,7 +55,8 @@ STEP = {
     "expected.computing_seconds": SECONDS,
     "expected.communication_seconds": (
         "estimate: bytes that a ring sends / links / bytes/s of a link (CHIP); links "
-        "by as_text(), two for what products carry, of which it does not tell them"
+        "by as_text(), two for what products carry, of which it does not tell them; "
+        "latency is left out"
     ),
     "expected.exposed_communication_seconds": (
         "estimate: communication_seconds less the estimated cycles between each start "

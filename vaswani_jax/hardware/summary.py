@@ -93,13 +93,16 @@ def _communication(step: dict[str, Any]) -> str:
         f"{count} {kind}" for kind, count in communication["kinds"].items() if count
     )
     overlap = "overlapped with nothing"
-    if communication["hidden_kernels"]:
+    if communication["overlapped"]:
         overlap = (
-            f"{communication['asynchronous']} of them overlapped with "
+            f"{communication['overlapped']} of them overlapped with "
             f"{communication['hidden_kernels']:,} kernels, "
             f"{communication['hidden_cycles']:,} estimated_cycles"
         )
-    return f"{kinds or 'none'}, {_bytes(communication['bytes'])}, {overlap}"
+    if not kinds:
+        return "none"
+    size = _bytes(communication["bytes"])
+    return f"{kinds} (latency is left out), {size}, {overlap}"
 
 
 def _relayouts(program: dict[str, Any]) -> str:

@@ -231,6 +231,7 @@ def _step_facts(
             "count": len(communication),
             "bytes": program.collective_bytes,
             "asynchronous": sum(each.is_asynchronous for each in communication),
+            "overlapped": sum(each.is_overlapped for each in communication),
             "hidden_cycles": sum(each.hidden_cycles for each in communication),
             "hidden_kernels": sum(each.hidden_kernels for each in communication),
             "kinds": {
