@@ -25,6 +25,11 @@ def test_each_kind_of_hardware_has_its_script(hardware: str, expected: str) -> N
     assert (runs.ROOT / script).is_file()
 
 
+def test_no_script_starts_several_slices() -> None:
+    text = launch.command(topology.parse("v5e:512"), ["--config=demo"])
+    assert text == "no script starts 2 slices; launch/tpu_pod.sh starts one"
+
+
 def test_flags_are_quoted_for_a_shell() -> None:
     command = launch.command(topology.parse("v5e:1"), ["--workdir=a b"])
     assert command == "launch/one_host.sh '--workdir=a b'"

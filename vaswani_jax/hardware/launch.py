@@ -7,7 +7,7 @@ from vaswani_jax.hardware.topology import GPUS_PER_HOST, Hardware
 
 
 def command(hardware: Hardware, flags: Sequence[str]) -> str:
-    """Return the command that starts training.
+    """Return the command that starts training, or why there is none.
 
     Args:
         hardware: Where.
@@ -19,6 +19,9 @@ def command(hardware: Hardware, flags: Sequence[str]) -> str:
     >>> command(topology.parse("h100:16"), ["--config=demo"])
     'sbatch --nodes=2 --gpus-per-node=8 launch/slurm.sh --config=demo'
     """
+    if hardware.num_slices > 1:
+        slices = f"{hardware.num_slices} slices"
+        return f"no script starts {slices}; launch/tpu_pod.sh starts one"
     if hardware.num_hosts == 1:
         words = ["launch/one_host.sh"]
     elif hardware.chip.platform == "tpu":
