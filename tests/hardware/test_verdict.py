@@ -12,6 +12,7 @@ from vaswani_jax.core import compilation_cache
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import chips, origins, programs, summary, verdict
 from vaswani_jax.hardware.workload import Shape
+from vaswani_jax.inference import padding
 from vaswani_jax.training import microbatching
 
 Judge = Callable[..., dict[str, Any]]
@@ -136,9 +137,22 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
 
 
 def test_notes_say_what_the_figures_leave_out(judge: Judge) -> None:
-    assert judge(tiny_run.run_of())["notes"] == []
-    [note] = judge(dataclasses.replace(tiny_run.run_of(), target_tokens=None))["notes"]
-    assert "padding counts as target tokens" in note
+    [evaluation] = judge(tiny_run.run_of())["notes"]
+    assert "programs of the validation's loss" in evaluation
+    work = dataclasses.replace(tiny_run.run_of(), target_tokens=None)
+    [_, data] = judge(work)["notes"]
+    assert "padding counts as target tokens" in data
+
+
+def test_searches_of_full_batches_and_of_the_rest_count(judge: Judge) -> None:
+    lengths = {"data.max_length": 33, "search.max_source_tokens": 64}
+    result = judge(tiny_run.run_of(**lengths))
+    shapes = {
+        (group.num_rows, *group.shape)
+        for length in (16, 32, 64)
+        for group in padding.group_by_shape([(length,)] * 50, max_rows=lambda _: 40)
+    }
+    assert result["num_search_shapes"] == len(shapes) == 6
 
 
 def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> None:

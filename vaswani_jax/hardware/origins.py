@@ -74,7 +74,9 @@ ORIGINS = {
     "num_devices": "--hardware: chips x JAX devices of a chip",
     "num_microbatches": "config.training.accumulate_steps",
     "num_shapes": "the plan of the prepared data, else config.data.num_buckets",
-    "num_search_shapes": "padded lengths up to config.data.max_length",
+    "num_search_shapes": (
+        "padded lengths up to config.data.max_length x 2: a full batch, and the rest"
+    ),
     "memory.available_bytes": "CHIP",
     "memory.needed_bytes": "state + the larger of step and search + programs",
     "memory.free_bytes": "available - needed",

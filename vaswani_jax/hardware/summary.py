@@ -50,7 +50,7 @@ def _memory(verdict: dict[str, Any]) -> dict[str, str]:
         + f" (generated_code x {verdict['num_shapes']} shapes)",
         "search": f"{_bytes(memory['search_bytes'])}, instead of the step's",
         "its programs": _code(memory["search_programs_bytes"])
-        + f" (generated_code x {verdict['num_search_shapes']} lengths)",
+        + f" (generated_code x {verdict['num_search_shapes']} shapes)",
     }
     return {name: text for name, text in figures.items() if text}
 

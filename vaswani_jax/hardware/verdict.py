@@ -23,6 +23,9 @@ from vaswani_jax.training import microbatching, step
 GPU_SHARE = 0.75
 # A TPU's registers and tiles have so many numbers in a row.
 TILE = 128
+# A search of a length is compiled for a full batch and for what is left, in fewer rows
+# (`padding.ROWS`).
+SEARCHES_OF_A_LENGTH = 2
 
 
 def judge(work: Workload, hardware: topology.Hardware) -> dict[str, Any]:
@@ -196,9 +199,13 @@ def _fit(
 
 
 def _num_search_shapes(settings: config.Config) -> int:
-    """Return how many padded lengths sentences of the training data have."""
+    """Return how many shapes of a search evaluations compile.
+
+    Sentences have the padded lengths of the training data's.
+    """
     longest = min(settings.data.max_length, settings.search.max_source_tokens)
-    return len({padding.padded_length(length) for length in range(1, longest + 1)})
+    lengths = {padding.padded_length(length) for length in range(1, longest + 1)}
+    return SEARCHES_OF_A_LENGTH * len(lengths)
 
 
 def _how_to_fit(plan: microbatching.Plan, *, search_reason: str) -> str:
@@ -348,7 +355,10 @@ def _expectations(
 
 def _notes(work: Workload, hardware: topology.Hardware) -> list[str]:
     """Return what the figures leave out."""
-    result = []
+    result = [
+        "memory leaves out the programs of the validation's loss, one for each of its "
+        "shapes: they are not compiled"
+    ]
     if work.target_tokens is None:
         result.append(
             "no data is prepared: one shape stands for all, and padding counts as "
