@@ -21,6 +21,14 @@ def test_a_number_of_the_data_sheet_names_the_sheet() -> None:
         assert is_shared == (chip.platform == "gpu")
 
 
+def test_the_clock_and_the_links_have_origins_of_their_own() -> None:
+    expected = {"computing_seconds": 1.0, "communication_seconds": 2.0}
+    chip = chips.CHIPS["v6e"]
+    result = origins.of({"steps": [{"expected": expected}]}, chip)
+    assert chip.clock_origin in result["steps[].expected.computing_seconds"]
+    assert chip.link_origin in result["steps[].expected.communication_seconds"]
+
+
 def test_a_number_without_an_origin_is_a_mistake() -> None:
     with pytest.raises(KeyError, match="unknown_number"):
         origins.of({"unknown_number": 1}, chips.CHIPS["v5e"])

@@ -19,7 +19,9 @@ class Chip:
         devices_per_chip: How many JAX devices a chip is.
         dimensions: Of the grid that a slice of TPUs makes; 0 for GPUs.
         largest_slice: Chips that the maker's links join.
-        origin: Where the figures are printed.
+        origin: Where the figures but the next two are printed.
+        clock_origin: Where the clock is printed, or what it is inferred from.
+        link_origin: Where the links' speed is printed, or what it is inferred from.
     """
 
     name: str
@@ -34,9 +36,15 @@ class Chip:
     dimensions: int
     largest_slice: int
     origin: str
+    clock_origin: str
+    link_origin: str
 
 
-GOOGLE = "Google Cloud's page of this TPU; clock: FLOP/s / (2 x multipliers)"
+GOOGLE = "Google Cloud's page of this TPU"
+MULTIPLIERS = "inferred: FLOP/s / (2 x multipliers) of Google Cloud's page"
+# Google Cloud's pages print rounder speeds: 50e9 for v5e and 100e9 for v5p and v6e, as
+# all links of a chip in both directions / ports / 2.
+SCALING_BOOK = "JAX's scaling book: one link, one way"
 TABLE = (
     Chip(
         name="v4",
@@ -50,6 +58,8 @@ TABLE = (
         dimensions=3,
         largest_slice=4096,
         origin=GOOGLE,
+        clock_origin=MULTIPLIERS,
+        link_origin=SCALING_BOOK,
     ),
     Chip(
         name="v5e",
@@ -63,6 +73,8 @@ TABLE = (
         dimensions=2,
         largest_slice=256,
         origin=GOOGLE,
+        clock_origin=MULTIPLIERS,
+        link_origin=SCALING_BOOK,
     ),
     Chip(
         name="v5p",
@@ -76,6 +88,8 @@ TABLE = (
         dimensions=3,
         largest_slice=8960,
         origin=GOOGLE,
+        clock_origin=MULTIPLIERS,
+        link_origin=SCALING_BOOK,
     ),
     Chip(
         name="v6e",
@@ -83,12 +97,17 @@ TABLE = (
         platform="tpu",
         flops_per_second=918e12,
         memory_bytes=32 * 10**9,
-        memory_bytes_per_second=1640e9,
+        memory_bytes_per_second=1638e9,
         clock_hz=1.75e9,
         link_bytes_per_second=90e9,
         dimensions=2,
         largest_slice=256,
         origin=GOOGLE,
+        clock_origin=(
+            "inferred: as v5p's; FLOP/s / (2 x multipliers) of Google Cloud's page is "
+            "twice that"
+        ),
+        link_origin=SCALING_BOOK,
     ),
     Chip(
         name="tpu7x",
@@ -98,11 +117,13 @@ TABLE = (
         memory_bytes=192 * 10**9 // 2,
         memory_bytes_per_second=7370e9 / 2,
         clock_hz=None,
-        link_bytes_per_second=100e9,
+        link_bytes_per_second=90e9,
         devices_per_chip=2,
         dimensions=3,
         largest_slice=9216,
-        origin="Google Cloud's page of this TPU, which prints no clock",
+        origin=GOOGLE,
+        clock_origin="nobody prints it",
+        link_origin=SCALING_BOOK,
     ),
     Chip(
         name="h100",
@@ -116,6 +137,8 @@ TABLE = (
         dimensions=0,
         largest_slice=8,
         origin="NVIDIA's data sheet of H100 SXM",
+        clock_origin="XLA's specs of this GPU",
+        link_origin="NVIDIA's data sheet: NVLink / 2",
     ),
     Chip(
         name="a100",
@@ -129,6 +152,8 @@ TABLE = (
         dimensions=0,
         largest_slice=8,
         origin="NVIDIA's data sheet of A100 SXM, 80 GB",
+        clock_origin="XLA's specs of this GPU",
+        link_origin="NVIDIA's data sheet: NVLink / 2",
     ),
 )
 CHIPS = {chip.name: chip for chip in TABLE}

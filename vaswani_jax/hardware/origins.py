@@ -1,5 +1,6 @@
 """Say where each number of a verdict comes from: a field of the compiler, or a rule."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +13,8 @@ WORK = {
     "bytes_without_cycles": "as_text(): what kernels without estimated_cycles write",
 }
 SECONDS = (
-    "estimate: estimated_cycles / clock + 2 x bytes_without_cycles / bytes/s of memory "
-    "(CHIP)"
+    "estimate: estimated_cycles / clock (CLOCK) + 2 x bytes_without_cycles / bytes/s "
+    "of memory (CHIP)"
 )
 COMPILED = {
     "compile_seconds": "a clock around compile(), on this machine at its load",
@@ -54,7 +55,7 @@ STEP = {
     "communication.kinds.all-gather": COMMUNICATION,
     "expected.computing_seconds": SECONDS,
     "expected.communication_seconds": (
-        "estimate: bytes that a ring sends / links / bytes/s of a link (CHIP); links "
+        "estimate: bytes that a ring sends / links / bytes/s of a link (LINK); links "
         "by as_text(), two for what products carry, of which it does not tell them; "
         "latency is left out"
     ),
@@ -120,7 +121,11 @@ def of(verdict: dict[str, Any], chip: chips.Chip) -> dict[str, str]:
         KeyError: A number has none.
     """
     paths = dict.fromkeys(number_paths(verdict))
-    result = {path: ORIGINS[path].replace("CHIP", chip.origin) for path in paths}
+    sheet = {"CHIP": chip.origin, "CLOCK": chip.clock_origin, "LINK": chip.link_origin}
+    result = {
+        path: re.sub("CHIP|CLOCK|LINK", lambda name: sheet[name[0]], ORIGINS[path])
+        for path in paths
+    }
     if chip.platform == "gpu":
         result["memory.available_bytes"] += "; JAX takes 75 % of a GPU's memory"
     return result
