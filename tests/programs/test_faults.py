@@ -13,6 +13,7 @@ import pytest
 
 from tests.programs import long_runs, runs
 from vaswani_jax.checkpoints import store
+from vaswani_jax.core import parallel, shards
 
 
 def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
@@ -40,6 +41,37 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-4),
         *(checkpoint.items["params"] for checkpoint, _ in ends.values()),
+    )
+
+
+def test_the_devices_that_share_the_moments_may_change(tmp_path: pathlib.Path) -> None:
+    """W_1 and W_2 are divided over 8 devices, then over 2."""
+    kernel = jax.ShapeDtypeStruct((64, 128), np.float32)
+    for devices in (8, 2):
+        with parallel.targeting("cpu", [None] * devices):
+            assert shards.divided_shapes(kernel).parts
+    flags = ["--config.model.d_model=64", "--config.model.d_ff=128"]
+    flags.append("--config.training.log_every_steps=1")
+    sharded = "--config.training.shard_optimizer"
+    runs.finish(tmp_path / "whole", *flags)
+    for devices, steps in ((8, 4), (2, 8)):
+        goal = f"--config.training.num_steps={steps}"
+        result = runs.vaswani(
+            "main", tmp_path / "moved", *flags, sharded, goal, devices=devices
+        )
+        assert result.returncode == 0, result.stderr.decode()
+        assert f"{devices} cpu device(s)" in result.stderr.decode()
+    (whole, losses), (moved, moved_losses) = (
+        long_runs.ended(tmp_path / name) for name in ("whole", "moved")
+    )
+    assert moved.step == whole.step == 8
+    assert sorted(moved_losses) == sorted(losses) == list(range(1, 9))
+    for step, loss in losses.items():
+        np.testing.assert_allclose(moved_losses[step], loss, rtol=1e-5)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
+        moved.items,
+        whole.items,
     )
 
 
