@@ -65,7 +65,7 @@ def read_demo() -> dict[str, list[str]]:
 
 
 def test_results_have_pages_with_json():
-    assert PAGES == ["demo", "multi30k", "speed"]
+    assert PAGES == ["accelerators", "demo", "multi30k", "speed"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -126,6 +126,50 @@ def test_the_table_of_the_demo_is_what_its_commands_printed():
         }
         names = ("sacrebleu", "chrf", "paper_bleu", "test/perplexity")
         assert row[1:5] == [printed[name] for name in names]
+
+
+def test_the_tables_of_accelerators_are_what_check_printed():
+    text = (RESULTS / "accelerators" / "verdicts.json").read_text(encoding="utf-8")
+    printed = json.loads(text)
+    measurements = read_measurements("accelerators")
+
+    def update(verdict: dict[str, Any]) -> str:
+        expected = verdict["steps"][0]["expected"]
+        computing = 1e3 * expected["computing_seconds"]
+        return (
+            f"{computing:.1f} + {1e3 * expected['exposed_communication_seconds']:.1f}"
+        )
+
+    sizes = {
+        verdict["hardware"]: [
+            verdict["hardware"],
+            f"{verdict['memory']['free_bytes'] / 1e9:.1f}",
+            update(verdict),
+            f"{100 * verdict['expected_mfu']:.0f} %",
+        ]
+        for command, verdicts in printed.items()
+        for verdict in verdicts
+        if "base_ende.py --hardware=" in command
+    }
+    rows = measurements["sizes"]["rows"]
+    assert rows and rows == [sizes[row[0]] for row in rows]
+
+    after = [row[2] for row in measurements["comparison"]["rows"]]
+    expected = []
+    for preset in ("base_ende", "big_enfr"):
+        for batching in ("", "--config.data.batching=packed "):
+            start = f"vaswani check configs/{preset}.py {batching}--hardware=v5e:2x4"
+            [verdict] = next(v for c, v in printed.items() if c.startswith(start))
+            expected.append(update(verdict))
+    [search] = next(v for c, v in printed.items() if "source_tokens_per_batch" in c)
+    position = search["search"]["loops"][0]["expected_seconds"]
+    [gpu] = next(v for c, v in printed.items() if "h100" in c)
+    expected += [
+        f"{1e3 * position:.2f}",
+        gpu["steps"][0]["kernels"],
+        gpu["search"]["loops"][0]["kernels"],
+    ]
+    assert after == expected
 
 
 @pytest.mark.parametrize(
