@@ -145,7 +145,7 @@ def test_the_tables_of_accelerators_are_what_check_printed():
             verdict["hardware"],
             f"{verdict['memory']['free_bytes'] / 1e9:.1f}",
             update(verdict),
-            f"{100 * verdict['expected_mfu']:.0f} %",
+            f"{100 * verdict['expected_mfu']:.1f} %",
         ]
         for command, verdicts in printed.items()
         for verdict in verdicts
