@@ -10,8 +10,10 @@ from typing import Any, cast
 
 import jax
 
-# The environment's flags of the compilers; LIBTPU_INIT_ARGS has those for TPUs.
-FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+from vaswani_jax.core import tpu_flags
+
+# The variables with flags of the compilers.
+FLAGS = ("XLA_FLAGS", tpu_flags.VARIABLE)
 
 
 def enable(path: pathlib.Path) -> None:

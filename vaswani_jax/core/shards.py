@@ -45,7 +45,7 @@ class Shard:
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["whole", "parts"],
+    data_fields=["replicated", "parts"],
     meta_fields=["structure"],
 )
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Divided:
     """A tree whose large leaves are divided over the devices, between steps.
 
     Attributes:
-        whole: The leaves that every device has.
+        replicated: The leaves that every device has.
         parts: The leaves that are divided, as `[devices, ...]`.
         structure: The structure of the tree, with a `Shard` for each of `parts`.
     """
 
-    whole: Any
+    replicated: Any
     parts: Any
     structure: Any
 
@@ -66,26 +66,26 @@ class Divided:
     def pack(cls, tree: Any) -> "Divided":
         """Divide a tree with shards; within a step the parts have no device axis."""
         nodes = jax.tree.leaves(tree, is_leaf=is_shard)
-        whole = tuple(node for node in nodes if not is_shard(node))
+        replicated = tuple(node for node in nodes if not is_shard(node))
         parts = tuple(node.part for node in nodes if is_shard(node))
-        return cls(whole, parts, jax.tree.structure(tree))
+        return cls(replicated, parts, jax.tree.structure(tree))
 
     def unpack(self) -> Any:
         """Return the tree with shards that was packed."""
-        whole, parts = iter(self.whole), iter(self.parts)
-        places = jax.tree.unflatten(self.structure, range(self.structure.num_leaves))
+        replicated, parts = iter(self.replicated), iter(self.parts)
+        template = jax.tree.unflatten(self.structure, range(self.structure.num_leaves))
 
         def fill(node: Any) -> Any:
             if is_shard(node):
                 return dataclasses.replace(node, part=next(parts))
-            return next(whole)
+            return next(replicated)
 
-        return jax.tree.map(fill, places, is_leaf=is_shard)
+        return jax.tree.map(fill, template, is_leaf=is_shard)
 
     @property
     def axes(self) -> "Divided":
         """The device axis of all leaves, as `over_devices` takes it."""
-        return dataclasses.replace(self, whole=None, parts=0)
+        return dataclasses.replace(self, replicated=None, parts=0)
 
 
 def divide(tree: Any) -> Divided:
@@ -93,7 +93,7 @@ def divide(tree: Any) -> Divided:
     first = jax.process_index() * jax.local_device_count()
     local = slice(first, first + jax.local_device_count())
 
-    def place(leaf: Any) -> Any:
+    def put(leaf: Any) -> Any:
         axis = _divided_axis(leaf.shape)
         if axis is None:
             return parallel.replicate(leaf)
@@ -103,7 +103,7 @@ def divide(tree: Any) -> Divided:
         placed = parallel.scatter(stacked)
         return dataclasses.replace(shards[0], part=placed)
 
-    return Divided.pack(jax.tree.map(place, tree))
+    return Divided.pack(jax.tree.map(put, tree))
 
 
 def divided_shapes(tree: Any) -> Divided:
@@ -185,8 +185,8 @@ def gather(tree: Any) -> Any:
         parts = node.part
         if processes.num_processes() > 1:
             parts = np.concatenate(processes.gather_from_all(parts))
-        kept = np.split(parts, [node.length], node.axis + 1)[0]
-        return np.concatenate(kept, node.axis)
+        unpadded = np.split(parts, [node.length], node.axis + 1)[0]
+        return np.concatenate(unpadded, node.axis)
 
     def join_all(node: Any) -> Any:
         if not _is_divided(node):

@@ -3,6 +3,7 @@
 from collections.abc import MutableMapping
 from importlib import metadata
 
+# The variable that libtpu reads.
 VARIABLE = "LIBTPU_INIT_ARGS"
 # Products of the gradients carry the sums of others on, so that these begin during
 # backward. A libtpu that does not know a flag ends the process: only this one is asked.

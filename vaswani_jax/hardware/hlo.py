@@ -221,7 +221,7 @@ class Collective:
 
     @property
     def is_overlapped(self) -> bool:
-        """Whether anything is computed between its start and its end."""
+        """True if anything is computed between its start and its end."""
         return self.hidden_cycles > 0 or self.hidden_kernels > 0
 
 

@@ -107,7 +107,7 @@ def smoothed_cross_entropy(
 
 
 class _Reduced(NamedTuple):
-    """What the loss needs of the logits z of each position.
+    """Reductions of the logits z of each position that the loss needs.
 
     Attributes:
         log_partition: logsumexp(z).
