@@ -35,7 +35,7 @@ class Mistake:
 MISTAKES = (
     Mistake(
         "scores are divided by d_k, not by its root",
-        "attention_weights",
+        "_masked_scores",
         "1 / math.sqrt($query.shape[-1])",
         "1 / $query.shape[-1]",
         f"{TORCH}::test_memory_and_logits_are_torchs",

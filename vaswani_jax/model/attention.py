@@ -32,10 +32,14 @@ def attention_weights(
         Float32 weights over the keys that sum to 1 for every head and query; uniform
         where every key is masked.
     """
+    # Deviation: softmax in float32 even when the model computes in bfloat16.
+    return jax.nn.softmax(_masked_scores(query, key, mask), axis=-1)
+
+
+def _masked_scores(query: Array, key: Array, mask: Array) -> Array:
     scale = 1 / math.sqrt(query.shape[-1])
     scores = products.einsum("bqhd,bkhd->bhqk", query * scale, key)
-    # Deviation: softmax in float32 even when the model computes in bfloat16.
-    return jax.nn.softmax(jnp.where(mask, scores, MASKED_SCORE), axis=-1)
+    return jnp.where(mask, scores, MASKED_SCORE)
 
 
 class KeysValues(flax.struct.PyTreeNode):
@@ -153,11 +157,6 @@ def _weigh(query: Array, key: Array, value: Array, mask: Array) -> tuple[Array, 
     weights = (exponentials / total).astype(value.dtype)
     heads = products.einsum("bhqk,bkhe->bqhe", weights, value).astype(value.dtype)
     return heads, (query, key, value, mask, largest, 1 / total, heads)
-
-
-def _masked_scores(query: Array, key: Array, mask: Array) -> Array:
-    query = query * (1 / math.sqrt(query.shape[-1]))
-    return jnp.where(mask, products.einsum("bqhd,bkhd->bhqk", query, key), MASKED_SCORE)
 
 
 def _weigh_backwards(residuals: Any, heads_bar: Array) -> tuple[Any, ...]:
