@@ -164,6 +164,37 @@ def test_locales_of_either_form_are_taken(locale):
     assert parsed({"data.target_locale": locale})
 
 
+SEVERAL = GENERATED | {
+    "data.source": "cldr",
+    "data.target_locale": "de,pt_BR,ja",
+    "data.num_valid": 30,
+    "data.num_test": 60,
+}
+
+
+def test_generated_text_has_several_target_locales():
+    assert parsed(SEVERAL).data.target_locale == "de,pt_BR,ja"
+
+
+@pytest.mark.parametrize("source", ["text", "copy", "tfds:wmt14_translate/de-en"])
+def test_other_text_has_one_target_locale(source):
+    text = refusal(SEVERAL | {"data.source": source, "data.target_locale": "de,en"})
+    assert "config.data.target_locale" in text and "de,en" in text
+
+
+@pytest.mark.parametrize("locales", ["de,de", "de, fr", "de,", "de;fr,es"])
+def test_target_locales_are_a_list_of_different_codes(locales):
+    text = refusal(SEVERAL | {"data.target_locale": locales})
+    assert "different locales, separated by commas" in text and repr(locales) in text
+
+
+@pytest.mark.parametrize("key", ["num_valid", "num_test"])
+def test_target_locales_have_equal_numbers_of_held_out_pairs(key):
+    text = refusal(SEVERAL | {f"data.{key}": 31})
+    assert f"config.data.{key} must be a multiple of the 3 locales" in text
+    assert text.endswith("got 31")
+
+
 def test_test_files_come_in_pairs_or_not_at_all():
     text = refusal({"data.test_target": ""})
     assert "config.data.test_source" in text

@@ -128,7 +128,10 @@ class DataConfig:
         affects="data",
     )
     target_locale: str = setting(
-        "Language of the target.", not_empty=True, example="de", affects="data"
+        "Language of the target; several, as de,fr, for one model of generated text.",
+        not_empty=True,
+        example="de",
+        affects="data",
     )
     tfds_directory: str = setting(
         "Directory of tensorflow-datasets; empty for its default.",

@@ -6,6 +6,7 @@ ValueError; the message has the key, the value and the rule.
 
 import re
 
+from vaswani_jax.core import languages
 from vaswani_jax.core.config import (
     SETTINGS,
     Config,
@@ -95,6 +96,7 @@ def _check_source(data: DataConfig) -> None:
         is_read = data.source in (setting.for_source or (data.source,))
         if setting.range_depends_on_source and is_read:
             setting.check_range(getattr(data, setting.name))
+    _check_target_locales(data)
     for key in ("source_locale", "target_locale"):
         # Scores choose their tokeniser by the language's code.
         locale = getattr(data, key)
@@ -102,6 +104,32 @@ def _check_source(data: DataConfig) -> None:
             raise ValueError(
                 f"config.data.{key} must be a code of two or three letters, or begin "
                 f"with one, as de, pt_BR or zh-Hans; got {locale!r}"
+            )
+
+
+def _check_target_locales(data: DataConfig) -> None:
+    """Refuse several target locales where no line would have the tag of its own."""
+    locales = languages.target_locales(data)
+    if len(locales) == 1:
+        return
+    if data.source != "cldr":
+        raise ValueError(
+            "config.data.target_locale may list several locales if "
+            f"config.data.source=cldr generates their text, got {data.target_locale!r} "
+            f"with {data.source!r}"
+        )
+    if len(set(locales)) < len(locales) or not all(map(LOCALE.fullmatch, locales)):
+        raise ValueError(
+            "config.data.target_locale must be different locales, separated by commas "
+            f"alone, as de,fr; got {data.target_locale!r}"
+        )
+    for key in ("num_valid", "num_test"):
+        # Each language counts as much as another in what is scored.
+        number = getattr(data, key)
+        if number % len(locales):
+            raise ValueError(
+                f"config.data.{key} must be a multiple of the {len(locales)} locales "
+                f"of config.data.target_locale={data.target_locale}, got {number}"
             )
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
-from vaswani_jax.core import config, extras
+from vaswani_jax.core import config, extras, languages
 from vaswani_jax.data.cldr.grammar import Grammar, Line, make_grammar
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ def cldr_pairs(
     validate and test on combine words and names that all occur in training, to
     sources and targets that do not.
 
+    With several target locales, each has an equal share of the pairs, in random order;
+    a source begins with the tag of its target locale. What is held out for one locale
+    is the source of no training pair of another.
+
     Args:
         data: The locales, and the number of pairs of each split.
         seed: Decides the pairs, together with these settings.
@@ -59,29 +63,42 @@ def cldr_pairs(
         ValueError: A locale is unknown, both write alike, or they have too few pairs.
     """
     _require_babel()
-    source = _load_locale(data.source_locale, key="source_locale")
-    target = _load_locale(data.target_locale, key="target_locale")
-    rng = random.Random(seed)
-    grammar = make_grammar(source=source, target=target, rng=rng)
-    if all(
-        piece.source == piece.target
-        for piece in itertools.chain.from_iterable(grammar.pools.values())
-    ):
-        raise ValueError(
-            "config.data.source_locale and config.data.target_locale must write "
-            f"differently, got {data.source_locale!r} and {data.target_locale!r}"
+    locales = languages.target_locales(data)
+    shares = [
+        _equal_shares(number, len(locales))
+        for number in (data.num_train, data.num_valid, data.num_test)
+    ]
+    corpora = []
+    for locale, num_train, num_valid, num_test in zip(locales, *shares, strict=True):
+        grammar, draws = _load_grammar(data.source_locale, locale, seed=seed)
+        corpora.append(
+            _Corpus(
+                grammar=grammar,
+                draws=draws,
+                num_train=num_train,
+                num_held_out=num_valid + num_test,
+                description=f" for the target locale {locale}" if locales[1:] else "",
+            )
         )
-    num_held_out = data.num_valid + data.num_test
-    if data.num_train + num_held_out > grammar.max_lines():
-        raise _too_few(data.num_train + num_held_out, maximum=grammar.max_lines())
-    train, held_out = _split(
-        grammar, num_train=data.num_train, num_held_out=num_held_out, rng=rng
-    )
-    valid, test = held_out[: data.num_valid], held_out[data.num_valid :]
-    return {
-        split: [(line.source, line.target) for line in lines]
-        for split, lines in (("train", train), ("valid", valid), ("test", test))
-    }
+    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+    for locale, num_valid, (train, held_out) in zip(
+        locales, shares[1], _split(corpora), strict=True
+    ):
+        tag = f"{languages.tag(locale)} " if locales[1:] else ""
+        parts = train, held_out[:num_valid], held_out[num_valid:]
+        for pairs, lines in zip(splits.values(), parts, strict=True):
+            pairs += [(f"{tag}{line.source}", line.target) for line in lines]
+    if locales[1:]:
+        rng = random.Random(seed)
+        for pairs in splits.values():
+            rng.shuffle(pairs)
+    return splits
+
+
+def _equal_shares(number: int, num_shares: int) -> list[int]:
+    """Return whole numbers of a given sum that differ by at most 1."""
+    share, rest = divmod(number, num_shares)
+    return [share + (index < rest) for index in range(num_shares)]
 
 
 def _require_babel() -> None:
@@ -113,28 +130,120 @@ def _load_locale(identifier: str, *, key: str) -> babel.Locale:
     return locale
 
 
-def _split(
-    grammar: Grammar, *, num_train: int, num_held_out: int, rng: random.Random
-) -> tuple[list[Line], list[Line]]:
-    """Return lines to train on, and lines to hold out that training prepares for."""
-    draws = grammar.draw(rng)
-    lines: dict[str, Line | None] = {}
-    num_candidates = 2 * num_held_out
-    while True:
-        drawn = _draw_into(lines, draws, num_lines=num_train + num_candidates)
-        train, candidates = drawn[:num_train], drawn[num_train:]
-        held_out = _prepared_for(train, candidates)
-        if len(train) == num_train and len(held_out) >= num_held_out:
-            return train, held_out[:num_held_out]
-        if len(drawn) < num_train + num_candidates:
-            num_usable = len(train) + len(held_out)
-            raise _too_few(num_train + num_held_out, maximum=num_usable)
-        if num_candidates > MAX_CANDIDATES * num_held_out:
+def _load_grammar(
+    source_locale: str, target_locale: str, *, seed: int
+) -> tuple[Grammar, Iterator[Line]]:
+    """Return all lines of two locales, and random ones without end."""
+    source = _load_locale(source_locale, key="source_locale")
+    target = _load_locale(target_locale, key="target_locale")
+    rng = random.Random(seed)
+    grammar = make_grammar(source=source, target=target, rng=rng)
+    if all(
+        piece.source == piece.target
+        for piece in itertools.chain.from_iterable(grammar.pools.values())
+    ):
+        raise ValueError(
+            "config.data.source_locale and config.data.target_locale must write "
+            f"differently, got {source_locale!r} and {target_locale!r}"
+        )
+    return grammar, grammar.draw(rng)
+
+
+class _Corpus:
+    """The lines of one target locale: some to train on, then candidates to hold out."""
+
+    def __init__(
+        self,
+        *,
+        grammar: Grammar,
+        draws: Iterator[Line],
+        num_train: int,
+        num_held_out: int,
+        description: str,
+    ) -> None:
+        """Draw the lines to train on, and twice as many candidates as are needed.
+
+        Args:
+            grammar: All lines.
+            draws: Random ones, without end.
+            num_train: How many to train on.
+            num_held_out: How many to hold out.
+            description: Ends an error message; "" if there is one target locale.
+        """
+        self._draws = draws
+        self._num_train = num_train
+        self._num_held_out = num_held_out
+        self._num_candidates = 2 * num_held_out
+        self._description = description
+        # By their sources; None for a source with two targets.
+        self._lines: dict[str, Line | None] = {}
+        if num_train + num_held_out > grammar.max_lines():
+            raise self._too_few(maximum=grammar.max_lines())
+        self._draw()
+
+    @property
+    def train(self) -> list[Line]:
+        """The lines to train on."""
+        return self._drawn[: self._num_train]
+
+    def hold_out(self, trained_sources: Set[str]) -> list[Line]:
+        """Return lines to hold out, as many as there are after what was drawn.
+
+        Args:
+            trained_sources: The sources to train on, for any target locale.
+        """
+        candidates = [
+            line
+            for line in self._drawn[self._num_train :]
+            if line.source not in trained_sources
+        ]
+        return _prepared_for(self.train, candidates)[: self._num_held_out]
+
+    def is_complete(self, held_out: Sequence[Line]) -> bool:
+        """Return True if there are enough lines."""
+        is_trained = len(self.train) == self._num_train
+        return is_trained and len(held_out) == self._num_held_out
+
+    def draw_more(self, held_out: Sequence[Line]) -> None:
+        """Draw as many candidates again.
+
+        Raises:
+            ValueError: There are hardly any more, or training prepares for few.
+        """
+        if len(self._drawn) < self._num_train + self._num_candidates:
+            raise self._too_few(maximum=len(self.train) + len(held_out))
+        if self._num_candidates > MAX_CANDIDATES * self._num_held_out:
             raise ValueError(
-                f"config.data.num_train {num_train} prepares for only {len(held_out)} "
-                f"of the {num_held_out} lines of num_valid + num_test; raise num_train"
+                f"config.data.num_train {self._num_train} prepares for only "
+                f"{len(held_out)} of the {self._num_held_out} lines of num_valid + "
+                f"num_test{self._description}; raise num_train"
             )
-        num_candidates *= 2
+        self._num_candidates *= 2
+        self._draw()
+
+    def _draw(self) -> None:
+        num_lines = self._num_train + self._num_candidates
+        self._drawn = _draw_into(self._lines, self._draws, num_lines=num_lines)
+
+    def _too_few(self, *, maximum: int) -> ValueError:
+        return ValueError(
+            "config.data.num_train + num_valid + num_test must be at most the "
+            f"{maximum} pairs that these locales make, got "
+            f"{self._num_train + self._num_held_out}{self._description}"
+        )
+
+
+def _split(corpora: Sequence[_Corpus]) -> list[tuple[list[Line], list[Line]]]:
+    """Return lines to train on, and lines to hold out that training prepares for."""
+    while True:
+        trained_sources = {line.source for corpus in corpora for line in corpus.train}
+        held_out = [corpus.hold_out(trained_sources) for corpus in corpora]
+        parts = list(zip(corpora, held_out, strict=True))
+        if all(corpus.is_complete(lines) for corpus, lines in parts):
+            return [(corpus.train, lines) for corpus, lines in parts]
+        for corpus, lines in parts:
+            if not corpus.is_complete(lines):
+                corpus.draw_more(lines)
 
 
 def _draw_into(
@@ -178,10 +287,3 @@ def _prepared_for(train: Iterable[Line], candidates: Iterable[Line]) -> list[Lin
             targets.add(line.target)
             prepared.append(line)
     return prepared
-
-
-def _too_few(num_lines: int, *, maximum: int) -> ValueError:
-    return ValueError(
-        f"config.data.num_train + num_valid + num_test must be at most the {maximum} "
-        f"pairs that these locales make, got {num_lines}"
-    )

@@ -1,0 +1,40 @@
+"""The target languages of a run, and the tags of its source lines."""
+
+import pytest
+
+from tests import settings
+from vaswani_jax.core import languages
+
+SEVERAL = {
+    "data.source": "cldr",
+    "data.target_locale": "de,pt_BR",
+}
+
+
+def test_a_run_with_one_target_locale_has_no_tags() -> None:
+    data = settings.small_settings(**{"data.target_locale": "pt_BR"}).data
+    assert languages.target_locales(data) == ("pt_BR",)
+    assert languages.locales_by_tag(data) == {}
+    assert languages.find_tag("<2pt_BR> Hello", data) is None
+
+
+def test_each_of_several_target_locales_has_a_tag() -> None:
+    data = settings.small_settings(**SEVERAL).data
+    assert languages.target_locales(data) == ("de", "pt_BR")
+    assert languages.locales_by_tag(data) == {"<2de>": "de", "<2pt_BR>": "pt_BR"}
+
+
+@pytest.mark.parametrize(
+    ("line", "tag"),
+    [
+        ("<2de> Hello", "<2de>"),
+        ("  <2pt_BR>\tHello <2de>", "<2pt_BR>"),
+        ("<2de>", "<2de>"),
+        ("<2fr> Hello", None),
+        ("Hello <2de>", None),
+        ("", None),
+    ],
+)
+def test_a_tag_is_the_first_word_of_a_line(line: str, tag: str | None) -> None:
+    data = settings.small_settings(**SEVERAL).data
+    assert languages.find_tag(line, data) == tag

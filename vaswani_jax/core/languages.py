@@ -1,0 +1,36 @@
+"""The target languages of a run, and the tag by which a source line names its own.
+
+A run with several target locales translates "<2de> Hello" to German and "<2fr> Hello"
+to French (Johnson et al., 2017, "Google's Multilingual Neural Machine Translation
+System"). A run with one target locale has no tags.
+"""
+
+from collections.abc import Mapping
+
+from vaswani_jax.core.config import DataConfig
+
+
+def target_locales(data: DataConfig) -> tuple[str, ...]:
+    """Return the locales that `data.target_locale` lists: one, or several."""
+    return tuple(data.target_locale.split(","))
+
+
+def tag(locale: str) -> str:
+    """Return what a source line begins with that is translated to a locale.
+
+    >>> tag("pt_BR")
+    '<2pt_BR>'
+    """
+    return f"<2{locale}>"
+
+
+def locales_by_tag(data: DataConfig) -> Mapping[str, str]:
+    """Return the target locale of each tag; empty if the run has one target locale."""
+    locales = target_locales(data)
+    return {tag(locale): locale for locale in locales} if len(locales) > 1 else {}
+
+
+def find_tag(line: str, data: DataConfig) -> str | None:
+    """Return the tag that a source line begins with, or None."""
+    first_word = line.split(maxsplit=1)[:1]
+    return next((word for word in first_word if word in locales_by_tag(data)), None)
