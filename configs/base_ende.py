@@ -92,6 +92,11 @@ def _optimizer() -> ml_collections.ConfigDict:
     optimizer.epsilon = 1e-9  # epsilon
     optimizer.warmup_steps = 4000  # warmup_steps, equation 3
     optimizer.learning_rate_scale = 1.0  # equation 3 has no other factor
+    optimizer.schedule = "paper"  # equation 3
+    optimizer.learning_rate = 0.0  # for other schedules only
+    optimizer.max_gradient_norm = 0.0  # the paper does not clip gradients
+    optimizer.weight_decay = 0.0  # the paper has Adam
+    optimizer.frozen = ""  # all parameters learn
     return optimizer
 
 

@@ -21,6 +21,8 @@ ROLES = {
         *("data.valid_target", "data.test_source", "data.test_target"),
         *("data.num_valid", "data.num_test", "data.text_form"),
         *("data.lowercase_scores", "optimizer.learning_rate_scale"),
+        *("optimizer.schedule", "optimizer.learning_rate"),
+        "optimizer.max_gradient_norm",
         *("training.num_steps", "training.accumulate_steps"),
         "training.shard_optimizer",
         *("training.log_every_steps", "training.evaluate_every_steps"),
@@ -62,7 +64,8 @@ RANGES = {
     "at least 0": {
         *("training.r_drop", "training.patience", "training.max_skipped_batches"),
         *("training.max_loss_rise", "search.length_penalty", "search.no_repeat_ngram"),
-        "search.top_k",
+        *("search.top_k", "optimizer.learning_rate", "optimizer.weight_decay"),
+        "optimizer.max_gradient_norm",
     },
     "at least 1": {
         *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
@@ -108,6 +111,7 @@ RANGES = {
     "one of detokenized, tokenized": {"data.text_form"},
     "one of uniform, others, no_pad": {"training.label_smoothing_form"},
     "one of bleu, loss": {"training.best_metric"},
+    "one of paper, constant, linear, cosine, inverse_sqrt": {"optimizer.schedule"},
     "one of paper, power": {"search.length_penalty_form"},
 }
 

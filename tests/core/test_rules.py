@@ -24,6 +24,30 @@ def test_r_drop_needs_dropout():
     assert parsed({"training.r_drop": 0.0, "model.dropout_rate": 0.0})
 
 
+def test_equation_3_has_no_other_rate():
+    text = refusal({"optimizer.learning_rate": 1e-3})
+    assert "config.optimizer.learning_rate must be 0 with" in text
+    assert "schedule=paper" in text and "got 0.001" in text
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine", "inverse_sqrt"])
+def test_another_schedule_needs_its_rate_and_no_factor_of_equation_3(schedule):
+    changes = {"optimizer.schedule": schedule, "training.num_steps": 5}
+    text = refusal(changes)
+    assert f"schedule={schedule} needs config.optimizer.learning_rate above 0" in text
+    changes["optimizer.learning_rate"] = 1e-3
+    assert parsed(changes).optimizer.learning_rate == 1e-3
+    text = refusal({**changes, "optimizer.learning_rate_scale": 0.5})
+    assert "config.optimizer.learning_rate_scale" in text and "1, got 0.5" in text
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_rate_that_falls_needs_steps_after_the_warm_up(schedule):
+    changes = {"optimizer.schedule": schedule, "optimizer.learning_rate": 1e-3}
+    text = refusal({**changes, "training.num_steps": 4})
+    assert "warmup_steps below config.training.num_steps (4), got 4" in text
+
+
 def test_an_output_cannot_be_shorter_at_most_than_at_least():
     changes = {"search.min_tokens": 5, "search.max_tokens": 4}
     text = refusal(changes)

@@ -16,9 +16,20 @@ from vaswani_jax.training import resume, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
+ALTERNATIVES = {
+    "optimizer.schedule": "inverse_sqrt",
+    "optimizer.learning_rate": 0.05,
+    "optimizer.max_gradient_norm": 0.3,
+    "optimizer.weight_decay": 0.1,
+    "optimizer.frozen": "encoder/*",
+    "training.shard_optimizer": True,
+}
 MODES = {
     "buckets": {},
-    "packed in parts": {"data.batching": "packed", "training.accumulate_steps": "3"},
+    "packed in parts": {
+        **{"data.batching": "packed", "training.accumulate_steps": "3"},
+        **ALTERNATIVES,
+    },
 }
 
 

@@ -257,6 +257,19 @@ def test_progress_shows_step_loss_rate_speed_and_time_left(
     assert line.endswith("left 2:31:12")
 
 
+def test_progress_shows_the_norm_where_gradients_are_clipped(
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
+) -> None:
+    written = opened(tmp_path)
+    written.progress(1, VALUES)
+    clipping = {"train/gradient_norm": 2.346, "train/clipped_share": 0.25}
+    written.progress(2, VALUES | clipping)
+    written.close()
+    unclipped, clipped = log_lines.messages
+    assert "gradient norm" not in unclipped
+    assert "lr 6.99e-04  gradient norm 2.35 (25% clipped)  25,123" in clipped
+
+
 @pytest.mark.parametrize(
     ("elapsed_seconds", "left"),
     [(2.0, "0:00:06"), (20.5, "0:01:02"), (2e4, "16:40:00")],

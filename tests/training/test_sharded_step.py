@@ -8,12 +8,14 @@ from typing import Any
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 from tests import settings
 from tests.training import updates
 from tests.training.small_runs import OVERRIDES, train
 from vaswani_jax.core import config, memory, parallel, shards
+from vaswani_jax.training import optimizer
 from vaswani_jax.training import step as training_step
 
 SHARDED = {"training.shard_optimizer": True}
@@ -51,6 +53,27 @@ def test_sharded_updates_are_those_of_whole_moments_bit_for_bit() -> None:
     updates.assert_equal(divided, whole)
     updates.assert_equal(metrics.sums, expected.sums)
     np.testing.assert_allclose(metrics.gradient_norm, expected.gradient_norm, rtol=1e-6)
+
+
+@pytest.mark.parametrize("max_norm", [1e3, 5.0])
+def test_shards_are_clipped_by_the_norm_of_the_whole_gradient(max_norm: float) -> None:
+    generator = np.random.default_rng(5)
+    shapes = {"divided": (8, 16, 6), "replicated": (8, 3)}
+    local = {name: generator.normal(size=shape) for name, shape in shapes.items()}
+    local = {name: leaf.astype(np.float32) for name, leaf in local.items()}
+
+    def clip(_: Any, gradients: Any) -> Any:
+        parts, norm = shards.sum_to_shards(gradients)
+        assert shards.is_shard(parts["divided"])
+        clipped = optimizer.clip(parts, norm=norm, max_norm=max_norm)
+        return shards.join_shards(clipped)
+
+    clip_on_all = parallel.over_devices(clip, donate_state=False)
+    clipped = clip_on_all(np.zeros(()), local)
+    whole = {name: leaf.sum(0) for name, leaf in local.items()}
+    expected, _ = optax.clip_by_global_norm(max_norm).update(whole, optax.EmptyState())
+    assert 5.0 < optax.tree.norm(whole) < 1e3
+    updates.assert_close(clipped, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_device_keeps_an_eighth_of_the_divided_moments() -> None:
@@ -107,7 +130,10 @@ def sizes_of(operation: str, lowered: str) -> list[int]:
 def test_checkpoints_are_those_of_whole_moments_and_resume_either_way(
     tmp_path: pathlib.Path,
 ) -> None:
-    changes = {**OVERRIDES, "training.checkpoint_every_steps": 2}
+    changes = {
+        **{**OVERRIDES, "training.checkpoint_every_steps": 2},
+        **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
+    }
 
     def run(directory: str, num_steps: int, **more: Any) -> Any:
         steps = {"training.num_steps": num_steps}

@@ -33,7 +33,7 @@ def random_state(
     """A state of random parameters and moments of 0."""
     params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
     params = jax.tree.map(jnp.asarray, params)
-    opt_state = optimizer.adam(settings_).init(params)
+    opt_state = optimizer.make_optimizer(settings_).init(params)
     return training_step.TrainState(jnp.int32(step), params, opt_state)
 
 

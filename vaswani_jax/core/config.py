@@ -279,7 +279,7 @@ class DataConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Adam and its schedule, section 5.3."""
+    """Adam and its schedule, section 5.3, and what it changes."""
 
     beta1: float = setting(
         "Decay of Adam's first moment.", symbol="beta_1", at_least=0, below=1
@@ -297,6 +297,34 @@ class OptimizerConfig:
         "Factor of equation 3's learning rate; 1 in the paper.",
         above=0,
         changeable=True,
+    )
+    schedule: str = setting(
+        "Learning rate after the warm-up: the paper's equation 3, or another one.",
+        choices=("paper", "constant", "linear", "cosine", "inverse_sqrt"),
+        changeable=True,
+        legacy="paper",
+    )
+    learning_rate: float = setting(
+        "Highest learning rate of the schedule; 0 for the paper's, which has its own.",
+        at_least=0,
+        changeable=True,
+        legacy=0.0,
+    )
+    max_gradient_norm: float = setting(
+        "Norm that a larger gradient is scaled down to; 0 for no limit.",
+        at_least=0,
+        changeable=True,
+        legacy=0.0,
+    )
+    weight_decay: float = setting(
+        "AdamW's decay of all parameters but biases and scales; 0 for Adam.",
+        at_least=0,
+        legacy=0.0,
+    )
+    frozen: str = setting(
+        "Parameters to leave as they are: patterns of paths, as encoder/*,embedding/*.",
+        values="patterns of paths with commas between them; empty for none",
+        legacy="",
     )
 
 

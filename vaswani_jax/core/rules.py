@@ -12,6 +12,7 @@ from vaswani_jax.core.config import (
     Config,
     DataConfig,
     ModelConfig,
+    OptimizerConfig,
     SearchConfig,
     TrainingConfig,
     flatten,
@@ -30,6 +31,7 @@ def check(settings: Config) -> None:
     _check_search(settings.search)
     _check_needs(settings)
     _check_training(settings.training)
+    _check_schedule(settings.optimizer, num_steps=settings.training.num_steps)
     check_positions(settings)
 
 
@@ -181,6 +183,36 @@ def _check_training(training: TrainingConfig) -> None:
             "config.training.average_checkpoints must be at most "
             f"config.training.keep_checkpoints ({training.keep_checkpoints}), got "
             f"{training.average_checkpoints}"
+        )
+
+
+def _check_schedule(optimizer: OptimizerConfig, *, num_steps: int) -> None:
+    """Refuse a learning rate that the schedule does not read, and a missing one."""
+    schedule, rate = optimizer.schedule, optimizer.learning_rate
+    if schedule == "paper":
+        if rate:
+            raise ValueError(
+                "config.optimizer.learning_rate must be 0 with "
+                "config.optimizer.schedule=paper (learning_rate_scale changes equation "
+                f"3's), got {rate}"
+            )
+        return
+    if not rate:
+        raise ValueError(
+            f"config.optimizer.schedule={schedule} needs config.optimizer.learning_rate"
+            f" above 0, got {rate}"
+        )
+    if optimizer.learning_rate_scale != 1:
+        raise ValueError(
+            "config.optimizer.learning_rate_scale is a factor of equation 3: "
+            f"config.optimizer.schedule={schedule} needs it to be 1, got "
+            f"{optimizer.learning_rate_scale}"
+        )
+    if schedule in ("linear", "cosine") and optimizer.warmup_steps >= num_steps:
+        raise ValueError(
+            f"config.optimizer.schedule={schedule} needs config.optimizer.warmup_steps "
+            f"below config.training.num_steps ({num_steps}), got "
+            f"{optimizer.warmup_steps}"
         )
 
 

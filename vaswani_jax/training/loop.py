@@ -16,6 +16,7 @@ from vaswani_jax.data import batching, packing, prepared
 from vaswani_jax.training import (
     divergence,
     early_stopping,
+    frozen,
     microbatching,
     optimizer,
     resume,
@@ -269,6 +270,10 @@ class _Loop:
         values = step.means(updates, seconds=seconds)
         learning_rate = optimizer.learning_rate(self.run.settings)
         values["train/learning_rate"] = float(learning_rate(num_updates - 1))
+        max_norm = self.run.settings.optimizer.max_gradient_norm
+        if max_norm:
+            share = step.clipped_share(updates, max_norm=max_norm)
+            values["train/clipped_share"] = share
         self.log.metrics(num_updates, values)
         self.log.progress(num_updates, values)
 
@@ -373,6 +378,9 @@ def _log_start(
         f"training shapes (rows x tokens): {shapes}; {batches.padding_share:.1%} "
         "padding"
     )
+    frozen_parameters = frozen.describe(run.settings, vocab_size=run.vocabulary.size)
+    if frozen_parameters:
+        logger.info(frozen_parameters)
     if resumed.progress.step:
         logger.info(f"resumed at step {resumed.progress.step:,}")
     elif init_from:

@@ -118,11 +118,17 @@ class MetricsLog:
         """Log how far training is; on a terminal the line replaces the one before."""
         elapsed = time.monotonic() - self._start_time
         seconds_per_step = elapsed / max(step - self._first_step, 1)
+        clipping = ""
+        if "train/clipped_share" in values:
+            clipping = (
+                f"gradient norm {values['train/gradient_norm']:.2f} "
+                f"({values['train/clipped_share']:.0%} clipped)  "
+            )
         logger.info(
             f"step {step:,} of {self._num_steps:,}  "
             f"loss {values['train/loss']:.3f}  "
             f"perplexity {values['train/perplexity']:.2f}  "
-            f"lr {values['train/learning_rate']:.2e}  "
+            f"lr {values['train/learning_rate']:.2e}  {clipping}"
             f"{values['time/tokens_per_second']:,.0f} target tokens/s  "
             f"left {_clock(seconds_per_step * (self._num_steps - step))}",
             extra={"is_progress": True},

@@ -134,7 +134,7 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
 def _restore_state(settings: config.Config, checkpoint: Checkpoint) -> TrainState:
     """Return the state that `save_checkpoint` saved."""
     params = checkpoint.items["params"]
-    structure = jax.eval_shape(optimizer.adam(settings).init, params)
+    structure = jax.eval_shape(optimizer.make_optimizer(settings).init, params)
     opt_state = flax.serialization.from_state_dict(
         structure, checkpoint.items["optimizer"]
     )

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, parallel, shards, types
 from vaswani_jax.model import transformer
-from vaswani_jax.training import loss, optimizer
+from vaswani_jax.training import frozen, loss, optimizer
 
 Params = Any
 INIT_STREAM, DROPOUT_STREAM = 0, 1
@@ -54,6 +54,11 @@ def means(updates: Sequence[StepMetrics], *, seconds: float) -> dict[str, float]
     }
 
 
+def clipped_share(updates: Sequence[StepMetrics], *, max_norm: float) -> float:
+    """Return the share of updates whose gradient was scaled down to `max_norm`."""
+    return float(np.mean([metrics.gradient_norm >= max_norm for metrics in updates]))
+
+
 def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
     """Return the state before the first update, a function of the seed alone."""
     model = transformer.Transformer(settings.model, vocab_size)
@@ -61,7 +66,7 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
 
     def init(key: Array) -> TrainState:
         params = model.init(key, tokens, tokens, deterministic=True)["params"]
-        opt_state = optimizer.adam(settings).init(params)
+        opt_state = optimizer.make_optimizer(settings).init(params)
         return TrainState(jnp.zeros((), jnp.int32), params, opt_state)
 
     return jax.jit(init)(_stream(settings, INIT_STREAM))
@@ -117,11 +122,13 @@ def train_step(
     """
     check_devices(settings)
     model = transformer.Transformer(settings.model, vocab_size)
-    adam = optimizer.adam(settings)
+    transformation = optimizer.make_optimizer(settings)
+    max_norm = settings.optimizer.max_gradient_norm
     r_drop = settings.training.r_drop
     is_sharded = settings.training.shard_optimizer
 
     def forward(params: Params, batch: types.Batch, *, key: Array) -> tuple[Any, Any]:
+        params = frozen.stop_gradients(settings, params)
         logits: Any = model.apply(
             {"params": params},
             batch.source,
@@ -189,7 +196,9 @@ def train_step(
         # Divided after the norm: a division before it would change the last digit.
         norm = norm / tokens
         gradients = jax.tree.map(lambda g: g / tokens, gradients)
-        updates, opt_state = adam.update(gradients, opt_state, params)
+        if max_norm:
+            gradients = optimizer.clip(gradients, norm=norm, max_norm=max_norm)
+        updates, opt_state = transformation.update(gradients, opt_state, params)
         params = optax.apply_updates(params, updates)
         if is_sharded:
             params = shards.join_shards(params)

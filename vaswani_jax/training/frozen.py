@@ -1,0 +1,105 @@
+"""Freeze parameters by patterns of their paths, for fine-tuning."""
+
+import fnmatch
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import flax.traverse_util
+import jax
+
+from vaswani_jax.core import config, suggestions
+from vaswani_jax.model import transformer
+
+
+def patterns(frozen: str) -> list[str]:
+    """Return the patterns of `optimizer.frozen`.
+
+    >>> patterns("encoder/*, embedding/*")
+    ['encoder/*', 'embedding/*']
+    """
+    return [pattern.strip() for pattern in frozen.split(",") if pattern.strip()]
+
+
+def matching(paths: Sequence[str], frozen: str) -> set[str]:
+    """Return the paths that a pattern matches; `*` stands for any text, `/` included.
+
+    Raises:
+        ValueError: A pattern matches none, or all match.
+
+    >>> matching(["encoder/norm/scale", "embedding/embedding"], "enc*")
+    {'encoder/norm/scale'}
+    """
+    matches: set[str] = set()
+    for pattern in patterns(frozen):
+        matched = {path for path in paths if fnmatch.fnmatchcase(path, pattern)}
+        if not matched:
+            raise ValueError(
+                f"config.optimizer.frozen: no parameter's path matches {pattern!r}"
+                f"{suggestions.suggest(pattern, _possible_patterns(paths))}"
+            )
+        matches |= matched
+    if len(matches) == len(paths):
+        raise ValueError(
+            f"config.optimizer.frozen={frozen} freezes all parameters: leave some out"
+        )
+    return matches
+
+
+def _possible_patterns(paths: Sequence[str]) -> list[str]:
+    """Return all paths, and the patterns of all that lies in a module."""
+    modules = {
+        "/".join(path.split("/")[:depth])
+        for path in paths
+        for depth in range(1, path.count("/") + 1)
+    }
+    return [*sorted(f"{module}/*" for module in modules), *paths]
+
+
+def is_frozen(settings: config.Config) -> Any:
+    """Return a tree of the parameters' structure: True where one is frozen.
+
+    Raises:
+        ValueError: As `matching`.
+    """
+    # The paths do not depend on the size of the vocabulary.
+    paths = list(transformer.param_shapes(settings.model, settings.data.vocab_size))
+    frozen = matching(paths, settings.optimizer.frozen)
+    return flax.traverse_util.unflatten_dict(
+        {path: path in frozen for path in paths}, sep="/"
+    )
+
+
+def check(settings: config.Config) -> None:
+    """Refuse patterns of which one matches nothing, or that freeze everything.
+
+    Raises:
+        ValueError: As `matching`.
+    """
+    if settings.optimizer.frozen:
+        is_frozen(settings)
+
+
+def stop_gradients(settings: config.Config, params: Any) -> Any:
+    """Return the parameters with no gradient for those that are frozen."""
+    if not settings.optimizer.frozen:
+        return params
+    return jax.tree.map(
+        lambda frozen, leaf: jax.lax.stop_gradient(leaf) if frozen else leaf,
+        is_frozen(settings),
+        params,
+    )
+
+
+def describe(settings: config.Config, *, vocab_size: int) -> str:
+    """Return how many parameters are frozen; "" if there are no patterns."""
+    if not settings.optimizer.frozen:
+        return ""
+    shapes = transformer.param_shapes(settings.model, vocab_size)
+    frozen = matching(list(shapes), settings.optimizer.frozen)
+    sizes = {path: math.prod(shape) for path, shape in shapes.items()}
+    total = sum(sizes[path] for path in frozen)
+    return (
+        f"frozen: {total:,} of {sum(sizes.values()):,} parameters, in {len(frozen)} of "
+        f"{len(sizes)} arrays"
+    )
