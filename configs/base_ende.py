@@ -28,6 +28,8 @@ def get_config() -> ml_collections.ConfigDict:
 def _model() -> ml_collections.ConfigDict:
     model = ml_collections.ConfigDict()
     model.num_layers = 6  # N
+    model.num_encoder_layers = 0  # N, section 3.1
+    model.num_decoder_layers = 0  # N, section 3.1
     model.d_model = 512  # d_model
     model.d_ff = 2048  # d_ff
     model.num_heads = 8  # h

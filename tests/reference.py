@@ -118,7 +118,7 @@ def encode(
     """The memory of one sentence without padding, [S, d_model]."""
     x = embed(params, source, "source", model=model)
     everywhere = np.ones((len(source), len(source)), bool)
-    for n in range(model.num_layers):
+    for n in range(model.num_encoder_layers or model.num_layers):
         layer = params["encoder"][f"layers_{n}"]
 
         def attend(x: np.ndarray, layer: Params = layer) -> np.ndarray:
@@ -149,7 +149,7 @@ def logits(
     T, S = len(target_in), len(source)
     earlier = np.array([[key <= query for key in range(T)] for query in range(T)])
     everywhere = np.ones((T, S), bool)
-    for n in range(model.num_layers):
+    for n in range(model.num_decoder_layers or model.num_layers):
         layer = params["decoder"][f"layers_{n}"]
 
         def attend_self(x: np.ndarray, layer: Params = layer) -> np.ndarray:

@@ -17,7 +17,7 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, parsing
-from vaswani_jax.inference import alignment, line_io
+from vaswani_jax.inference import line_io
 from vaswani_jax.plots import attention_maps, canvas, learning_curves
 from vaswani_jax.training import metrics_log
 
@@ -113,19 +113,14 @@ def _draw_attention(sentence: str) -> Any:
     [name] = WORKDIR.value
     workdir = _open(name, skip=select.other_folders(CHECKPOINT.value))
     settings = parsing.load(workdir)
-    num_layers = settings.model.num_layers
-    layer = alignment.default_layer(num_layers)
-    if LAYER.value is not None:
-        layer = LAYER.value - 1
-    if not 0 <= layer < num_layers:
-        raise ValueError(f"--layer={LAYER.value} must be from 1 to {num_layers}")
+    kinds = [KIND.value] if KIND.value else list(attention_maps.KINDS)
+    layers = attention_maps.choose_layers(settings.model, kinds, number=LAYER.value)
     compilation_cache.enable(workdir / "compiled")
     translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
     return attention_maps.draw(
         translator.attention(sentence),
-        kinds=[KIND.value] if KIND.value else list(attention_maps.KINDS),
-        layer=layer,
-        title=f"{name}, layer {layer + 1} of {num_layers}",
+        layers=layers,
+        title=f"{name}, {attention_maps.describe_layers(settings.model, layers)}",
     )
 
 

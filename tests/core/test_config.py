@@ -62,6 +62,7 @@ AFFECTS = {
 }
 RANGES = {
     "at least 0": {
+        *("model.num_encoder_layers", "model.num_decoder_layers"),
         *("training.r_drop", "training.patience", "training.max_skipped_batches"),
         *("training.max_loss_rise", "search.length_penalty", "search.no_repeat_ngram"),
         *("search.top_k", "optimizer.learning_rate", "optimizer.weight_decay"),

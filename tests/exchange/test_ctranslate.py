@@ -29,7 +29,7 @@ def save(directory: pathlib.Path, **changes: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"model.num_layers": 2},
+        {"model.num_encoder_layers": 2, "model.num_decoder_layers": 3},
         {"model.layer_norm_position": "pre", "model.positional_encoding": "learned"},
         {
             "model.activation": "swish",

@@ -13,10 +13,11 @@ SQUARE = {"model.d_v": 4, "model.num_layers": 3}
 
 
 def test_the_model_is_described_in_marians_words() -> None:
-    model = settings.small_settings(**SQUARE, **{"model.dropout_rate": 0.25}).model
+    changes = {"model.dropout_rate": 0.25, "model.num_decoder_layers": 1}
+    model = settings.small_settings(**SQUARE, **changes).model
     values = marian_export.model_config(model, vocab_size=50)
     expected = {
-        **dict.fromkeys(("encoder_layers", "decoder_layers"), 3),
+        **{"encoder_layers": 3, "decoder_layers": 1},
         **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2),
         **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 10),
         **{"vocab_size": 50, "d_model": 8, "max_position_embeddings": 32},

@@ -19,7 +19,10 @@ V = 11
 
 @pytest.mark.parametrize(
     "changes",
-    [{"model.num_layers": 2}, {"model.layer_norm_position": "pre"}],
+    [
+        {"model.num_encoder_layers": 3, "model.num_decoder_layers": 2},
+        {"model.layer_norm_position": "pre"},
+    ],
 )
 def test_the_loaded_programs_have_the_reference_models_logits(
     tmp_path: pathlib.Path, changes: dict[str, Any]

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ class Written(Translator):
         ]
 
     def score_ids(
-        self, pairs: Any, *, layers: Sequence[int] = (), kinds: Sequence[str] = ()
+        self, pairs: Any, *, layers: Mapping[str, Sequence[int]] | None = None
     ) -> list[Scored]:
         scored = []
         for source, target in pairs:
@@ -91,7 +91,9 @@ class Written(Translator):
             looks = np.zeros((NUM_LAYERS, HEADS, T, S), np.float32)
             looks[:-1] = np.equal.outer(target, [*source, types.EOS_ID])
             looks[-1, :, :, -1] = 1
-            attention = {"memory": looks[list(layers)]} if "memory" in kinds else {}
+            attention = {
+                kind: looks[list(numbers)] for kind, numbers in (layers or {}).items()
+            }
             scored.append(Scored(-np.arange(1.0, T + 1), attention))
         return scored
 

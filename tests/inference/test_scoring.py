@@ -58,8 +58,7 @@ def test_attention_has_the_layers_and_kinds_that_are_asked_for() -> None:
         models=[MODEL],
         params=[parallel.replicate(params(1))],
         vocab_size=V,
-        layers=(1,),
-        kinds=("memory",),
+        layers={"memory": (1,)},
     )
     for (source, output), pair in zip(pairs, scored, strict=True):
         [(kind, weights)] = pair.attention.items()

@@ -39,7 +39,10 @@ def xla_count(model, changes, *, gradient):
 
 
 @pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"model.num_layers": 3}, {"model.d_ff": 500}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"model.num_encoder_layers": 3}, {"model.d_ff": 500}],
+)
 def test_the_formula_counts_what_xla_counts(changes, gradient):
     model = settings.small_settings(**(WIDE | changes)).model
     size = {"vocab_size": V, "rows": B, "source": S, "target": T}
@@ -83,8 +86,16 @@ def test_the_count_of_every_row_is_that_of_the_model_it_builds(row):
     assert cost.count_parameters(config.model, vocab_size=TABLE3_V) == built
 
 
-def test_a_pre_norm_model_is_counted_too():
-    small = settings.small_settings(**{"model.layer_norm_position": "pre"})
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model.layer_norm_position": "pre"},
+        {"model.num_encoder_layers": 3, "model.attention_bias": True},
+        {"model.num_decoder_layers": 3},
+    ],
+)
+def test_models_of_other_kinds_are_counted_too(changes):
+    small = settings.small_settings(**changes)
     state = jax.eval_shape(lambda: step.create_state(small, vocab_size=30))
     built = sum(leaf.size for leaf in jax.tree.leaves(state.params))
     assert cost.count_parameters(small.model, vocab_size=30) == built

@@ -1,10 +1,12 @@
 """The heat maps have the weights of the attention, and all of its subwords."""
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import settings
 from tests.plots import figures
 from vaswani_jax.inference.translator import Attention
 from vaswani_jax.plots import attention_maps
@@ -40,9 +42,8 @@ def labels(ticks: Any) -> tuple[str, ...]:
 
 
 def draw(attention: Attention, *kinds: str, layer: int = 1) -> Any:
-    return attention_maps.draw(
-        attention, kinds=kinds, layer=layer, title="runs/a, layer 2 of 2"
-    )
+    layers = dict.fromkeys(kinds, layer)
+    return attention_maps.draw(attention, layers=layers, title="runs/a, layer 2 of 2")
 
 
 @pytest.mark.parametrize("layer", range(N))
@@ -90,6 +91,28 @@ def test_all_kinds_stand_in_one_picture() -> None:
     titles = [area.get_suptitle() for area in figure.subfigs]
     assert titles == [kind.title for kind in attention_maps.KINDS.values()]
     assert figure.get_suptitle() == "runs/a, layer 2 of 2"
+
+
+def test_each_stack_has_its_own_layers() -> None:
+    model = settings.small_settings(
+        **{"model.num_layers": 6, "model.num_decoder_layers": 1}
+    ).model
+    choose = functools.partial(attention_maps.choose_layers, model)
+    kinds = list(attention_maps.KINDS)
+    layers = choose(kinds, number=None)
+    assert layers == {"encoder": 4, "decoder": 0, "memory": 0}
+    assert attention_maps.describe_layers(model, layers) == (
+        "encoder layer 5 of 6, decoder layer 1 of 1"
+    )
+    assert choose(["encoder"], number=6) == {"encoder": 5}
+    assert attention_maps.describe_layers(model, {"encoder": 5}) == "layer 6 of 6"
+    with pytest.raises(
+        ValueError,
+        match=r"--layer=2 must be from 1 to 1 for both 6 encoder and 1 decoder layers",
+    ):
+        choose(kinds, number=2)
+    with pytest.raises(ValueError, match=r"--layer=7 must be from 1 to 6$"):
+        choose(["encoder"], number=7)
 
 
 def test_the_longest_picture_is_readable_and_a_longer_one_refused() -> None:

@@ -27,6 +27,12 @@ class ModelConfig:
     num_layers: int = model_setting(
         "Layers of the encoder, and of the decoder.", symbol="N", at_least=1
     )
+    num_encoder_layers: int = model_setting(
+        "Layers of the encoder; 0 for model.num_layers.", at_least=0, legacy=0
+    )
+    num_decoder_layers: int = model_setting(
+        "Layers of the decoder; 0 for model.num_layers.", at_least=0, legacy=0
+    )
     d_model: int = model_setting(
         "Width of embeddings and layers; even if positions are sinusoids.", at_least=1
     )
@@ -110,6 +116,16 @@ class ModelConfig:
         legacy=False,
         incidental=True,
     )
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of the encoder."""
+        return self.num_encoder_layers or self.num_layers
+
+    @property
+    def decoder_layers(self) -> int:
+        """Layers of the decoder."""
+        return self.num_decoder_layers or self.num_layers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

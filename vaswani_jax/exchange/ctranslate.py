@@ -41,7 +41,7 @@ def save(
             f"{model.d_k}, {model.d_v}, {model.d_model} and {model.num_heads}"
         )
     spec = transformer_spec.TransformerSpec.from_config(
-        (model.num_layers, model.num_layers),
+        (model.encoder_layers, model.decoder_layers),
         model.num_heads,
         pre_norm=model.layer_norm_position == "pre",
         no_final_norm=model.layer_norm_position == "post",

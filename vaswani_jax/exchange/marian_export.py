@@ -77,12 +77,13 @@ def model_config(model: config.ModelConfig, *, vocab_size: int) -> dict[str, Any
         f"{side}_{key}": count
         for side in ("encoder", "decoder")
         for key, count in (
-            ("layers", model.num_layers),
             ("attention_heads", model.num_heads),
             ("ffn_dim", model.d_ff),
         )
     }
     return {
+        "encoder_layers": model.encoder_layers,
+        "decoder_layers": model.decoder_layers,
         **sides,
         **MARKS,
         "architectures": ["MarianMTModel"],

@@ -25,7 +25,7 @@ class ImportedModel:
             preset.
         params: NumPy arrays.
         vocabulary: The subwords in our order.
-        notes: Settings of its generation that our search has not.
+        notes: Settings of its generation and training that we have not.
     """
 
     settings: config.Config
@@ -69,7 +69,9 @@ def load(
     config_path = directory / "config.json"
     generation_path = directory / "generation_config.json"
     tokenizer_path = directory / "tokenizer_config.json"
-    marian_config = read_json(config_path)
+    marian_config = marian_settings.resolve_aliases(
+        read_json(config_path), path=config_path
+    )
     generation = read_json(generation_path, missing={})
     tokenizer = read_json(tokenizer_path, missing={})
     for key in overridden:
@@ -106,6 +108,7 @@ def load(
     params = marian_weights.import_params(
         tensors, settings.model, order=order, directory=directory
     )
+    notes = [*notes, *marian_settings.unimported(marian_config)]
     return ImportedModel(settings, params, vocabulary, notes)
 
 

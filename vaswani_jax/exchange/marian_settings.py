@@ -19,11 +19,19 @@ REQUIRED = {
 }
 REQUIRED_EXPLICITLY = ("model_type", "scale_embedding")
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish"}
+# Other names that transformers takes for keys; what they say counts there.
+ALIASES = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "encoder_layers",
+    "num_attention_heads": "encoder_attention_heads",
+}
 COUNTS = (
-    *("d_model", "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"),
-    "max_position_embeddings",
+    *("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads"),
+    *("encoder_ffn_dim", "max_position_embeddings"),
 )
 RATES = ("dropout", "attention_dropout", "activation_dropout")
+# Shares of layers that its training leaves out; ours leaves out none.
+LAYER_DROPS = ("encoder_layerdrop", "decoder_layerdrop")
 # The most tokens of a source that MarianMT reads by default.
 MAX_LENGTH = 512
 # Settings of the search: ours, those of transformers, and their values if absent.
@@ -80,13 +88,34 @@ class ImportedSearch(NamedTuple):
     notes: list[str]
 
 
+def resolve_aliases(
+    marian_config: dict[str, Any], *, path: pathlib.Path
+) -> dict[str, Any]:
+    """Return the values of config.json under the main names of their keys.
+
+    Raises:
+        ValueError: Two names of one key have different values; names the file.
+    """
+    resolved = {k: v for k, v in marian_config.items() if k not in ALIASES}
+    for alias, key in ALIASES.items():
+        if alias not in marian_config:
+            continue
+        value = marian_config[alias]
+        if resolved.setdefault(key, value) != value:
+            raise ValueError(
+                f"{path}: {alias} is another name of {key}, got {value!r} and "
+                f"{resolved[key]!r}"
+            )
+    return resolved
+
+
 def check_importable(
     marian_config: dict[str, Any], tokenizer: dict[str, Any], *, path: pathlib.Path
 ) -> None:
     """Refuse a model that our model cannot be.
 
     Args:
-        marian_config: The values of config.json.
+        marian_config: The values of config.json, of `resolve_aliases`.
         tokenizer: The values of tokenizer_config.json.
         path: Of config.json.
 
@@ -99,7 +128,7 @@ def check_importable(
             raise ValueError(
                 f"{path}: {key} must be {required}, got {marian_config.get(key)!r}"
             )
-    for key in ("layers", "attention_heads", "ffn_dim"):
+    for key in ("attention_heads", "ffn_dim"):
         sides = [marian_config.get(f"{side}_{key}") for side in ("encoder", "decoder")]
         if sides[0] != sides[1]:
             raise ValueError(
@@ -115,7 +144,7 @@ def check_importable(
             f"{path}: d_model must be a multiple of encoder_attention_heads, got "
             f"{marian_config['d_model']} and {marian_config['encoder_attention_heads']}"
         )
-    for key in RATES:
+    for key in (*RATES, *LAYER_DROPS):
         if type(marian_config.get(key, 0.0)) not in (int, float):
             raise ValueError(
                 f"{path}: {key} must be a number, got {marian_config[key]!r}"
@@ -135,11 +164,14 @@ def check_importable(
 def import_model(marian_config: dict[str, Any]) -> dict[str, Any]:
     """Return our settings of a model that `check_importable` lets through."""
     heads = marian_config["encoder_attention_heads"]
+    encoder, decoder = (marian_config[f"{s}_layers"] for s in ("encoder", "decoder"))
     dropout, attention, activation = (
         float(marian_config.get(key, 0.0)) for key in RATES
     )
     return {
-        "num_layers": marian_config["encoder_layers"],
+        "num_layers": encoder,
+        "num_encoder_layers": 0,
+        "num_decoder_layers": 0 if decoder == encoder else decoder,
         "d_model": marian_config["d_model"],
         "d_ff": marian_config["encoder_ffn_dim"],
         "num_heads": heads,
@@ -211,6 +243,15 @@ def import_search(
         beams = settings["beam_size"]
         notes.append(f"note: our sampling has no beams, its num_beams={beams}")
     return ImportedSearch(settings, notes)
+
+
+def unimported(marian_config: dict[str, Any]) -> list[str]:
+    """Return notes on settings of its training that ours has not."""
+    return [
+        f"note: our training has no {key}={marian_config[key]}"
+        for key in LAYER_DROPS
+        if marian_config.get(key)
+    ]
 
 
 def export_search(search: config.SearchConfig) -> dict[str, Any]:

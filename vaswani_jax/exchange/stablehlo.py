@@ -73,8 +73,8 @@ def save(
         shape((B, H, model.d_k, T * W), dtype),
         shape((B, H, T * W, model.d_v), dtype),
     )
-    memory = [*memory_layer * model.num_layers, shape((B, 1, 1, S), bool)]
-    beams = [*beam_layer * model.num_layers, shape((B, W, T), jnp.int32)]
+    memory = [*memory_layer * model.decoder_layers, shape((B, 1, 1, S), bool)]
+    beams = [*beam_layer * model.decoder_layers, shape((B, W, T), jnp.int32)]
     programs: dict[str, tuple[Any, Any]] = {
         "encode": (encode, (source,)),
         "decode_step": (
@@ -95,7 +95,8 @@ def save(
     record = {
         "vocab_size": vocab_size,
         "platforms": PLATFORMS,
-        "num_layers": model.num_layers,
+        "num_encoder_layers": model.encoder_layers,
+        "num_layers": model.decoder_layers,
         "num_heads": H,
         "d_k": model.d_k,
         "d_v": model.d_v,
@@ -103,9 +104,10 @@ def save(
         "pad, begin, end, unknown": [0, 1, 2, 3],
         "encode": "source [b, s] -> memory",
         "decode_step": "tokens [b, w], position [], memory, beams -> logits, beams",
-        "memory": "for each layer key [b, h, d_k, s], value [b, h, s, d_v]; mask",
-        "beams": "for each layer key [b, h, d_k, t*w], value [b, h, t*w, d_v], zeros "
-        "at first; ancestors [b, w, t]: permute its second axis to permute beams",
+        "memory": "for each of num_layers of the decoder key [b, h, d_k, s], value "
+        "[b, h, s, d_v]; mask",
+        "beams": "for each of these key [b, h, d_k, t*w], value [b, h, t*w, d_v], "
+        "zeros at first; ancestors [b, w, t]: permute its second axis to permute beams",
     }
     (directory / "programs.json").write_text(json.dumps(record, indent=1))
 
@@ -133,7 +135,7 @@ def empty_beams(record: dict[str, Any], *, B: int, W: int, T: int) -> list[jax.A
 def _structure(model: config.ModelConfig, part: str) -> Any:
     """Return the tree whose leaves the programs pass as a list."""
     leaf = jnp.zeros((1, 1, 1, 1))
-    heads = (attention.CachedHeads(key=leaf, value=leaf),) * model.num_layers
+    heads = (attention.CachedHeads(key=leaf, value=leaf),) * model.decoder_layers
     tree: Any = (heads, leaf)
     if part == "beams":
         ancestors = jnp.zeros((1, 1, 1), jnp.int32)

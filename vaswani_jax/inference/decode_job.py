@@ -72,7 +72,7 @@ class TranslationJob:
         """
         self._translator, self._options = translator, options
         models = [member.model for member in translator.members]
-        num_layers = min(model.num_layers for model in models)
+        num_layers = min(model.decoder_layers for model in models)
         self._aligning_layer = alignment.default_layer(num_layers)
         if options.aligning_layer is not None:
             self._aligning_layer = options.aligning_layer - 1
@@ -169,10 +169,8 @@ class TranslationJob:
             for n_best in hypotheses
         ]
         pairs = [(output.source, output.ids) for line in outputs for output in line]
-        kinds = ("memory",) if self._layers else ()
-        scored = iter(
-            self._translator.score_ids(pairs, layers=self._layers, kinds=kinds)
-        )
+        layers = {"memory": self._layers} if self._layers else {}
+        scored = iter(self._translator.score_ids(pairs, layers=layers))
         return [[next(scored) for _ in line] for line in outputs]
 
     def _write_alignment(

@@ -25,6 +25,12 @@ KINDS = {
 }
 
 
+def depth(model: config.ModelConfig, kind: str) -> int:
+    """Return how many layers have a kind of attention, of `KINDS`."""
+    stack, _ = KINDS[kind]
+    return model.encoder_layers if stack == "encoder" else model.decoder_layers
+
+
 class Scored(NamedTuple):
     """An output of T tokens for a source of S, padded at the end where in a batch.
 
@@ -45,8 +51,7 @@ def score_pairs(
     models: Sequence[config.ModelConfig],
     params: Sequence[Any],
     vocab_size: int,
-    layers: Sequence[int] = (),
-    kinds: Sequence[str] = (),
+    layers: Mapping[str, Sequence[int]] | None = None,
 ) -> list[Scored]:
     """Return each output's token scores by one model or several, in the pairs' order.
 
@@ -56,12 +61,13 @@ def score_pairs(
         models: The models whose mean probability counts.
         params: Those of each model, replicated over the devices.
         vocab_size: V.
-        layers: The layers whose attention is kept, the lowest being 0.
-        kinds: The kinds of attention that are kept, of `KINDS`.
+        layers: The layers whose attention is kept, the lowest being 0, by their kind,
+            of `KINDS`.
     """
-    run = _scorer_on_devices(
-        tuple(models), vocab_size, layers=tuple(layers), kinds=tuple(kinds)
+    layers_by_kind = tuple(
+        (kind, tuple(numbers)) for kind, numbers in (layers or {}).items()
     )
+    run = _scorer_on_devices(tuple(models), vocab_size, layers=layers_by_kind)
     tables = [m.max_positions for m in models if m.positional_encoding == "learned"]
     # Learned positions end there, padding's too.
     longest = min(tables, default=sys.maxsize)
@@ -115,8 +121,7 @@ def _scorer_on_devices(
     models: tuple[config.ModelConfig, ...],
     vocab_size: int,
     *,
-    layers: tuple[int, ...],
-    kinds: tuple[str, ...],
+    layers: tuple[tuple[str, tuple[int, ...]], ...],
 ) -> Callable[..., Any]:
     """Return one function for all equal scorers, so that a shape is compiled once."""
     networks = [transformer.Transformer(model, vocab_size) for model in models]
@@ -135,8 +140,8 @@ def _scorer_on_devices(
             all_logits.append(logits)
             all_weights.append(
                 {
-                    kind: _weights(state["intermediates"], kind, layers=layers)
-                    for kind in kinds
+                    kind: _weights(state["intermediates"], kind, layers=numbers)
+                    for kind, numbers in layers
                 }
             )
         log_probs = jax.nn.log_softmax(generate.mixture(all_logits))

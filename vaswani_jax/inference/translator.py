@@ -35,7 +35,7 @@ class PairScore:
 
 @dataclasses.dataclass(frozen=True)
 class Attention:
-    """Every attention weight of one sentence pair: N layers, H heads (figure 1).
+    """Every attention weight of one sentence pair: all layers, H heads (figure 1).
 
     Each row of weights sums to 1. An ensemble's are the mean of its models'.
 
@@ -54,9 +54,9 @@ class Attention:
     source: tuple[str, ...]
     target_in: tuple[str, ...]
     target_out: tuple[str, ...]
-    encoder: Float[np.ndarray, "N H S S"]
-    decoder: Float[np.ndarray, "N H T T"]
-    memory: Float[np.ndarray, "N H T S"]
+    encoder: Float[np.ndarray, "N_enc H S S"]
+    decoder: Float[np.ndarray, "N_dec H T T"]
+    memory: Float[np.ndarray, "N_dec H T S"]
 
 
 class Translator:
@@ -232,11 +232,14 @@ class Translator:
             ValueError: A line is too long for the search, or the models of an ensemble
                 differ in their numbers of layers or heads.
         """
-        sizes = {(model.num_layers, model.num_heads) for model in self._models}
+        sizes = {
+            (model.encoder_layers, model.decoder_layers, model.num_heads)
+            for model in self._models
+        }
         if len(sizes) > 1:
             raise ValueError(
-                "attention needs models with equal numbers of layers and heads, got "
-                f"{sorted(sizes)}"
+                "attention needs models with equal numbers of encoder layers, decoder "
+                f"layers and heads, got {sorted(sizes)}"
             )
         _check_lines([source, target or ""], "source and target")
         [pair] = self._encode([source], [target or ""], first_line=1)
@@ -245,10 +248,9 @@ class Translator:
             pair = next(
                 ((output.source, output.ids) for output in hypothesis.outputs), pair
             )
-        layers = range(self._models[0].num_layers)
-        [scored_pair] = self.score_ids(
-            [pair], layers=layers, kinds=tuple(scoring.KINDS)
-        )
+        model = self._models[0]
+        layers = {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
+        [scored_pair] = self.score_ids([pair], layers=layers)
         source_ids, target_ids = pair
         return Attention(
             source=self._names([*source_ids, types.EOS_ID]),
@@ -261,15 +263,14 @@ class Translator:
         self,
         pairs: Sequence[scoring.Pair],
         *,
-        layers: Sequence[int] = (),
-        kinds: Sequence[str] = (),
+        layers: Mapping[str, Sequence[int]] | None = None,
     ) -> list[scoring.Scored]:
         """Return the scores and attention of pairs of ids; see `scoring.score_pairs`.
 
         Args:
             pairs: Ids of each source without, and of each output with, the end mark.
-            layers: The layers whose attention is kept, the lowest being 0.
-            kinds: The kinds of attention that are kept, of `scoring.KINDS`.
+            layers: The layers whose attention is kept, the lowest being 0, by their
+                kind, of `scoring.KINDS`.
         """
         return scoring.score_pairs(
             pairs,
@@ -277,7 +278,6 @@ class Translator:
             params=self.replicated_params,
             vocab_size=self.vocabulary.size,
             layers=layers,
-            kinds=kinds,
         )
 
     def _override(self, search: Mapping[str, Any]) -> Config:

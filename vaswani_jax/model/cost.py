@@ -37,7 +37,8 @@ def forward_flops(
         attention(target, target) + attention(target, source) + feed_forward(target)
     )
     logits = target * model.d_model * vocab_size
-    return 2.0 * rows * (model.num_layers * (encoder + decoder) + logits)
+    layers = model.encoder_layers * encoder + model.decoder_layers * decoder
+    return 2.0 * rows * (layers + logits)
 
 
 def update_flops(
@@ -55,18 +56,20 @@ def count_by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, 
     Feed-forward networks have two biases, every sub-layer a normalisation with gain
     and bias; one embedding serves both sides and the softmax (section 3.4).
     """
-    N, d_model = model.num_layers, model.d_model
+    encoder, decoder = model.encoder_layers, model.decoder_layers
+    d_model = model.d_model
     keys, values = model.num_heads * model.d_k, model.num_heads * model.d_v
-    attentions = 3 * N  # of the encoder; of the decoder to itself and to the memory
+    layers = encoder + decoder
+    attentions = encoder + 2 * decoder  # the decoder's: to itself and to the memory
     counts = {
         "shared embedding": vocab_size * d_model,
         "W^Q": attentions * d_model * keys,
         "W^K": attentions * d_model * keys,
         "W^V": attentions * d_model * values,
         "W^O": attentions * values * d_model,
-        "W_1 and b_1": 2 * N * (d_model + 1) * model.d_ff,
-        "W_2 and b_2": 2 * N * (model.d_ff + 1) * d_model,
-        "layer normalisation": 5 * N * 2 * d_model,
+        "W_1 and b_1": layers * (d_model + 1) * model.d_ff,
+        "W_2 and b_2": layers * (model.d_ff + 1) * d_model,
+        "layer normalisation": (attentions + layers) * 2 * d_model,
     }
     if model.attention_bias:
         counts["attention's biases"] = attentions * (2 * keys + values + d_model)

@@ -152,7 +152,8 @@ class Decoder(nn.Module):
     model: config.ModelConfig
 
     def setup(self) -> None:
-        self.layers = [DecoderLayer(self.model) for _ in range(self.model.num_layers)]
+        depth = self.model.decoder_layers
+        self.layers = [DecoderLayer(self.model) for _ in range(depth)]
         if self.model.layer_norm_position == "pre":
             self.final_norm = residual.layer_norm(self.model)
 
@@ -192,7 +193,7 @@ class Decoder(nn.Module):
         empty = attention.CachedHeads.zeros(model, B=B, K=max_length * beam_size)
         return DecoderCache(
             beams=BeamCache(
-                layers=(empty,) * model.num_layers,
+                layers=(empty,) * model.decoder_layers,
                 ancestors=jnp.zeros((B, beam_size, max_length), jnp.int32),
             ),
             memory=tuple(layer.start_cache(memory) for layer in self.layers),

@@ -47,7 +47,8 @@ class Encoder(nn.Module):
     model: config.ModelConfig
 
     def setup(self) -> None:
-        self.layers = [EncoderLayer(self.model) for _ in range(self.model.num_layers)]
+        depth = self.model.encoder_layers
+        self.layers = [EncoderLayer(self.model) for _ in range(depth)]
         if self.model.layer_norm_position == "pre":
             self.final_norm = residual.layer_norm(self.model)
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from vaswani_jax.core import config
+from vaswani_jax.inference import alignment, scoring
 from vaswani_jax.inference.translator import Attention
 from vaswani_jax.plots import canvas
 
@@ -63,13 +65,52 @@ KINDS = {
 }
 
 
-def draw(attention: Attention, *, kinds: Sequence[str], layer: int, title: str) -> Any:
-    """Draw every head of a layer.
+def choose_layers(
+    model: config.ModelConfig, kinds: Sequence[str], *, number: int | None
+) -> dict[str, int]:
+    """Return the layer to draw of each kind of attention, the lowest being 0.
+
+    Args:
+        model: The architecture.
+        kinds: Of `KINDS`.
+        number: That of --layer, the lowest being 1; None for each kind's default.
+
+    Raises:
+        ValueError: A kind has no such layer.
+    """
+    depths = {kind: scoring.depth(model, kind) for kind in kinds}
+    if number is None:
+        return {kind: alignment.default_layer(depth) for kind, depth in depths.items()}
+    fewest = min(depths.values())
+    if 1 <= number <= fewest:
+        return dict.fromkeys(kinds, number - 1)
+    rule = f"--layer={number} must be from 1 to {fewest}"
+    if max(depths.values()) > fewest:
+        rule += (
+            f" for both {model.encoder_layers} encoder and {model.decoder_layers} "
+            "decoder layers: choose with --kind"
+        )
+    raise ValueError(rule)
+
+
+def describe_layers(model: config.ModelConfig, layers: Mapping[str, int]) -> str:
+    """Return the caption of the layers of `choose_layers`: "layer 5 of 6"."""
+    numbers = {
+        scoring.KINDS[kind][0]: f"layer {layer + 1} of {scoring.depth(model, kind)}"
+        for kind, layer in layers.items()
+    }
+    if len(set(numbers.values())) == 1:
+        return next(iter(numbers.values()))
+    return ", ".join(f"{stack} {number}" for stack, number in numbers.items())
+
+
+def draw(attention: Attention, *, layers: Mapping[str, int], title: str) -> Any:
+    """Draw every head of a layer for each kind of attention.
 
     Args:
         attention: The weights of a sentence and its translation.
-        kinds: Which of `KINDS` to draw, from the top.
-        layer: The layer, the lowest being 0.
+        layers: Which of `KINDS` to draw, from the top, and the layer of each, the
+            lowest being 0.
         title: The first line of the picture.
 
     Returns:
@@ -84,8 +125,10 @@ def draw(attention: Attention, *, kinds: Sequence[str], layer: int, title: str) 
             f"a picture has room for {MOST_SUBWORDS} subwords, the sentence or its "
             f"translation has {longest}: choose a shorter one"
         )
-    parts = [KINDS[kind] for kind in kinds]
-    weights = [np.asarray(getattr(attention, kind)[layer]) for kind in kinds]
+    parts = [KINDS[kind] for kind in layers]
+    weights = [
+        np.asarray(getattr(attention, kind)[layer]) for kind, layer in layers.items()
+    ]
     subwords = {*attention.source, *attention.target_in, *attention.target_out}
     font = {
         "family": canvas.font_families("".join(subwords)),

@@ -97,7 +97,8 @@ def largest_bucket(
 
     def size(bucket: batching.Bucket) -> int:
         widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
-        row = vocab_size + 2 * model.num_layers * widths
+        layers = model.encoder_layers + model.decoder_layers
+        row = vocab_size + layers * widths
         rows = parallel.computed_rows(bucket.rows, num_microbatches=num_microbatches)
         return rows * bucket.length * row
 
