@@ -211,8 +211,8 @@ MISTAKES = (
     Mistake(
         "a layer normalisation is not counted",
         "count_by_matrix",
-        '"layer normalisation": 5 *',
-        '"layer normalisation": 4 *',
+        '"layer normalisation": (attentions + layers) *',
+        '"layer normalisation": (attentions + encoder) *',
         f"{PARAMETERS}::test_the_count_of_every_row_is_that_of_the_model_it_builds",
     ),
     Mistake(

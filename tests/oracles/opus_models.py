@@ -75,11 +75,13 @@ def untrained(rows: int) -> Any:
     sides = {
         f"{side}_{key}": value
         for side in ("encoder", "decoder")
-        for key, value in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 48))
+        for key, value in (("attention_heads", 4), ("ffn_dim", 48))
     }
     settings = transformers.MarianConfig(
         vocab_size=rows,
         d_model=32,
+        encoder_layers=3,  # as students of the OPUS models, with more than decoders
+        decoder_layers=1,
         activation_function="swish",
         scale_embedding=True,
         dropout=0.0,

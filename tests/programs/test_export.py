@@ -10,6 +10,7 @@ from tests.programs import runs
 from vaswani_jax.exchange import formats
 
 LEARN = {
+    "model.num_encoder_layers": 2,
     "model.d_model": 32,
     "model.d_ff": 64,
     "model.num_heads": 4,

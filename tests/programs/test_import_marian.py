@@ -44,6 +44,7 @@ def export_model(directory: pathlib.Path) -> Translator:
     small = settings.small_settings(
         **{
             **{"model.d_v": 4, "model.dropout_rate": 0.0, "data.vocab_size": 60},
+            **{"model.num_encoder_layers": 2, "model.num_decoder_layers": 1},
             "model.layer_norm_epsilon": 1e-5,  # as MarianMT's
             "search.max_source_tokens": 16,
         }
