@@ -43,8 +43,8 @@ class Network(nn.Module):
         self.core = nn.Transformer(
             model.d_model,
             model.num_heads,
-            model.num_layers,
-            model.num_layers,
+            model.encoder_layers,
+            model.decoder_layers,
             model.d_ff,
             dropout=model.dropout_rate,
             batch_first=True,

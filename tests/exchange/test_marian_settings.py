@@ -177,14 +177,110 @@ def test_odd_forbidden_words_are_noted() -> None:
     assert "bad_words_ids=7" in imported(bad_words_ids=7)[1][0]
 
 
+# A model that can be imported, of equal depths.
+BASE = {
+    **{"model_type": "marian", "scale_embedding": True, "d_model": 8},
+    **{"encoder_layers": 6, "decoder_layers": 6},
+    **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+    **{"encoder_ffn_dim": 16, "decoder_ffn_dim": 16},
+    **{"max_position_embeddings": 8, "activation_function": "relu"},
+}
+
+
+def imported_model(**changes: Any) -> dict[str, Any]:
+    """Return our settings of a config.json; a change to ... leaves out the key."""
+    values = {k: v for k, v in (BASE | changes).items() if v is not ...}
+    path = PATH.with_name("config.json")
+    values = marian_settings.resolve_aliases(values, path=path)
+    marian_settings.check_importable(values, {}, path=path)
+    return marian_settings.import_model(values)
+
+
+# What config.json says of depths and sizes, and the layers of encoder and decoder.
+IMPORTED_DEPTHS: list[tuple[dict[str, Any], tuple[int, int]]] = [
+    ({}, (6, 6)),
+    ({"decoder_layers": 1}, (6, 1)),
+    ({"decoder_layers": 2}, (6, 2)),
+    ({"encoder_layers": 1}, (1, 6)),
+    ({"num_hidden_layers": 6, "decoder_layers": 2}, (6, 2)),
+    ({"num_hidden_layers": 4, "encoder_layers": ...}, (4, 6)),
+    ({"hidden_size": 8, "num_attention_heads": 2}, (6, 6)),
+    ({"encoder_layerdrop": 0.0, "decoder_layerdrop": 0}, (6, 6)),
+    ({"encoder_layerdrop": 0.2, "decoder_layers": 3}, (6, 3)),
+    ({"decoder_layerdrop": 0.1, "decoder_layers": 3}, (6, 3)),
+]
+SAME = "must be the same number, got"
+REFUSED_DEPTHS: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({f"{side}_layers": value}, f"{side}_layers must be a positive number, got")
+        for side in ("encoder", "decoder")
+        for value in (0, -1, 2.0, True, "2", None, ...)
+    ),
+    (
+        {"num_hidden_layers": 5},
+        "num_hidden_layers is another name of encoder_layers, got 5 and 6",
+    ),
+    ({"hidden_size": 16}, "hidden_size is another name of d_model, got 16 and 8"),
+    (
+        {"num_attention_heads": 4},
+        "num_attention_heads is another name of encoder_attention_heads, got 4 and 2",
+    ),
+    (
+        {"decoder_attention_heads": 4},
+        f"encoder_attention_heads and decoder_attention_heads {SAME} 2 and 4",
+    ),
+    (
+        {"encoder_ffn_dim": 32},
+        f"encoder_ffn_dim and decoder_ffn_dim {SAME} 32 and 16",
+    ),
+    ({"decoder_ffn_dim": ...}, f"encoder_ffn_dim and decoder_ffn_dim {SAME} 16 and"),
+    (
+        {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
+        "d_model must be a multiple of encoder_attention_heads, got 8 and 3",
+    ),
+    ({"encoder_layerdrop": "0.1"}, "encoder_layerdrop must be a number, got '0.1'"),
+    ({"decoder_layerdrop": None}, "decoder_layerdrop must be a number, got None"),
+    ({"decoder_layers": 2, "normalize_before": True}, "normalize_before must be False"),
+]
+
+
+@pytest.mark.parametrize(("changes", "depths"), IMPORTED_DEPTHS)
+def test_every_depth_is_imported(
+    changes: dict[str, Any], depths: tuple[int, int]
+) -> None:
+    values = {f"model.{k}": v for k, v in imported_model(**changes).items()}
+    model = settings.small_settings(**values).model
+    assert (model.encoder_layers, model.decoder_layers) == depths
+    # Its training left out layers at times; what it computes has all of them.
+    dropped = [key for key in changes if key.endswith("drop") and changes[key]]
+    assert marian_settings.unimported(changes) == [
+        f"note: our training has no {key}={changes[key]}" for key in dropped
+    ]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED_DEPTHS)
+def test_what_our_layers_cannot_be_is_refused_by_name(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^config.json: {re.escape(message)}"):
+        imported_model(**changes)
+
+
+def test_the_tables_of_depths_have_every_such_key_of_transformers() -> None:
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed: .[oracles]"
+    )
+    sizes = re.compile(r"layer(s|drop)$|heads$|ffn_dim$|hidden_size$")
+    marian = transformers.MarianConfig
+    keys = [*marian().to_dict(), *marian.attribute_map]
+    tables = [*IMPORTED_DEPTHS, *REFUSED_DEPTHS]
+    assert {key for key in keys if sizes.search(key)} == {
+        key for changes, _ in tables for key in changes if sizes.search(key)
+    }
+    assert marian.attribute_map == marian_settings.ALIASES
+
+
 @pytest.mark.parametrize("value", [["relu"], {}, None])
 def test_an_odd_activation_is_refused(value: Any) -> None:
-    sides = {
-        f"{side}_{key}": 1
-        for side in ("encoder", "decoder")
-        for key in ("layers", "attention_heads", "ffn_dim")
-    }
-    values = {"model_type": "marian", "scale_embedding": True, "d_model": 2, **sides}
-    values |= {"max_position_embeddings": 8, "activation_function": value}
     with pytest.raises(ValueError, match=r"config.json: activation_function .* got"):
-        marian_settings.check_importable(values, {}, path=PATH.with_name("config.json"))
+        imported_model(activation_function=value)

@@ -70,30 +70,33 @@ def build(directory: pathlib.Path) -> Any:
     return network
 
 
-def untrained(rows: int) -> Any:
+def untrained(rows: int, **changes: Any) -> Any:
+    """Return a model with random weights, its bias of the logits too."""
     torch.manual_seed(3)
     sides = {
         f"{side}_{key}": value
         for side in ("encoder", "decoder")
         for key, value in (("attention_heads", 4), ("ffn_dim", 48))
     }
-    settings = transformers.MarianConfig(
-        vocab_size=rows,
-        d_model=32,
-        encoder_layers=3,  # as students of the OPUS models, with more than decoders
-        decoder_layers=1,
-        activation_function="swish",
-        scale_embedding=True,
-        dropout=0.0,
-        pad_token_id=rows - 1,
-        decoder_start_token_id=rows - 1,
-        eos_token_id=0,
-        forced_eos_token_id=None,
-        max_position_embeddings=128,
-        init_std=0.1,
+    values = {
+        "vocab_size": rows,
+        "d_model": 32,
+        # More than decoder layers, as in fast students of the OPUS models.
+        "encoder_layers": 3,
+        "decoder_layers": 1,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "dropout": 0.0,
+        "pad_token_id": rows - 1,
+        "decoder_start_token_id": rows - 1,
+        "eos_token_id": 0,
+        "forced_eos_token_id": None,
+        "max_position_embeddings": 128,
+        "init_std": 0.1,
         **sides,
-    )
-    network = transformers.MarianMTModel(settings)
+        **changes,
+    }
+    network = transformers.MarianMTModel(transformers.MarianConfig(**values))
     generator = torch.Generator().manual_seed(4)
     network.final_logits_bias.normal_(std=0.3, generator=generator)
     return network

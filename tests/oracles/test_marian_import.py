@@ -7,13 +7,21 @@ import shutil
 import sys
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from configs import own_text
+from tests import settings
 from tests.oracles import opus_models
 from tests.programs import runs
-from vaswani_jax.exchange import marian_import
+from vaswani_jax.exchange import (
+    marian_export,
+    marian_import,
+    marian_settings,
+    marian_weights,
+)
+from vaswani_jax.model import transformer
 
 EXTRA = 50
 
@@ -106,6 +114,48 @@ def test_an_imported_model_translates_and_scores_as_it_did(
     np.testing.assert_allclose(
         [best["score"] for best in hypotheses], scores, rtol=1e-3, atol=1e-3
     )
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (3, 1), (1, 2)])
+def test_models_of_all_depths_come_and_go_with_their_logits(
+    tmp_path: pathlib.Path, encoder: int, decoder: int
+) -> None:
+    rows, path = 20, tmp_path / "config.json"
+    depths = {"encoder_layers": encoder, "decoder_layers": decoder}
+    network = opus_models.untrained(rows, **depths).eval()
+    marian_config = marian_settings.resolve_aliases(
+        json.loads(network.config.to_json_string()), path=path
+    )
+    marian_settings.check_importable(marian_config, {}, path=path)
+    values = marian_settings.import_model(marian_config)
+    model = settings.small_settings(
+        **{f"model.{key}": value for key, value in values.items()}
+    ).model
+    network.save_pretrained(str(tmp_path))
+    tensors = marian_weights.read_tensors(tmp_path)
+    params = marian_weights.import_params(
+        tensors, model, order=range(rows), directory=tmp_path
+    )
+    generator = np.random.default_rng(1)
+    source, target_in = generator.integers(1, rows - 1, (2, 3, 7))
+    with opus_models.torch.no_grad():
+        expected = network(
+            input_ids=opus_models.torch.tensor(source),
+            decoder_input_ids=opus_models.torch.tensor(target_in),
+        ).logits.numpy()
+    logits: Any = transformer.Transformer(model, rows).apply(
+        {"params": params},
+        jnp.asarray(source),
+        jnp.asarray(target_in),
+        deterministic=True,
+    )
+    np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
+    exported = marian_export.model_config(model, vocab_size=rows)
+    assert exported.items() >= depths.items()
+    back = marian_weights.export_params(params, model)
+    assert back.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(back[name], tensor)
 
 
 def test_every_part_of_a_long_line_has_its_language(

@@ -24,7 +24,8 @@ nn, functional = torch.nn, torch.nn.functional
 
 V, B, S, T = 29, 5, 9, 8
 SIZES = {
-    "model.num_layers": 3,
+    "model.num_encoder_layers": 3,
+    "model.num_decoder_layers": 2,
     "model.d_model": 24,
     "model.d_ff": 40,
     "model.num_heads": 4,
@@ -42,8 +43,8 @@ class Network(nn.Module):
         self.core = nn.Transformer(
             model.d_model,
             model.num_heads,
-            model.num_layers,
-            model.num_layers,
+            model.encoder_layers,
+            model.decoder_layers,
             model.d_ff,
             dropout=0.0,
             batch_first=True,
