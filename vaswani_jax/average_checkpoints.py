@@ -9,12 +9,12 @@ import logging
 from absl import flags
 
 from vaswani_jax.checkpoints import average, store
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", None, "The directory of the run.", required=True
 )
 LAST = flags.DEFINE_integer(

@@ -14,13 +14,13 @@ from absl import flags
 
 from vaswani_jax.benchmarks import decoding_speed, training_speed
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config, parallel, rules, types
 from vaswani_jax.data import packing, prepared
 from vaswani_jax.training import step
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", None, "Time the batches of the data that is or will be prepared here."
 )
 SHAPE = flags.DEFINE_string(

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import flags
 
-from vaswani_jax.cli import command_line, program
+from vaswani_jax.cli import command_line, path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config
 from vaswani_jax.data import batching, manifest, packing, prepared
@@ -24,7 +24,7 @@ from vaswani_jax.hardware import launch, summary, topology, worker
 from vaswani_jax.hardware.workload import Shape, Workload
 
 logger = logging.getLogger(__name__)
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", "", "Where data is or will be prepared; runs/NAME of the preset."
 )
 HARDWARE = flags.DEFINE_list(

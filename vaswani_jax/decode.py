@@ -13,14 +13,14 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, config, processes
 from vaswani_jax.inference import decode_job, formats, line_io, line_translator
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
@@ -29,11 +29,11 @@ CHECKPOINT = flags.DEFINE_string(
     "averaged, newest, best, average:N or a step; several, with commas, are an "
     "ensemble.",
 )
-ENSEMBLE = flags.DEFINE_list(
+ENSEMBLE = path_flags.define_path_list(
     "ensemble", [], "More models of the vocabulary: WORKDIR or WORKDIR@CHECKPOINT,..."
 )
-INPUT = flags.DEFINE_string("input", "-", "A UTF-8 file, plain or .gz; - is stdin.")
-OUTPUT = flags.DEFINE_string(
+INPUT = path_flags.define_path("input", "-", "A UTF-8 file, plain or .gz; - is stdin.")
+OUTPUT = path_flags.define_path(
     "output", "-", "The file to write, plain or .gz; - is stdout."
 )
 FORMAT = flags.DEFINE_enum(
@@ -47,13 +47,13 @@ NUM_HYPOTHESES = flags.DEFINE_integer(
 TOKEN_SCORES = flags.DEFINE_bool(
     "token_scores", False, "Write each subword's log-probability, too (json)."
 )
-PREFIX = flags.DEFINE_string(
+PREFIX = path_flags.define_path(
     "prefix", None, "A file: the beginnings of the translations, one for each line."
 )
-ALIGNMENTS = flags.DEFINE_string(
+ALIGNMENTS = path_flags.define_path(
     "alignments", "", "A file to write: source-target words, in Pharaoh's format."
 )
-ATTENTION = flags.DEFINE_string(
+ATTENTION = path_flags.define_path(
     "attention",
     "",
     "An .npz to write: of each line, the decoder's attention over the source.",
@@ -62,7 +62,7 @@ ALIGNING_LAYER = flags.DEFINE_integer(
     "aligning_layer", None, "Decoder layer, from 1; the last but one by default."
 )
 SCORE = flags.DEFINE_bool("score", False, "Score the lines of --target instead.")
-TARGET = flags.DEFINE_string("target", None, "A file: the outputs to score.")
+TARGET = path_flags.define_path("target", None, "A file: the outputs to score.")
 
 
 def main() -> None:

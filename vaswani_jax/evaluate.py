@@ -8,13 +8,13 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
 )
 CHECKPOINT = flags.DEFINE_string(

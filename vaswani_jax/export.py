@@ -11,7 +11,7 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache
 from vaswani_jax.data import prepared
@@ -19,7 +19,7 @@ from vaswani_jax.exchange import formats, verify
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
 )
 CHECKPOINT = flags.DEFINE_string(
@@ -32,7 +32,9 @@ FORMAT = flags.DEFINE_enum(
     "For CTranslate2; for transformers' MarianMTModel; for any program with JAX.",
     required=True,
 )
-OUTPUT = flags.DEFINE_string("output", None, "The directory to write.", required=True)
+OUTPUT = path_flags.define_path(
+    "output", None, "The directory to write.", required=True
+)
 QUANTIZATION = flags.DEFINE_enum(
     "quantization", None, ["int8", "int8_float32"], "Of CTranslate2's file."
 )

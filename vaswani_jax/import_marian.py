@@ -10,16 +10,16 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.exchange import marian_import
 
 logger = logging.getLogger(__name__)
 
-MODEL = flags.DEFINE_string(
+MODEL = path_flags.define_path(
     "model", None, "The directory of a MarianMT model.", required=True
 )
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", None, "The directory of the new run.", required=True
 )
 SOURCE_LOCALE = flags.DEFINE_string(

@@ -13,7 +13,7 @@ import sys
 from absl import flags
 
 from vaswani_jax import trainer
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import processes
 from vaswani_jax.evaluation import scores
@@ -21,10 +21,10 @@ from vaswani_jax.training import divergence, preemption
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of the preset by default."
 )
-INIT_FROM = flags.DEFINE_string(
+INIT_FROM = path_flags.define_path(
     "init_from",
     "",
     "Start from these parameters, with new data and moments: WORKDIR, "

@@ -14,7 +14,7 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, parsing
 from vaswani_jax.inference import line_io
@@ -23,10 +23,10 @@ from vaswani_jax.training import metrics_log
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_multi_string(
+WORKDIR = path_flags.define_repeated_path(
     "workdir", [], "The directory of a run; several share one picture of curves"
 )
-OUTPUT = flags.DEFINE_string(
+OUTPUT = path_flags.define_path(
     "output",
     None,
     "The file to write, .png or .svg; curves.png or attention.png by default.",

@@ -9,13 +9,13 @@ import logging
 from absl import flags
 
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.data import prepared
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = flags.DEFINE_string(
+WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of the preset by default."
 )
 REBUILD = flags.DEFINE_bool(

@@ -8,7 +8,7 @@ import logging
 
 from absl import flags
 
-from vaswani_jax.cli import program
+from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.paper import (
     figures,
@@ -22,12 +22,12 @@ from vaswani_jax.plots import canvas
 
 logger = logging.getLogger(__name__)
 
-RUNS = flags.DEFINE_list(
+RUNS = path_flags.define_path_list(
     "runs",
     ["runs", "docs/results"],
     "Where workdirs lie that were trained; docs/results/ has the records of ours.",
 )
-OUTPUT = flags.DEFINE_string("output", "runs/report", "Where the report goes.")
+OUTPUT = path_flags.define_path("output", "runs/report", "Where the report goes.")
 LENGTHS = flags.DEFINE_list(
     "lengths",
     ["64", "128", "256", "512", "1024", "2048"],

@@ -63,6 +63,10 @@ REFUSED = {
     "demo --config.beam_size 3": "--config.beam_size=3: unknown key config.beam_size;",
     "demo --version": "unknown flag --version: `vaswani --version` prints the version",
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
+    "--workdir=~nobody_here/a": (
+        "~nobody_here/a: ~nobody_here is the home directory of no user here; write "
+        "./~nobody_here/a for a file of this name"
+    ),
     "--config=configs/of_run.py:/nowhere/a.py": (
         "--config=configs/of_run.py:/nowhere/a.py: /nowhere/a.py holds no run: it has "
         "no config.json"
@@ -78,6 +82,9 @@ UNDERSTOOD = {
     "--workdir=RUN --config.model.num_layers=2": [2, 1, "RUN"],
     "--workdir=RUN --config=demo": [3, 1, "RUN"],
     "--workdir=new --init_from=RUN@best": [1, 1, "new"],
+    "--workdir=~/new --init_from=~/run@best": [1, 1, "HOME/new"],
+    "~/run": [1, 1, "RUN"],
+    "--workdir=~/run": [1, 1, "RUN"],
     "--workdir=new --init_from=RUN/checkpoints/5": [1, 1, "new"],
     "demo --flagfile=FILE": [5, 1, "runs/demo"],
     "demo --flagfile=FILE --config.model.num_layers=7": [7, 1, "runs/demo"],
@@ -85,7 +92,7 @@ UNDERSTOOD = {
 PROGRAM = """
 import contextlib, io, json, sys
 from absl import flags
-from vaswani_jax.cli import command_line, syntax
+from vaswani_jax.cli import command_line, path_flags, syntax
 
 outcomes = {}
 for line in json.loads(sys.argv[1]):
@@ -94,8 +101,8 @@ for line in json.loads(sys.argv[1]):
     flags.DEFINE_float("share", 0, "", 0.0, 1.0, flag_values=values)
     flags.DEFINE_enum("kind", "a", ["a", "b"], "", flag_values=values)
     flags.DEFINE_bool("fast", False, "", flag_values=values)
-    flags.DEFINE_string("init_from", "", "", flag_values=values)
-    flags.DEFINE_string("workdir", "", "", flag_values=values)
+    flags.DEFINE(path_flags.PathParser(), "init_from", "", "", values)
+    flags.DEFINE(path_flags.PathParser(), "workdir", "", "", values)
     with contextlib.redirect_stderr(io.StringIO()) as lines:
         try:
             command_line.parse(
@@ -116,7 +123,9 @@ print(json.dumps(outcomes))
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
     """Return what each command line leads to, all in one process."""
-    run = tmp_path_factory.mktemp("run")
+    home = tmp_path_factory.mktemp("home")
+    run = home / "run"
+    run.mkdir()
     config = presets.load(*presets.find("demo"))
     config.model.num_layers = 1
     (run / "config.json").write_text(config.to_json())
@@ -125,12 +134,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]
     def in_place(text: str) -> str:
         return text.replace("RUN", str(run)).replace("FILE", str(run / "flags"))
 
+    def in_short(text: str) -> str:
+        return text.replace(str(run), "RUN").replace(str(home), "HOME")
+
     lines = {in_place(line): line for line in (*REFUSED, *UNDERSTOOD)}
-    printed = interpreter.output_of(PROGRAM, json.dumps(list(lines)))
+    printed = interpreter.output_of(PROGRAM, json.dumps(list(lines)), HOME=str(home))
     return {
         lines[line]: [
-            str(part).replace(str(run), "RUN") if isinstance(part, str) else part
-            for part in outcome
+            in_short(part) if isinstance(part, str) else part for part in outcome
         ]
         for line, outcome in json.loads(printed).items()
     }

@@ -16,7 +16,7 @@ from ml_collections import config_flags
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import help_text
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import presets
+from vaswani_jax.core import paths, presets
 from vaswani_jax.core.config import SETTINGS, flatten
 from vaswani_jax.core.suggestions import suggest, suggest_setting
 
@@ -124,8 +124,14 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
         The other flags.
     """
     name, words = _take(words, "config")
-    workdir = _take(words, "workdir")[0]
-    init_from, run, run_to_start_from = _take(words, "init_from")[0], "", ""
+    try:
+        workdir, init_from = (
+            paths.expand_home(_take(words, flag)[0])
+            for flag in ("workdir", "init_from")
+        )
+    except ValueError as error:
+        refuse(str(error))
+    run = run_to_start_from = ""
     if not name and workdir and presets.is_run(workdir):
         run = workdir
     elif not name and not syntax.default_config:

@@ -16,6 +16,9 @@ model_setting = functools.partial(setting, imported=True)
 # Each decoding may change these; scores depend on them.
 search_setting = functools.partial(setting, changeable=True, affects="scores")
 
+# Where text and data lie says nothing of what they are.
+path_setting = functools.partial(setting, is_path=True, changeable=True)
+
 # Values of data.source whose text is generated.
 GENERATED = ("cldr", "copy", "reverse")
 
@@ -149,49 +152,39 @@ class DataConfig:
         example="de",
         affects="data",
     )
-    tfds_directory: str = setting(
+    tfds_directory: str = path_setting(
         "Directory of tensorflow-datasets; empty for its default.",
-        changeable=True,
         legacy="",
         incidental=True,
     )
-    text_directory: str = setting(
+    text_directory: str = path_setting(
         "Directory of the text files below.",
         not_empty=True,
         for_source=("text",),
-        changeable=True,
         incidental=True,
     )
-    train_source: str = setting(
+    train_source: str = path_setting(
         "Training text, source side.",
         not_empty=True,
         for_source=("text",),
-        changeable=True,
     )
-    train_target: str = setting(
+    train_target: str = path_setting(
         "Training text, target side.",
         not_empty=True,
         for_source=("text",),
-        changeable=True,
     )
-    valid_source: str = setting(
+    valid_source: str = path_setting(
         "Validation text, source side.",
         not_empty=True,
         for_source=("text",),
-        changeable=True,
     )
-    valid_target: str = setting(
+    valid_target: str = path_setting(
         "Validation text, target side.",
         not_empty=True,
         for_source=("text",),
-        changeable=True,
     )
-    test_source: str = setting(
-        "Test text, source side; empty for no test set.", changeable=True
-    )
-    test_target: str = setting(
-        "Test text, target side; empty for no test set.", changeable=True
-    )
+    test_source: str = path_setting("Test text, source side; empty for no test set.")
+    test_target: str = path_setting("Test text, target side; empty for no test set.")
     num_train: int = setting(
         "Training pairs to generate.",
         at_least=1,
@@ -212,9 +205,8 @@ class DataConfig:
         changeable=True,
         affects="data",
     )
-    directory: str = setting(
+    directory: str = path_setting(
         "Directory of the prepared data; empty for WORKDIR/data.",
-        changeable=True,
         incidental=True,
     )
     subword_model: str = setting(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import ml_collections
 
+from vaswani_jax.core import paths
 from vaswani_jax.core.suggestions import suggest
 
 # Reads the settings of a run from its workdir, so it is no preset by itself.
@@ -44,6 +45,7 @@ def find(name: str) -> tuple[pathlib.Path, str]:
     Raises:
         ValueError: There is no such preset, file or run.
     """
+    name = paths.expand_home(name)
     presets = directory()
     stem, _, variant = name.partition(":")
     if stem == RECORD or stem in names():

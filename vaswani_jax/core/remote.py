@@ -26,7 +26,7 @@ from typing import Any
 
 import fsspec
 
-from vaswani_jax.core import files
+from vaswani_jax.core import files, paths
 
 # Files that stay on this machine, unfinished files, and paths that lead elsewhere.
 PRIVATE = re.compile(
@@ -63,14 +63,15 @@ def open_directory(name: str) -> files.Directory:
     """Return the directory at a path (with ~) or URL, without downloading it.
 
     Raises:
-        ValueError: The name is empty or an incomplete URL, or fsspec cannot use it.
+        ValueError: The name is empty, the home of no user, or an incomplete URL, or
+            fsspec cannot use it.
     """
     if not name:
         raise ValueError("a directory must have a name, got ''")
     if re.match(r"[a-z][a-z0-9+.-]+:/[^/]", name):
         raise ValueError(f"{name}: a URL has two slashes after its colon")
     if not is_remote(name):
-        return files.Directory(pathlib.Path(os.path.expanduser(name)))
+        return files.Directory(pathlib.Path(paths.expand_home(name)))
     if not name.partition("://")[2].strip("/"):
         raise ValueError(f"{name} names no directory")
     url = name.rstrip("/")
@@ -78,7 +79,7 @@ def open_directory(name: str) -> files.Directory:
     mirrors = os.environ.get("VASWANI_JAX_MIRRORS") or f"{cache}/vaswani_jax"
     slug = re.sub(r"[^A-Za-z0-9]+", "_", url)[-60:].strip("_")
     unique_name = f"{slug}_{hashlib.sha256(url.encode()).hexdigest()[:8]}"
-    path = pathlib.Path(mirrors).expanduser().absolute() / unique_name
+    path = pathlib.Path(paths.expand_home(mirrors)).absolute() / unique_name
     try:
         store, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # Each kind of store raises its own.

@@ -9,6 +9,8 @@ import math
 import typing
 from typing import Any, Literal
 
+from vaswani_jax.core import paths
+
 # What a value of each type is called, in a program's errors, too.
 TYPE_NAMES = {
     int: "a whole number",
@@ -33,6 +35,7 @@ class Setting:
         below: An upper bound that is not allowed itself.
         choices: All allowed values; "tfds:NAME" stands for every text after "tfds:".
         not_empty: Whether the text must not be empty.
+        is_path: Whether it names a file or a directory, whose ~ is the user's home.
         example: A value for the error of an empty text.
         for_source: The values of data.source for which the range holds; () for all.
         values: The allowed values in words, if `core.rules` checks them.
@@ -58,6 +61,7 @@ class Setting:
     below: int | float | None = None
     choices: tuple[str, ...] = ()
     not_empty: bool = False
+    is_path: bool = False
     example: str = "..."
     for_source: tuple[str, ...] = ()
     values: str = ""
@@ -132,6 +136,8 @@ class Setting:
         if type(value) is not self.type:
             kind = TYPE_NAMES[self.type]
             raise ValueError(f"config.{self.key} must be {kind}, got {value!r}")
+        if self.is_path:
+            value = self._expand_home(str(value))
         if not self.range_depends_on_source:
             self.check_range(value)
         return value
@@ -151,6 +157,12 @@ class Setting:
             )
         stop = ";" if self.choices else ","
         raise ValueError(f"config.{self.key} must be {self._range}{stop} got {value!r}")
+
+    def _expand_home(self, value: str) -> str:
+        try:
+            return paths.expand_home(value)
+        except ValueError as error:
+            raise ValueError(f"config.{self.key}: {error}") from None
 
     def _is_in_range(self, value: Any) -> bool:
         return (

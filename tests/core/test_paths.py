@@ -1,0 +1,58 @@
+"""A ~ is the user's home in every setting that is a path, and in Python's arguments."""
+
+import pathlib
+
+import pytest
+
+from vaswani_jax import api
+from vaswani_jax.core import config, parsing, paths, presets, remote
+
+# Texts that are no paths; a new setting is one of them or expands its ~.
+NO_PATHS = {"source_locale", "target_locale"}
+LOCALES = {"data.source_locale": "en", "data.target_locale": "de"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_every_setting_that_is_a_path_begins_at_home(home: pathlib.Path) -> None:
+    free_texts = {
+        key
+        for key, setting in config.SETTINGS.items()
+        if setting.type is str and not setting.choices and not setting.values
+    }
+    paths_of_text = {key for key in free_texts if key.partition(".")[2] not in NO_PATHS}
+    assert "data.text_directory" in paths_of_text
+    named = dict.fromkeys(paths_of_text, "~/a/b")
+    changed = api.load_config("own_text", {**LOCALES, **named})
+    values = config.flatten(config.to_dict(changed))
+    assert {values[key] for key in paths_of_text} == {str(home / "a" / "b")}
+
+
+def test_relative_names_and_urls_stay(home: pathlib.Path) -> None:
+    for name in ("a/~b", "./~", "s3://bucket/~", "", "-", "a~"):
+        assert paths.expand_home(name) == name
+
+
+def test_the_home_of_no_user_is_refused() -> None:
+    message = "~nobody_here/a: ~nobody_here is the home directory of no user here"
+    with pytest.raises(ValueError, match=message):
+        paths.expand_home("~nobody_here/a")
+    with pytest.raises(ValueError, match=f"config.data.test_source: {message}"):
+        api.load_config("own_text", {**LOCALES, "data.test_source": "~nobody_here/a"})
+
+
+def test_a_run_and_a_file_are_found_at_home(home: pathlib.Path) -> None:
+    demo = api.load_config("demo", {"seed": 5})
+    (home / "run").mkdir()
+    (home / "run" / "config.json").write_text(
+        parsing.override_values(config.to_dict(demo), {}).to_json()
+    )
+    assert api.load_config("~/run").seed == 5
+    assert remote.open_workdir("~/run").path == home / "run"
+    preset = presets.directory() / "demo.py"
+    (home / "mine.py").write_text(preset.read_text())
+    assert api.load_config("~/mine.py") == api.load_config("demo")
