@@ -81,6 +81,52 @@ def test_a_code_leaves_room_for_a_subword_or_is_refused(
     assert two.translate(None, ["a", ""]) == ["", ""]
 
 
+def _same_texts(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, **overrides: object
+) -> list[list[tuple[str, float]]]:
+    """Return the texts and scores of two lines, of which three are asked.
+
+    The search finds each source (with and without an end mark, one text), and it with
+    its subwords reversed.
+    """
+    small = settings.small_settings(
+        **{f"search.{key}": value for key, value in overrides.items()}
+    )
+    translator = LineTranslator(small, vocabulary, n_best=3)
+
+    def find(params: object, rows: generate.Rows) -> types.Hypotheses:
+        source = np.asarray(rows.source)
+        unended = np.where(source == types.EOS_ID, types.PAD_ID, source)
+        backwards = np.flip(unended, axis=-1)
+        tokens = np.stack([source, unended, backwards, backwards], axis=2)
+        scores = np.broadcast_to(np.float32([-1, -2, -3, -4]), tokens.shape[:-1])
+        return types.Hypotheses(tokens, scores)
+
+    monkeypatch.setattr(translator, "search", find)
+    return [
+        [(hypothesis.text, hypothesis.score) for hypothesis in n_best]
+        for n_best in translator.hypotheses((None,), ["a b c", "a a", "a b c d a b"])
+    ]
+
+
+def test_hypotheses_of_one_text_are_one_with_the_best_score(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The third line is two pieces.
+    assert _same_texts(vocabulary, monkeypatch, max_source_tokens=5) == [
+        [("a b c", -1.0), ("c b a", -3.0)],
+        [("a a", -1.0)],
+        [("a b c d a b", -2.0), ("d c b a b a", -6.0)],
+    ]
+
+
+def test_samples_of_one_text_stay_as_they_are_drawn(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = _same_texts(vocabulary, monkeypatch, sampling=True)
+    assert drawn[1] == [("a a", -1.0), ("a a", -2.0), ("a a", -3.0)]
+
+
 def test_few_shapes_are_compiled(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:

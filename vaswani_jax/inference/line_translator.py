@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import constraints, generate, padding
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +121,9 @@ class LineTranslator:
     ) -> list[list[Hypothesis]]:
         """Return the translations of each line, the best first; samples as drawn.
 
+        A text that the search reaches by several segmentations is one translation, with
+        the best of their scores. A line may have fewer than `n_best`.
+
         A line without a subword (empty, only spaces) gives an empty line, whatever its
         prefix. A line of more than `max_source_tokens` is translated in pieces cut
         between words, and the outputs are joined with spaces.
@@ -148,7 +152,7 @@ class LineTranslator:
         by_line: list[list[list[Output]]] = [[] for _ in lines]
         for piece, n_best in zip(pieces, outputs, strict=True):
             by_line[piece.line].append(n_best)
-        return [list(self._join(parts)) for parts in by_line]
+        return [self._join(parts) for parts in by_line]
 
     def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
         """Return (rows, padded source tokens) of the batches that lines make.
@@ -193,15 +197,30 @@ class LineTranslator:
                 "probability: the parameters are not finite numbers, or a prefix is "
                 "impossible"
             )
-        return outputs[: self._n_best]
+        if self._n_best == 1:
+            return outputs[:1]
+        texts = [self._vocabulary.decode(output.ids) for output in outputs]
+        return self._distinct(outputs, texts)[: self._n_best]
 
-    def _join(self, parts: Sequence[Sequence[Output]]) -> Iterator[Hypothesis]:
-        """Yield a line's hypotheses: the n-th has each piece's n-th output, or last."""
+    def _distinct(
+        self, results: Sequence[Result], texts: Sequence[str]
+    ) -> list[Result]:
+        """Return the first result of each text; all samples, as they are drawn."""
+        if self._settings.search.sampling:
+            return list(results)
+        first: dict[str, Result] = {}
+        for text, result in zip(texts, results, strict=True):
+            first.setdefault(text, result)
+        return list(first.values())
+
+    def _join(self, parts: Sequence[Sequence[Output]]) -> list[Hypothesis]:
+        """Return a line's translations: the n-th joins each piece's n-th, or last."""
         vocabulary = self._vocabulary
+        hypotheses = []
         for rank in range(max(map(len, parts), default=1)):
             outputs = tuple(n_best[min(rank, len(n_best) - 1)] for n_best in parts)
             texts = (vocabulary.decode(output.ids) for output in outputs)
-            yield Hypothesis(
+            hypothesis = Hypothesis(
                 text=" ".join(filter(None, texts)),
                 score=sum((output.score for output in outputs), start=0.0),
                 tokens=tuple(
@@ -211,6 +230,8 @@ class LineTranslator:
                 ),
                 outputs=outputs,
             )
+            hypotheses.append(hypothesis)
+        return self._distinct(hypotheses, [each.text for each in hypotheses])
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Return parts of at most `max_source_tokens`, cut between words."""
