@@ -44,6 +44,50 @@ def test_checkpoints_of_two_vocabularies_are_not_averaged(
         average.average_params(tmp_path, [3, 4])
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        (
+            {"run": {"id": "aa", "workdir": "/runs/a"}},
+            {"run": {"id": "bb", "workdir": "/runs/b"}},
+            ["run aa of /runs/a", "run bb of /runs/b"],
+        ),
+        # Earlier versions recorded no identity.
+        (
+            {"config": {"seed": 1}, "training_text": "t"},
+            {"config": {"seed": 2}, "training_text": "t"},
+            ["config.seed=1", "config.seed=2"],
+        ),
+        ({"training_text": "t"}, {"training_text": "u"}, ["text t", "text u"]),
+        # A run that was resumed with other changeable settings is one run.
+        (
+            {"run": {"id": "aa", "workdir": "/a"}, "config": {"seed": 1}},
+            {"run": {"id": "aa", "workdir": "/moved"}, "config": {"seed": 1}},
+            [],
+        ),
+        (
+            {"config": {"training": {"num_steps": 8}}},
+            {"config": {"training": {"num_steps": 9}}},
+            [],
+        ),
+        ({}, {"run": {"id": "bb", "workdir": "/b"}}, []),
+    ],
+)
+def test_checkpoints_of_different_runs_are_averaged_with_a_warning(
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+    first: dict[str, object],
+    second: dict[str, object],
+    names: list[str],
+) -> None:
+    trees.save(tmp_path, {1: 1.0}, **first)
+    trees.save(tmp_path, {2: 3.0}, **second)
+    assert trees.value_of(average.average_params(tmp_path, [1, 2])) == 2.0
+    warnings = [text for text in caplog.messages if "different runs" in text]
+    assert len(warnings) == bool(names)
+    assert all(name in warnings[0] for name in names)
+
+
 def test_a_damaged_one_is_left_out_of_the_last_ones(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:

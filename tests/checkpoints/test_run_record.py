@@ -106,3 +106,15 @@ def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
     changed = settings.small_settings(**{f"model.{key}": now})
     with pytest.raises(store.CheckpointError, match=f"{key} is {now!r}, was "):
         run_record.check_fits(checkpoint, settings=changed, vocabulary=subwords)
+
+
+def test_a_run_is_the_last_start_from_step_0(tmp_path: pathlib.Path) -> None:
+    small = settings.small_settings()
+    assert run_record.identify_run(tmp_path)["id"] == ""
+    ids = []
+    for step in (0, 4, 8):  # A start, and two that resume it.
+        run_record.record_start(tmp_path, small, step=step, changes=[])
+        ids.append(run_record.identify_run(tmp_path)["id"])
+    assert ids[0] and ids == [ids[0]] * 3
+    run_record.record_start(tmp_path, small, step=0, changes=[])
+    assert run_record.identify_run(tmp_path)["id"] not in ("", ids[0])

@@ -24,11 +24,13 @@ def save(
     *,
     keep: int = 9,
     vocabulary: str = "abc",
+    **record: object,
 ) -> None:
     """Save a checkpoint of each step, with the parameters made of its value."""
     for step, value in values.items():
         items = {"params": params(value), "optimizer": {"count": np.int32(step)}}
-        checkpoint = store.Checkpoint(step, items, {"vocabulary": vocabulary})
+        fields = {"vocabulary": vocabulary, **record}
+        checkpoint = store.Checkpoint(step, items, fields)
         store.save(directory, checkpoint, keep=keep)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from vaswani_jax.checkpoints import store
+from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import files
 
@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     """Return the mean of the parameters of some checkpoints, summed in float64.
+
+    Warns if they are of different runs, whose mean is seldom a model.
 
     Raises:
         CheckpointError: One is missing or damaged, or their vocabularies differ.
@@ -30,6 +32,12 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
             raise CheckpointError(
                 f"checkpoint {step} has the vocabulary {vocabulary}, another one "
                 f"{record['vocabulary']}: they cannot be averaged"
+            )
+        if record and not run_record.is_same_run(record, checkpoint.record):
+            logger.warning(
+                f"checkpoints of different runs are averaged: {checkpoint.step} is of "
+                f"{run_record.name_run(checkpoint.record)}, the one before of "
+                f"{run_record.name_run(record)}"
             )
         record = checkpoint.record
         params = jax.tree.map(np.float64, checkpoint.items["params"])

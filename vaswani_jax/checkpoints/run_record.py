@@ -1,5 +1,6 @@
 """Record the starts of a run, and compare a record with a run that resumes."""
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -77,6 +78,55 @@ def record_start(
         file.write(b"\n" * is_cut_off + json.dumps(line).encode() + b"\n")
 
 
+def identify_run(workdir: pathlib.Path) -> dict[str, str]:
+    """Return the identity of a workdir's run: its `id`, and where it lies.
+
+    The id is that of its last start from step 0; "" if it has recorded none.
+    """
+    path = workdir / "starts.jsonl"
+    run_id = ""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError, TypeError, KeyError):  # a cut-off line
+            start = dict(json.loads(line))
+            if start["step"] == 0:
+                run_id = str(start["id"])[:8]
+    return {"id": run_id, "workdir": str(workdir.absolute())}
+
+
+def is_same_run(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return False if two checkpoints' records can be told to be of different runs.
+
+    Args:
+        first: The record of a checkpoint.
+        second: That of another one.
+    """
+    ids = [record.get("run", {}).get("id") for record in (first, second)]
+    if all(ids):
+        return ids[0] == ids[1]
+    # Earlier versions have recorded no id.
+    texts = [record.get("training_text") for record in (first, second)]
+    configs = [
+        config.flatten_record(record.get("config", {})) for record in (first, second)
+    ]
+    return (not all(texts) or texts[0] == texts[1]) and not any(
+        not setting.changeable
+        and key in configs[0]
+        and key in configs[1]
+        and configs[0][key] != configs[1][key]
+        for key, setting in config.SETTINGS.items()
+    )
+
+
+def name_run(record: Mapping[str, Any]) -> str:
+    """Return in words which run a checkpoint's record is of."""
+    run = record.get("run", {})
+    if run.get("id"):
+        return f"run {run['id']} of {run['workdir']}"
+    seed = record.get("config", {}).get("seed")
+    text = record.get("training_text")
+    return f"a run of config.seed={seed} on the training text {text}"
+
+
 @functools.cache
 def describe_software() -> dict[str, str]:
     """Return the versions of Python and packages, and the revision of this source."""
@@ -95,7 +145,9 @@ def revision() -> str:
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(package), *arguments]
-        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        process = subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=True
+        )
         return process.stdout.strip()
 
     try:

@@ -150,6 +150,7 @@ def _restore_best(run: Run, *, step: int, record: dict[str, Any]) -> Best:
 def make_record(run: Run, progress: Progress) -> dict[str, Any]:
     """Return what a checkpoint records, under the keys that `resume` reads."""
     return {
+        "run": run_record.identify_run(run.workdir.path),
         "vocabulary": run.vocabulary.fingerprint,
         "training_text": run.training_text,
         "config": config.to_dict(run.settings),
