@@ -86,6 +86,11 @@ UNDERSTOOD = {
     "~/run": [1, 1, "RUN"],
     "--workdir=~/run": [1, 1, "RUN"],
     "--workdir=new --init_from=RUN/checkpoints/5": [1, 1, "new"],
+    "--help": [0, ""],
+    "-h demo": [0, ""],
+    "--helpfull": [0, ""],
+    "--helpshort": [0, ""],
+    "-?": [0, ""],
     "demo --flagfile=FILE": [5, 1, "runs/demo"],
     "demo --flagfile=FILE --config.model.num_layers=7": [7, 1, "runs/demo"],
 }
@@ -103,7 +108,10 @@ for line in json.loads(sys.argv[1]):
     flags.DEFINE_bool("fast", False, "", flag_values=values)
     flags.DEFINE(path_flags.PathParser(), "init_from", "", "", values)
     flags.DEFINE(path_flags.PathParser(), "workdir", "", "", values)
-    with contextlib.redirect_stderr(io.StringIO()) as lines:
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()) as lines,
+    ):
         try:
             command_line.parse(
                 ["program", *line.split()],

@@ -22,6 +22,8 @@ from vaswani_jax.core.suggestions import suggest, suggest_setting
 
 # What the command line names as its configuration.
 _config_name = ""
+# absl's names of the help among them.
+HELP = frozenset(("--help", "-h", "-help", "--helpshort", "--helpfull", "-?"))
 # What a configuration file raises on purpose: its message says all.
 EXPLAINED = (ImportError, OSError, ValueError)
 
@@ -42,8 +44,8 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
     """
     try:
         program, *words = flags.FLAGS.read_flags_from_files(argv, force_gnu=True)
-        wants_help = not {"--help", "-h"}.isdisjoint(words)
-        words = [word for word in words if word not in ("--help", "-h")]
+        wants_help = not HELP.isdisjoint(words)
+        words = [word for word in words if word not in HELP]
         words, arguments = _separate(words)
         names = list(syntax.arguments)
         if syntax.repeats:
