@@ -113,7 +113,9 @@ def load_config(
 def _is_marian(directory: pathlib.Path) -> bool:
     """Return True for a model of transformers; `marian_import` refuses other kinds."""
     try:
-        return "model_type" in json.loads((directory / "config.json").read_text())
+        return "model_type" in json.loads(
+            (directory / "config.json").read_text(encoding="utf-8")
+        )
     except (OSError, ValueError, TypeError):
         return False  # Reading it as a run's record fails with the reason.
 

@@ -80,7 +80,7 @@ def main() -> None:
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
     text = f"# The paper, from this code\n\n{tables.provenance()}\n\n{body}\n"
-    (output / "report.md").write_text(text)
+    (output / "report.md").write_text(text, encoding="utf-8")
     print(text)
     logger.info(f"written: {output}/report.md and its figures")
 

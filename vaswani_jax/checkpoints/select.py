@@ -161,7 +161,9 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     else:
         raise CheckpointError(f"--init_from: there is no checkpoint {path}")
     try:
-        data_directory = str(json.loads(config_file.read_text())["data"]["directory"])
+        data_directory = str(
+            json.loads(config_file.read_text(encoding="utf-8"))["data"]["directory"]
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{config_file} is damaged: {error!r}") from None
     return StartingPoint(checkpoint, data_directory)

@@ -281,7 +281,9 @@ def check_seal(path: pathlib.Path) -> None:
         CheckpointError: A file is missing, cut off or changed; the message names it.
     """
     try:
-        contents = files.parse_digests(json.loads((path / SEAL).read_text()))
+        contents = files.parse_digests(
+            json.loads((path / SEAL).read_text(encoding="utf-8"))
+        )
     except (OSError, TypeError, ValueError) as error:
         raise _damage_error(path, f"{SEAL}: {error}") from None
     if reason := files.describe_difference(contents, path):

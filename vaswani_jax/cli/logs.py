@@ -90,11 +90,21 @@ class LineHandler(logging.StreamHandler[io.TextIOBase]):
         super().close()
 
 
+def write_utf8() -> None:
+    """Let standard output write UTF-8, whatever the locale.
+
+    What UTF-8 cannot write (half of a surrogate pair) is escaped.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
 def install() -> None:
     """Replace standard error by one that never raises, and log to it.
 
-    Of several processes, only process 0 logs.
+    Standard output becomes UTF-8. Of several processes, only process 0 logs.
     """
+    write_utf8()
     # If it was closed from the start, a file of ours could have taken its number.
     is_closed = sys.stderr is None
     sys.stderr = LastingStderr(os.open(os.devnull, os.O_WRONLY) if is_closed else 2)

@@ -60,7 +60,7 @@ def remember(
     if file is None:
         return measure()
     try:
-        return dict(json.loads(file.read_text()))
+        return dict(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         pass  # It is missing or cut off: it may be deleted at any time.
     measured = measure()
@@ -68,7 +68,7 @@ def remember(
         # What cannot be cached is measured again.
         with contextlib.suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(measured))
+            file.write_text(json.dumps(measured), encoding="utf-8")
     return measured
 
 

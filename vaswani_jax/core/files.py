@@ -132,7 +132,7 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
 def locked(directory: pathlib.Path) -> Iterator[None]:
     """Lock a directory while the context lasts; other processes wait."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with open(sibling(directory, "lock"), "w") as file:
+    with open(sibling(directory, "lock"), "w", encoding="utf-8") as file:
         lock(file, wait=True)
         yield
 
@@ -145,7 +145,7 @@ def held(workdir: pathlib.Path) -> Iterator[None]:
         ValueError: Another program has locked it.
     """
     workdir.mkdir(parents=True, exist_ok=True)
-    with open(workdir / "lock", "a+") as file:
+    with open(workdir / "lock", "a+", encoding="utf-8") as file:
         if not lock(file, wait=False):
             file.seek(0)
             holder = file.read().strip() or "another program"
@@ -163,7 +163,7 @@ def is_held(workdir: pathlib.Path) -> bool:
     """Return whether a program has locked a workdir."""
     if not (workdir / "lock").exists():
         return False
-    with open(workdir / "lock", "a") as file:
+    with open(workdir / "lock", "a", encoding="utf-8") as file:
         return not lock(file, wait=False)
 
 

@@ -128,9 +128,9 @@ def free_bytes() -> int:
 def _free_in_container(directory: pathlib.Path) -> int:
     """Return the bytes below a container's limit, its file cache included."""
     try:
-        limit = int((directory / "memory.max").read_text())
-        used = int((directory / "memory.current").read_text())
-        stat = (directory / "memory.stat").read_text().split()
+        limit = int((directory / "memory.max").read_text(encoding="utf-8"))
+        used = int((directory / "memory.current").read_text(encoding="utf-8"))
+        stat = (directory / "memory.stat").read_text(encoding="utf-8").split()
         cached = int(stat[stat.index("inactive_file") + 1])
     except (OSError, ValueError):  # No container, or the limit is "max".
         return sys.maxsize

@@ -47,7 +47,7 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     """
     path = workdir / "config.json"
     try:
-        record = dict(json.loads(path.read_text()))
+        record = dict(json.loads(path.read_text(encoding="utf-8")))
         recorded = config.flatten_record(record)
     except FileNotFoundError:
         raise ValueError(f"{workdir} holds no run: it has no config.json") from None

@@ -236,11 +236,11 @@ class RemoteDirectory(files.Directory):
             RemoteError: The store raised an exception.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self._record.with_suffix(".lock"), "w") as lock:
+        with open(self._record.with_suffix(".lock"), "w", encoding="utf-8") as lock:
             files.lock(lock, wait=True)
             last_sync = {}
             if self._record.exists():
-                rows = json.loads(self._record.read_text())["files"]
+                rows = json.loads(self._record.read_text(encoding="utf-8"))["files"]
                 # Earlier versions wrote the same values under other keys.
                 last_sync = {name: Sync(*row.values()) for name, row in rows.items()}
             try:

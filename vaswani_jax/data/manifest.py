@@ -54,7 +54,7 @@ class Manifest:
         }
         if not self.files:
             del record["files"]
-        (directory / NAME).write_text(json.dumps(record, indent=1))
+        (directory / NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
     def check_files(self, directory: pathlib.Path, split: str) -> None:
         """Compare the files of a split with their recorded digests.
@@ -109,7 +109,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
             "`vaswani train` first"
         )
     try:
-        record = dict(json.loads(path.read_text()))
+        record = dict(json.loads(path.read_text(encoding="utf-8")))
         missing = {"settings", "text", "vocabulary", "counts"} - record.keys()
         if missing:
             raise ValueError(f"it has no {', '.join(sorted(missing))}")

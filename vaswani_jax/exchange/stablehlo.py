@@ -109,7 +109,9 @@ def save(
         "beams": "for each of these key [b, h, d_k, t*w], value [b, h, t*w, d_v], "
         "zeros at first; ancestors [b, w, t]: permute its second axis to permute beams",
     }
-    (directory / "programs.json").write_text(json.dumps(record, indent=1))
+    (directory / "programs.json").write_text(
+        json.dumps(record, indent=1), encoding="utf-8"
+    )
 
 
 def load(directory: pathlib.Path) -> Programs:
@@ -118,7 +120,7 @@ def load(directory: pathlib.Path) -> Programs:
         jax.export.deserialize(bytearray((directory / f"{name}.bin").read_bytes()))
         for name in ("encode", "decode_step")
     )
-    record = json.loads((directory / "programs.json").read_text())
+    record = json.loads((directory / "programs.json").read_text(encoding="utf-8"))
     return Programs(encode.call, decode_step.call, record)
 
 

@@ -54,7 +54,7 @@ def run(
         [sys.executable, "-m", "vaswani_jax.hardware.worker"],
         input=json.dumps(request),
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         env=topology.environment(dict(os.environ)),
         check=False,
     )
@@ -73,7 +73,7 @@ def run(
 
 def main() -> None:
     """Read a request from standard input, and print the answer as the last line."""
-    request = json.load(sys.stdin)
+    request = json.load(sys.stdin.buffer)
     logging.basicConfig(format="%(message)s", level=logging.ERROR)
     logging.getLogger("vaswani_jax").setLevel(request["level"])
     compilation_cache.enable(pathlib.Path(request["cache"]))

@@ -125,13 +125,13 @@ def read(directory: pathlib.Path) -> Records:
 
 def _read_run(path: pathlib.Path) -> ScoredRun:
     workdir = path.parent.parent
-    settings = json.loads((workdir / "config.json").read_text())
+    settings = json.loads((workdir / "config.json").read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
         raise ValueError("its config.json is not a JSON object")
     run = ScoredRun(
         workdir=workdir,
         settings=config.flatten_record(settings),
-        record=json.loads(path.read_text()),
+        record=json.loads(path.read_text(encoding="utf-8")),
         starts=_read_starts(workdir / "starts.jsonl"),
         time=path.stat().st_mtime,
     )
@@ -147,7 +147,7 @@ def _read_run(path: pathlib.Path) -> ScoredRun:
 def _read_starts(path: pathlib.Path) -> list[dict[str, Any]]:
     """Read every start of a run; skip a line that a full disk has cut."""
     starts = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         with contextlib.suppress(ValueError):
             starts.append(dict(json.loads(line)))
     return starts
