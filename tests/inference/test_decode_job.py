@@ -27,7 +27,7 @@ PLAIN = decode_job.DecodeOptions(
     attention="",
     aligning_layer=None,
 )
-NUM_LAYERS, HEADS = 3, 2
+NUM_LAYERS, HEADS = 3, 2  # of the decoder, to which alignments belong
 
 
 class Written(Translator):
@@ -41,7 +41,11 @@ class Written(Translator):
         members = [
             Member(
                 settings.small_settings(
-                    **{"model.num_layers": NUM_LAYERS, "model.num_heads": heads}
+                    **{
+                        "model.num_encoder_layers": 1,
+                        "model.num_decoder_layers": NUM_LAYERS,
+                        "model.num_heads": heads,
+                    }
                 ).model,
                 Checkpoint(0, {}, {}),
             )

@@ -1,5 +1,6 @@
 """A model's search, samples and scores, against one another and full passes."""
 
+import dataclasses
 import functools
 import itertools
 from typing import Any
@@ -23,13 +24,19 @@ def small(**search: Any) -> config.Config:
     return settings.small_settings(**{"model.num_layers": 2, **changes})
 
 
+def model_of(seed: int) -> config.ModelConfig:
+    """Return the architecture with a seed: depths may differ in an ensemble."""
+    encoder, decoder = {2: (3, 1)}.get(seed, (2, 2))
+    depths = {"num_encoder_layers": encoder, "num_decoder_layers": decoder}
+    return dataclasses.replace(small().model, **depths)
+
+
 @functools.cache
 def params(seed: int) -> Any:
-    tree = settings.random_params(small().model, vocab_size=V, seed=seed)
+    tree = settings.random_params(model_of(seed), vocab_size=V, seed=seed)
     # What was said before must matter, or a wrong cache would not show.
-    for layer in range(2):
-        attention = tree["decoder"][f"layers_{layer}"]["self_attention"]
-        attention["output"]["kernel"] *= 4
+    for layer in tree["decoder"].values():
+        layer["self_attention"]["output"]["kernel"] *= 4
     return tree
 
 
@@ -59,7 +66,7 @@ def search_rows(
 ) -> tuple[list[list[list[int]]], np.ndarray]:
     """Return the outputs of each row, with their end marks, and their scores."""
     changed = small(**search)
-    models = [changed.model] * len(seeds or (1,))
+    models = [model_of(seed) for seed in seeds or (1,)]
     run = generate.make_generator(changed, models, vocab_size=V, n_best=n_best)
     hypotheses = jax.jit(run)(tuple(params(seed) for seed in seeds or (1,)), batch)
     tokens = [
@@ -72,7 +79,7 @@ def forced_scores(
     outputs: list[list[list[int]]], *seeds: int, alpha: float
 ) -> np.ndarray:
     """Return log P / lp of each output, by one pass over it."""
-    models = [small().model] * len(seeds)
+    models = [model_of(seed) for seed in seeds]
     pairs = [
         (source, ids)
         for source, n_best in zip(SENTENCES, outputs, strict=True)

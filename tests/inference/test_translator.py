@@ -104,11 +104,14 @@ def names(translator: Translator, ids: np.ndarray) -> tuple[str, ...]:
     return tuple(translator.vocabulary.subword(int(token)) for token in ids)
 
 
-@pytest.mark.parametrize("position", ["post", "pre"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"model.num_decoder_layers": 1}, {"model.layer_norm_position": "pre"}],
+)
 def test_attention_is_that_of_the_reference_model(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, position: str
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    translator = make_translator(vocabulary, **{"model.layer_norm_position": position})
+    translator = make_translator(vocabulary, **changes)
     line, target = "a b c d", "h g"
     source, target_in, target_out = ids_of(translator, line, target)
     expected: list[np.ndarray] = []
@@ -126,16 +129,17 @@ def test_attention_is_that_of_the_reference_model(
     reference.logits(params, source, target_in, model=model)
 
     attention = translator.attention(line, target)
-    N, H, S, T = model.num_layers, model.num_heads, len(source), len(target_in)
+    encoder, decoder = 2, model.num_decoder_layers or 2
+    H, S, T = model.num_heads, len(source), len(target_in)
     assert attention.source == names(translator, source)
     assert attention.target_in == names(translator, target_in)
     assert attention.target_out == names(translator, target_out)
-    assert attention.encoder.shape == (N, H, S, S)
-    assert attention.decoder.shape == (N, H, T, T)
-    assert attention.memory.shape == (N, H, T, S)
+    assert attention.encoder.shape == (encoder, H, S, S)
+    assert attention.decoder.shape == (decoder, H, T, T)
+    assert attention.memory.shape == (decoder, H, T, S)
     # The encoder's layers first, head by head; then each decoder layer's two.
-    weights = [*attention.encoder.reshape(N * H, S, S)]
-    for layer in range(N):
+    weights = [*attention.encoder.reshape(encoder * H, S, S)]
+    for layer in range(decoder):
         weights += [*attention.decoder[layer], *attention.memory[layer]]
     for head, exact in zip(weights, expected, strict=True):
         np.testing.assert_allclose(head, exact, rtol=1e-4, atol=1e-5)
@@ -159,6 +163,11 @@ def test_the_attention_of_an_ensemble_is_the_mean_of_its_models(
         for seeds in ((1,), (2,), (1, 2))
     )
     np.testing.assert_allclose(both, (first + second) / 2, rtol=1e-5, atol=1e-6)
+    shallow = make_translator(vocabulary, **{"model.num_decoder_layers": 1})
+    members = [*shallow.members, *make_translator(vocabulary).members]
+    mixed = Translator(shallow.config, vocabulary, members=members)
+    with pytest.raises(ValueError, match=r"numbers of encoder layers.* \[\(2, 1, 2\),"):
+        mixed.attention("a b", "c")
     with pytest.raises(ValueError, match="an ensemble of 2 models has no single"):
         make_translator(vocabulary, seeds=(1, 2)).params  # noqa: B018
 

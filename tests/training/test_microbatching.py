@@ -209,6 +209,17 @@ def test_the_largest_shape_is_that_of_the_most_logits():
     assert largest(wide, long, vocab_size=9) == long
 
 
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_layers_of_both_stacks_count_for_the_largest_shape(stack):
+    # Logits of 9,000 subwords outweigh the attention of one layer, not of many.
+    wide, long = batching.Bucket(4, 560), batching.Bucket(200, 8)
+    for layers, expected in ((1, wide), (20, long)):
+        small = settings.small_settings(**{f"model.num_{stack}_layers": layers})
+        assert expected == microbatching.largest_bucket(
+            small, [wide, long], vocab_size=9000, num_microbatches=1
+        )
+
+
 def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
     # 8 parts on 8 devices: 96 rows take as many as 128.
     monkeypatch.setattr(parallel, "num_devices", lambda: 8)
