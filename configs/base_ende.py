@@ -117,6 +117,7 @@ def _training() -> ml_collections.ConfigDict:
     # Section 6.1: 10 minutes, at 0.4 s a step. The last interval has 1,000 steps.
     training.checkpoint_every_steps = 1500
     training.keep_checkpoints = 10  # open
+    training.ema_decay = 0.0  # section 6.1 averages checkpoints instead
     training.average_checkpoints = 5  # section 6.1
     training.best_metric = "bleu"  # not in the paper
     training.patience = 0  # section 5.2: a fixed number of steps

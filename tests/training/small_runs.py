@@ -34,7 +34,10 @@ def train(
     outcome = loop.train(settings, data, workdir=workdir, evaluators=[evaluator])
     directory = workdir.path / "checkpoints"
     assert outcome.step == store.steps(directory)[-1]
-    return store.restore(directory, outcome.step, names=["params", "optimizer"])
+    names = ["params", "optimizer"]
+    if store.has_average(directory, outcome.step):
+        names.append(store.AVERAGE)
+    return store.restore(directory, outcome.step, names=names)
 
 
 def read_metrics(workdir: pathlib.Path) -> dict[int, dict[str, float]]:

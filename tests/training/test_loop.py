@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests import settings
+from tests.training import updates
 from tests.training.small_runs import OVERRIDES, read_metrics, train
-from vaswani_jax.checkpoints import store
+from vaswani_jax.checkpoints import select, store
 from vaswani_jax.core import compilation_cache, memory, parallel
 from vaswani_jax.training import resume, step
 
@@ -23,6 +24,7 @@ ALTERNATIVES = {
     "optimizer.weight_decay": 0.1,
     "optimizer.frozen": "encoder/*",
     "training.shard_optimizer": True,
+    "training.ema_decay": 0.7,
 }
 MODES = {
     "buckets": {},
@@ -50,6 +52,37 @@ def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
     losses = [[rows[n]["train/loss"] for n in range(1, 9)] for rows in (first, second)]
     assert losses[0] == losses[1]
     assert len(set(losses[0])) == 8
+
+
+def test_a_moving_average_is_evaluated_saved_and_decoded_from(
+    tmp_path: pathlib.Path,
+) -> None:
+    evaluated: list[Any] = []
+
+    def evaluate(params: Any) -> dict[str, float]:
+        evaluated.append(jax.device_get(params))
+        return {"valid/loss": -len(evaluated)}
+
+    small = settings.small_settings(
+        **OVERRIDES | MODES["packed in parts"], **{"training.num_steps": 4}
+    )
+    last = train(small, tmp_path, evaluator=evaluate)
+    updates.assert_equal(evaluated[-1], last.items[store.AVERAGE])
+    for name in ("newest", "best", "4"):
+        updates.assert_equal(
+            select.select(tmp_path, name).items["params"], evaluated[-1]
+        )
+    mean = select.select(tmp_path, "average:2")
+    expected = jax.tree.map(lambda *both: np.mean(both, 0), *evaluated[-2:])
+    updates.assert_close(mean.items["params"], expected, rtol=1e-6, atol=1e-7)
+    text = select.describe(tmp_path, "average:2", checkpoint=mean)
+    assert text.endswith("(the mean of [2, 4]; moving average, decay 0.7)")
+    # It is not the parameters, but for those that are frozen.
+    for path, leaf in jax.tree_util.tree_leaves_with_path(evaluated[-1]):
+        params = last.items["params"]
+        for entry in path:
+            params = params[entry.key]
+        assert np.array_equal(leaf, params) == (path[0].key == "encoder")
 
 
 def test_a_resumed_run_computes_in_as_many_parts_as_before(

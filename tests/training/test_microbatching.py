@@ -41,6 +41,18 @@ def test_a_step_needs_at_least_its_logits_and_their_gradient():
     assert planned.state_bytes > 3 * 4 * V * settings.small_settings().model.d_model
 
 
+def test_a_moving_average_needs_as_much_as_the_parameters():
+    def state_bytes(**changes):
+        small = settings.small_settings(**changes)
+        return memory.size_in_bytes(step.placed_shapes(small, vocab_size=V))
+
+    params = settings.random_params(
+        settings.small_settings().model, vocab_size=V, seed=1
+    )
+    extra = state_bytes(**{"training.ema_decay": 0.9}) - state_bytes()
+    assert extra == sum(leaf.nbytes for leaf in jax.tree.leaves(params))
+
+
 def test_auto_divides_the_batch_until_it_fits(monkeypatch):
     bucket = batching.Bucket(16, 64 * jax.device_count())
     undivided = plan([bucket], accumulate_steps="1")

@@ -16,7 +16,7 @@ from tests import object_store, settings
 from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, train
 from vaswani_jax.checkpoints import run_record, store
-from vaswani_jax.core import files, processes, remote
+from vaswani_jax.core import config, files, processes, remote
 from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.training import resume
 
@@ -132,6 +132,31 @@ def test_another_training_text_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match=r"was trained on the text .*, but the data"):
         train(small, tmp_path / "run")
     assert open_vocabulary(tmp_path / "run/data").fingerprint == fingerprint_before
+
+
+def test_a_run_may_begin_a_moving_average_but_not_weight_decay(
+    tmp_path: pathlib.Path, at_4: pathlib.Path
+) -> None:
+    workdir = files.Directory(shutil.copytree(at_4, tmp_path / "run"))
+    changes = {**CHANGES, "training.num_steps": 4}
+    small = settings.small_settings(**changes, **{"training.ema_decay": 0.9})
+    data = prepared.open_prepared(workdir.path / "data")
+
+    def resumed(small: config.Config) -> resume.Resumed:
+        fingerprints = {
+            "training_text": data.training_text_fingerprint(),
+            "valid_text": data.text_fingerprint("valid"),
+        }
+        return resume.resume(
+            resume.Run(small, workdir, data.vocabulary, **fingerprints)
+        )
+
+    state = resumed(small).state
+    jax.tree.map(np.testing.assert_array_equal, state.average, state.params)
+    decayed = settings.small_settings(**changes, **{"optimizer.weight_decay": 0.1})
+    message = "cannot resume with: config.optimizer.weight_decay is 0.1, was 0.0"
+    with pytest.raises(ValueError, match=message):
+        resumed(decayed)
 
 
 def test_another_version_of_a_package_is_logged(

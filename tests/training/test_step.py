@@ -116,15 +116,61 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
         assert int(state.step) == step + 1
 
 
-def test_eight_devices_make_the_update_of_one() -> None:
-    settings_ = settings.small_settings(**updates.SMOOTH)
+ALTERNATIVES = {
+    **{"optimizer.schedule": "constant", "optimizer.learning_rate": 0.5},
+    **{"optimizer.learning_rate_scale": 1.0, "optimizer.max_gradient_norm": 0.25},
+    **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
+    "training.ema_decay": 0.9,
+}
+
+
+@pytest.mark.parametrize("changes", [{}, ALTERNATIVES], ids=["paper", "alternatives"])
+def test_eight_devices_make_the_update_of_one(changes: dict[str, Any]) -> None:
+    settings_ = settings.small_settings(**{**updates.SMOOTH, **changes})
     state = updates.random_state(settings_, seed=8)
     batch = updates.random_batch(9)
     eight_devices = updates.on_eight(settings_)(state, updates.shared_among(batch, 8))
     one_device = updates.on_one(settings_)(state, updates.shared_among(batch, 1))
     updates.assert_close(eight_devices, one_device, rtol=1e-5, atol=1e-6)
-    for new, old in updates.pairs_of_leaves(one_device[0].params, state.params):
-        assert np.abs(new - old).max() > 1e-4
+    frozen = changes.get("optimizer.frozen", "")[:-2]
+    for path, new in jax.tree_util.tree_leaves_with_path(one_device[0].params):
+        old = functools.reduce(lambda tree, key: tree[key.key], path, state.params)
+        smallest = 0.0 if path[0].key == frozen else 1e-4
+        assert (np.abs(new - old).max() > smallest) == (path[0].key != frozen), path
+
+
+def test_an_update_clips_decays_and_averages_as_its_settings_say() -> None:
+    settings_ = settings.small_settings(**{**updates.SMOOTH, **ALTERNATIVES})
+    state = updates.random_state(settings_, seed=8, step=3)
+    batch = updates.random_batch(9)
+    new, metrics = updates.on_eight(settings_)(state, updates.shared_among(batch, 8))
+    adam = new.opt_state.inner_states["train"].inner_state[0]
+    first_moments = jax.tree.leaves(adam.mu)
+    # Update 4: the average's decay is 5 / 14, far from 0.9.
+    num_averaged = 0
+    for old, average, params in zip(
+        *map(jax.tree.leaves, (state.average, new.average, new.params)), strict=True
+    ):
+        if np.array_equal(average, params):
+            continue  # It is frozen.
+        num_averaged += 1
+        np.testing.assert_allclose(
+            average, 5 / 14 * np.asarray(old) + 9 / 14 * np.asarray(params), rtol=1e-5
+        )
+    assert num_averaged == len(first_moments)
+    # Adam's first moment is (1 - beta_1) times the clipped gradient.
+    norm = np.sqrt(sum((np.asarray(leaf) ** 2).sum() for leaf in first_moments)) / 0.1
+    np.testing.assert_allclose(norm, 0.25, rtol=1e-5)
+    assert metrics.gradient_norm > 0.25
+    # One update of Adam, with its epsilon of 1, and 0.1 of the parameters.
+    kernel = ("decoder", "layers_0", "feed_forward", "inner", "kernel")
+    old, params, gradient = (
+        np.asarray(functools.reduce(lambda tree, key: tree[key], kernel, tree))
+        for tree in (state.params, new.params, adam.mu)
+    )
+    gradient = gradient / 0.1
+    expected = old - 0.5 * 1 / 4 * (gradient / (np.abs(gradient) + 1) + 0.1 * old)
+    np.testing.assert_allclose(params, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_batch_in_parts_makes_the_update_of_the_whole() -> None:

@@ -34,7 +34,10 @@ def random_state(
     params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
     params = jax.tree.map(jnp.asarray, params)
     opt_state = optimizer.make_optimizer(settings_).init(params)
-    return training_step.TrainState(jnp.int32(step), params, opt_state)
+    average = None
+    if settings_.training.ema_decay:
+        average = jax.tree.map(lambda leaf: leaf + 1, params)
+    return training_step.TrainState(jnp.int32(step), params, opt_state, average)
 
 
 @functools.lru_cache

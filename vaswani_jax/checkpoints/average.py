@@ -26,7 +26,7 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     totals: Any = None
     record: dict[str, Any] = {}
     for step in steps:
-        checkpoint = store.restore(directory, step, names=["params"])
+        checkpoint = store.restore_decoded(directory, step)
         vocabulary = checkpoint.record["vocabulary"]
         if record and vocabulary != record["vocabulary"]:
             raise CheckpointError(
@@ -75,7 +75,7 @@ def last_good(
     good: list[int] = []
     for step in reversed(store.steps(directory)):
         try:
-            store.restore(directory, step, names=["params"], fetch_again=fetch_again)
+            store.restore_decoded(directory, step, fetch_again=fetch_again)
         except CheckpointError as error:
             logger.warning(f"{error}; it is left out of the average")
         else:

@@ -15,7 +15,7 @@ import re
 
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import files
+from vaswani_jax.core import config, files
 from vaswani_jax.core.suggestions import suggest, suggest_directory
 
 # Checkpoints of these names lie in directories of the same names.
@@ -58,9 +58,9 @@ def select(
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
     if name in FOLDER_OF:
-        return store.restore(directory, steps[-1], names=["params"])
+        return store.restore_decoded(directory, steps[-1])
     if name == number:
-        return store.restore(directory, int(number), names=["params"])
+        return store.restore_decoded(directory, int(number))
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
@@ -91,7 +91,11 @@ def other_folders(names: str) -> set[str]:
 def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str:
     """Describe a selected checkpoint; note if an average is out of date."""
     averaged = checkpoint.record.get("averaged")
-    mean = f" (the mean of {averaged})" if averaged else ""
+    recorded = config.flatten_record(checkpoint.record.get("config", {}))
+    decay = recorded.get("training.ema_decay", 0.0)
+    parts = [f"the mean of {averaged}"] if averaged else []
+    parts += [f"moving average, decay {decay}"] if decay else []
+    mean = f" ({'; '.join(parts)})" if parts else ""
     text = f"checkpoint {name}: step {checkpoint.step:,}{mean}"
     steps = store.steps(workdir / "checkpoints")
     if name == "averaged" and steps and steps[-1] > checkpoint.step:
@@ -157,7 +161,7 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
             option=f"--init_from={workdir}@",
         )
     elif path.is_dir():
-        checkpoint = store.restore(path.parent, int(path.name), names=["params"])
+        checkpoint = store.restore_decoded(path.parent, int(path.name))
     else:
         raise CheckpointError(f"--init_from: there is no checkpoint {path}")
     try:

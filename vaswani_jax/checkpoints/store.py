@@ -1,9 +1,9 @@
 """Save and restore checkpoints with Orbax; SHA-256 digests reveal damage.
 
-DIRECTORY/STEP is a checkpoint: the parameters, the optimizer's state (unless it is only
-for decoding), a JSON record of the run, and the digest of each file in `SEAL`. It is
-written under another name and renamed once it is sealed, so that a crash leaves all of
-it or nothing.
+DIRECTORY/STEP is a checkpoint: the parameters, the optimizer's state and the moving
+average (unless it is only for decoding), a JSON record of the run, and the digest of
+each file in `SEAL`. It is written under another name and renamed once it is sealed, so
+that a crash leaves all of it or nothing.
 
 Orbax's `CheckpointManager` would delete older checkpoints before the new one is sealed
 and on the disk, and fail if a deletion does. Hence `save` renames and `prune` deletes.
@@ -27,6 +27,8 @@ import orbax.checkpoint as ocp
 from vaswani_jax.core import files
 
 RECORD = "record"
+# The exponential moving average of the parameters, in runs that have one.
+AVERAGE = "average"
 SEAL = "files.json"
 # Orbax appends this to the name of what it writes.
 UNFINISHED = ".orbax-checkpoint-tmp"
@@ -40,7 +42,7 @@ class Checkpoint:
 
     Attributes:
         step: Number of updates made.
-        items: Trees of NumPy arrays by name: "params", "optimizer".
+        items: Trees of NumPy arrays by name: "params", "optimizer", `AVERAGE`.
         record: Values that JSON can hold, saved with the trees.
     """
 
@@ -199,6 +201,31 @@ def set_aside(
         name = next(name for name in names if not (target / name).exists())
         (directory / str(step)).rename(target / name)
     return target
+
+
+def has_average(directory: pathlib.Path, step: int) -> bool:
+    """Return whether a checkpoint has a moving average of the parameters."""
+    return (directory / str(step) / AVERAGE).is_dir()
+
+
+def restore_decoded(
+    directory: pathlib.Path, step: int, *, fetch_again: FetchAgain = no_other_copy
+) -> Checkpoint:
+    """Read the parameters that a checkpoint is decoded with, as its `params`.
+
+    They are the moving average, if it has one.
+
+    Args:
+        directory: See `restore`.
+        step: See `restore`.
+        fetch_again: See `restore`.
+
+    Raises:
+        CheckpointError: As `restore`.
+    """
+    name = AVERAGE if has_average(directory, step) else "params"
+    checkpoint = restore(directory, step, names=[name], fetch_again=fetch_again)
+    return dataclasses.replace(checkpoint, items={"params": checkpoint.items[name]})
 
 
 def restore(

@@ -397,6 +397,13 @@ class TrainingConfig:
     keep_checkpoints: int = setting(
         "Number of checkpoints to keep.", at_least=1, changeable=True, incidental=True
     )
+    ema_decay: float = setting(
+        "Decay of the parameters' moving average, which is then decoded from; 0: none.",
+        at_least=0,
+        below=1,
+        changeable=True,
+        legacy=0.0,
+    )
     average_checkpoints: int = setting(
         "Number of last checkpoints to average: 5 (base) or 20 (big), section 6.1.",
         at_least=1,

@@ -37,7 +37,7 @@ class Plan:
 
     Attributes:
         num_microbatches: How many parts.
-        state_bytes: Parameters and the optimizer's two moments.
+        state_bytes: Parameters, the optimizer's two moments, and a moving average.
         step_bytes: Activations, gradients and all else that an update needs.
         available_bytes: What there is.
         program_bytes: The compiled steps of all shapes, where they need its memory.

@@ -152,3 +152,29 @@ def clip(gradients: Any, *, norm: Float[Array, ""], max_norm: float) -> Any:
     return jax.tree.map(
         lambda part: jnp.where(norm < max_norm, part, part / norm * max_norm), gradients
     )
+
+
+def update_average(
+    settings: config.Config, average: Any, params: Any, *, step: Any
+) -> Any:
+    """Return the exponential moving average of the parameters after an update.
+
+    Its decay is `training.ema_decay`, or (1 + n) / (10 + n) after update n while that
+    is smaller: the first parameters are soon forgotten. Frozen ones stay as they are.
+
+    Args:
+        settings: The run's.
+        average: The average before the update.
+        params: The parameters after it.
+        step: Its number n, counted from 1; a traced integer.
+    """
+    decay = jnp.minimum(settings.training.ema_decay, (1 + step) / (10 + step))
+    average = optax.incremental_update(params, average, 1 - decay)
+    if not settings.optimizer.frozen:
+        return average
+    return jax.tree.map(
+        lambda is_frozen, mean, leaf: leaf if is_frozen else mean,
+        frozen.is_frozen(settings),
+        average,
+        params,
+    )

@@ -132,13 +132,22 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
 
 
 def _restore_state(settings: config.Config, checkpoint: Checkpoint) -> TrainState:
-    """Return the state that `save_checkpoint` saved."""
+    """Return the state that `save_checkpoint` saved.
+
+    A moving average that the checkpoint lacks begins with the parameters.
+    """
     params = checkpoint.items["params"]
     structure = jax.eval_shape(optimizer.make_optimizer(settings).init, params)
     opt_state = flax.serialization.from_state_dict(
         structure, checkpoint.items["optimizer"]
     )
-    return TrainState(jnp.asarray(checkpoint.step, jnp.int32), params, opt_state)
+    step = jnp.asarray(checkpoint.step, jnp.int32)
+    average = None
+    if settings.training.ema_decay:
+        average = checkpoint.items.get(store.AVERAGE)
+        if average is None:
+            average = jax.tree.map(np.copy, params)
+    return TrainState(step, params, opt_state, average)
 
 
 def _restore_best(run: Run, *, step: int, record: dict[str, Any]) -> Best:
@@ -175,6 +184,8 @@ def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
         "params": parallel.gather(state.params),
         "optimizer": flax.serialization.to_state_dict(optimizer_state),
     }
+    if state.average is not None:
+        items[store.AVERAGE] = parallel.gather(state.average)
     record = make_record(run, progress) | {"unevaluated": not progress.is_evaluated}
 
     def save() -> None:
@@ -214,6 +225,8 @@ def newest_valid(
     for saved_step in reversed(store.steps(directory)):
         try:
             names = ["params", "optimizer"]
+            if store.has_average(directory, saved_step):
+                names.append(store.AVERAGE)
             checkpoint = store.restore(
                 directory, saved_step, names=names, fetch_again=fetch_again
             )
@@ -274,7 +287,10 @@ def _new_state(run: Run, initial_params: Any) -> TrainState:
     state = step.create_state(settings, vocab_size=run.vocabulary.size)
     if initial_params is None:
         return state
-    return state.replace(params=jax.tree.map(jnp.asarray, initial_params))
+    params, average = jax.tree.map(jnp.asarray, initial_params), None
+    if state.average is not None:
+        average = jax.tree.map(jnp.copy, params)
+    return state.replace(params=params, average=average)
 
 
 def _check_same_run(

@@ -20,11 +20,25 @@ INIT_STREAM, DROPOUT_STREAM = 0, 1
 
 
 class TrainState(flax.struct.PyTreeNode):
-    """All that training continues from; `step` counts the updates."""
+    """All that training continues from.
+
+    Attributes:
+        step: The number of updates.
+        params: The parameters.
+        opt_state: Adam's moments.
+        average: The moving average of the parameters; None without
+            `training.ema_decay`.
+    """
 
     step: Int[Array | np.ndarray, ""] | Any  # Any: jax lowers with placeholders
     params: Params
     opt_state: optax.OptState
+    average: Params = None
+
+    @property
+    def decoded_params(self) -> Params:
+        """The parameters that are evaluated: their moving average, if there is one."""
+        return self.params if self.average is None else self.average
 
 
 class StepMetrics(flax.struct.PyTreeNode):
@@ -63,11 +77,13 @@ def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
     """Return the state before the first update, a function of the seed alone."""
     model = transformer.Transformer(settings.model, vocab_size)
     tokens = jnp.ones((1, 2), jnp.int32)
+    has_average = settings.training.ema_decay > 0
 
     def init(key: Array) -> TrainState:
         params = model.init(key, tokens, tokens, deterministic=True)["params"]
         opt_state = optimizer.make_optimizer(settings).init(params)
-        return TrainState(jnp.zeros((), jnp.int32), params, opt_state)
+        average = jax.tree.map(jnp.copy, params) if has_average else None
+        return TrainState(jnp.zeros((), jnp.int32), params, opt_state, average)
 
     return jax.jit(init)(_stream(settings, INIT_STREAM))
 
@@ -76,8 +92,8 @@ def place(settings: config.Config, state: TrainState) -> TrainState:
     """Copy a state to the devices, its moments in parts if the settings say so."""
     if not settings.training.shard_optimizer:
         return parallel.replicate(state)
-    step, params = parallel.replicate((state.step, state.params))
-    return TrainState(step, params, shards.divide(state.opt_state))
+    whole = parallel.replicate(state.replace(opt_state=None))
+    return whole.replace(opt_state=shards.divide(state.opt_state))
 
 
 def placed_shapes(settings: config.Config, *, vocab_size: int) -> TrainState:
@@ -203,8 +219,13 @@ def train_step(
         if is_sharded:
             params = shards.join_shards(params)
             opt_state = shards.Divided.pack(opt_state)
+        average = state.average
+        if average is not None:
+            average = optimizer.update_average(
+                settings, average, params, step=state.step + 1
+            )
         metrics = StepMetrics(sums, norm)
-        return TrainState(state.step + 1, params, opt_state), metrics
+        return TrainState(state.step + 1, params, opt_state, average), metrics
 
     return step
 
