@@ -82,6 +82,7 @@ def main() -> None:
     if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
         raise ValueError("several processes need files: --input and --output")
     total = line_io.count_input(INPUT.value, aligned_files)
+    decode_job.check_tags(INPUT.value, settings.data)
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )

@@ -38,3 +38,19 @@ def test_each_of_several_target_locales_has_a_tag() -> None:
 def test_a_tag_is_the_first_word_of_a_line(line: str, tag: str | None) -> None:
     data = settings.small_settings(**SEVERAL).data
     assert languages.find_tag(line, data) == tag
+
+
+def test_the_first_line_without_a_tag_is_refused_with_its_number() -> None:
+    data = settings.small_settings(**SEVERAL).data
+    languages.check_tags(["<2de> Hello", "", " ", "<2pt_BR> 3"], data, first_line=1)
+    with pytest.raises(ValueError) as error:
+        lines = ["<2de> Hello", "", "<2fr> Hello", "Hello"]
+        languages.check_tags(lines, data, first_line=11)
+    assert str(error.value) == (
+        "line 13 must begin with a tag that names the target language, <2de> or "
+        "<2pt_BR>, got '<2fr> Hello'"
+    )
+
+
+def test_a_run_with_one_target_locale_takes_any_line() -> None:
+    languages.check_tags(["Hello"], settings.small_settings().data, first_line=1)

@@ -203,6 +203,30 @@ def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
     assert scores == [pytest.approx(100), pytest.approx(0, abs=10), scores[0]]
 
 
+def test_bleu_evaluator_gives_the_mean_and_the_score_of_each_language(
+    translator: LineTranslator,
+) -> None:
+    source = [f"<2{'de' if n % 3 else 'fr'}> {line}" for n, line in enumerate(WORDS)]
+    outputs = translator.translate(dictionary(1), source)
+    references = [line if n % 3 else "-" for n, line in enumerate(outputs)]
+    changes = {"data.source": "cldr", "data.target_locale": "de,fr"}
+    evaluate = validation.bleu_evaluator(
+        translator,
+        (source, references),
+        data=settings.small_settings(**changes).data,
+        name="valid",
+    )
+    metrics = evaluate(dictionary(1))
+    assert metrics == {
+        "valid/bleu": pytest.approx(50, abs=10),
+        "valid/bleu[de]": pytest.approx(100),
+        "valid/bleu[fr]": pytest.approx(0, abs=20),
+    }
+    assert 2 * metrics["valid/bleu"] == pytest.approx(
+        metrics["valid/bleu[de]"] + metrics["valid/bleu[fr]"]
+    )
+
+
 def test_the_shapes_that_are_logged_are_those_that_are_computed(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -228,6 +228,20 @@ def test_a_prefix_that_is_too_long_is_found_before_any_translation(
     job.check_prefixes("-")
 
 
+def test_a_line_without_its_tag_is_found_before_any_translation(
+    tmp_path: pathlib.Path,
+) -> None:
+    changes = {"data.source": "cldr", "data.target_locale": "de,fr"}
+    several = settings.small_settings(**changes).data
+    file = tmp_path / "lines"
+    file.write_text("<2de> a\n" * line_io.BLOCK_LINES + "<2fr> b\nb\n")
+    number = line_io.BLOCK_LINES + 2
+    with pytest.raises(ValueError, match=rf"^line {number} must begin with a tag"):
+        decode_job.check_tags(str(file), several)
+    decode_job.check_tags(str(file), settings.small_settings().data)
+    decode_job.check_tags("-", several)
+
+
 def test_scores_are_summed_over_all_pairs() -> None:
     translator = Written()
     job = decode_job.ScoringJob(translator, form="text")

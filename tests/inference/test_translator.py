@@ -206,3 +206,17 @@ def test_wrong_arguments_are_refused_with_the_rule(
         translator.score(["a", "b"], ["a", "b " * 30])
     with pytest.raises(ValueError, match="source, line 1: 31 tokens are more than"):
         translator.attention("b " * 30)
+
+
+def test_a_model_of_several_languages_translates_no_line_without_a_tag(
+    vocabulary: Vocabulary,
+) -> None:
+    changes = {"data.source": "cldr", "data.target_locale": "de,fr"}
+    several = make_translator(vocabulary, **changes)
+    sentence = r"^line 12 must begin with a tag .* <2de> or <2fr>, got 'a b'$"
+    with pytest.raises(ValueError, match=sentence):
+        several.hypotheses(["<2de> a", "a b"], first_line=11)
+    with pytest.raises(ValueError, match=sentence):
+        several.score(["<2de> a", "a b"], ["a", "b"], first_line=11)
+    with pytest.raises(ValueError, match=r"^line 1 must begin with a tag"):
+        several.attention("a b", "c")

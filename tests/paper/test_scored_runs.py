@@ -87,6 +87,14 @@ def test_what_cannot_be_read_is_named_and_left_out(tmp_path):
     ]
 
 
+def test_a_run_of_several_target_languages_is_read_by_their_mean(tmp_path):
+    scores = [{"name": "mean", "value": 30.0}, {"name": "paper_bleu[de]", "value": 7}]
+    data = dataclasses.asdict(ROWS["base"].data) | {"target_locale": "de,fr"}
+    leave(tmp_path / "several", ROWS["base"], data=data, scores=scores)
+    [run] = read(tmp_path)
+    assert (run.metric, run.bleu) == ("mean", 30.0)
+
+
 @pytest.mark.parametrize("seed", [None, "one", 1.5, {"a": 1}])
 def test_a_run_without_a_seed_is_named_and_left_out(tmp_path, seed):
     for name in ("odd", "whole"):

@@ -5,7 +5,7 @@ to French (Johnson et al., 2017, "Google's Multilingual Neural Machine Translati
 System"). A run with one target locale has no tags.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from vaswani_jax.core.config import DataConfig
 
@@ -34,3 +34,27 @@ def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
     first_word = line.split(maxsplit=1)[:1]
     return next((word for word in first_word if word in locales_by_tag(data)), None)
+
+
+def check_tags(lines: Sequence[str], data: DataConfig, *, first_line: int) -> None:
+    """Refuse source lines that name no target language where there are several.
+
+    The model has learned no translation of a line without a tag. An empty line needs
+    none.
+
+    Args:
+        lines: Source lines.
+        data: The settings of the run.
+        first_line: The number of the first line, for the message.
+
+    Raises:
+        ValueError: Has the number of the first line without a tag.
+    """
+    tags = locales_by_tag(data)
+    for number, line in enumerate(lines if tags else (), start=first_line):
+        if line.strip() and find_tag(line, data) is None:
+            *others, last = tags
+            raise ValueError(
+                f"line {number} must begin with a tag that names the target language, "
+                f"{', '.join(others)} or {last}, got {line[:40]!r}"
+            )

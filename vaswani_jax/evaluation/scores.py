@@ -10,7 +10,7 @@ from typing import Any
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config, files, processes
 from vaswani_jax.data import prepared, text_files
-from vaswani_jax.evaluation import bleu, validation
+from vaswani_jax.evaluation import bleu, by_language, validation
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
@@ -34,7 +34,8 @@ class Evaluation:
         references: A reference for each source line.
         outputs: A translation of each source line.
         losses: Loss, perplexity and accuracy by name.
-        scores: BLEU and its relatives, each a `Score`, the main one first.
+        scores: BLEU and its relatives, each a `Score`, the main one first: of several
+            target languages the mean, see `by_language.score_outputs`.
         uncounted: Pairs that the losses leave out, by the reason.
     """
 
@@ -109,7 +110,9 @@ def evaluate(
         references=references,
         outputs=outputs,
         losses=dict(evaluate_loss(params)),
-        scores=bleu.score_outputs(outputs, references, data=settings.data),
+        scores=by_language.score_outputs(
+            source, outputs, references, data=settings.data
+        ),
         uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
     if processes.is_main_process():

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, languages, parallel, types
 from vaswani_jax.data import batching, prepared, token_files
-from vaswani_jax.evaluation import bleu
+from vaswani_jax.evaluation import by_language
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.training import loss, step
 
@@ -109,7 +109,8 @@ def bleu_evaluator(
     """Return a function from parameters to `name`/bleu.
 
     The score is the first of `bleu.score_outputs`: sacreBLEU, or tokenized BLEU for
-    tokenized text. It counts every line.
+    tokenized text. It counts every line. Of several target languages it is the mean of
+    theirs, which are metrics, too, as `name`/bleu[de].
 
     Args:
         translator: Translates the source lines.
@@ -121,7 +122,10 @@ def bleu_evaluator(
 
     def evaluate(params: Any) -> Mapping[str, float]:
         outputs = translator.translate(params, source)
-        scores = bleu.score_outputs(outputs, references, data=data)
-        return {f"{name}/bleu": scores[0].value}
+        scores = by_language.scores_by_locale(source, outputs, references, data=data)
+        metrics = {f"{name}/bleu": by_language.mean_score(scores)}
+        if len(languages.target_locales(data)) > 1:
+            metrics |= {f"{name}/bleu[{key}]": scores[key][0].value for key in scores}
+        return metrics
 
     return evaluate

@@ -13,7 +13,7 @@ from vaswani_jax.core import parsing, types
 from vaswani_jax.core.config import SETTINGS, Config, DataConfig, SearchConfig
 from vaswani_jax.data.prepared import PreparedData
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.evaluation import bleu
+from vaswani_jax.evaluation import by_language
 from vaswani_jax.exchange import stablehlo
 from vaswani_jax.inference import beam_search, padding
 from vaswani_jax.inference.translator import Translator
@@ -92,7 +92,7 @@ def compare(
     )
     exported = {name: engine(source) for name, engine in engines.items()}
     return format_agreement(
-        outputs, exported, references=references, data=settings.data
+        outputs, exported, source=source, references=references, data=settings.data
     )
 
 
@@ -112,6 +112,7 @@ def format_agreement(
     outputs: Mapping[str, Sequence[str]],
     exported: Mapping[str, Sequence[str]],
     *,
+    source: Sequence[str],
     references: Sequence[str],
     data: DataConfig,
 ) -> str:
@@ -121,12 +122,13 @@ def format_agreement(
         outputs: Ours, by the name of the search.
         exported: Another engine's, by a name that begins with that of the same search;
             one that begins with no such name is compared with the first of ours.
+        source: The lines that were translated.
         references: A line each.
         data: The form of the text, hence the BLEU.
     """
 
     def score(lines: Sequence[str]) -> str:
-        first = bleu.score_outputs(lines, references, data=data)[0]
+        first = by_language.score_outputs(source, lines, references, data=data)[0]
         return f"{first.name} {first.value:.2f}"
 
     rows = [f"vaswani_jax, {name}: {score(lines)}" for name, lines in outputs.items()]

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, languages
 from vaswani_jax.inference import (
     alignment,
     constraints,
@@ -61,6 +61,31 @@ class DecodeOptions:
             raise ValueError("--aligning_layer is of --alignments")
 
 
+def check_tags(name: str, data: config.DataConfig) -> None:
+    """Refuse a file with a line that lacks its tag, before any line is translated.
+
+    A pipe is not checked: it cannot be read twice.
+
+    Args:
+        name: The file of source lines.
+        data: The target languages, one or several.
+
+    Raises:
+        ValueError: As `languages.check_tags`.
+    """
+    if languages.locales_by_tag(data):
+        for first_line, lines in _file_blocks(name):
+            languages.check_tags(lines, data, first_line=first_line)
+
+
+def _file_blocks(name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each block of a file with the number of its first line; none of a pipe."""
+    first_line = 1
+    for lines in line_io.read_blocks(name) if pathlib.Path(name).is_file() else ():
+        yield first_line, lines
+        first_line += len(lines)
+
+
 class TranslationJob:
     """Translates blocks of lines, and counts the lines, also the long ones."""
 
@@ -103,15 +128,13 @@ class TranslationJob:
         Raises:
             ValueError: As `constraints.encode_prefixes`.
         """
-        first = 1
-        for lines in line_io.read_blocks(name) if pathlib.Path(name).is_file() else ():
+        for first_line, lines in _file_blocks(name):
             constraints.encode_prefixes(
                 lines,
                 vocabulary=self._translator.vocabulary,
                 search=self._translator.config.search,
-                first_line=first,
+                first_line=first_line,
             )
-            first += len(lines)
 
     def run(self, blocks: Iterable[Block]) -> Iterator[list[str]]:
         """Yield the written lines of each block, in order."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from vaswani_jax.core import parallel, parsing, types
+from vaswani_jax.core import languages, parallel, parsing, types
 from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import line_translator, scoring
@@ -127,8 +127,9 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range, or the parameters are not
-                finite numbers.
+            ValueError: A setting is unknown or out of range, a line lacks the tag of
+                one of several target languages, or the parameters are not finite
+                numbers.
         """
         hypotheses, settings = self.hypotheses(lines, **search), self._override(search)
         counts = line_translator.count_long_lines(hypotheses, settings)
@@ -158,11 +159,13 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range, a prefix is too long, or
-                the parameters are not finite numbers.
+            ValueError: A setting is unknown or out of range, a prefix is too long, a
+                line lacks the tag of one of several target languages, or the
+                parameters are not finite numbers.
         """
         settings = self._override(search)
         _check_lines(lines, "lines")
+        languages.check_tags(lines, settings.data, first_line=first_line)
         if prefixes is not None:
             _check_lines(prefixes, "prefixes")
             _check_equal_numbers(lines=lines, prefixes=prefixes)
@@ -193,8 +196,8 @@ class Translator:
 
         Raises:
             TypeError: One argument is a string, or not all are strings.
-            ValueError: The numbers of lines differ, a line is too long for the search,
-                or the parameters are not finite numbers.
+            ValueError: The numbers of lines differ, a line is too long for the search
+                or lacks its tag, or the parameters are not finite numbers.
         """
         _check_lines(sources, "sources")
         _check_lines(targets, "targets")
@@ -229,8 +232,8 @@ class Translator:
 
         Raises:
             TypeError: `source` or `target` is no string.
-            ValueError: A line is too long for the search, or the models of an ensemble
-                differ in their numbers of layers or heads.
+            ValueError: A line is too long for the search or lacks its tag, or the
+                models of an ensemble differ in their numbers of layers or heads.
         """
         sizes = {
             (model.encoder_layers, model.decoder_layers, model.num_heads)
@@ -295,6 +298,7 @@ class Translator:
         self, sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> list[scoring.Pair]:
         """Return the ids of each pair, the target's with the end mark."""
+        languages.check_tags(sources, self.config.data, first_line=first_line)
         search = self.config.search
         source_ids = self.vocabulary.encode(sources)
         target_ids = self.vocabulary.encode(targets, target=True)

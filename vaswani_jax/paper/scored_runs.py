@@ -48,6 +48,8 @@ class ScoredRun:
     def metric(self) -> str:
         """The name of the BLEU that comes nearest to the paper's."""
         data = self.record["data"]
+        if "," in data["target_locale"]:  # several languages, each with its BLEU
+            return "mean"
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
             is_german = language_code(data["target_locale"]) == "de"

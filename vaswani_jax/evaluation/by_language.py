@@ -1,0 +1,88 @@
+"""Score the outputs of each target language apart.
+
+A tokeniser of words is that of one language, and BLEU over several languages is
+comparable with nothing. One figure for all of them is the mean of their scores.
+"""
+
+import collections
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+
+from vaswani_jax.core import config, languages
+from vaswani_jax.evaluation import bleu
+from vaswani_jax.evaluation.bleu import Score
+
+
+def scores_by_locale(
+    source: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    data: config.DataConfig,
+) -> dict[str, list[Score]]:
+    """Return `bleu.score_outputs` of the lines of each target locale.
+
+    Args:
+        source: The source lines, each with its tag if there are several locales.
+        outputs: A translation of each.
+        references: A reference for each.
+        data: The target locales, and the form of the text.
+
+    Returns:
+        The scores of each locale that has lines, in the order of the settings.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0, or a line has no tag.
+    """
+    locales = languages.locales_by_tag(data)
+    if not locales:
+        scores = bleu.score_outputs(outputs, references, data=data)
+        return {data.target_locale: scores}
+    languages.check_tags(source, data, first_line=1)
+    lines: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
+    for line, output, reference in zip(source, outputs, references, strict=True):
+        if tag := languages.find_tag(line, data):
+            lines[locales[tag]].append((output, reference))
+    return {
+        locale: bleu.score_outputs(
+            *zip(*lines[locale], strict=True),
+            data=dataclasses.replace(data, target_locale=locale),
+        )
+        for locale in locales.values()
+        if lines[locale]
+    }
+
+
+def mean_score(scores: Mapping[str, Sequence[Score]]) -> float:
+    """Return the mean of the locales' first scores; every locale counts the same."""
+    return statistics.fmean(first.value for first, *_ in scores.values())
+
+
+def score_outputs(
+    source: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    data: config.DataConfig,
+) -> list[Score]:
+    """Return all scores, the main one first.
+
+    With several target locales this is `mean`, of the first score of each. Theirs
+    follow, with the locale in their names, as `sacrebleu[de]`.
+
+    The arguments and the errors are those of `scores_by_locale`.
+    """
+    by_locale = scores_by_locale(source, outputs, references, data=data)
+    if not languages.locales_by_tag(data):
+        return by_locale[data.target_locale]
+    named = {
+        locale: [
+            dataclasses.replace(score, name=f"{score.name}[{locale}]")
+            for score in scores
+        ]
+        for locale, scores in by_locale.items()
+    }
+    parts = ",".join(first.name for first, *_ in named.values())
+    mean = Score("mean", mean_score(by_locale), f"mean|of:{parts}")
+    return [mean, *(score for scores in named.values() for score in scores)]
