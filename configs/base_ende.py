@@ -113,6 +113,7 @@ def _training() -> ml_collections.ConfigDict:
     training.label_smoothing_form = "uniform"
     training.r_drop = 0.0  # not in the paper
     training.log_every_steps = 100  # open
+    training.loggers = ""  # how it is recorded
     training.evaluate_every_steps = 5000  # open
     # Section 6.1: 10 minutes, at 0.4 s a step. The last interval has 1,000 steps.
     training.checkpoint_every_steps = 1500

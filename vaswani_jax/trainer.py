@@ -27,12 +27,12 @@ from vaswani_jax.core import (
     tpu_flags,
 )
 from vaswani_jax.core.config import Config
-from vaswani_jax.core.types import Evaluator
+from vaswani_jax.core.types import Evaluator, MetricsLogger
 from vaswani_jax.data import prepared
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import scores, validation
 from vaswani_jax.plots import canvas, learning_curves
-from vaswani_jax.training import divergence, frozen, loop, step
+from vaswani_jax.training import divergence, frozen, loggers, loop, step
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ def train(
     workdir: str | os.PathLike[str],
     *,
     evaluators: Sequence[Evaluator] = (),
+    metrics_loggers: Sequence[MetricsLogger] = (),
     init_from: str = "",
     rebuild_data: bool = False,
     on_evaluation: Callable[[scores.Evaluation], None] | None = None,
@@ -94,6 +95,8 @@ def train(
         evaluators: Functions from the parameters (a tree of arrays on the devices) to
             metrics by name, called every `training.evaluate_every_steps` after those
             of the validation loss and BLEU.
+        metrics_loggers: Functions that take the step and its metrics by name, called
+            with all that metrics.jsonl records, beside those of `training.loggers`.
         init_from: Start a new run from these parameters: WORKDIR, `WORKDIR@CHECKPOINT`
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
@@ -119,12 +122,17 @@ def train(
     directory = remote.open_workdir(os.fspath(workdir))
     step.check_devices(config)
     frozen.check(config)
+    loggers.require(config)
     with contextlib.ExitStack() as stack:
         processes.run_on_main(
             lambda: stack.enter_context(directory.hold()), ValueError, OSError
         )
         if not processes.is_main_process():
             directory.pull()
+        opened = processes.run_on_main(
+            lambda: stack.enter_context(loggers.opened(config, directory.path)),
+            ValueError,
+        )
         if init_from and select.has_checkpoints(directory.path):
             logger.info(
                 "note: --init_from has no effect, because this run has checkpoints"
@@ -139,6 +147,7 @@ def train(
                 data,
                 workdir=directory,
                 evaluators=[*validation.make_validators(config, data), *evaluators],
+                loggers=[*metrics_loggers, *(opened or ())],
                 initial_params=initial.params if initial else None,
                 init_from=init_from,
             )

@@ -29,7 +29,7 @@ ROLES = {
         *("training.checkpoint_every_steps", "training.keep_checkpoints"),
         *("training.average_checkpoints", "training.best_metric"),
         *("training.patience", "training.max_skipped_batches"),
-        "training.max_loss_rise",
+        *("training.max_loss_rise", "training.loggers"),
         *SEARCH,
     },
     "incidental": {
@@ -38,7 +38,7 @@ ROLES = {
         *("training.accumulate_steps", "training.log_every_steps"),
         "training.shard_optimizer",
         *("training.evaluate_every_steps", "training.keep_checkpoints"),
-        "training.max_skipped_batches",
+        *("training.max_skipped_batches", "training.loggers"),
         *("search.max_source_tokens", "search.source_tokens_per_batch"),
     },
     "imported": {*MODEL, "data.vocab_size", "data.subword_model"},

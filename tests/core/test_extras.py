@@ -12,10 +12,11 @@ from packaging import requirements
 
 import vaswani_jax
 from tests import settings
-from vaswani_jax.core import extras
+from vaswani_jax.core import config, extras
 from vaswani_jax.data.cldr import pairs
 from vaswani_jax.exchange import formats, marian_weights
 from vaswani_jax.plots import canvas
+from vaswani_jax.training import loggers
 
 PACKAGE = pathlib.Path(vaswani_jax.__file__).parent
 PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
@@ -31,6 +32,11 @@ def read_weights(directory: pathlib.Path, *, name: str) -> None:
     marian_weights.read_tensors(directory)
 
 
+def require_logger(name: str) -> Callable[[pathlib.Path], object]:
+    small = settings.small_settings(**{"training.loggers": name})
+    return lambda _: loggers.require(small)
+
+
 # A package that is missing, its extra, and what needs it.
 NEEDS: list[tuple[str, str, Callable[[pathlib.Path], object]]] = [
     ("babel", "demo", generate_pairs),
@@ -38,6 +44,7 @@ NEEDS: list[tuple[str, str, Callable[[pathlib.Path], object]]] = [
     ("matplotlib", "plot", lambda _: canvas.require()),
     ("safetensors", "export", lambda d: read_weights(d, name="model.safetensors")),
     ("torch", "export", lambda d: read_weights(d, name="pytorch_model.bin")),
+    *((name, name, require_logger(name)) for name in config.LOGGERS),
     *(
         (package, "export", lambda _, form=form: formats.require(form))
         for form, packages in formats.PACKAGES.items()

@@ -15,6 +15,13 @@ def test_parts_of_a_batch_are_auto_or_a_positive_number(value):
     )
 
 
+def test_loggers_are_names_that_exist():
+    assert parsed({"training.loggers": "wandb, trackio"})
+    text = refusal({"training.loggers": "wandb,mflow"})
+    assert "config.training.loggers must be names with commas between them" in text
+    assert text.endswith("got 'wandb,mflow'; did you mean mlflow?")
+
+
 def test_r_drop_needs_dropout():
     assert parsed({"training.r_drop": 5.0, "model.relu_dropout_rate": 0.1})
     text = refusal({"training.r_drop": 5.0, "model.dropout_rate": 0.0})

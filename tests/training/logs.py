@@ -1,7 +1,9 @@
 """A log of metrics, and a clock that a test moves."""
 
 import pathlib
+from collections.abc import Sequence
 
+from vaswani_jax.core.types import MetricsLogger
 from vaswani_jax.training import metrics_log
 
 
@@ -21,9 +23,14 @@ def opened(
     first_step: int = 0,
     num_steps: int = 9,
     is_active: bool = True,
+    loggers: Sequence[MetricsLogger] = (),
 ) -> metrics_log.MetricsLog:
     log = metrics_log.MetricsLog(
-        workdir, first_step=first_step, num_steps=num_steps, is_active=is_active
+        workdir,
+        first_step=first_step,
+        num_steps=num_steps,
+        is_active=is_active,
+        loggers=loggers,
     )
     log.open(first_step)
     return log

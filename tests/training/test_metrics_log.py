@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import math
 import os
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -255,6 +257,29 @@ def test_progress_shows_step_loss_rate_speed_and_time_left(
     assert " 25,123 target tokens/s" in line
     # The 500 updates since the start took 567 s; at that pace 8,000 take 9,072 s.
     assert line.endswith("left 2:31:12")
+
+
+def test_loggers_get_finite_metrics_until_they_fail(
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
+) -> None:
+    received: list[tuple[int, dict[str, float]]] = []
+
+    def keep(step: int, values: Mapping[str, float]) -> None:
+        received.append((step, dict(values)))
+
+    def fail(step: int, values: Mapping[str, float]) -> None:
+        raise ConnectionError("no network")
+
+    written = opened(tmp_path, loggers=[fail, keep])
+    written.metrics(1, {"train/loss": 2.5, "train/perplexity": math.inf})
+    written.metrics(2, {"train/loss": 2.25})
+    written.close()
+    assert received == [(1, {"train/loss": 2.5}), (2, {"train/loss": 2.25})]
+    [line] = log_lines.messages
+    assert line == (
+        "a logger of metrics failed at step 1 and gets no more: "
+        "ConnectionError('no network')"
+    )
 
 
 def test_progress_shows_the_norm_where_gradients_are_clipped(

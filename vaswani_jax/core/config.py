@@ -21,6 +21,8 @@ path_setting = functools.partial(setting, is_path=True, changeable=True)
 
 # Values of data.source whose text is generated.
 GENERATED = ("cldr", "copy", "reverse")
+# Names in training.loggers, each an extra of pyproject.toml.
+LOGGERS = ("wandb", "mlflow", "trackio")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -385,6 +387,13 @@ class TrainingConfig:
         changeable=True,
         incidental=True,
     )
+    loggers: str = setting(
+        "Where metrics go beside the workdir, as wandb,trackio; empty: nowhere else.",
+        values=f"names with commas between them ({', '.join(LOGGERS)}), or empty",
+        changeable=True,
+        legacy="",
+        incidental=True,
+    )
     evaluate_every_steps: int = setting(
         "Updates between evaluations on the validation set.",
         at_least=1,
@@ -524,6 +533,11 @@ class Config:
 
 
 SETTINGS = declared(Config)
+
+
+def names_of_loggers(training: TrainingConfig) -> list[str]:
+    """Return the names in `training.loggers`."""
+    return [name.strip() for name in training.loggers.split(",") if name.strip()]
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ ValueError; the message has the key, the value and the rule.
 
 import re
 
-from vaswani_jax.core import languages
+from vaswani_jax.core import languages, suggestions
 from vaswani_jax.core.config import (
+    LOGGERS,
     SETTINGS,
     Config,
     DataConfig,
@@ -16,6 +17,7 @@ from vaswani_jax.core.config import (
     SearchConfig,
     TrainingConfig,
     flatten,
+    names_of_loggers,
     to_dict,
 )
 
@@ -178,6 +180,14 @@ def _check_training(training: TrainingConfig) -> None:
     parts = training.accumulate_steps
     if parts != "auto" and not (parts.isdecimal() and int(parts) > 0):
         raise ValueError(f"config.{key} must be {SETTINGS[key].range}, got {parts!r}")
+    for name in names_of_loggers(training):
+        if name not in LOGGERS:
+            rule = SETTINGS["training.loggers"].range
+            hint = suggestions.suggest(name, LOGGERS)
+            raise ValueError(
+                f"config.training.loggers must be {rule}; got {training.loggers!r}"
+                f"{hint}"
+            )
     if training.average_checkpoints > training.keep_checkpoints:
         raise ValueError(
             "config.training.average_checkpoints must be at most "

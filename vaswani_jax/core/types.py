@@ -16,6 +16,8 @@ UNK_ID = 3
 NEVER = -1e9
 # Returns figures of a model's parameters by name, such as valid/bleu.
 Evaluator = Callable[[Any], Mapping[str, float]]
+# Takes the number of updates, and metrics by name; finite values alone.
+MetricsLogger = Callable[[int, Mapping[str, float]], object]
 
 
 class Segments(NamedTuple):

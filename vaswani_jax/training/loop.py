@@ -50,6 +50,7 @@ def train(
     *,
     workdir: files.Directory,
     evaluators: Sequence[types.Evaluator],
+    loggers: Sequence[types.MetricsLogger] = (),
     initial_params: Any = None,
     init_from: str = "",
 ) -> Outcome:
@@ -60,6 +61,7 @@ def train(
         data: The prepared data.
         workdir: The run's directory.
         evaluators: Compute metrics of the parameters every `evaluate_every_steps`.
+        loggers: Get the metrics that are recorded, in the main process.
         initial_params: Parameters of a new run, as NumPy arrays; random if None.
         init_from: Where `initial_params` come from, for the record.
 
@@ -90,6 +92,7 @@ def train(
         first_step=resumed.progress.step,
         num_steps=settings.training.num_steps,
         is_active=processes.is_main_process(),
+        loggers=loggers,
     )
     with contextlib.closing(log), SignalWatch() as signals:
         log.open(resumed.progress.step)

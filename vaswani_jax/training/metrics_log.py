@@ -7,10 +7,10 @@ import math
 import pathlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from vaswani_jax.core import files
+from vaswani_jax.core import files, types
 from vaswani_jax.training import event_file
 
 FILE = "metrics.jsonl"
@@ -29,7 +29,13 @@ class MetricsLog:
     """
 
     def __init__(
-        self, workdir: pathlib.Path, *, first_step: int, num_steps: int, is_active: bool
+        self,
+        workdir: pathlib.Path,
+        *,
+        first_step: int,
+        num_steps: int,
+        is_active: bool,
+        loggers: Sequence[types.MetricsLogger] = (),
     ) -> None:
         """Note where the files lie; `open` opens them.
 
@@ -38,6 +44,7 @@ class MetricsLog:
             first_step: The step that the run resumes from; 0 if it is new.
             num_steps: The step at which it ends, for the time that is left.
             is_active: Whether to write; True in only one process.
+            loggers: Get the metrics, too. One that fails gets no more of them.
         """
         self.latest: dict[str, float] = {}
         self._is_active = is_active
@@ -47,6 +54,7 @@ class MetricsLog:
         self._elapsed_before = 0.0
         self._has_warned = False
         self._workdir = workdir
+        self._loggers = list(loggers)
         # Set until the records after this step are dropped.
         self._drop_after: int | None = first_step
         self._files: tuple[IO[str], event_file.EventFile] | None = None
@@ -103,6 +111,16 @@ class MetricsLog:
             events.write(step, values)
         except OSError as error:
             self._stop_recording(error)
+        known = {name: value for name, value in finite.items() if value is not None}
+        for metrics_logger in list(self._loggers):
+            try:
+                metrics_logger(step, known)
+            except Exception as error:  # Others' code; training continues.
+                self._loggers.remove(metrics_logger)
+                logger.warning(
+                    f"a logger of metrics failed at step {step:,} and gets no more: "
+                    f"{error!r}"
+                )
 
     def _stop_recording(self, error: OSError) -> None:
         # Opening the file again removes a record that was cut off.

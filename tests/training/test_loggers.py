@@ -1,0 +1,88 @@
+"""What Weights & Biases, MLflow and trackio get; stand-ins take their places."""
+
+import importlib.machinery
+import pathlib
+import sys
+import types
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests import settings
+from vaswani_jax.core import config
+from vaswani_jax.training import loggers
+
+
+@pytest.fixture(params=config.LOGGERS)
+def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A stand-in for a logger's package, which records its calls."""
+    module: Any = types.ModuleType(request.param)
+    module.__spec__ = importlib.machinery.ModuleSpec(request.param, None)
+    for name in ("init", "start_run", "set_experiment", "log_metrics", "log_params"):
+        setattr(module, name, mock.Mock())
+    module.end_run = mock.Mock()
+    module.start_run.return_value.info.run_id = "id of the server"
+    monkeypatch.setitem(sys.modules, request.param, module)
+    return module
+
+
+def settings_of(package: Any) -> config.Config:
+    return settings.small_settings(**{"training.loggers": package.__name__})
+
+
+def start_of(package: Any) -> mock.Mock:
+    """The call that starts a run."""
+    start = package.start_run if package.__name__ == "mlflow" else package.init
+    assert isinstance(start, mock.Mock)
+    return start
+
+
+def test_a_logger_gets_the_metrics_and_is_closed(
+    tmp_path: pathlib.Path, package: Any
+) -> None:
+    small = settings_of(package)
+    loggers.require(small)
+    run = package.init.return_value
+    log = package.log_metrics if package.__name__ == "mlflow" else run.log
+    end = package.end_run if package.__name__ == "mlflow" else run.finish
+    with loggers.opened(small, tmp_path) as [metrics_logger]:
+        metrics_logger(3, {"train/loss": 2.5})
+        end.assert_not_called()
+    log.assert_called_once_with({"train/loss": 2.5}, step=3)
+    end.assert_called_once_with()
+
+
+def test_a_run_that_resumes_has_its_identifier_again(
+    tmp_path: pathlib.Path, package: Any
+) -> None:
+    starts = []
+    for _ in range(2):
+        with loggers.opened(settings_of(package), tmp_path):
+            starts.append(start_of(package).call_args.kwargs)
+    first, second = starts
+    if package.__name__ == "mlflow":
+        assert (first["run_id"], second["run_id"]) == (None, "id of the server")
+        assert first["run_name"] == tmp_path.name
+        [parameters] = package.log_params.call_args.args
+    else:
+        key = "id" if package.__name__ == "wandb" else "name"
+        assert first[key] == second[key] and second["resume"] == "allow"
+        assert first["name"].startswith(tmp_path.name)
+        parameters = first["config"]
+    assert parameters["model.d_ff"] == 10
+
+
+def test_a_logger_that_cannot_be_opened_is_refused_in_one_line(
+    tmp_path: pathlib.Path, package: Any
+) -> None:
+    start_of(package).side_effect = RuntimeError("no API key:\nlog in first")
+    with (
+        pytest.raises(ValueError) as refused,
+        loggers.opened(settings_of(package), tmp_path),
+    ):
+        pass
+    assert str(refused.value) == (
+        f"config.training.loggers={package.__name__}: RuntimeError: no API key: log in "
+        "first"
+    )

@@ -1,0 +1,156 @@
+"""Send a run's metrics to Weights & Biases, MLflow or trackio.
+
+Each is an extra of this package, and reads its own environment variables: where its
+server is, and who you are. A run that resumes continues its records there.
+"""
+
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import pathlib
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+
+from vaswani_jax.core import config, extras, files, types
+
+logger = logging.getLogger(__name__)
+
+PROJECT = "vaswani_jax"
+# In the workdir: the identifier of the run, by the logger's name.
+FILE = "loggers.json"
+Opened = contextlib.AbstractContextManager[types.MetricsLogger]
+
+
+def require(settings: config.Config) -> None:
+    """Refuse a logger whose package is not installed, before any work.
+
+    Raises:
+        ImportError: Says how to install it.
+    """
+    for name in config.names_of_loggers(settings.training):
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(
+                f"config.training.loggers={name} needs {name}: "
+                f"{extras.how_to_install(name)}"
+            )
+
+
+@contextlib.contextmanager
+def opened(
+    settings: config.Config, workdir: pathlib.Path
+) -> Iterator[list[types.MetricsLogger]]:
+    """Open the loggers of `training.loggers` for a run, and close them at the end.
+
+    Args:
+        settings: The run's.
+        workdir: The run's directory, whose name is the run's there.
+
+    Raises:
+        ValueError: One cannot be opened: its server cannot be reached, or refuses.
+    """
+    with contextlib.ExitStack() as stack:
+        metrics_loggers = []
+        for name in config.names_of_loggers(settings.training):
+            try:
+                with contextlib.redirect_stdout(sys.stderr):  # Scores go to stdout.
+                    metrics_logger = stack.enter_context(OPEN[name](settings, workdir))
+            except Exception as error:  # Each package raises its own kinds.
+                reason = " ".join(str(error).split())[:300]
+                raise ValueError(
+                    f"config.training.loggers={name}: {type(error).__name__}: {reason}"
+                ) from error
+            metrics_loggers.append(metrics_logger)
+        yield metrics_loggers
+
+
+@contextlib.contextmanager
+def _wandb(
+    settings: config.Config, workdir: pathlib.Path
+) -> Iterator[types.MetricsLogger]:
+    import wandb
+
+    identifier = _recorded(workdir, "wandb") or uuid.uuid4().hex
+    run = wandb.init(
+        project=os.environ.get("WANDB_PROJECT", PROJECT),
+        name=workdir.name,
+        id=identifier,
+        resume="allow",
+        dir=str(workdir),
+        config=config.flatten(config.to_dict(settings)),
+        allow_val_change=True,
+    )
+    _record(workdir, "wandb", identifier)
+    try:
+        yield lambda step, values: run.log(dict(values), step=step)
+    finally:
+        run.finish()
+
+
+@contextlib.contextmanager
+def _mlflow(
+    settings: config.Config, workdir: pathlib.Path
+) -> Iterator[types.MetricsLogger]:
+    import mlflow
+
+    identifier = _recorded(workdir, "mlflow")
+    if not identifier and not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+        mlflow.set_experiment(PROJECT)
+    run = mlflow.start_run(
+        run_id=identifier or None, run_name=None if identifier else workdir.name
+    )
+    try:
+        if not identifier:
+            _record(workdir, "mlflow", run.info.run_id)
+            mlflow.log_params(config.flatten(config.to_dict(settings)))
+        yield lambda step, values: mlflow.log_metrics(dict(values), step=step)
+    finally:
+        mlflow.end_run()
+
+
+@contextlib.contextmanager
+def _trackio(
+    settings: config.Config, workdir: pathlib.Path
+) -> Iterator[types.MetricsLogger]:
+    import trackio
+
+    # There a run has no other identifier than its name.
+    name = _recorded(workdir, "trackio") or f"{workdir.name}-{uuid.uuid4().hex[:6]}"
+    run = trackio.init(
+        project=PROJECT,
+        name=name,
+        resume="allow",
+        config=config.flatten(config.to_dict(settings)),
+        embed=False,
+    )
+    _record(workdir, "trackio", name)
+    try:
+        yield lambda step, values: run.log(dict(values), step=step)
+    finally:
+        with contextlib.redirect_stdout(sys.stderr):
+            run.finish()
+
+
+OPEN: Mapping[str, Callable[[config.Config, pathlib.Path], Opened]] = {
+    "wandb": _wandb,
+    "mlflow": _mlflow,
+    "trackio": _trackio,
+}
+
+
+def _read(workdir: pathlib.Path) -> dict[str, str]:
+    try:
+        return dict(json.loads((workdir / FILE).read_text()))
+    except (OSError, TypeError, ValueError):
+        return {}
+
+
+def _recorded(workdir: pathlib.Path, name: str) -> str:
+    return _read(workdir).get(name, "")
+
+
+def _record(workdir: pathlib.Path, name: str, identifier: str) -> None:
+    identifiers = {**_read(workdir), name: identifier}
+    files.write_atomically(workdir / FILE, json.dumps(identifiers))
