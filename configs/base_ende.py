@@ -69,8 +69,16 @@ def _data() -> ml_collections.ConfigDict:
     data.num_valid = 0
     data.num_test = 0
     data.directory = ""  # WORKDIR/data
+    data.vocabulary = ""  # learned from the text
+    data.target_vocabulary = ""  # for separate vocabularies only
+    data.vocabulary_sharing = "shared"  # section 5.1
+    data.user_symbols = ""  # not in the paper
     data.subword_model = "bpe"  # section 5.1: byte-pair encoding
     data.vocab_size = 37_000  # section 5.1: "about 37000", shared
+    data.target_vocab_size = 0  # for separate vocabularies only
+    data.character_coverage = 0.0  # open; 0.9999 with byte_fallback
+    data.split_digits = False  # open
+    data.max_subword_length = 16  # open; SentencePiece's default
     data.sentencepiece_sample_size = 4_000_000  # open
     data.byte_fallback = True  # open
     data.normalization = "identity"  # open

@@ -1,7 +1,7 @@
 """Tiny settings, parameters and batches, from which most tests start."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -10,7 +10,8 @@ import numpy as np
 
 from configs import base_ende
 from vaswani_jax.core import config, parsing, types
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.data.vocabulary_training import learn_subwords
 from vaswani_jax.inference import generate
 from vaswani_jax.model import transformer
 
@@ -70,7 +71,9 @@ def letters_vocabulary() -> Vocabulary:
     return learn_vocabulary(["a b c d e f g h", "hello world again"] * 20, data)
 
 
-def random_params(model: config.ModelConfig, *, vocab_size: int, seed: int) -> Any:
+def random_params(
+    model: config.ModelConfig, *, vocab_size: types.VocabSize, seed: int
+) -> Any:
     """Parameters without a zero or a one, so that each of them matters."""
     generator = np.random.default_rng(seed)
     tokens = jnp.ones((1, 2), jnp.int32)
@@ -89,7 +92,12 @@ def random_params(model: config.ModelConfig, *, vocab_size: int, seed: int) -> A
 
 
 def random_batch(
-    *, rows: int, source_length: int, target_length: int, vocab_size: int, seed: int
+    *,
+    rows: int,
+    source_length: int,
+    target_length: int,
+    vocab_size: types.VocabSize,
+    seed: int,
 ) -> types.Batch:
     """Ragged random sentences; the first row fills both sides."""
     generator = np.random.default_rng(seed)
@@ -112,7 +120,7 @@ def random_batch(
 
 
 def search_of(
-    settings: config.Config, *, vocab_size: int, n_best: int = 1
+    settings: config.Config, *, vocab_size: types.VocabSize, n_best: int = 1
 ) -> Callable[[Any, Any], types.Hypotheses]:
     """Return the search of one model, for rows of source ids."""
     run = generate.make_generator(
@@ -128,3 +136,8 @@ def search_of(
         return run((params,), generate.Rows(source, *nothing))
 
     return search
+
+
+def learn_vocabulary(lines: Iterable[str], data: config.DataConfig) -> Vocabulary:
+    """Return a shared vocabulary learned from lines."""
+    return Vocabulary.shared(learn_subwords(lines, data))

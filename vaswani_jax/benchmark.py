@@ -59,7 +59,7 @@ def train() -> None:
         raise ValueError("--vocab_size is of random ids: it goes with --shape")
     _use_devices(settings)
     if workdir is None:
-        vocab_size = VOCAB_SIZE.value or settings.data.vocab_size
+        vocab_size = VOCAB_SIZE.value or settings.data.planned_vocab_size
         batch_at = training_speed.same_batch(
             str(shape), settings.model, vocab_size=vocab_size
         )
@@ -98,7 +98,7 @@ def decode() -> None:
     _use_devices(settings)
     speeds = decoding_speed.measure(
         settings,
-        vocab_size=VOCAB_SIZE.value or settings.data.vocab_size,
+        vocab_size=VOCAB_SIZE.value or settings.data.planned_vocab_size,
         batches=batches,
         source_tokens=SOURCE_TOKENS.value,
         output_tokens=OUTPUT_TOKENS.value,

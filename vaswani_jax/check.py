@@ -97,7 +97,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
             f"{bucket.length} tokens stand for all shapes"
         )
         return Workload(
-            vocab_size=settings.data.vocab_size,
+            vocab_size=settings.data.planned_vocab_size,
             shapes=[Shape(bucket=bucket, batches=0)],
             num_shapes=1
             if settings.data.batching == "packed"

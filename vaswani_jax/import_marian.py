@@ -47,8 +47,8 @@ def main() -> None:
     for note in imported.notes:
         logger.info(note)
     logger.info(
-        f"{data.source_locale} to {data.target_locale}, {vocabulary.size:,} "
-        f"subwords, fingerprint {vocabulary.fingerprint}"
+        f"{data.source_locale} to {data.target_locale}, {vocabulary.describe()}, "
+        f"fingerprint {vocabulary.fingerprint}"
     )
     path = marian_import.save_run(imported, workdir)
     directory.push()

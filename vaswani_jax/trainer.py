@@ -186,7 +186,13 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
         prepared.data_directory(data, workdir)
     ).vocabulary
     run_record.check_fits(start.checkpoint, settings=config, vocabulary=vocabulary)
-    return _InitialModel(start.checkpoint.items["params"], vocabulary)
+    extended = vocabulary.extend(config.data.symbols)
+    if names := extended.target.spellings[vocabulary.target.size :]:
+        logger.info(
+            f"{len(names)} new subwords, whose embeddings begin at random: "
+            f"{', '.join(names)}"
+        )
+    return _InitialModel(start.checkpoint.items["params"], extended)
 
 
 def _draw_curves(name: str, workdir: files.Directory) -> None:

@@ -63,7 +63,7 @@ MISTAKES = (
     ),
     Mistake(
         "lookups are not multiplied by the root of d_model",
-        "SharedEmbedding.__call__",
+        "Embedding.__call__",
         "axis=0) * math.sqrt(self.d_model)",
         "axis=0)",
         f"{MARIAN}::test_marian_mt_has_our_logits",
@@ -77,7 +77,7 @@ MISTAKES = (
     ),
     Mistake(
         "no gradient through the softmax's side of the embedding",
-        "SharedEmbedding.logits",
+        "Embedding.logits",
         "self.embedding.astype(self.dtype)",
         "__import__('jax').lax.stop_gradient(self.embedding)",
         f"{TORCH}::test_loss_and_every_gradient_are_torchs",

@@ -10,7 +10,6 @@ from tests import settings
 from tests.data import small_text
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.core import config
-from vaswani_jax.data import vocabulary
 from vaswani_jax.training import step as training_step
 
 
@@ -58,7 +57,7 @@ def test_a_model_of_other_shapes_is_refused_with_the_settings_that_differ(
     small = settings.small_settings(**was)
     changed = settings.small_settings(**now)
     words = " ".join(small_text.WORDS)
-    subwords = vocabulary.learn_vocabulary(
+    subwords = settings.learn_vocabulary(
         [words] * 9, small_text.settings_of(tmp_path).data
     )
     trained = training_step.create_state(small, vocab_size=subwords.size)
@@ -87,7 +86,7 @@ def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
 ) -> None:
     small = settings.small_settings(**{f"model.{key}": was})
     words = " ".join(small_text.WORDS)
-    subwords = vocabulary.learn_vocabulary(
+    subwords = settings.learn_vocabulary(
         [words] * 9, small_text.settings_of(tmp_path).data
     )
     trained = training_step.create_state(small, vocab_size=subwords.size)

@@ -4,7 +4,8 @@ import functools
 import random
 
 from tests import settings
-from vaswani_jax.data.vocabulary import learn_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.data.vocabulary_training import learn_subwords
 
 SYLLABLES = "ba ko ri tu sen mal do fi gra lo pe zu ä ßt".split()
 # With 256 bytes, 4 special ids and the letters, or without the bytes.
@@ -33,4 +34,4 @@ def trained(subword_model, byte_fallback, *, normalization="identity", seed=1):
     data = data_settings(
         subword_model, byte_fallback, **{"data.normalization": normalization}
     )
-    return learn_vocabulary(training_lines(seed), data)
+    return Vocabulary.shared(learn_subwords(training_lines(seed), data))

@@ -12,13 +12,13 @@ from tests import settings
 from tests.data import small_text
 from vaswani_jax.core import files
 from vaswani_jax.data import manifest, prepare, prepared, text_files, token_files
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
 
 
 def test_prepared_data_is_not_prepared_twice(text, monkeypatch, caplog):
     first = small_text.prepare(text)
     contents = small_text.contents(first.directory)
-    monkeypatch.setattr(prepare, "learn_vocabulary", small_text.forbidden)
+    monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)
     monkeypatch.setattr(token_files, "open_writer", small_text.forbidden)
     caplog.clear()
     second = small_text.prepare(text)
@@ -211,7 +211,7 @@ def test_what_is_no_directory_for_data_is_refused(tmp_path, name, monkeypatch):
 
 def test_andifferent_vocabulary_is_refused(text):
     data = small_text.prepare(text)
-    different = learn_vocabulary(
+    different = settings.learn_vocabulary(
         small_text.read_lines(text / "train.en"),
         small_text.settings_of(text, **{"data.vocab_size": 39}).data,
     )
@@ -228,7 +228,7 @@ def full_disk(*args, **kwargs):
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (prepare, "learn_vocabulary"),
+        (prepare, "learn_subwords"),
         (Vocabulary, "save"),
         (text_files, "write_lines"),
         (token_files.TokenWriter, "write"),

@@ -6,8 +6,10 @@ from hypothesis import strategies
 
 from tests.data import small_vocabularies
 from vaswani_jax.core import types
+from vaswani_jax.data import subwords
 from vaswani_jax.data import vocabulary as vocabularies
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.vocabulary_training import learn_subwords
 
 SPACE_MARK = "\u2581"  # what SentencePiece writes for a space
 UNKNOWN = "\u20ac"
@@ -147,13 +149,15 @@ def test_decoding_ends_at_the_end_mark(subword_model, text, suffix, data):
 def test_surfaces_have_the_words_of_the_text(subword_model, byte_fallback, text):
     vocabulary = small_vocabularies.trained(subword_model, byte_fallback)
     [ids] = vocabulary.encode([text])
-    joined = "".join(vocabulary.surface(i, unknown=vocabularies.UNKNOWN) for i in ids)
+    joined = "".join(
+        vocabulary.source.surface(i, unknown=subwords.UNKNOWN) for i in ids
+    )
     if joined.isascii() or not byte_fallback:
         assert joined.split() == vocabulary.decode(ids).split()
     assert not any(
-        vocabulary.surface(i, unknown=vocabularies.UNKNOWN) for i in range(3)
+        vocabulary.source.surface(i, unknown=subwords.UNKNOWN) for i in range(3)
     )
-    assert vocabulary.surface(types.UNK_ID, unknown="\ufffd") == "\ufffd"
+    assert vocabulary.source.surface(types.UNK_ID, unknown="\ufffd") == "\ufffd"
 
 
 @either_model
@@ -161,7 +165,7 @@ def test_words_start_with_the_space_before_them(subword_model):
     vocabulary = small_vocabularies.trained(subword_model, True)
     for line in small_vocabularies.training_lines(1)[:20]:
         [ids] = vocabulary.encode([line])
-        assert sum(map(vocabulary.starts_word, ids)) == len(line.split(" "))
+        assert sum(map(vocabulary.source.starts_word, ids)) == len(line.split(" "))
 
 
 def test_normalization_is_the_one_that_is_named():
@@ -176,7 +180,7 @@ def test_normalization_is_the_one_that_is_named():
 def test_a_saved_vocabulary_is_the_same_when_loaded(subword_model, tmp_path):
     vocabulary = small_vocabularies.trained(subword_model, True)
     vocabulary.save(tmp_path)
-    loaded = Vocabulary.load(tmp_path / "vocabulary.model")
+    loaded = vocabularies.load(tmp_path)
     assert loaded.fingerprint == vocabulary.fingerprint
     assert loaded.size == vocabulary.size
     lines = [*small_vocabularies.training_lines(1), f"{UNKNOWN} \t x"]
@@ -186,7 +190,7 @@ def test_a_saved_vocabulary_is_the_same_when_loaded(subword_model, tmp_path):
 @either_model
 def test_fingerprint_depends_on_the_text_alone(subword_model):
     vocabulary = small_vocabularies.trained(subword_model, True)
-    relearned = learn_vocabulary(
+    relearned = learn_subwords(
         small_vocabularies.training_lines(1),
         small_vocabularies.data_settings(subword_model, True),
     )
@@ -203,7 +207,7 @@ def test_a_size_the_text_cannot_give_is_refused(subword_model, size):
         subword_model, True, **{"data.vocab_size": size}
     )
     with pytest.raises(ValueError) as caught:
-        learn_vocabulary(small_vocabularies.training_lines(1), data)
+        learn_subwords(small_vocabularies.training_lines(1), data)
     assert f"no {subword_model} vocabulary" in str(caught.value)
     assert f"config.data.vocab_size={size} " in str(caught.value)
 
@@ -211,7 +215,7 @@ def test_a_size_the_text_cannot_give_is_refused(subword_model, size):
 @pytest.mark.parametrize("lines", [[], ["", "   "]])
 def test_text_without_a_word_is_refused(lines):
     with pytest.raises(ValueError, match="no bpe vocabulary"):
-        learn_vocabulary(lines, small_vocabularies.data_settings("bpe", True))
+        learn_subwords(lines, small_vocabularies.data_settings("bpe", True))
 
 
 @pytest.mark.parametrize("damage", ["empty", "foreign", "cut"])
@@ -222,12 +226,12 @@ def test_a_file_that_is_no_model_is_refused(damage, tmp_path):
     damaged = {"empty": b"", "foreign": b"no model\n", "cut": model[:-3]}
     path.write_bytes(damaged[damage])
     with pytest.raises(ValueError, match=str(path)):
-        Vocabulary.load(path)
+        Subwords.load(path)
 
 
 def test_a_missing_model_is_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
-        Vocabulary.load(tmp_path / "vocabulary.model")
+        Subwords.load(tmp_path / "vocabulary.model")
 
 
 def test_sampled_segmentations_spell_the_text_and_depend_on_the_seed_alone():

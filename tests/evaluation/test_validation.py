@@ -13,7 +13,7 @@ import sacrebleu
 
 from tests import reference, settings
 from vaswani_jax.core import parallel, types
-from vaswani_jax.data import batching, prepared, token_files, vocabulary
+from vaswani_jax.data import batching, prepared, token_files
 from vaswani_jax.evaluation import validation
 from vaswani_jax.inference import generate
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -140,7 +140,7 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> LineTranslator:
     small = settings.small_settings(
         **{"search.max_source_tokens": 24, "search.source_tokens_per_batch": 64}
     )
-    subwords = vocabulary.learn_vocabulary([" ".join(WORDS)] * 20, small.data)
+    subwords = settings.learn_vocabulary([" ".join(WORDS)] * 20, small.data)
     translator = LineTranslator(small, subwords)
 
     def look_up(params: Any, rows: generate.Rows) -> types.Hypotheses:

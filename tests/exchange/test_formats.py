@@ -25,7 +25,7 @@ def test_an_export_has_the_subwords_and_positions_for_the_longest_output(
     translator = Translator(small, vocabulary, members=[member])
     formats.save(tmp_path / form, translator, form=form)
     for name in ("source.spm", "target.spm"):
-        assert (tmp_path / form / name).read_bytes() in vocabulary.models
+        assert (tmp_path / form / name).read_bytes() in (vocabulary.source.model,)
     if form == "marian":
         values = json.loads((tmp_path / form / "config.json").read_text())
         # max_source_tokens and max_extra_tokens.

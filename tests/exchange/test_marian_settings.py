@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests import settings
-from vaswani_jax.data.vocabulary import learn_vocabulary
 from vaswani_jax.exchange import marian_export, marian_settings
 
 PATH = pathlib.Path("generation_config.json")
@@ -76,7 +75,7 @@ def saved(directory: pathlib.Path, **changes: Any) -> dict[str, Any]:
     pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     search = {f"search.{key}": value for key, value in changes.items()}
     small = settings.small_settings(**search, **{"model.d_v": 4, "data.vocab_size": 16})
-    vocabulary = learn_vocabulary(["a b c d e f g h"] * 20, small.data)
+    vocabulary = settings.learn_vocabulary(["a b c d e f g h"] * 20, small.data)
     params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=1)
     marian_export.save(directory, params=params, settings=small, vocabulary=vocabulary)
     return dict(json.loads((directory / "generation_config.json").read_text()))

@@ -34,7 +34,9 @@ def full() -> Any:
 
 def imported(tensors: dict[str, np.ndarray], order: list[int]) -> Any:
     directory = pathlib.Path("here")
-    return marian_weights.import_params(tensors, FULL, order=order, directory=directory)
+    return marian_weights.import_params(
+        tensors, FULL, orders={"embedding": order}, directory=directory
+    )
 
 
 def test_matrices_are_transposed_and_have_all_sines_first(params: Any) -> None:
@@ -100,14 +102,14 @@ def test_files_of_weights_are_checked(tmp_path: pathlib.Path) -> None:
         "safetensors.numpy", reason="safetensors is not installed: .[export]"
     )
     with pytest.raises(FileNotFoundError, match=r"neither model\.safetensors nor"):
-        marian_weights.read_tensors(tmp_path)
+        marian_weights.read_tensors(tmp_path, is_shared=True)
     path = tmp_path / "model.safetensors"
     table = np.arange(6, dtype=np.float32).reshape(2, 3)
 
     def read(**tensors: np.ndarray) -> dict[str, np.ndarray]:
         names = {"head": "lm_head.weight", "shared": TABLE, "other": "other"}
         safetensors.save_file({names[k]: t for k, t in tensors.items()}, path)
-        return marian_weights.read_tensors(tmp_path)
+        return marian_weights.read_tensors(tmp_path, is_shared=True)
 
     # The table has its main name, whichever it had.
     tensors = read(head=table, other=table.astype(np.float16))
@@ -123,4 +125,4 @@ def test_files_of_weights_are_checked(tmp_path: pathlib.Path) -> None:
             read(**wrong)
     path.write_bytes(b"{")
     with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
-        marian_weights.read_tensors(tmp_path)
+        marian_weights.read_tensors(tmp_path, is_shared=True)

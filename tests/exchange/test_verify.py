@@ -38,7 +38,7 @@ def test_engines_get_no_line_that_our_search_would_cut(
         tmp_path,
         params=params,
         model=small.model,
-        spellings=[vocabulary.subword(token) for token in range(vocabulary.size)],
+        vocabulary=vocabulary,
         quantization=None,
     )
     engine = verify.ctranslate2_engine(
@@ -62,7 +62,7 @@ def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
 ) -> None:
     """ln 0.4 at once or ln 0.15 after four words: -0.92 and -1.14 by the paper's
     penalty of alpha 1, -0.92 and -0.38 by |Y|."""
-    word = vocabulary.subword_id("\u2581a")
+    word = vocabulary.target.subword_id("\u2581a")
     ends = jnp.full(40, 1e-6).at[0].set(0.4).at[4].set(0.25)
 
     def decode_step(

@@ -8,12 +8,8 @@ import pytest
 from hypothesis import strategies
 
 from tests import settings
-from vaswani_jax.data.vocabulary import (
-    UNKNOWN,
-    WORD_START,
-    Vocabulary,
-    learn_vocabulary,
-)
+from vaswani_jax.data.subwords import UNKNOWN, WORD_START
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
 
 
@@ -22,7 +18,7 @@ def vocabulary() -> Vocabulary:
     data = settings.small_settings(
         **{"data.byte_fallback": True, "data.vocab_size": 270}
     ).data
-    return learn_vocabulary(["5 % of a b", "a b of"] * 20, data)
+    return settings.learn_vocabulary(["5 % of a b", "a b of"] * 20, data)
 
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:
@@ -52,11 +48,11 @@ def test_what_is_spelt_in_bytes_is_numbered_as_text(
     vocabulary: Vocabulary, line: str
 ) -> None:
     [ids] = vocabulary.encode([line])
-    surfaces = alignment.subword_texts(vocabulary, ids, unknown="\ufffd")
+    surfaces = alignment.subword_texts(vocabulary.target, ids, unknown="\ufffd")
     bytes_of_words: dict[int, bytes] = collections.defaultdict(bytes)
     for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
-        name = vocabulary.subword(token)
-        is_byte = vocabulary.is_byte(token)
+        name = vocabulary.target.subword(token)
+        is_byte = vocabulary.target.is_byte(token)
         bytes_of_words[word] += (
             bytes([int(name[1:-1], 16)]) if is_byte else name.encode()
         )
@@ -69,8 +65,8 @@ def test_a_byte_that_is_no_character_is_a_letter(
     vocabulary: Vocabulary,
 ) -> None:
     names = ["<0xE2>", "<0x80>", "a", "<0xC2>", "<0x85>", "a"]
-    ids = [vocabulary.subword_id(name) for name in names]
-    surfaces = alignment.subword_texts(vocabulary, ids, unknown=UNKNOWN)
+    ids = [vocabulary.target.subword_id(name) for name in names]
+    surfaces = alignment.subword_texts(vocabulary.target, ids, unknown=UNKNOWN)
     # The decoded text has U+FFFD there.
     assert len(vocabulary.decode(ids).split()) == 2
     assert alignment.words(surfaces, first=0).tolist() == [0, 0, 0, -1, -1, 1]

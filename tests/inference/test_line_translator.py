@@ -71,12 +71,12 @@ def test_long_line_is_translated_whole_with_a_warning(
 def test_a_code_leaves_room_for_a_subword_or_is_refused(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vocabulary, "num_language_codes", lambda ids: 1)
+    monkeypatch.setattr(vocabulary.source, "num_tags", lambda ids: 1)
     three = echo_translator(vocabulary, monkeypatch, max_source_tokens=3)
     # The first subword, taken for a code, stands before every other.
     assert three.translate(None, ["a b c"]) == ["a b a c"]
     two = echo_translator(vocabulary, monkeypatch, max_source_tokens=2)
-    with pytest.raises(ValueError, match="max_source_tokens must be at least 3 with"):
+    with pytest.raises(ValueError, match="max_source_tokens must be at least 3 for"):
         two.translate(None, ["a b c"])
     assert two.translate(None, ["a", ""]) == ["", ""]
 

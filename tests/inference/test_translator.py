@@ -9,7 +9,7 @@ import pytest
 from tests import reference, settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.inference.translator import Translator
@@ -20,7 +20,7 @@ LINES = ["a b c", "", "d e f g", "h a a"]
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
     data = settings.small_settings(**{"data.vocab_size": 20}).data
-    return learn_vocabulary(["a b c d e f g h", "c d a b h g e f"] * 20, data)
+    return settings.learn_vocabulary(["a b c d e f g h", "c d a b h g e f"] * 20, data)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def ids_of(
 
 
 def names(translator: Translator, ids: np.ndarray) -> tuple[str, ...]:
-    return tuple(translator.vocabulary.subword(int(token)) for token in ids)
+    return tuple(translator.vocabulary.target.subword(int(token)) for token in ids)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def compiled(model: config.ModelConfig) -> Any:
     return jax.jit(run)
 
 
-def initial_params(model: config.ModelConfig, *, vocab_size: int) -> Any:
+def initial_params(model: config.ModelConfig, *, vocab_size: types.VocabSize) -> Any:
     tokens = jnp.ones((1, 2), jnp.int32)
     network = transformer.Transformer(model, vocab_size)
     return network.init(jax.random.key(0), tokens, tokens, deterministic=True)["params"]

@@ -12,9 +12,9 @@ from vaswani_jax.model import embeddings
 B, T, V, D_MODEL = 2, 3, 11, 6
 
 
-def bound(dtype: object) -> tuple[embeddings.SharedEmbedding, np.ndarray]:
+def bound(dtype: object) -> tuple[embeddings.Embedding, np.ndarray]:
     table = np.random.default_rng(0).standard_normal((V, D_MODEL)).astype(np.float32)
-    module = embeddings.SharedEmbedding(V, D_MODEL, jnp.dtype(dtype), logits_bias=False)
+    module = embeddings.Embedding(V, D_MODEL, jnp.dtype(dtype), logits_bias=False)
     return module.bind({"params": {"embedding": jnp.asarray(table)}}), table
 
 
@@ -45,9 +45,7 @@ def test_lookups_and_logits_are_float32(dtype: object) -> None:
 
 
 def test_the_table_starts_so_that_lookups_have_unit_variance() -> None:
-    module = embeddings.SharedEmbedding(
-        500, 64, jnp.dtype(jnp.float32), logits_bias=False
-    )
+    module = embeddings.Embedding(500, 64, jnp.dtype(jnp.float32), logits_bias=False)
     params = module.init(jax.random.key(0), jnp.zeros((1,), jnp.int32))["params"]
     assert set(params) == {"embedding"}
     table = params["embedding"]

@@ -242,7 +242,7 @@ def test_bfloat16_decodes_step_by_step_with_a_bfloat16_cache() -> None:
         assert leaf.dtype == jnp.bfloat16
 
 
-def initial_shapes(model: config.ModelConfig, *, vocab_size: int) -> Any:
+def initial_shapes(model: config.ModelConfig, *, vocab_size: types.VocabSize) -> Any:
     return jax.eval_shape(lambda: small.initial_params(model, vocab_size=vocab_size))
 
 

@@ -11,7 +11,6 @@ import vaswani_jax
 from tests import settings
 from tests.programs import runs
 from vaswani_jax.checkpoints import store
-from vaswani_jax.data import vocabulary
 from vaswani_jax.exchange import formats
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
@@ -50,7 +49,7 @@ def export_model(directory: pathlib.Path) -> Translator:
         }
     )
     text = [*PAIRS, *PAIRS.values()]
-    subwords = vocabulary.learn_vocabulary(text * 10, small.data)
+    subwords = settings.learn_vocabulary(text * 10, small.data)
     params = settings.random_params(small.model, vocab_size=subwords.size, seed=3)
     member = Member(small.model, store.Checkpoint(0, {"params": params}, {}))
     translator = Translator(small, subwords, members=[member])

@@ -36,7 +36,7 @@ class DecodingSpeed:
 def make_timer(
     settings: config.Config,
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     batch: int,
     source_tokens: int,
     output_tokens: int,
@@ -84,7 +84,7 @@ def make_timer(
 def measure(
     settings: config.Config,
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     batches: Sequence[int],
     source_tokens: int,
     output_tokens: int,

@@ -76,7 +76,7 @@ class Timer:
 
 
 def make_timer(
-    settings: config.Config, *, vocab_size: int, num_microbatches: int
+    settings: config.Config, *, vocab_size: types.VocabSize, num_microbatches: int
 ) -> Timer:
     """Return a timer of steps from random parameters, which are on the devices."""
     state = step.create_state(settings, vocab_size=vocab_size)
@@ -86,7 +86,7 @@ def make_timer(
 
 
 def random_batch(
-    *, rows: int, source: int, target: int, vocab_size: int, seed: int
+    *, rows: int, source: int, target: int, vocab_size: types.VocabSize, seed: int
 ) -> types.Batch:
     """Return random ids that fill every row, without padding."""
     generator = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def random_batch(
 
 
 def same_batch(
-    shape: str, model: config.ModelConfig, *, vocab_size: int
+    shape: str, model: config.ModelConfig, *, vocab_size: types.VocabSize
 ) -> Callable[[int], types.Batch]:
     """Return a function that gives every step the same random batch.
 
@@ -126,7 +126,7 @@ def measure(
     settings: config.Config,
     batch_at: Callable[[int], types.Batch],
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     steps: int,
 ) -> TrainingSpeed:
     """Time `steps` updates after a warm-up on each of their shapes.
@@ -218,7 +218,7 @@ def format_speed(speed: TrainingSpeed) -> str:
 
 
 def _num_microbatches(
-    settings: config.Config, batches: list[types.Batch], *, vocab_size: int
+    settings: config.Config, batches: list[types.Batch], *, vocab_size: types.VocabSize
 ) -> int:
     """Return how many microbatches training would make of these batches."""
     setting = settings.training.accumulate_steps
@@ -245,7 +245,9 @@ def _shape(batch: types.Batch) -> tuple[int, int, int]:
     return rows, source, batch.target_out.shape[1]
 
 
-def _flops(settings: config.Config, batch: types.Batch, *, vocab_size: int) -> float:
+def _flops(
+    settings: config.Config, batch: types.Batch, *, vocab_size: types.VocabSize
+) -> float:
     rows, source, target = _shape(batch)
     draws = 2 if settings.training.r_drop else 1
     return draws * cost.update_flops(

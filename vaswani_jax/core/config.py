@@ -9,6 +9,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from vaswani_jax.core import types
 from vaswani_jax.core.settings import declared, setting
 
 # Importing a model sets these, too.
@@ -211,6 +212,32 @@ class DataConfig:
         "Directory of the prepared data; empty for WORKDIR/data.",
         incidental=True,
     )
+    vocabulary: str = setting(
+        "File of a SentencePiece model to use; empty to learn one from the text.",
+        changeable=True,
+        legacy="",
+        incidental=True,
+        imported=True,
+    )
+    target_vocabulary: str = setting(
+        "The same for the target, if each side has a vocabulary of its own.",
+        changeable=True,
+        legacy="",
+        incidental=True,
+        imported=True,
+    )
+    vocabulary_sharing: str = setting(
+        "One vocabulary and embedding for both sides, or one for each side.",
+        choices=("shared", "separate"),
+        legacy="shared",
+        affects="data",
+        imported=True,
+    )
+    user_symbols: str = setting(
+        "Tags and placeholders to keep whole, divided by commas.",
+        legacy="",
+        affects="data",
+    )
     subword_model: str = setting(
         "SentencePiece model of the vocabulary.",
         choices=("bpe", "unigram"),
@@ -218,10 +245,35 @@ class DataConfig:
         imported=True,
     )
     vocab_size: int = setting(
-        "Subwords in the shared vocabulary, special ones included.",
+        "Subwords in a learned vocabulary, special ones included.",
         at_least=5,  # the four special ones and a subword
         affects="data",
         imported=True,
+    )
+    target_vocab_size: int = setting(
+        "The same for a target's own vocabulary; 0 for vocab_size.",
+        values="0, or at least 5",
+        at_least=0,
+        legacy=0,
+        affects="data",
+        imported=True,
+    )
+    character_coverage: float = setting(
+        "Share of the text's characters that get subwords; 0 for 0.9999 if "
+        "byte_fallback is on, else 1.",
+        at_least=0,
+        at_most=1,
+        legacy=0.0,
+        affects="data",
+    )
+    split_digits: bool = setting(
+        "Make each digit a subword of its own.", legacy=False, affects="data"
+    )
+    max_subword_length: int = setting(
+        "Maximum characters of a learned subword.",
+        at_least=1,
+        legacy=16,
+        affects="data",
     )
     sentencepiece_sample_size: int = setting(
         "Lines the vocabulary is learned from, spread over the training text.",
@@ -285,6 +337,20 @@ class DataConfig:
     lowercase_scores: bool = setting(
         "Whether scores ignore case.", changeable=True, affects="scores"
     )
+
+    @property
+    def planned_vocab_size(self) -> types.VocabSize:
+        """V before the vocabulary is learned."""
+        if self.vocabulary_sharing == "shared":
+            return self.vocab_size
+        return types.VocabSizes(
+            self.vocab_size, self.target_vocab_size or self.vocab_size
+        )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The user symbols."""
+        return tuple(filter(None, self.user_symbols.split(",")))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,9 @@ from vaswani_jax.core.config import (
 
 # A language's code, alone or with a script or a country.
 LOCALE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*")
+# What a user symbol may not have, and may not be.
+NOT_IN_SYMBOL = re.compile(r"[\s\u2581\0]")
+SPECIAL = re.compile(r"<pad>|<s>|</s>|<unk>|<0x[0-9A-F]{2}>")
 
 
 def check(settings: Config) -> None:
@@ -84,12 +87,37 @@ def _check_data(data: DataConfig) -> None:
             "config.data.test_source and config.data.test_target go together, got "
             f"{data.test_source!r} and {data.test_target!r}"
         )
+    _check_vocabulary(data)
     longest = "max_length"
     if data.batching == "packed":
         _check_at_least(data, "packed_length", minimum_key=longest)
         longest = "packed_length"
     for side in ("source", "target"):
         _check_at_least(data, f"{side}_tokens_per_batch", minimum_key=longest)
+
+
+def _check_vocabulary(data: DataConfig) -> None:
+    for key in ("target_vocabulary", "target_vocab_size"):
+        if getattr(data, key) and data.vocabulary_sharing == "shared":
+            raise ValueError(
+                f"config.data.{key} needs config.data.vocabulary_sharing=separate, "
+                f"got {getattr(data, key)!r}"
+            )
+    if 0 < data.target_vocab_size < 5:
+        raise ValueError(
+            f"config.data.target_vocab_size must be 0, or at least 5, got "
+            f"{data.target_vocab_size}"
+        )
+    symbols = data.user_symbols.split(",") if data.user_symbols else []
+    for symbol in symbols:
+        if not symbol or NOT_IN_SYMBOL.search(symbol) or SPECIAL.fullmatch(symbol):
+            raise ValueError(
+                "config.data.user_symbols must be symbols without white space, divided "
+                "by commas, and none that SentencePiece uses itself (<pad>, <s>, "
+                f"</s>, <unk>, <0x41>, \u2581), got {symbol!r}"
+            )
+        if symbols.count(symbol) > 1:
+            raise ValueError(f"config.data.user_symbols has {symbol!r} twice")
 
 
 def _check_source(data: DataConfig) -> None:

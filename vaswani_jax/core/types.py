@@ -20,6 +20,17 @@ Evaluator = Callable[[Any], Mapping[str, float]]
 MetricsLogger = Callable[[int, Mapping[str, float]], object]
 
 
+class VocabSizes(NamedTuple):
+    """V of each side, if the sides have vocabularies and embeddings of their own."""
+
+    source: int
+    target: int
+
+
+# V of the vocabulary that both sides share (section 3.4), or of both vocabularies.
+VocabSize = int | VocabSizes
+
+
 class Segments(NamedTuple):
     """Numbers of the pairs in a packed row, for each token: 1, 2, ...; 0 is padding."""
 
@@ -52,3 +63,21 @@ class Hypotheses(NamedTuple):
 
     tokens: jaxtyping.Int[jaxtyping.Array, "B W T"]
     scores: jaxtyping.Float[jaxtyping.Array, "B W"]
+
+
+def num_target_subwords(vocab_size: VocabSize) -> int:
+    """Return V of the softmax.
+
+    >>> num_target_subwords(VocabSizes(8000, 60)), num_target_subwords(37_000)
+    (60, 37000)
+    """
+    return vocab_size.target if isinstance(vocab_size, VocabSizes) else vocab_size
+
+
+def num_embedding_rows(vocab_size: VocabSize) -> int:
+    """Return the rows of all embeddings: V, or the sum of both sides.
+
+    >>> num_embedding_rows(VocabSizes(8000, 60)), num_embedding_rows(37_000)
+    (8060, 37000)
+    """
+    return sum(vocab_size) if isinstance(vocab_size, VocabSizes) else vocab_size

@@ -13,7 +13,9 @@ from vaswani_jax.core import config, files
 from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
-from vaswani_jax.data.vocabulary import Vocabulary, learn_vocabulary
+from vaswani_jax.data.subwords import Subwords, spell_user_symbols
+from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
+from vaswani_jax.data.vocabulary_training import learn_subwords, read_given
 
 logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
@@ -42,11 +44,13 @@ def prepare(
         ValueError: The text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing.
     """
-    if vocabulary is not None and data.subword_dropout and not vocabulary.is_bpe:
-        raise ValueError(
-            f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
-            "vocabulary of --init_from is of another kind"
-        )
+    given = [None, None] if vocabulary else _read_given(data)
+    for subwords in (vocabulary, *given):
+        if subwords is not None and data.subword_dropout and not subwords.is_bpe:
+            raise ValueError(
+                f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
+                "vocabulary that is given is of another kind"
+            )
     sources.prepare(data)
     splits = sources.splits(data)
     text = {
@@ -57,12 +61,11 @@ def prepare(
     num_pairs = {split: _count(data, split, seed=seed) for split in splits}
     origin = "given"
     if vocabulary is None:
-        vocabulary = _learn(data, seed=seed, total=num_pairs["train"])
-        origin = f"learned {data.subword_model}"
+        vocabulary = _make_vocabulary(data, given, seed=seed, total=num_pairs["train"])
+        origin = "given" if all(given) else f"learned {data.subword_model}"
     vocabulary.save(directory)
     logger.info(
-        f"{origin} vocabulary: {vocabulary.size:,} subwords, fingerprint "
-        f"{vocabulary.fingerprint}"
+        f"{origin} {vocabulary.describe()}, fingerprint {vocabulary.fingerprint}"
     )
     overlap = Overlap(
         {
@@ -105,13 +108,66 @@ def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
     return num_pairs
 
 
-def _learn(data: config.DataConfig, *, seed: int, total: int) -> Vocabulary:
-    """Learn a vocabulary from both sides of pairs spread over the training text."""
+def _read_given(data: config.DataConfig) -> list[Subwords | None]:
+    """Return the subwords of the files that the settings name, for each side."""
+    keys = ("vocabulary", "target_vocabulary")
+    return [
+        read_given(path, key=key).extend(data.symbols)
+        if (path := getattr(data, key))
+        else None
+        for key in keys
+    ]
+
+
+def _make_vocabulary(
+    data: config.DataConfig,
+    given: Sequence[Subwords | None],
+    *,
+    seed: int,
+    total: int,
+) -> Vocabulary:
+    """Return the vocabulary of given subwords, and of learned ones where none are."""
+    if data.vocabulary_sharing == "shared":
+        return Vocabulary.shared(given[0] or _learn(data, None, seed=seed, total=total))
+    source, target = (
+        subwords or _learn(data, side, seed=seed, total=total)
+        for side, subwords in enumerate(given)
+    )
+    return Vocabulary(source, target, is_shared=False)
+
+
+def _learn(
+    data: config.DataConfig, side: int | None, *, seed: int, total: int
+) -> Subwords:
+    """Learn subwords of one side, or of both, from pairs of all the training text.
+
+    Pairs that training is bound to leave out, because a side is empty or has more
+    characters than `max_length` subwords can have, take no part.
+    """
     size = min(total, max(1, data.sentencepiece_sample_size // 2))
     pairs = sources.sample(data, "train", seed=seed, size=size, total=total)
-    logger.info(f"learning a {data.subword_model} vocabulary from {2 * size:,} lines")
+    logger.info(
+        f"learning a {data.subword_model} vocabulary from "
+        f"{2 * size if side is None else size:,} lines"
+    )
     pairs = _progress(pairs, "sampling", total=size)
-    return learn_vocabulary(itertools.chain.from_iterable(pairs), data)
+    longest = (data.max_length - 1) * max(
+        data.max_subword_length, *map(len, spell_user_symbols(data.symbols)), 1
+    )
+    usable = (
+        pair
+        for pair in pairs
+        if all(clean_lines(pair)) and max(map(len, pair)) <= longest
+    )
+    if side is None:
+        return learn_subwords(itertools.chain.from_iterable(usable), data)
+    is_target = side == 1 and data.target_vocab_size > 0
+    return learn_subwords(
+        (pair[side] for pair in usable),
+        data,
+        key="target_vocab_size" if is_target else "vocab_size",
+        vocab_size=data.target_vocab_size if is_target else data.vocab_size,
+    )
 
 
 def _copy_text(
@@ -150,10 +206,13 @@ def _tokenise(
         writers = [
             stack.enter_context(
                 token_files.open_writer(
-                    directory / f"{split}.{side}", vocab_size=vocabulary.size
+                    directory / f"{split}.{side}", vocab_size=subwords.size
                 )
             )
-            for side in ("source", "target")
+            for side, subwords in (
+                ("source", vocabulary.source),
+                ("target", vocabulary.target),
+            )
         ]
         for number, lines in enumerate(_chunks(pairs)):
             sides = [

@@ -13,20 +13,21 @@ from collections.abc import Callable, Mapping
 from vaswani_jax.core import config, files, remote
 from vaswani_jax.data import (
     manifest,
-    marian_vocabulary,
     prepare,
     sources,
     text_files,
     token_files,
+    vocabulary,
 )
 from vaswani_jax.data.manifest import Difference, Manifest
 from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.data.vocabulary_training import read_given
 
 logger = logging.getLogger(__name__)
 
 # The names of all files of prepared data.
 PREPARED_FILE = re.compile(
-    rf"{manifest.NAME}|vocabulary\.(model|json)|(source|target)\.spm"
+    rf"{manifest.NAME}|(vocabulary|source|target)\.(model|json|spm)"
     r"|(train|valid|test)\.(source|target)\.(offsets|u?int(16|32)|txt)"
 )
 
@@ -46,7 +47,7 @@ class PreparedData:
 
     def describe(self) -> str:
         """Return in words the size of the vocabulary and the pairs of each split."""
-        parts = [f"vocabulary of {self.vocabulary.size:,} subwords"]
+        parts = [self.vocabulary.describe()]
         for split, counts in self.counts.items():
             left_out = counts["empty"] + counts["too_long"]
             hint = f" ({left_out:,} left out)" if left_out else ""
@@ -102,14 +103,14 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
         ValueError: The vocabulary is not the one the data was prepared with.
     """
     record = manifest.read_manifest(directory)
-    vocabulary = marian_vocabulary.load(directory)
-    if vocabulary.fingerprint != record.vocabulary:
+    loaded = vocabulary.load(directory)
+    if loaded.fingerprint != record.vocabulary:
         raise ValueError(
             f"the vocabulary in {directory} has the fingerprint "
-            f"{vocabulary.fingerprint}, but the data was prepared with "
+            f"{loaded.fingerprint}, but the data was prepared with "
             f"{record.vocabulary}; restore it or pass --rebuild_data"
         )
-    return PreparedData(directory, vocabulary, record)
+    return PreparedData(directory, loaded, record)
 
 
 def open_matching(
@@ -236,9 +237,12 @@ def open_or_prepare(
                 has_checkpoints=lambda: required_fingerprint() is not None,
             )
             _check_vocabulary(data, initial_vocabulary)
+            _check_given(settings.data, data.vocabulary, directory=directory)
             return data
         if directory.exists():
             _refuse_other_files(directory)
+        if initial_vocabulary:
+            _check_given(settings.data, initial_vocabulary, directory=None)
         with files.replacing(directory) as unfinished:
             record = prepare.prepare(
                 settings.data,
@@ -265,6 +269,46 @@ def _check_vocabulary(data: PreparedData, initial: Vocabulary | None) -> None:
             f"{data.vocabulary.fingerprint}, but --init_from needs "
             f"{initial.fingerprint}: name another --workdir"
         )
+
+
+def _check_given(
+    data: config.DataConfig,
+    expected: Vocabulary,
+    *,
+    directory: pathlib.Path | None,
+) -> None:
+    """Refuse settings of another vocabulary than the one that is there.
+
+    Args:
+        data: Names the files of given vocabularies, which may be gone.
+        expected: The vocabulary.
+        directory: The prepared data that it is of; None for that of --init_from.
+    """
+    origin = f"{directory}" if directory else "the model of --init_from"
+    sharing = "shared" if expected.is_shared else "separate"
+    if data.vocabulary_sharing != sharing:
+        raise ValueError(
+            f"config.data.vocabulary_sharing={data.vocabulary_sharing}, but {origin} "
+            f"has {sharing} vocabularies: give {sharing}"
+        )
+    for key, subwords in (
+        ("vocabulary", expected.source),
+        ("target_vocabulary", expected.target),
+    ):
+        path = getattr(data, key)
+        if not path:
+            continue
+        try:
+            given = read_given(path, key=key).extend(data.symbols)
+        except FileNotFoundError as error:
+            logger.info(f"note: {error}; the prepared vocabulary is used")
+            continue
+        if given.fingerprint != subwords.fingerprint:
+            raise ValueError(
+                f"config.data.{key}={path} has the fingerprint {given.fingerprint}, "
+                f"but {origin} has {subwords.fingerprint}: restore the file, leave "
+                f"config.data.{key} empty, or name another --workdir"
+            )
 
 
 def _refuse_other_files(directory: pathlib.Path) -> None:

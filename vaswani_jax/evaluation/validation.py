@@ -64,7 +64,7 @@ def loss_evaluator(
     settings: config.Config,
     batches: batching.Batches,
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     name: str,
 ) -> types.Evaluator:
     """Return a function from parameters to `name`/loss, /perplexity and /accuracy.
@@ -90,7 +90,9 @@ def loss_evaluator(
 
 
 @functools.cache
-def compile_loss_step(settings: config.Config, vocab_size: int) -> Callable[..., Any]:
+def compile_loss_step(
+    settings: config.Config, vocab_size: types.VocabSize
+) -> Callable[..., Any]:
     """Return the loss on all devices, the same function for every split.
 
     A shape that was compiled for one split serves the others.

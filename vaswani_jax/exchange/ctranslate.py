@@ -2,13 +2,13 @@
 
 import math
 import pathlib
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from vaswani_jax.core import config, types
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.model import positional_encoding
 
 
@@ -17,7 +17,7 @@ def save(
     *,
     params: Any,
     model: config.ModelConfig,
-    spellings: Sequence[str],
+    vocabulary: Vocabulary,
     quantization: str | None,
 ) -> None:
     """Write the directory that `ctranslate2.Translator` loads.
@@ -26,7 +26,7 @@ def save(
         directory: To be written; files in it are replaced.
         params: Of the model, as NumPy arrays.
         model: Its architecture.
-        spellings: Every subword of the vocabulary, in the order of the ids.
+        vocabulary: Its subwords.
         quantization: "int8" and the like, or None for float32.
 
     Raises:
@@ -52,7 +52,8 @@ def save(
     )
     for side, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         _fill_stack(part, params, model=model, side=side)
-    spec.register_source_vocabulary(list(spellings))
+    spellings = vocabulary.target.spellings
+    spec.register_source_vocabulary(list(vocabulary.source.spellings))
     spec.register_target_vocabulary(list(spellings))
     spec.config.bos_token = spellings[types.BOS_ID]
     spec.config.eos_token = spellings[types.EOS_ID]
@@ -72,7 +73,9 @@ def _fill_stack(
     part: Any, params: Any, *, model: config.ModelConfig, side: str
 ) -> None:
     stack = params[side]
-    table = np.asarray(params["embedding"]["embedding"])
+    own_embedding = "source_embedding" if side == "encoder" else "target_embedding"
+    embedding = params.get("embedding") or params[own_embedding]
+    table = np.asarray(embedding["embedding"])
     embeddings = part.embeddings[0] if side == "encoder" else part.embeddings
     embeddings.weight = table
     part.scale_embeddings = math.sqrt(model.d_model)
@@ -81,7 +84,7 @@ def _fill_stack(
         part.projection.weight = table
         bias = np.zeros(len(table), np.float32)
         if model.logits_bias:
-            bias += np.asarray(params["embedding"]["bias"])
+            bias += np.asarray(embedding["bias"])
         # Our search never chooses these; CTranslate2 has no such rule.
         bias[[types.PAD_ID, types.BOS_ID]] = types.NEVER
         part.projection.bias = bias

@@ -5,7 +5,6 @@ import importlib.util
 import pathlib
 
 from vaswani_jax.core import config, extras
-from vaswani_jax.data import marian_vocabulary
 from vaswani_jax.exchange import ctranslate, marian_export, stablehlo
 from vaswani_jax.inference.translator import Translator
 
@@ -57,7 +56,7 @@ def save(
             directory,
             params=params,
             model=settings.model,
-            spellings=[vocabulary.subword(token) for token in range(vocabulary.size)],
+            vocabulary=vocabulary,
             quantization=quantization,
         )
     elif form == "marian":
@@ -71,8 +70,8 @@ def save(
             model=settings.model,
             vocab_size=vocabulary.size,
         )
-    for name, model in zip(marian_vocabulary.FILES, vocabulary.models, strict=True):
-        (directory / name).write_bytes(model)
+    (directory / "source.spm").write_bytes(vocabulary.source.model)
+    (directory / "target.spm").write_bytes(vocabulary.target.model)
 
 
 def _with_position_table(settings: config.Config) -> config.Config:

@@ -36,7 +36,15 @@ def save(
     """
     import safetensors.numpy
 
-    ids = range(vocabulary.size)
+    tokens = {
+        name: {subword: token for token, subword in enumerate(subwords.spellings)}
+        for name, subwords in (
+            ("vocab.json", vocabulary.source),
+            ("target_vocab.json", vocabulary.target),
+        )
+    }
+    if vocabulary.is_shared:
+        del tokens["target_vocab.json"]
     files = {
         "config.json": {
             "model_type": "marian",
@@ -52,8 +60,9 @@ def save(
             "source_lang": settings.data.source_locale,
             "target_lang": settings.data.target_locale,
             "model_max_length": settings.search.max_source_tokens,
+            "separate_vocabs": not vocabulary.is_shared,
         },
-        "vocab.json": {vocabulary.subword(token): token for token in ids},
+        **tokens,
     }
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -66,7 +75,9 @@ def save(
         logger.info(note)
 
 
-def model_config(model: config.ModelConfig, *, vocab_size: int) -> dict[str, Any]:
+def model_config(
+    model: config.ModelConfig, *, vocab_size: types.VocabSize
+) -> dict[str, Any]:
     """Return the values of transformers' MarianConfig.
 
     Raises:
@@ -87,17 +98,26 @@ def model_config(model: config.ModelConfig, *, vocab_size: int) -> dict[str, Any
         **sides,
         **MARKS,
         "architectures": ["MarianMTModel"],
-        "vocab_size": vocab_size,
+        **_vocabulary_config(vocab_size),
         "d_model": model.d_model,
         "activation_function": model.activation,
         "scale_embedding": True,
         "static_position_embeddings": True,
-        "share_encoder_decoder_embeddings": True,
         "tie_word_embeddings": True,
         "max_position_embeddings": model.max_positions,
         "dropout": model.dropout_rate,
         "forced_eos_token_id": None,
     }
+
+
+def _vocabulary_config(vocab_size: types.VocabSize) -> dict[str, Any]:
+    if isinstance(vocab_size, types.VocabSizes):
+        return {
+            "vocab_size": vocab_size.source,
+            "decoder_vocab_size": vocab_size.target,
+            "share_encoder_decoder_embeddings": False,
+        }
+    return {"vocab_size": vocab_size, "share_encoder_decoder_embeddings": True}
 
 
 def check_model(model: config.ModelConfig) -> None:

@@ -11,7 +11,9 @@ import ml_collections
 from vaswani_jax.checkpoints import average, run_record
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, files, parsing, rules, types
-from vaswani_jax.data import manifest, marian_vocabulary
+from vaswani_jax.data import manifest
+from vaswani_jax.data.marian_subwords import MarianSubwords
+from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.exchange import marian_settings, marian_weights
 
@@ -82,13 +84,32 @@ def load(
         values.data[f"{side}_locale"] = _locale(
             side, locale, tokenizer=tokenizer, path=tokenizer_path
         )
-    tensors = marian_weights.read_tensors(directory)
-    rows = len(tensors[marian_weights.SHARED_TABLE])
-    spellings = read_spellings(directory, rows)
-    order = _order_ids(marian_config, spellings, path=config_path)
-    vocabulary = _read_vocabulary(directory, spellings, order=order)
+    is_shared = marian_settings.shares_embeddings(marian_config)
+    tensors = marian_weights.read_tensors(directory, is_shared=is_shared)
+    embeddings = (
+        ("embedding",) if is_shared else ("source_embedding", "target_embedding")
+    )
+    orders, sides = {}, []
+    for embedding in embeddings:
+        rows = len(tensors[marian_weights.TABLES[embedding][0]])
+        is_source = embedding == "source_embedding"
+        has_own_list = tokenizer.get("separate_vocabs") and not is_source
+        spellings = read_spellings(
+            directory, rows, name="target_vocab.json" if has_own_list else "vocab.json"
+        )
+        order = (
+            _order_source_ids(spellings)
+            if is_source
+            else _order_ids(marian_config, spellings, path=config_path)
+        )
+        orders[embedding] = order
+        sides.append(_name_ids(spellings, order=order))
+    vocabulary = _read_vocabulary(directory, sides)
     values.model.update(marian_settings.import_model(marian_config))
-    values.data.vocab_size = vocabulary.size
+    values.data.vocab_size = vocabulary.source.size
+    if not is_shared:
+        values.data.vocabulary_sharing = "separate"
+        values.data.target_vocab_size = vocabulary.target.size
     values.data.subword_model = "unigram"
     length = tokenizer.get("model_max_length", marian_settings.MAX_LENGTH)
     if type(length) is int and 2 <= length <= values.data.source_tokens_per_batch:
@@ -106,7 +127,7 @@ def load(
     except ValueError as error:
         raise ValueError(f"{directory}: {error}") from None
     params = marian_weights.import_params(
-        tensors, settings.model, order=order, directory=directory
+        tensors, settings.model, orders=orders, directory=directory
     )
     notes = [*notes, *marian_settings.unimported(marian_config)]
     return ImportedModel(settings, params, vocabulary, notes)
@@ -156,27 +177,29 @@ def read_json(
         raise ValueError(f"{path} is damaged: {error}") from None
 
 
-def read_spellings(directory: pathlib.Path, rows: int) -> list[str]:
-    """Read how each of MarianMT's ids is spelt, from vocab.json.
+def read_spellings(
+    directory: pathlib.Path, rows: int, *, name: str = "vocab.json"
+) -> list[str]:
+    """Read how each of MarianMT's ids is spelt, from vocab.json or the target's file.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It does not fit an embedding of so many rows.
     """
-    path = directory / "vocab.json"
+    path = directory / name
     spellings: dict[int, str] = {}
-    for name, token in read_json(path).items():
+    for subword, token in read_json(path).items():
         if type(token) is not int or not 0 <= token < rows:
             raise ValueError(
                 f"{path}: ids must be from 0 to {rows - 1}, the rows of the embedding, "
-                f"got {token!r} of {name!r}"
+                f"got {token!r} of {subword!r}"
             )
         if token in spellings:
             raise ValueError(
                 f"{path}: an id must have one spelling, got {spellings[token]!r} and "
-                f"{name!r} of {token}"
+                f"{subword!r} of {token}"
             )
-        spellings[token] = name
+        spellings[token] = subword
     if "<unk>" not in spellings.values():
         raise ValueError(f"{path} has no <unk>")
     return [spellings.get(token, f"<unused_{token}>") for token in range(rows)]
@@ -214,14 +237,34 @@ def _order_ids(
     return [*marks, *(t for t in range(len(spellings)) if t not in marks)]
 
 
-def _read_vocabulary(
-    directory: pathlib.Path, spellings: list[str], *, order: list[int]
-) -> Vocabulary:
-    # Each names its file if that is missing or damaged.
-    source, target = (
-        Vocabulary.load(directory / name).models[0] for name in marian_vocabulary.FILES
-    )
+def _order_source_ids(spellings: list[str]) -> list[int]:
+    """Return MarianMT's id of each of our ids in a vocabulary of the source alone.
+
+    Its tokenizer finds the marks by their spelling. No source has a begin mark, and
+    padding is masked, so those that it lacks may share a row.
+    """
+    unknown = spellings.index("<unk>")
+    end = spellings.index("</s>") if "</s>" in spellings else unknown
+    padding = spellings.index("<pad>") if "<pad>" in spellings else end
+    marks = [padding, padding, end, unknown]
+    return [*marks, *(t for t in range(len(spellings)) if t not in marks)]
+
+
+def _name_ids(spellings: list[str], *, order: list[int]) -> list[str]:
     names = [spellings[token] for token in order]
     if order.count(order[types.BOS_ID]) > 1:
         names[types.BOS_ID] = "<s>" if "<s>" not in spellings else "<start>"
-    return marian_vocabulary.MarianVocabulary((source, target), names)
+    return names
+
+
+def _read_vocabulary(directory: pathlib.Path, names: list[list[str]]) -> Vocabulary:
+    """Read the segmenters; the lists of subwords are one for each embedding."""
+    # Each names its file if that is missing or damaged.
+    source, target = (
+        Subwords.load(directory / f"{side}.spm").model for side in ("source", "target")
+    )
+    return Vocabulary(
+        MarianSubwords(source, names[0]),
+        MarianSubwords(target, names[-1]),
+        is_shared=len(names) == 1,
+    )

@@ -11,7 +11,6 @@ LAYER_NORM_EPSILON = 1e-5
 REQUIRED = {
     "model_type": "marian",
     "scale_embedding": True,
-    "share_encoder_decoder_embeddings": True,
     "tie_word_embeddings": True,
     "normalize_before": False,
     "normalize_embedding": False,
@@ -154,11 +153,32 @@ def check_importable(
             f"{path}: activation_function must be one of {', '.join(ACTIVATIONS)}, got "
             f"{marian_config.get('activation_function')!r}"
         )
+    _check_vocabularies(marian_config, tokenizer, path=path)
+
+
+def _check_vocabularies(
+    marian_config: dict[str, Any], tokenizer: dict[str, Any], *, path: pathlib.Path
+) -> None:
+    if not shares_embeddings(marian_config):
+        return
+    source = marian_config.get("vocab_size")
+    target = marian_config.get("decoder_vocab_size") or source
+    if source != target:
+        raise ValueError(
+            f"{path}: with share_encoder_decoder_embeddings, decoder_vocab_size must "
+            f"be vocab_size ({source}), got {target}"
+        )
     if tokenizer.get("separate_vocabs"):
         raise ValueError(
             f"{path.with_name('tokenizer_config.json')}: separate_vocabs must be "
-            "false: source and target share one vocabulary (section 3.4)"
+            "false with share_encoder_decoder_embeddings: one row of the embedding "
+            "would be two subwords"
         )
+
+
+def shares_embeddings(marian_config: dict[str, Any]) -> bool:
+    """Return whether encoder and decoder have one embedding."""
+    return bool(marian_config.get("share_encoder_decoder_embeddings", True))
 
 
 def import_model(marian_config: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ takes along.
 import dataclasses
 import importlib.util
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import flax.traverse_util
@@ -35,12 +35,15 @@ PARTS = {
     "outer": "fc2",
 }
 SHARED_TABLE = "model.shared.weight"
-# The shared table under other names.
-TIED_TABLES = (
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-    "lm_head.weight",
-)
+SOURCE_TABLE = "model.encoder.embed_tokens.weight"
+TARGET_TABLE = "model.decoder.embed_tokens.weight"
+SOFTMAX_TABLE = "lm_head.weight"
+# Our embeddings, and the names of their tables, which are equal.
+TABLES = {
+    "embedding": (SHARED_TABLE, SOURCE_TABLE, TARGET_TABLE, SOFTMAX_TABLE),
+    "source_embedding": (SOURCE_TABLE,),
+    "target_embedding": (TARGET_TABLE, SOFTMAX_TABLE),
+}
 LOGITS_BIAS = "final_logits_bias"
 # The sinusoids, which we compute.
 COMPUTED = "embed_positions.weight"
@@ -101,10 +104,10 @@ def layout_of(path: tuple[str, ...]) -> Layout:
     >>> layout_of(("encoder", "layers_0", "self_attention", "output", "kernel")).name
     'model.encoder.layers.0.self_attn.out_proj.weight'
     """
-    if path == ("embedding", "embedding"):
-        return Layout(SHARED_TABLE, False, permutes_input=False, permutes_output=True)
-    if path == ("embedding", "bias"):
-        return Layout(LOGITS_BIAS, False, permutes_input=False, permutes_output=False)
+    if path[0] in TABLES:
+        is_table = path[-1] == "embedding"
+        name = TABLES[path[0]][0] if is_table else LOGITS_BIAS
+        return Layout(name, False, permutes_input=False, permutes_output=is_table)
     stack, layer, block, *names = path
     prefix = f"model.{stack}.layers.{layer.removeprefix('layers_')}"
     if block.endswith("residual"):
@@ -137,7 +140,8 @@ def export_params(params: Any, model: config.ModelConfig) -> dict[str, np.ndarra
         if name.endswith("_proj.weight"):
             bias_name = name.removesuffix("weight") + "bias"
             tensors.setdefault(bias_name, np.zeros(len(tensor), np.float32))
-    rows = len(tensors[SHARED_TABLE])
+    table = SHARED_TABLE if SHARED_TABLE in tensors else TARGET_TABLE
+    rows = len(tensors[table])
     bias = tensors.get(LOGITS_BIAS, np.zeros(rows, np.float32))
     return tensors | {LOGITS_BIAS: bias.reshape(1, rows)}
 
@@ -146,7 +150,7 @@ def import_params(
     tensors: dict[str, np.ndarray],
     model: config.ModelConfig,
     *,
-    order: Sequence[int],
+    orders: Mapping[str, Sequence[int]],
     directory: pathlib.Path,
 ) -> Any:
     """Return our parameters, which must take up every tensor.
@@ -154,7 +158,8 @@ def import_params(
     Args:
         tensors: Of `read_tensors`.
         model: Our settings of the model.
-        order: The id in MarianMT of each of our ids.
+        orders: For each of our embeddings, see `TABLES`, the id in MarianMT of each of
+            our ids.
         directory: Of the tensors, for errors.
 
     Raises:
@@ -162,14 +167,19 @@ def import_params(
             settings say.
     """
     tensors = {k: v for k, v in tensors.items() if not k.endswith(COMPUTED)}
-    table = tensors[SHARED_TABLE]
-    tensors[SHARED_TABLE] = table[list(order)]
+    *_, target = orders  # or the shared one
+    rows = len(tensors[TABLES[target][0]])
     tensors[LOGITS_BIAS] = _import_bias(
-        tensors, order, rows=len(table), directory=directory
+        tensors, orders[target], rows=rows, directory=directory
     )
+    for embedding, order in orders.items():
+        name = TABLES[embedding][0]
+        tensors[name] = tensors[name][list(order)]
+    sizes = [len(order) for order in orders.values()]
+    vocab_size = sizes[0] if len(sizes) == 1 else types.VocabSizes(*sizes)
     interleaved = interleaving(model.d_model)
     params = {}
-    for name, shape in transformer.param_shapes(model, len(order)).items():
+    for name, shape in transformer.param_shapes(model, vocab_size).items():
         path = tuple(name.split("/"))
         layout = layout_of(path)
         if layout.name not in tensors:
@@ -213,13 +223,18 @@ def _import_bias(
     return bias
 
 
-def read_tensors(directory: pathlib.Path) -> dict[str, np.ndarray]:
-    """Read the tensors by name, float32, the shared table once; execute nothing.
+def read_tensors(directory: pathlib.Path, *, is_shared: bool) -> dict[str, np.ndarray]:
+    """Read the tensors by name, float32, tied tables once; execute nothing.
+
+    Args:
+        directory: Where their file is.
+        is_shared: Whether one table serves source, target and softmax; if not, the
+            source has a table of its own.
 
     Raises:
         FileNotFoundError: There is no file of weights.
         ImportError: A package that reads it is not installed.
-        ValueError: It is damaged, or has not one shared table.
+        ValueError: It is damaged, or tables that must be equal are not.
     """
     safe, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
     if not safe.exists() and not pickled.exists():
@@ -247,21 +262,30 @@ def read_tensors(directory: pathlib.Path) -> dict[str, np.ndarray]:
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} has values that are not finite numbers")
-    return _untie_table(tensors, directory)
+    if is_shared:
+        return _untie(tensors, "embedding", directory)
+    tensors = _untie(tensors, "source_embedding", directory)
+    return _untie(tensors, "target_embedding", directory)
 
 
-def _untie_table(
-    tensors: dict[str, np.ndarray], directory: pathlib.Path
+def _untie(
+    tensors: dict[str, np.ndarray], embedding: str, directory: pathlib.Path
 ) -> dict[str, np.ndarray]:
-    """Return the tensors with the shared table under its main name only."""
-    names = [name for name in (SHARED_TABLE, *TIED_TABLES) if name in tensors]
+    """Return the tensors with an embedding's table under its main name only."""
+    main = TABLES[embedding][0]
+    names = [name for name in TABLES[embedding] if name in tensors]
     if not names:
-        raise ValueError(f"the weights in {directory} have no {SHARED_TABLE}")
+        raise ValueError(f"the weights in {directory} have no {main}")
     table = tensors[names[0]]
     for name in names:
         if not np.array_equal(table, tensors.pop(name)):
+            users = (
+                "source, target and softmax"
+                if embedding == "embedding"
+                else ("target and softmax")
+            )
             raise ValueError(
                 f"the weights in {directory} have another {name} than {names[0]}: "
-                "one table serves source, target and softmax here (section 3.4)"
+                f"one table serves {users} here (section 3.4)"
             )
-    return tensors | {SHARED_TABLE: table}
+    return tensors | {main: table}

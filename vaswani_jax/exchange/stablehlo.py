@@ -13,7 +13,7 @@ import jax
 import jax.export
 import jax.numpy as jnp
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import attention, decoder, transformer
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -34,7 +34,11 @@ class Programs(NamedTuple):
 
 
 def save(
-    directory: pathlib.Path, *, params: Any, model: config.ModelConfig, vocab_size: int
+    directory: pathlib.Path,
+    *,
+    params: Any,
+    model: config.ModelConfig,
+    vocab_size: types.VocabSize,
 ) -> None:
     """Write encode.bin, decode_step.bin and programs.json, which describes both."""
     network = transformer.Transformer(model, vocab_size)

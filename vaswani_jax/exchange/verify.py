@@ -183,14 +183,14 @@ def ctranslate2_engine(
 
     def translate(batch: list[list[int]]) -> list[list[int]]:
         translations = translator.translate_batch(
-            [[vocabulary.subword(token) for token in ids] for ids in batch],
+            [[vocabulary.source.subword(token) for token in ids] for ids in batch],
             beam_size=search.beam_size,
             length_penalty=search.length_penalty,
             min_decoding_length=0,
             max_decoding_length=max(map(len, batch)) + 1 + search.max_extra_tokens,
         )
         return [
-            [vocabulary.subword_id(name) for name in translation.hypotheses[0]]
+            [vocabulary.target.subword_id(name) for name in translation.hypotheses[0]]
             for translation in translations
         ]
 

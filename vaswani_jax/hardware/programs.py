@@ -87,7 +87,7 @@ def train_step(
     *,
     bucket: batching.Bucket,
     num_microbatches: int,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
 ) -> Program:
     """Compile the update for one shape of batches; see `parallel.targeting`.
 
@@ -119,7 +119,7 @@ def train_step(
 
 
 def search(
-    settings: config.Config, *, rows: int, length: int, vocab_size: int
+    settings: config.Config, *, rows: int, length: int, vocab_size: types.VocabSize
 ) -> Program:
     """Compile the search for the best translation; see `parallel.targeting`.
 
@@ -147,7 +147,7 @@ def search(
     )
 
 
-def state_bytes(settings: config.Config, *, vocab_size: int) -> int:
+def state_bytes(settings: config.Config, *, vocab_size: types.VocabSize) -> int:
     """Return the bytes of parameters and moments."""
     return memory.size_in_bytes(_state(settings, vocab_size=vocab_size))
 
@@ -159,7 +159,7 @@ def rows_of_a_device(rows: int, *, num_microbatches: int) -> int:
 
 
 def update_flops(
-    settings: config.Config, *, bucket: batching.Bucket, vocab_size: int
+    settings: config.Config, *, bucket: batching.Bucket, vocab_size: types.VocabSize
 ) -> float:
     """Return the operations of an update on a global batch; see `cost.update_flops`."""
     draws = 2 if settings.training.r_drop else 1
@@ -172,7 +172,7 @@ def update_flops(
     )
 
 
-def _state(settings: config.Config, *, vocab_size: int) -> step.TrainState:
+def _state(settings: config.Config, *, vocab_size: types.VocabSize) -> step.TrainState:
     """Return the shapes of the state, which is not computed."""
     state = step.placed_shapes(settings, vocab_size=vocab_size)
     return jax.tree.map(

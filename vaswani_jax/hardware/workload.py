@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, types
 from vaswani_jax.data import batching
 
 
@@ -35,7 +35,7 @@ class Workload:
     """
 
     settings: config.Config
-    vocab_size: int
+    vocab_size: types.VocabSize
     shapes: Sequence[Shape]
     num_shapes: int
     target_tokens: float | None

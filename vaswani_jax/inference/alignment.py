@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.data.vocabulary import UNKNOWN, Vocabulary
+from vaswani_jax.data.subwords import UNKNOWN, Subwords
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.line_translator import Output
 
 
@@ -26,10 +27,10 @@ def align_line(
         vocabulary: The subwords of the outputs.
     """
     pairs: list[tuple[int, int]] = []
-    sources = _source_words(vocabulary, [output.source for output in outputs])
+    sources = _source_words(vocabulary.source, [output.source for output in outputs])
     first = 0
     for output, piece_weights, source in zip(outputs, weights, sources, strict=True):
-        surfaces = subword_texts(vocabulary, output.ids, unknown=UNKNOWN)
+        surfaces = subword_texts(vocabulary.target, output.ids, unknown=UNKNOWN)
         target = words(surfaces, first=first)
         pairs += pharaoh(piece_weights, source_words=source, target_words=target)
         first = max([first, *(target + 1)])
@@ -53,11 +54,11 @@ def write_attention(
         weights: Its attention over the source.
         vocabulary: The subwords of the output.
     """
-    source = map(vocabulary.subword, [*output.source, types.EOS_ID])
+    source = map(vocabulary.source.subword, [*output.source, types.EOS_ID])
     arrays = {
         "attention": weights,
         "source": np.array([*source], np.str_),
-        "target": np.array([*map(vocabulary.subword, output.ids)], np.str_),
+        "target": np.array([*map(vocabulary.target.subword, output.ids)], np.str_),
     }
     for key, array in arrays.items():
         with archive.open(f"{name}/{key}.npy", "w") as file:
@@ -65,15 +66,15 @@ def write_attention(
 
 
 def _source_words(
-    vocabulary: Vocabulary, pieces: Sequence[Sequence[int]]
+    subwords: Subwords, pieces: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
     """Return the line's word that each subword of each piece belongs to."""
     texts = []
     for number, ids in enumerate(pieces):
-        piece = subword_texts(vocabulary, ids, unknown="\ufffd")
+        piece = subword_texts(subwords, ids, unknown="\ufffd")
         if number:  # What every piece begins with stands in the line once.
-            num_marks = vocabulary.num_language_codes(ids)
-            piece[:num_marks] = [""] * num_marks
+            num_tags = subwords.num_tags(ids)
+            piece[:num_tags] = [""] * num_tags
         texts.append([*piece, ""])  # the end mark
     line_words = words([text for piece in texts for text in piece], first=0)
     ends = np.cumsum([len(piece) for piece in texts])
@@ -108,17 +109,15 @@ def pharaoh(
     return pairs
 
 
-def subword_texts(
-    vocabulary: Vocabulary, ids: Sequence[int], *, unknown: str
-) -> list[str]:
-    """Return the text of each subword, see `Vocabulary.surface`.
+def subword_texts(subwords: Subwords, ids: Sequence[int], *, unknown: str) -> list[str]:
+    """Return the text of each subword, see `Subwords.surface`.
 
     A byte has the whole character that it is a part of, which may be white space.
     """
-    texts = [vocabulary.surface(token, unknown=unknown) for token in ids]
+    texts = [subwords.surface(token, unknown=unknown) for token in ids]
     start = 0
-    for is_byte, run in itertools.groupby(ids, vocabulary.is_byte):
-        names = [vocabulary.subword(token) for token in run]
+    for is_byte, run in itertools.groupby(ids, subwords.is_byte):
+        names = [subwords.subword(token) for token in run]
         if is_byte:
             spelt = bytes(int(name[1:-1], 16) for name in names)
             # A byte that is no part of a character counts as one.

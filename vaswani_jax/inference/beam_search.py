@@ -397,7 +397,7 @@ def _take_blocks(
 def _blocks_first(blocks: Float[Array, "B W N size"]) -> Float[Array, "N B*W size"]:
     """Return the blocks in the order in which they lie in a TPU's memory.
 
-    See `SharedEmbedding.logits`.
+    See `Embedding.logits`.
     """
     B, W, N, size = blocks.shape
     return jnp.swapaxes(blocks.reshape(B * W, N, size), 0, 1)

@@ -32,7 +32,7 @@ def make_generator(
     settings: config.Config,
     models: Sequence[config.ModelConfig],
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     n_best: int,
 ) -> Callable[[Sequence[Any], Rows], types.Hypotheses]:
     """Return a function from the models' parameters and rows to hypotheses.

@@ -224,7 +224,7 @@ class LineTranslator:
                 text=" ".join(filter(None, texts)),
                 score=sum((output.score for output in outputs), start=0.0),
                 tokens=tuple(
-                    vocabulary.subword(token)
+                    vocabulary.target.subword(token)
                     for output in outputs
                     for token in output.ids
                 ),
@@ -235,24 +235,25 @@ class LineTranslator:
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Return parts of at most `max_source_tokens`, cut between words."""
-        # Every part begins with the mark of the language, if there is one.
-        mark = ids[: self._vocabulary.num_language_codes(ids)]
-        ids = ids[len(mark) :]
-        longest = self._settings.search.max_source_tokens - len(mark) - 1  # end mark
+        subwords = self._vocabulary.source
+        tags = ids[: subwords.num_tags(ids)]
+        ids = ids[len(tags) :]
+        longest = self._settings.search.max_source_tokens - len(tags) - 1  # end mark
         if ids and longest < 1:
             raise ValueError(
-                "config.search.max_source_tokens must be at least 3 with a language "
-                f"code, got {self._settings.search.max_source_tokens}"
+                f"config.search.max_source_tokens must be at least {len(tags) + 2} "
+                f"for a line with {len(tags)} tags or language codes, got "
+                f"{self._settings.search.max_source_tokens}"
             )
         parts = []
         while len(ids) > longest:
             ends = range(longest, longest // 2, -1)
-            tests = (self._vocabulary.starts_word, self._vocabulary.starts_character)
+            tests = (subwords.starts_word, subwords.starts_character)
             good_ends = (e for test in tests for e in ends if test(ids[e]))
             end = next(good_ends, longest)
             parts.append(ids[:end])
             ids = ids[end:]
-        return [[*mark, *part] for part in ([*parts, ids] if ids else parts)]
+        return [[*tags, *part] for part in ([*parts, ids] if ids else parts)]
 
     def _batches(
         self, pieces: list[_Piece], first_line: int
@@ -330,7 +331,7 @@ def _search_on_devices(
     settings: config.Config,
     models: tuple[config.ModelConfig, ...],
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     n_best: int,
 ) -> Callable[..., Any]:
     """Return one function for all equal translators, so a shape is compiled once."""

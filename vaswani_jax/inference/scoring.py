@@ -50,7 +50,7 @@ def score_pairs(
     *,
     models: Sequence[config.ModelConfig],
     params: Sequence[Any],
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     layers: Mapping[str, Sequence[int]] | None = None,
 ) -> list[Scored]:
     """Return each output's token scores by one model or several, in the pairs' order.
@@ -119,7 +119,7 @@ def _without_padding(batch: Scored, row: int, *, S: int, T: int) -> Scored:
 @functools.cache
 def _scorer_on_devices(
     models: tuple[config.ModelConfig, ...],
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     *,
     layers: tuple[tuple[str, tuple[int, ...]], ...],
 ) -> Callable[..., Any]:

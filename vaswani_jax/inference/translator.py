@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from vaswani_jax.core import languages, parallel, parsing, types
 from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
+from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import line_translator, scoring
 from vaswani_jax.inference.ensemble import Member
@@ -217,7 +218,7 @@ class Translator:
             scores.append(
                 PairScore(
                     log_prob=float(np.sum(log_probs, dtype=np.float64)),
-                    tokens=self._names(ids),
+                    tokens=_spell(self.vocabulary.target, ids),
                     log_probs=tuple(float(log_prob) for log_prob in log_probs),
                 )
             )
@@ -256,9 +257,9 @@ class Translator:
         [scored_pair] = self.score_ids([pair], layers=layers)
         source_ids, target_ids = pair
         return Attention(
-            source=self._names([*source_ids, types.EOS_ID]),
-            target_in=self._names([types.BOS_ID, *target_ids[:-1]]),
-            target_out=self._names(target_ids),
+            source=_spell(self.vocabulary.source, [*source_ids, types.EOS_ID]),
+            target_in=_spell(self.vocabulary.target, [types.BOS_ID, *target_ids[:-1]]),
+            target_out=_spell(self.vocabulary.target, target_ids),
             **scored_pair.attention,
         )
 
@@ -324,9 +325,6 @@ class Translator:
             for source, target in zip(source_ids, target_ids, strict=True)
         ]
 
-    def _names(self, ids: Sequence[int]) -> tuple[str, ...]:
-        return tuple(self.vocabulary.subword(token) for token in ids)
-
 
 def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> None:
     """Refuse more hypotheses than the search keeps.
@@ -345,6 +343,10 @@ def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> 
         raise ValueError(
             f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
         )
+
+
+def _spell(subwords: Subwords, ids: Sequence[int]) -> tuple[str, ...]:
+    return tuple(subwords.subword(token) for token in ids)
 
 
 def _check_lines(lines: Sequence[str], name: str) -> None:

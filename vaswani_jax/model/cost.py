@@ -2,14 +2,19 @@
 
 import math
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, types
 
 # The backward pass makes two products of the same size for each of the forward pass.
 FORWARD_AND_BACKWARD = 3
 
 
 def forward_flops(
-    model: config.ModelConfig, *, vocab_size: int, rows: int, source: int, target: int
+    model: config.ModelConfig,
+    *,
+    vocab_size: types.VocabSize,
+    rows: int,
+    source: int,
+    target: int,
 ) -> float:
     """Return the operations of a forward pass; a multiplication and addition are two.
 
@@ -18,7 +23,7 @@ def forward_flops(
 
     Args:
         model: The architecture.
-        vocab_size: Rows of the shared embedding, V.
+        vocab_size: V; the softmax multiplies with the target's.
         rows: Sentence pairs, padding rows too.
         source: Padded source tokens of a row.
         target: Padded target tokens of a row.
@@ -36,13 +41,18 @@ def forward_flops(
     decoder = (
         attention(target, target) + attention(target, source) + feed_forward(target)
     )
-    logits = target * model.d_model * vocab_size
+    logits = target * model.d_model * types.num_target_subwords(vocab_size)
     layers = model.encoder_layers * encoder + model.decoder_layers * decoder
     return 2.0 * rows * (layers + logits)
 
 
 def update_flops(
-    model: config.ModelConfig, *, vocab_size: int, rows: int, source: int, target: int
+    model: config.ModelConfig,
+    *,
+    vocab_size: types.VocabSize,
+    rows: int,
+    source: int,
+    target: int,
 ) -> float:
     """Return the operations of one update on a batch, see `forward_flops`."""
     return FORWARD_AND_BACKWARD * forward_flops(
@@ -50,11 +60,14 @@ def update_flops(
     )
 
 
-def count_by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, int]:
+def count_by_matrix(
+    model: config.ModelConfig, *, vocab_size: types.VocabSize
+) -> dict[str, int]:
     """Return the parameters of each kind of matrix or vector, over all layers.
 
     Feed-forward networks have two biases, every sub-layer a normalisation with gain
-    and bias; one embedding serves both sides and the softmax (section 3.4).
+    and bias; one embedding serves both sides and the softmax (section 3.4), unless
+    each side has a vocabulary of its own.
     """
     encoder, decoder = model.encoder_layers, model.decoder_layers
     d_model = model.d_model
@@ -62,7 +75,7 @@ def count_by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, 
     layers = encoder + decoder
     attentions = encoder + 2 * decoder  # the decoder's: to itself and to the memory
     counts = {
-        "shared embedding": vocab_size * d_model,
+        **_count_embeddings(vocab_size, d_model=d_model),
         "W^Q": attentions * d_model * keys,
         "W^K": attentions * d_model * keys,
         "W^V": attentions * d_model * values,
@@ -74,7 +87,7 @@ def count_by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, 
     if model.attention_bias:
         counts["attention's biases"] = attentions * (2 * keys + values + d_model)
     if model.logits_bias:
-        counts["the logits' bias"] = vocab_size
+        counts["the logits' bias"] = types.num_target_subwords(vocab_size)
     if model.positional_encoding == "learned":
         counts["learned positions"] = 2 * model.max_positions * d_model
     if model.layer_norm_position == "pre":
@@ -82,7 +95,16 @@ def count_by_matrix(model: config.ModelConfig, *, vocab_size: int) -> dict[str, 
     return counts
 
 
-def count_parameters(model: config.ModelConfig, *, vocab_size: int) -> int:
+def _count_embeddings(vocab_size: types.VocabSize, *, d_model: int) -> dict[str, int]:
+    if isinstance(vocab_size, types.VocabSizes):
+        return {
+            "source embedding": vocab_size.source * d_model,
+            "target embedding": vocab_size.target * d_model,
+        }
+    return {"shared embedding": vocab_size * d_model}
+
+
+def count_parameters(model: config.ModelConfig, *, vocab_size: types.VocabSize) -> int:
     """Return the number of all parameters."""
     return sum(count_by_matrix(model, vocab_size=vocab_size).values())
 

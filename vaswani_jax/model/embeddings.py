@@ -1,4 +1,8 @@
-"""Section 3.4: one table for source, target and the pre-softmax transformation."""
+"""Section 3.4: one table for source, target and the pre-softmax transformation.
+
+If each side has a vocabulary of its own, the source has a table of its own, too, and
+the target's serves the pre-softmax transformation.
+"""
 
 import math
 from typing import Any
@@ -17,7 +21,7 @@ PRODUCTS = "products"
 LANES = 128
 
 
-class SharedEmbedding(nn.Module):
+class Embedding(nn.Module):
     """The table [V, d_model], N(0, 1/d_model) at first, so that lookups have unit
     variance after their multiplication by sqrt(d_model)."""
 

@@ -24,19 +24,24 @@ from vaswani_jax.model import (
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder with one shared embedding (figure 1)."""
+    """Encoder and decoder (figure 1), with one embedding or one a vocabulary."""
 
     model: config.ModelConfig
-    vocab_size: int
+    vocab_size: types.VocabSize
 
     def setup(self) -> None:
         model = self.model
-        self.embedding = embeddings.SharedEmbedding(
-            self.vocab_size,
-            model.d_model,
-            jnp.dtype(model.dtype),
-            logits_bias=model.logits_bias,
+        embed = functools.partial(
+            embeddings.Embedding, d_model=model.d_model, dtype=jnp.dtype(model.dtype)
         )
+        # Deviation: section 3.4 shares one embedding; with two vocabularies the
+        # softmax shares the target's.
+        if isinstance(self.vocab_size, types.VocabSizes):
+            source, target = self.vocab_size
+            self.source_embedding = embed(source, logits_bias=False)
+            self.target_embedding = embed(target, logits_bias=model.logits_bias)
+        else:
+            self.embedding = embed(self.vocab_size, logits_bias=model.logits_bias)
         self.encoder = encoder.Encoder(model)
         self.decoder = decoder.Decoder(model)
         self.source_dropout = dropout.Dropout(model.dropout_rate)
@@ -45,6 +50,12 @@ class Transformer(nn.Module):
             shape = (model.max_positions, model.d_model)
             self.source_positions = positional_encoding.LearnedPositions(*shape)
             self.target_positions = positional_encoding.LearnedPositions(*shape)
+
+    def _embedding(self, *, source: bool) -> embeddings.Embedding:
+        """Return the embedding of one side; the target's gives the logits."""
+        if not isinstance(self.vocab_size, types.VocabSizes):
+            return self.embedding
+        return self.source_embedding if source else self.target_embedding
 
     def _positions(
         self, positions: Int[Array, "*axes"], *, source: bool
@@ -71,7 +82,8 @@ class Transformer(nn.Module):
         index = jnp.arange(tokens.shape[1])
         if segments is not None:
             index = positional_encoding.within_segments(segments)
-        x = self.embedding(tokens) + self._positions(index, source=source)
+        embedding = self._embedding(source=source)
+        x = embedding(tokens) + self._positions(index, source=source)
         drop = self.source_dropout if source else self.target_dropout
         x = drop(x, deterministic=deterministic)
         return x.astype(jnp.dtype(self.model.dtype))
@@ -118,7 +130,7 @@ class Transformer(nn.Module):
         self_mask = masks.causal_mask(target_in.shape[1]) & self_mask
         decoder_masks = (self_mask, memory_mask)
         x = self.decoder(x, memory, masks=decoder_masks, deterministic=deterministic)
-        return self.embedding.logits(x)
+        return self._embedding(source=False).logits(x)
 
     def start_cache(
         self, source: Int[Array, "B S"], *, beam_size: int, max_length: int
@@ -139,14 +151,21 @@ class Transformer(nn.Module):
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "B W V"], decoder.DecoderCache]:
         """Return logits of the token after `tokens` at `position`, and the cache."""
-        x = self.embedding(tokens) + self._positions(position[None], source=False)
+        embedding = self._embedding(source=False)
+        x = embedding(tokens) + self._positions(position[None], source=False)
         x = x.astype(jnp.dtype(self.model.dtype))
         x, cache = self.decoder.decode_step(x, cache, position=position)
-        return self.embedding.logits(x), cache
+        return embedding.logits(x), cache
 
 
-def num_logits(vocab_size: int) -> int:
+def logits_table_name(params: Mapping[str, Any]) -> str:
+    """Return the name of the embedding whose table gives the logits."""
+    return "embedding" if "embedding" in params else "target_embedding"
+
+
+def num_logits(vocab_size: types.VocabSize) -> int:
     """Return how many logits `variables_for_decoding` gives: V, or more."""
+    vocab_size = types.num_target_subwords(vocab_size)
     lanes = embeddings.LANES
     return vocab_size if parallel.on_cpu() else -(-vocab_size // lanes) * lanes
 
@@ -165,18 +184,19 @@ def variables_for_decoding(model: config.ModelConfig, params: Any) -> dict[str, 
         path: leaf.astype(dtype) if (*path[:-1], "kernel") in flat else leaf
         for path, leaf in flat.items()
     }
+    name = logits_table_name(params)
     table = embeddings.table_for_products(
-        params["embedding"]["embedding"], dtype=dtype, multiple=embeddings.LANES
+        params[name]["embedding"], dtype=dtype, multiple=embeddings.LANES
     )
     return {
         "params": flax.traverse_util.unflatten_dict(flat),
-        embeddings.PRODUCTS: {"embedding": {"embedding": table}},
+        embeddings.PRODUCTS: {name: {"embedding": table}},
     }
 
 
 @functools.cache
 def param_shapes(
-    model: config.ModelConfig, vocab_size: int
+    model: config.ModelConfig, vocab_size: types.VocabSize
 ) -> Mapping[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path, "decoder/layers_0/...".
 

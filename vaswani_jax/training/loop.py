@@ -375,8 +375,8 @@ def _log_start(
     num_params = sum(leaf.size for leaf in jax.tree.leaves(resumed.state.params))
     shapes = ", ".join(f"{bucket.rows}x{bucket.length}" for bucket in batches.buckets)
     logger.info(
-        f"{parallel.describe()}; {num_params:,} parameters; vocabulary of "
-        f"{run.vocabulary.size:,}\n"
+        f"{parallel.describe()}; {num_params:,} parameters; "
+        f"{run.vocabulary.describe()}\n"
         f"{batches.batches_per_epoch:,} batches an epoch in {len(batches.buckets)} "
         f"training shapes (rows x tokens): {shapes}; {batches.padding_share:.1%} "
         "padding"

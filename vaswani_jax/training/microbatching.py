@@ -86,7 +86,7 @@ def largest_bucket(
     settings: config.Config,
     buckets: Sequence[batching.Bucket],
     *,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     num_microbatches: int,
 ) -> batching.Bucket:
     """Return the batch shape that needs the most memory: logits, attention weights.
@@ -98,7 +98,7 @@ def largest_bucket(
     def size(bucket: batching.Bucket) -> int:
         widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
         layers = model.encoder_layers + model.decoder_layers
-        row = vocab_size + layers * widths
+        row = types.num_target_subwords(vocab_size) + layers * widths
         rows = parallel.computed_rows(bucket.rows, num_microbatches=num_microbatches)
         return rows * bucket.length * row
 
@@ -133,7 +133,7 @@ def plan(
     state: step.TrainState,
     empty_batch: Callable[[batching.Bucket], types.Batch],
     buckets: Sequence[batching.Bucket],
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     previous: int,
     make_train_step: Callable[[int], Callable[..., Any]],
 ) -> Plan:
@@ -189,7 +189,7 @@ def choose(
     *,
     buckets: Sequence[batching.Bucket],
     num_shapes: int,
-    vocab_size: int,
+    vocab_size: types.VocabSize,
     previous: int,
     available_bytes: int,
     needed_bytes: Callable[[batching.Bucket, int], memory.NeededBytes],

@@ -287,10 +287,18 @@ def _new_state(run: Run, initial_params: Any) -> TrainState:
     state = step.create_state(settings, vocab_size=run.vocabulary.size)
     if initial_params is None:
         return state
-    params, average = jax.tree.map(jnp.asarray, initial_params), None
+    params = jax.tree.map(_fill_rows, state.params, initial_params)
+    average = None
     if state.average is not None:
         average = jax.tree.map(jnp.copy, params)
     return state.replace(params=params, average=average)
+
+
+def _fill_rows(param: jax.Array, initial: np.ndarray) -> jax.Array:
+    """Return the initial value; rows of subwords that it lacks keep the random one."""
+    if param.shape == initial.shape:
+        return jnp.asarray(initial)
+    return param.at[: len(initial)].set(initial)
 
 
 def _check_same_run(

@@ -73,7 +73,7 @@ def clipped_share(updates: Sequence[StepMetrics], *, max_norm: float) -> float:
     return float(np.mean([metrics.gradient_norm >= max_norm for metrics in updates]))
 
 
-def create_state(settings: config.Config, *, vocab_size: int) -> TrainState:
+def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> TrainState:
     """Return the state before the first update, a function of the seed alone."""
     model = transformer.Transformer(settings.model, vocab_size)
     tokens = jnp.ones((1, 2), jnp.int32)
@@ -96,7 +96,9 @@ def place(settings: config.Config, state: TrainState) -> TrainState:
     return whole.replace(opt_state=shards.divide(state.opt_state))
 
 
-def placed_shapes(settings: config.Config, *, vocab_size: int) -> TrainState:
+def placed_shapes(
+    settings: config.Config, *, vocab_size: types.VocabSize
+) -> TrainState:
     """Return the shapes of a state on the devices, as `place` places it."""
     shapes = jax.eval_shape(lambda: create_state(settings, vocab_size=vocab_size))
     if not settings.training.shard_optimizer:
@@ -117,7 +119,7 @@ def check_devices(settings: config.Config) -> None:
 
 
 def train_step(
-    settings: config.Config, *, vocab_size: int, num_microbatches: int
+    settings: config.Config, *, vocab_size: types.VocabSize, num_microbatches: int
 ) -> Callable[[TrainState, types.Batch], tuple[TrainState, StepMetrics]]:
     """Return the update that `parallel.over_devices` runs on each device's rows.
 
@@ -231,7 +233,7 @@ def train_step(
 
 
 def make_train_steps(
-    settings: config.Config, *, vocab_size: int
+    settings: config.Config, *, vocab_size: types.VocabSize
 ) -> Callable[[int], Callable[..., tuple[TrainState, StepMetrics]]]:
     """Return a function from the number of microbatches to the step on all devices.
 
@@ -254,7 +256,7 @@ def make_train_steps(
 
 
 def loss_step(
-    settings: config.Config, *, vocab_size: int
+    settings: config.Config, *, vocab_size: types.VocabSize
 ) -> Callable[[Params, types.Batch], loss.LossSums]:
     """Return the function of a batch's sums without dropout, for `over_devices`."""
     model = transformer.Transformer(settings.model, vocab_size)

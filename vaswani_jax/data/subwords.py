@@ -1,0 +1,249 @@
+"""The subwords of one language: text to ids and back, by a SentencePiece model."""
+
+import functools
+import hashlib
+import itertools
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+
+from vaswani_jax.core import types
+
+WORD_START = "\u2581"
+# Text of an unknown subword, as SentencePiece writes it by default.
+UNKNOWN = " \u2047 "
+# What a model without such a mark calls it here.
+MARKS = ("<pad>", "<s>", "</s>", "<unk>")
+BPE_CODES = b"#version:"
+
+
+class Subwords:
+    """Subwords of a SentencePiece model, with the special ids of `core.types`.
+
+    A model that gives padding, marks and the unknown subword other ids, or has none of
+    them, is read as well: here they are the first four ids, and the other subwords
+    follow in the model's order.
+
+    Attributes:
+        model: The SentencePiece model, the bytes of its file.
+        spellings: The spelling of each id, as the model writes it.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        """Load a SentencePiece model, the bytes of its file.
+
+        Raises:
+            RuntimeError: It is no such model.
+        """
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor, size = self._processor, self._processor.get_piece_size()
+        marks = (
+            processor.pad_id(),
+            processor.bos_id(),
+            processor.eos_id(),
+            processor.unk_id(),
+        )
+        others = [token for token in range(size) if token not in marks]
+        # The model's id of each of ours, -1 for a mark that it lacks, and back.
+        self._model_ids = [*marks, *others]
+        self._ids = np.zeros(size, np.int64)
+        for token, model_id in enumerate(self._model_ids):
+            if model_id >= 0:
+                self._ids[model_id] = token
+        self._has_model_order = self._model_ids == list(range(size))
+        self.spellings = self._spell()
+        self._tokens = {spelling: i for i, spelling in enumerate(self.spellings)}
+
+    def _spell(self) -> list[str]:
+        spellings = [
+            self._processor.id_to_piece(model_id) if model_id >= 0 else ""
+            for model_id in self._model_ids
+        ]
+        for token, mark in enumerate(MARKS):
+            if not spellings[token]:
+                spellings[token] = mark if mark not in spellings else f"{mark}{token}"
+        return spellings
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> "Subwords":
+        """Load the model in a file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is not a SentencePiece model.
+        """
+        model = path.read_bytes()
+        if not model:  # SentencePiece loads an empty file.
+            raise ValueError(f"{path} is not a SentencePiece model: it is empty")
+        if model.startswith(BPE_CODES):
+            raise ValueError(
+                f"{path} has BPE codes of subword-nmt, not a SentencePiece model. "
+                "Segment the text with them first and give text_form=tokenized, or "
+                "let config.data.subword_model=bpe learn a vocabulary of the same size"
+            )
+        try:
+            return cls(model)
+        except RuntimeError as error:
+            raise ValueError(f"{path} is not a SentencePiece model: {error}") from None
+
+    def files(self, stem: str) -> dict[str, bytes]:
+        """Return the files that keep the subwords, by their names."""
+        return {f"{stem}.model": self.model}
+
+    @property
+    def size(self) -> int:
+        """V: the number of subwords, including the four special ids."""
+        return len(self._model_ids)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with any subword."""
+        return hashlib.sha256(self.model).hexdigest()[:16]
+
+    @property
+    def is_bpe(self) -> bool:
+        """True if the subwords come from merges (byte-pair encoding)."""
+        spec = parse_model(self.model).trainer_spec
+        return bool(spec.model_type == spec.BPE)
+
+    def encode(
+        self, texts: Sequence[str], *, dropout: float = 0.0, seed: Sequence[int] = (0,)
+    ) -> list[list[int]]:
+        """Return the ids of each text, without begin and end marks.
+
+        Args:
+            texts: Lines without NUL, at which SentencePiece ends.
+            dropout: Probability to leave out each merge of BPE (Provilkov et al.,
+                2020, "BPE-dropout").
+            seed: Decides which merges are left out, within one process.
+        """
+        if not dropout:
+            return self._from_model(self._processor.encode(texts, num_threads=-1))
+        # Each call starts a generator, which only this global function can seed.
+        call_seed = np.random.SeedSequence(seed).generate_state(1)[0]
+        sentencepiece.set_random_generator_seed(int(call_seed))
+        # Deviation: the paper segments once. With nbest_size=-1, BPE samples, too.
+        sampled = self._processor.encode(
+            texts, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
+        )
+        return self._from_model(sampled)
+
+    def _from_model(self, lines: list[list[int]]) -> list[list[int]]:
+        if self._has_model_order:
+            return lines
+        return [self._ids[ids].tolist() if ids else [] for ids in lines]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, none of which is a mark or padding."""
+        return str(self._processor.decode([self._model_ids[token] for token in ids]))
+
+    def subword(self, token: int) -> str:
+        """Return the spelling of an id."""
+        return self.spellings[int(token)]
+
+    def subword_id(self, subword: str) -> int:
+        """Return the id of a subword, or that of the unknown one."""
+        return self._tokens.get(subword, types.UNK_ID)
+
+    @functools.cached_property
+    def user_symbols(self) -> frozenset[str]:
+        """The symbols that are kept whole wherever a text has them."""
+        proto = parse_model(self.model)
+        return frozenset(
+            piece.piece.removeprefix(WORD_START)
+            for piece in proto.pieces
+            if piece.type == piece.USER_DEFINED
+        ) - {""}
+
+    @functools.cached_property
+    def _tags(self) -> frozenset[int]:
+        spellings = (*self.user_symbols, *map(WORD_START.__add__, self.user_symbols))
+        return frozenset(map(self.subword_id, spellings)) - {types.UNK_ID}
+
+    def num_tags(self, ids: Sequence[int]) -> int:
+        """Return how many ids at the start of a source are tags.
+
+        They are user symbols (a language, a domain), each with the space before it,
+        which is a subword of its own in some models.
+        """
+        if not self._tags:
+            return 0
+        space = self.subword_id(WORD_START)
+        prefix = itertools.takewhile(lambda i: i in self._tags or i == space, ids)
+        numbers = [n for n, token in enumerate(prefix, start=1) if token in self._tags]
+        return max(numbers, default=0)
+
+    def extend(self, symbols: Sequence[str]) -> "Subwords":
+        """Return subwords that keep these symbols whole, too; their ids come last."""
+        missing = [symbol for symbol in symbols if symbol not in self.user_symbols]
+        if not missing:
+            return self
+        return Subwords(self._extend_model(missing))
+
+    def _extend_model(self, symbols: Sequence[str]) -> bytes:
+        """Return the model with each symbol, alone and after a space."""
+        proto = parse_model(self.model)
+        spellings = {piece.piece: piece for piece in proto.pieces}
+        for spelling in spell_user_symbols(symbols):
+            piece = spellings.get(spelling) or proto.pieces.add()
+            piece.piece = spelling
+            piece.score = 0.0
+            piece.type = piece.USER_DEFINED
+        return bytes(proto.SerializeToString())
+
+    def surface(self, token: int, *, unknown: str) -> str:
+        """Return the text of one id, with the space before it; "" for a special id.
+
+        A byte that is a part of a character is U+FFFD.
+
+        Args:
+            token: The id.
+            unknown: Text of the unknown subword; `Vocabulary.decode` writes `UNKNOWN`.
+        """
+        if token == types.UNK_ID:
+            return unknown
+        if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
+            return ""
+        if self.is_byte(token):
+            return bytes([int(self.subword(token)[1:-1], 16)]).decode(errors="replace")
+        return self.subword(token).replace(WORD_START, " ")
+
+    def starts_word(self, token: int) -> bool:
+        """Return True if a subword begins a new word."""
+        return self.subword(token).startswith(WORD_START)
+
+    def is_byte(self, token: int) -> bool:
+        """Return True if a subword spells one byte."""
+        model_id = self._model_ids[int(token)]
+        return model_id >= 0 and bool(self._processor.is_byte(model_id))
+
+    def starts_character(self, token: int) -> bool:
+        """Return False if a subword continues the bytes of a character."""
+        if not self.is_byte(token):
+            return True
+        byte = int(self.subword(token)[1:-1], 16)
+        return byte & 0b1100_0000 != 0b1000_0000
+
+
+def parse_model(model: bytes) -> sentencepiece_model_pb2.ModelProto:  # type: ignore[name-defined]
+    """Return the pieces and settings in a model's bytes."""
+    proto = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
+    proto.ParseFromString(model)
+    return proto
+
+
+def spell_user_symbols(symbols: Sequence[str]) -> list[str]:
+    """Return the subwords that keep symbols whole: each after a space, and alone.
+
+    Without the first, the space before a symbol would be one subword more.
+
+    >>> spell_user_symbols(["<2de>"])
+    ['▁<2de>', '<2de>']
+    """
+    return [
+        spelling for symbol in symbols for spelling in (WORD_START + symbol, symbol)
+    ]
