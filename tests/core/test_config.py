@@ -19,6 +19,7 @@ ROLES = {
         *("data.tfds_directory", "data.text_directory", "data.directory"),
         *("data.train_source", "data.train_target", "data.valid_source"),
         *("data.valid_target", "data.test_source", "data.test_target"),
+        *("data.vocabulary", "data.target_vocabulary"),
         *("data.num_valid", "data.num_test", "data.text_form"),
         *("data.lowercase_scores", "optimizer.learning_rate_scale"),
         *("optimizer.schedule", "optimizer.learning_rate"),
@@ -35,13 +36,18 @@ ROLES = {
     "incidental": {
         *("seed", "model.dtype", "model.attention", "model.rematerialize"),
         *("data.tfds_directory", "data.text_directory", "data.directory"),
+        *("data.vocabulary", "data.target_vocabulary"),
         *("training.accumulate_steps", "training.log_every_steps"),
         "training.shard_optimizer",
         *("training.evaluate_every_steps", "training.keep_checkpoints"),
         *("training.max_skipped_batches", "training.loggers"),
         *("search.max_source_tokens", "search.source_tokens_per_batch"),
     },
-    "imported": {*MODEL, "data.vocab_size", "data.subword_model"},
+    "imported": {
+        *MODEL,
+        *("data.vocab_size", "data.target_vocab_size", "data.subword_model"),
+        *("data.vocabulary", "data.target_vocabulary", "data.vocabulary_sharing"),
+    },
 }
 AFFECTS = {
     "data": {
@@ -49,7 +55,9 @@ AFFECTS = {
         *("data.num_train", "data.num_valid", "data.num_test"),
         *("data.subword_model", "data.vocab_size", "data.sentencepiece_sample_size"),
         *("data.byte_fallback", "data.normalization", "data.subword_dropout"),
-        *("data.subword_samples", "data.max_length"),
+        *("data.subword_samples", "data.max_length", "data.vocabulary_sharing"),
+        *("data.target_vocab_size", "data.user_symbols", "data.character_coverage"),
+        *("data.split_digits", "data.max_subword_length"),
     },
     "outputs": {
         *("model.num_heads", "model.activation", "model.layer_norm_epsilon"),
@@ -72,6 +80,7 @@ RANGES = {
         *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
         *("model.d_k", "model.d_v", "model.max_positions", "data.num_buckets"),
         *("data.sentencepiece_sample_size", "data.subword_samples"),
+        "data.max_subword_length",
         *("training.log_every_steps", "training.evaluate_every_steps"),
         *("training.checkpoint_every_steps", "training.keep_checkpoints"),
         *("training.average_checkpoints", "search.beam_size", "search.min_tokens"),
@@ -96,6 +105,7 @@ RANGES = {
         "training.ema_decay",
     },
     "in (0, 1]": {"search.top_p"},
+    "one of shared, separate": {"data.vocabulary_sharing"},
     "in [1, 2147483647]": {"training.num_steps", "optimizer.warmup_steps"},
     "in [0, 9223372036854775807]": {"seed"},  # NumPy's generators
     "positive": {

@@ -29,7 +29,7 @@ def generate_pairs(_: pathlib.Path) -> None:
 
 def read_weights(directory: pathlib.Path, *, name: str) -> None:
     (directory / name).touch()
-    marian_weights.read_tensors(directory)
+    marian_weights.read_tensors(directory, is_shared=True)
 
 
 def require_logger(name: str) -> Callable[[pathlib.Path], object]:

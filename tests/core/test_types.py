@@ -22,7 +22,7 @@ def batch(*, is_packed: bool) -> types.Batch:
 
 
 def test_special_ids_are_those_of_the_subword_model() -> None:
-    [model] = set(settings.letters_vocabulary().models)
+    model = settings.letters_vocabulary().source.model
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     assert processor.pad_id() == types.PAD_ID
     assert processor.bos_id() == types.BOS_ID

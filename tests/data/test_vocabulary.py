@@ -1,254 +1,132 @@
-"""Subwords to ids and back, for any text and any ids."""
+"""A vocabulary for both sides or one for each, and models with ids of their own."""
 
-import hypothesis
+import io
+
 import pytest
-from hypothesis import strategies
+import sentencepiece
 
-from tests.data import small_vocabularies
+from tests.data import small_text, small_vocabularies
 from vaswani_jax.core import types
-from vaswani_jax.data import subwords
+from vaswani_jax.data import prepared
 from vaswani_jax.data import vocabulary as vocabularies
 from vaswani_jax.data.subwords import Subwords
-from vaswani_jax.data.vocabulary_training import learn_subwords
+from vaswani_jax.data.vocabulary import Vocabulary
 
-SPACE_MARK = "\u2581"  # what SentencePiece writes for a space
-UNKNOWN = "\u20ac"
-
-either_model = pytest.mark.parametrize("subword_model", ["bpe", "unigram"])
-with_or_without_bytes = pytest.mark.parametrize("byte_fallback", [True, False])
-# Text with no surrogates, much of it spaces and what looks like a piece.
-snippets = strategies.one_of(
-    strategies.text(max_size=4),
-    strategies.sampled_from(
-        [
-            *(*" \0\t\r\n\u3000\u2028\x85\ufeff\u20ac\ufb01\u00bd", SPACE_MARK, "  "),
-            *("<s>", "</s>", "<pad>", "<unk>", "<0x41>", " \u2047 "),
-            *("e\u0301", "\U0001f469\u200d\U0001f52c", *small_vocabularies.SYLLABLES),
-        ]
-    ),
-)
-any_text = strategies.lists(snippets, max_size=12).map("".join)
+# Ids of padding, begin, end and the unknown subword as other tools choose them.
+IDS = {
+    "SentencePiece's": {},
+    "T5's": {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
+    "BART's": {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3},
+    "no marks": {"pad_id": -1, "bos_id": -1, "eos_id": -1, "unk_id": 0},
+}
 
 
-def as_sentencepiece_sees_it(text):
-    """All that encoding may lose: NUL, spaces at the ends or repeated, line ends."""
-    words = [word for word in text.replace("\0", " ").split(" ") if word]
-    # The mark of a space is a space, but none that is taken for repeated.
-    if not text.replace("\0", " ").strip():
-        return ""  # white space alone is an empty line
-    spaced = " ".join(words).replace(SPACE_MARK, " ").strip(" ")
-    return spaced.replace("\r", " ").replace("\n", " ")
-
-
-@either_model
-@hypothesis.given(any_text)
-def test_with_bytes_any_text_is_decoded_as_it_was_encoded(subword_model, text):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    [ids] = vocabulary.encode([text])
-    assert all(types.UNK_ID < token < vocabulary.size for token in ids)
-    assert vocabulary.decode(ids) == as_sentencepiece_sees_it(text)
-
-
-@either_model
-@with_or_without_bytes
-def test_known_text_is_decoded_as_it_was_encoded(subword_model, byte_fallback):
-    vocabulary = small_vocabularies.trained(subword_model, byte_fallback)
-    lines = small_vocabularies.training_lines(1)
-    assert [vocabulary.decode(ids) for ids in vocabulary.encode(lines)] == lines
-
-
-@either_model
-@hypothesis.given(strategies.lists(any_text, max_size=5))
-def test_lines_are_encoded_one_by_one(subword_model, lines):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    assert vocabulary.encode(lines) == [vocabulary.encode([line])[0] for line in lines]
-
-
-@either_model
-def test_without_bytes_unknown_characters_are_the_one_unknown_id(subword_model):
-    vocabulary = small_vocabularies.trained(subword_model, False)
-    prefix, unknown = vocabulary.encode(["bako", f"bako{UNKNOWN}"])
-    assert types.UNK_ID not in prefix
-    assert unknown == [*prefix, types.UNK_ID]
-    [ids] = vocabulary.encode([f"ko \u4e2d ba {UNKNOWN} ko"])
-    assert ids.count(types.UNK_ID) == 2
-    assert set(ids) - {types.UNK_ID} <= set(range(types.UNK_ID, vocabulary.size))
-
-
-@either_model
-def test_with_bytes_an_unknown_character_is_its_utf8_bytes(subword_model):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    prefix, unknown = vocabulary.encode(["bako", f"bako{UNKNOWN}"])
-    assert unknown[: len(prefix)] == prefix
-    assert len(unknown) == len(prefix) + len(UNKNOWN.encode())
-
-
-@either_model
-@with_or_without_bytes
-def test_vocabulary_has_the_wanted_size(subword_model, byte_fallback):
-    assert (
-        small_vocabularies.trained(subword_model, byte_fallback).size
-        == small_vocabularies.SIZES[byte_fallback]
+def foreign_model(**ids):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(small_vocabularies.training_lines(1)),
+        model_writer=model,
+        vocab_size=60,
+        minloglevel=2,
+        **ids,
     )
+    return model.getvalue()
 
 
-@either_model
-@with_or_without_bytes
-def test_the_first_ids_are_special_and_say_nothing(subword_model, byte_fallback):
-    vocabulary = small_vocabularies.trained(subword_model, byte_fallback)
-    special = [types.PAD_ID, types.BOS_ID, types.EOS_ID, types.UNK_ID]
-    assert special == [0, 1, 2, 3]
-    assert [vocabulary.decode([token]) for token in special[:3]] == ["", "", ""]
-    assert vocabulary.decode([types.UNK_ID]).strip() == "\u2047"
-    encoded = {
-        token
-        for ids in vocabulary.encode(small_vocabularies.training_lines(1))
-        for token in ids
-    }
-    assert not encoded & set(special)
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_a_model_with_any_ids_gives_its_own_subwords_under_ours(ids):
+    model = foreign_model(**ids)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    subwords = Subwords(model)
+    lines = [*small_vocabularies.training_lines(1), "ba \u20ac"]
+    encoded = subwords.encode(lines)
+    for line, names, tokens in zip(
+        lines, processor.encode(lines, out_type=str), encoded, strict=True
+    ):
+        # SentencePiece spells what is unknown; the rest has its names.
+        expected = [processor.id_to_piece(processor.piece_to_id(n)) for n in names]
+        assert [subwords.subword(token) for token in tokens] == expected
+        assert subwords.text(tokens) == processor.decode(processor.encode(line))
+    assert min(map(min, encoded)) == types.UNK_ID
+    assert types.UNK_ID not in encoded[0]
+    assert len(set(subwords.spellings)) == subwords.size
+    assert [subwords.surface(i, unknown="?") for i in range(4)] == ["", "", "", "?"]
+    names = [subwords.subword_id(name) for name in subwords.spellings]
+    assert names == list(range(subwords.size))
 
 
-@pytest.mark.parametrize("name", ["<pad>", "<s>", "</s>", "<unk>", "<0x41>"])
-@either_model
-def test_text_that_spells_a_special_piece_stays_text(subword_model, name):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    [ids] = vocabulary.encode([f"ba {name} ko"])
-    assert min(ids) > types.UNK_ID
-    assert vocabulary.decode(ids) == f"ba {name} ko"
+def two_sides():
+    sides = [small_vocabularies.trained("bpe", True, seed=seed) for seed in (1, 2)]
+    return Vocabulary(sides[0].source, Subwords(foreign_model()), is_shared=False)
 
 
-@either_model
-@with_or_without_bytes
-@hypothesis.given(strategies.data())
-def test_any_ids_are_decoded_to_one_line(subword_model, byte_fallback, data):
-    vocabulary = small_vocabularies.trained(subword_model, byte_fallback)
-    tokens = strategies.integers(0, vocabulary.size - 1)
-    ids = data.draw(strategies.lists(tokens, max_size=30))
-    line = vocabulary.decode(ids)
-    assert "\n" not in line
-    assert "\r" not in line
-    line.encode()  # a lone surrogate could not be written
+def test_each_side_has_its_own_ids_and_size():
+    vocabulary = two_sides()
+    lines = small_vocabularies.training_lines(1)[:9]
+    source, target = vocabulary.source, vocabulary.target
+    assert vocabulary.size == (source.size, target.size)
+    assert vocabulary.encode(lines) == source.encode(lines)
+    assert vocabulary.encode(lines, target=True) == target.encode(lines)
+    encoded = vocabulary.encode(lines, target=True)
+    assert [vocabulary.decode(ids) for ids in encoded] == lines
 
 
-@either_model
-@hypothesis.given(any_text, any_text, strategies.data())
-def test_decoding_ends_at_the_end_mark(subword_model, text, suffix, data):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    ids, suffix_ids = vocabulary.encode([text, suffix])
-    padded = [types.BOS_ID, *ids, types.EOS_ID, *suffix_ids, types.PAD_ID]
-    assert vocabulary.decode(padded) == vocabulary.decode(ids)
-    spot = data.draw(strategies.integers(0, len(ids)))
-    assert vocabulary.decode(
-        [*ids[:spot], types.PAD_ID, *ids[spot:]]
-    ) == vocabulary.decode(ids)
-
-
-@either_model
-@with_or_without_bytes
-@hypothesis.given(any_text)
-def test_surfaces_have_the_words_of_the_text(subword_model, byte_fallback, text):
-    vocabulary = small_vocabularies.trained(subword_model, byte_fallback)
-    [ids] = vocabulary.encode([text])
-    joined = "".join(
-        vocabulary.source.surface(i, unknown=subwords.UNKNOWN) for i in ids
-    )
-    if joined.isascii() or not byte_fallback:
-        assert joined.split() == vocabulary.decode(ids).split()
-    assert not any(
-        vocabulary.source.surface(i, unknown=subwords.UNKNOWN) for i in range(3)
-    )
-    assert vocabulary.source.surface(types.UNK_ID, unknown="\ufffd") == "\ufffd"
-
-
-@either_model
-def test_words_start_with_the_space_before_them(subword_model):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    for line in small_vocabularies.training_lines(1)[:20]:
-        [ids] = vocabulary.encode([line])
-        assert sum(map(vocabulary.source.starts_word, ids)) == len(line.split(" "))
-
-
-def test_normalization_is_the_one_that_is_named():
-    same = small_vocabularies.trained("bpe", True, normalization="identity")
-    folded = small_vocabularies.trained("bpe", True, normalization="nfkc")
-    line = "ba\ufb01 \u00bd"
-    assert same.decode(same.encode([line])[0]) == line
-    assert folded.decode(folded.encode([line])[0]) == "bafi 1\u20442"
-
-
-@either_model
-def test_a_saved_vocabulary_is_the_same_when_loaded(subword_model, tmp_path):
-    vocabulary = small_vocabularies.trained(subword_model, True)
+def test_separate_vocabularies_are_the_same_when_loaded(tmp_path):
+    vocabulary = two_sides()
     vocabulary.save(tmp_path)
     loaded = vocabularies.load(tmp_path)
     assert loaded.fingerprint == vocabulary.fingerprint
-    assert loaded.size == vocabulary.size
-    lines = [*small_vocabularies.training_lines(1), f"{UNKNOWN} \t x"]
-    assert loaded.encode(lines) == vocabulary.encode(lines)
+    assert not loaded.is_shared
+    assert loaded.target.spellings == vocabulary.target.spellings
+    swapped = Vocabulary(vocabulary.target, vocabulary.source, is_shared=False)
+    assert swapped.fingerprint != vocabulary.fingerprint
+    (tmp_path / "target.model").unlink()
+    with pytest.raises(FileNotFoundError, match=r"target\.model is missing"):
+        vocabularies.load(tmp_path)
 
 
-@either_model
-def test_fingerprint_depends_on_the_text_alone(subword_model):
-    vocabulary = small_vocabularies.trained(subword_model, True)
-    relearned = learn_subwords(
-        small_vocabularies.training_lines(1),
-        small_vocabularies.data_settings(subword_model, True),
-    )
-    different = small_vocabularies.trained(subword_model, True, seed=2)
-    assert len(vocabulary.fingerprint) == 16
-    assert vocabulary.fingerprint == relearned.fingerprint
-    assert vocabulary.fingerprint != different.fingerprint
-
-
-@either_model
-@pytest.mark.parametrize("size", [10, 60_000])
-def test_a_size_the_text_cannot_give_is_refused(subword_model, size):
-    data = small_vocabularies.data_settings(
-        subword_model, True, **{"data.vocab_size": size}
-    )
-    with pytest.raises(ValueError) as caught:
-        learn_subwords(small_vocabularies.training_lines(1), data)
-    assert f"no {subword_model} vocabulary" in str(caught.value)
-    assert f"config.data.vocab_size={size} " in str(caught.value)
-
-
-@pytest.mark.parametrize("lines", [[], ["", "   "]])
-def test_text_without_a_word_is_refused(lines):
-    with pytest.raises(ValueError, match="no bpe vocabulary"):
-        learn_subwords(lines, small_vocabularies.data_settings("bpe", True))
-
-
-@pytest.mark.parametrize("damage", ["empty", "foreign", "cut"])
-def test_a_file_that_is_no_model_is_refused(damage, tmp_path):
-    path = tmp_path / "vocabulary.model"
-    small_vocabularies.trained("bpe", True).save(tmp_path)
-    model = path.read_bytes()
-    damaged = {"empty": b"", "foreign": b"no model\n", "cut": model[:-3]}
-    path.write_bytes(damaged[damage])
-    with pytest.raises(ValueError, match=str(path)):
-        Subwords.load(path)
-
-
-def test_a_missing_model_is_not_found(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        Subwords.load(tmp_path / "vocabulary.model")
-
-
-def test_sampled_segmentations_spell_the_text_and_depend_on_the_seed_alone():
+def test_an_extended_vocabulary_keeps_its_ids_and_adds_symbols_at_the_end():
     vocabulary = small_vocabularies.trained("bpe", True)
     lines = small_vocabularies.training_lines(1)
-
-    def sampled(*seed):
-        return vocabulary.encode(lines, dropout=0.3, seed=seed)
-
-    first = sampled(1)
-    assert [vocabulary.decode(ids) for ids in first] == lines
-    assert first == sampled(1) != sampled(2)
-    assert sampled(1, 0) != sampled(1, 1)
-    # Merges are left out, so there are more subwords.
-    assert sum(map(len, first)) > sum(map(len, vocabulary.encode(lines)))
+    extended = vocabulary.extend(["<2de>"])
+    assert extended.encode(lines) == vocabulary.encode(lines)
+    names = vocabulary.source.spellings
+    assert extended.source.spellings == [*names, "\u2581<2de>", "<2de>"]
+    [ids] = extended.encode(["<2de> bako"])
+    assert ids == [len(names), *vocabulary.encode(["bako"])[0]]
+    assert extended.extend(["<2de>"]).fingerprint == extended.fingerprint
+    assert vocabulary.extend([]).fingerprint == vocabulary.fingerprint
 
 
-@pytest.mark.parametrize("model", ["bpe", "unigram"])
-def test_a_vocabulary_knows_whether_it_has_merges(model):
-    assert small_vocabularies.trained(model, True).is_bpe == (model == "bpe")
+def test_given_files_are_the_vocabularies_of_the_data(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        small_text.prepared.prepare, "learn_subwords", small_text.forbidden
+    )
+    files = {}
+    for key, ids in (("vocabulary", IDS["T5's"]), ("target_vocabulary", {})):
+        path = tmp_path / key
+        path.write_bytes(foreign_model(**ids))
+        files[f"data.{key}"] = str(path)
+    separate = {**files, "data.vocabulary_sharing": "separate"}
+    data = small_text.prepare(text, **separate)
+    assert data.vocabulary.source.model == (tmp_path / "vocabulary").read_bytes()
+    assert data.vocabulary.target.model == (tmp_path / "target_vocabulary").read_bytes()
+    # What was prepared serves without the files, and not with others.
+    (tmp_path / "target_vocabulary").unlink()
+    assert small_text.prepare(text, **separate).vocabulary.size == data.vocabulary.size
+    (tmp_path / "vocabulary").write_bytes(foreign_model())
+    with pytest.raises(ValueError, match=r"config\.data\.vocabulary=.*fingerprint"):
+        small_text.prepare(text, **separate)
+
+
+def test_each_side_learns_from_its_own_lines_to_its_own_size(text):
+    data = small_text.prepare(
+        text,
+        **{
+            "data.vocabulary_sharing": "separate",
+            "data.target_vocab_size": 38,
+        },
+    )
+    assert data.vocabulary.size == (40, 38)
+    opened = prepared.open_prepared(data.directory)
+    assert opened.vocabulary.fingerprint == data.vocabulary.fingerprint

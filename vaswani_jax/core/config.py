@@ -259,8 +259,8 @@ class DataConfig:
         imported=True,
     )
     character_coverage: float = setting(
-        "Share of the text's characters that get subwords; 0 for 0.9999 if "
-        "byte_fallback is on, else 1.",
+        "Share of characters with subwords; 0 for 0.9999, or 1 without byte_fallback.",
+        values="0, or from 0.98 to 1",
         at_least=0,
         at_most=1,
         legacy=0.0,

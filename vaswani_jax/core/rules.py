@@ -23,6 +23,8 @@ from vaswani_jax.core.config import (
 
 # A language's code, alone or with a script or a country.
 LOCALE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*")
+# SentencePiece leaves out no more characters than the rest of this.
+LEAST_COVERAGE = 0.98
 # What a user symbol may not have, and may not be.
 NOT_IN_SYMBOL = re.compile(r"[\s\u2581\0]")
 SPECIAL = re.compile(r"<pad>|<s>|</s>|<unk>|<0x[0-9A-F]{2}>")
@@ -107,6 +109,11 @@ def _check_vocabulary(data: DataConfig) -> None:
         raise ValueError(
             f"config.data.target_vocab_size must be 0, or at least 5, got "
             f"{data.target_vocab_size}"
+        )
+    if 0 < data.character_coverage < LEAST_COVERAGE:
+        raise ValueError(
+            "config.data.character_coverage must be 0, or from "
+            f"{LEAST_COVERAGE} to 1, got {data.character_coverage}"
         )
     symbols = data.user_symbols.split(",") if data.user_symbols else []
     for symbol in symbols:

@@ -8,7 +8,7 @@ from typing import Any
 import flax.traverse_util
 import jax
 
-from vaswani_jax.core import config, suggestions
+from vaswani_jax.core import config, suggestions, types
 from vaswani_jax.model import transformer
 
 
@@ -91,7 +91,7 @@ def stop_gradients(settings: config.Config, params: Any) -> Any:
     )
 
 
-def describe(settings: config.Config, *, vocab_size: int) -> str:
+def describe(settings: config.Config, *, vocab_size: types.VocabSize) -> str:
     """Return how many parameters are frozen; "" if there are no patterns."""
     if not settings.optimizer.frozen:
         return ""
