@@ -21,7 +21,11 @@ def save(directory: pathlib.Path, **changes: Any) -> tuple[Any, Any]:
     model = settings.small_settings(**({"model.d_v": 4} | changes)).model
     params = settings.random_params(model, vocab_size=V, seed=1)
     ctranslate.save(
-        directory, params=params, model=model, spellings=NAMES, quantization=None
+        directory,
+        params=params,
+        model=model,
+        spellings=(NAMES, NAMES),
+        quantization=None,
     )
     return model, params
 

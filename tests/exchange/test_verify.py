@@ -38,7 +38,7 @@ def test_engines_get_no_line_that_our_search_would_cut(
         tmp_path,
         params=params,
         model=small.model,
-        vocabulary=vocabulary,
+        spellings=(vocabulary.source.spellings, vocabulary.target.spellings),
         quantization=None,
     )
     engine = verify.ctranslate2_engine(

@@ -2,13 +2,13 @@
 
 import math
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from vaswani_jax.core import config, types
-from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.model import positional_encoding
 
 
@@ -17,7 +17,7 @@ def save(
     *,
     params: Any,
     model: config.ModelConfig,
-    vocabulary: Vocabulary,
+    spellings: tuple[Sequence[str], Sequence[str]],
     quantization: str | None,
 ) -> None:
     """Write the directory that `ctranslate2.Translator` loads.
@@ -26,7 +26,7 @@ def save(
         directory: To be written; files in it are replaced.
         params: Of the model, as NumPy arrays.
         model: Its architecture.
-        vocabulary: Its subwords.
+        spellings: Every subword of the source, and of the target, by the ids.
         quantization: "int8" and the like, or None for float32.
 
     Raises:
@@ -52,13 +52,13 @@ def save(
     )
     for side, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         _fill_stack(part, params, model=model, side=side)
-    spellings = vocabulary.target.spellings
-    spec.register_source_vocabulary(list(vocabulary.source.spellings))
-    spec.register_target_vocabulary(list(spellings))
-    spec.config.bos_token = spellings[types.BOS_ID]
-    spec.config.eos_token = spellings[types.EOS_ID]
-    spec.config.unk_token = spellings[types.UNK_ID]
-    spec.config.decoder_start_token = spellings[types.BOS_ID]
+    source, target = map(list, spellings)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.bos_token = target[types.BOS_ID]
+    spec.config.eos_token = target[types.EOS_ID]
+    spec.config.unk_token = target[types.UNK_ID]
+    spec.config.decoder_start_token = target[types.BOS_ID]
     spec.config.layer_norm_epsilon = model.layer_norm_epsilon
     # Our encoder reads the sentence and its end mark.
     spec.config.add_source_bos = False

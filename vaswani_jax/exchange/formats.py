@@ -56,7 +56,7 @@ def save(
             directory,
             params=params,
             model=settings.model,
-            vocabulary=vocabulary,
+            spellings=(vocabulary.source.spellings, vocabulary.target.spellings),
             quantization=quantization,
         )
     elif form == "marian":
