@@ -102,11 +102,16 @@ def sinusoids(length: int, d_model: int) -> np.ndarray:
     return encoding
 
 
+def embedding(params: Params, side: str) -> Params:
+    """The embedding of both sides, or of one if each has a vocabulary."""
+    return params["embedding"] if "embedding" in params else params[f"{side}_embedding"]
+
+
 def embed(
     params: Params, tokens: np.ndarray, side: str, *, model: config.ModelConfig
 ) -> np.ndarray:
     """Embeddings times sqrt(d_model), plus positions."""
-    words = params["embedding"]["embedding"][tokens] * np.sqrt(model.d_model)
+    words = embedding(params, side)["embedding"][tokens] * np.sqrt(model.d_model)
     if model.positional_encoding == "learned":
         return words + params[f"{side}_positions"]["embedding"][: len(tokens)]
     return words + sinusoids(len(tokens), model.d_model)
@@ -169,7 +174,8 @@ def logits(
     if model.layer_norm_position == "pre":
         norm, epsilon = params["decoder"]["final_norm"], model.layer_norm_epsilon
         x = layer_norm(norm, x, epsilon=epsilon)
-    return x @ params["embedding"]["embedding"].T + params["embedding"].get("bias", 0)
+    softmax = embedding(params, "target")
+    return x @ softmax["embedding"].T + softmax.get("bias", 0)
 
 
 def smoothed_targets(target_out: np.ndarray, V: int, label_smoothing: float) -> Any:

@@ -96,7 +96,7 @@ def random_batch(
     rows: int,
     source_length: int,
     target_length: int,
-    vocab_size: types.VocabSize,
+    vocab_size: int,
     seed: int,
 ) -> types.Batch:
     """Ragged random sentences; the first row fills both sides."""

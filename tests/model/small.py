@@ -37,9 +37,9 @@ def random_batch(seed: int, *, rows: int = B) -> types.Batch:
 
 
 @functools.lru_cache
-def compiled(model: config.ModelConfig) -> Any:
+def compiled(model: config.ModelConfig, vocab_size: types.VocabSize = V) -> Any:
     def run(params: Any, source: Any, target_in: Any) -> jax.Array:
-        return transformer.Transformer(model, V).apply(
+        return transformer.Transformer(model, vocab_size).apply(
             {"params": params}, source, target_in, deterministic=True
         )
 

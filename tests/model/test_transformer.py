@@ -15,15 +15,30 @@ import pytest
 from tests import reference, settings
 from tests.model import small
 from vaswani_jax.core import config, parallel, types
-from vaswani_jax.model import dropout, transformer
+from vaswani_jax.model import cost, dropout, transformer
+
+# More subwords of the source than of the target, whose table gives the logits.
+SEPARATE = types.VocabSizes(source=13, target=small.V)
 
 
-@pytest.mark.parametrize("variant", [*small.VARIANTS, small.OTHER_VARIANT])
-def test_logits_equal_the_formulas(variant: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("variant", "vocab_size"),
+    [
+        *((variant, small.V) for variant in small.VARIANTS),
+        (small.OTHER_VARIANT, small.V),
+        (small.OTHER_VARIANT, SEPARATE),
+    ],
+)
+def test_logits_equal_the_formulas(
+    variant: dict[str, Any], vocab_size: types.VocabSize
+) -> None:
     model = small.small_model(**variant)
-    params = settings.random_params(model, vocab_size=small.V, seed=0)
+    params = settings.random_params(model, vocab_size=vocab_size, seed=0)
     batch = small.random_batch(1)
-    logits = small.compiled(model)(params, batch.source, batch.target_in)
+    if vocab_size == SEPARATE:
+        batch.source[0, 0] = SEPARATE.source - 1
+    run = small.compiled(model, vocab_size)
+    logits = run(params, batch.source, batch.target_in)
     assert logits.shape == (small.B, small.T, small.V)
     for row in range(small.B):
         source, target_in = (side[row][side[row] != 0] for side in batch[:2])
@@ -136,13 +151,20 @@ def test_a_row_of_padding_gives_finite_logits() -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", [small.VARIANTS[0], small.PRE_LEARNED, small.OTHER_VARIANT]
+    ("variant", "vocab_size"),
+    [
+        (small.VARIANTS[0], small.V),
+        (small.PRE_LEARNED, small.V),
+        (small.OTHER_VARIANT, SEPARATE),
+    ],
 )
-def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> None:
+def test_decoding_step_by_step_equals_the_full_pass(
+    variant: dict[str, str], vocab_size: types.VocabSize
+) -> None:
     W, room = 4, (2, 6)
     model = small.small_model(**variant)
-    params = settings.random_params(model, vocab_size=small.V, seed=12)
-    network = transformer.Transformer(model, small.V)
+    params = settings.random_params(model, vocab_size=vocab_size, seed=12)
+    network = transformer.Transformer(model, vocab_size)
     source = jnp.asarray(small.random_batch(13).source)
     generator = np.random.default_rng(14)
     cache = network.apply(
@@ -163,7 +185,8 @@ def test_decoding_step_by_step_equals_the_full_pass(variant: dict[str, str]) -> 
         )
         padded = np.zeros((small.B * W, small.T), np.int32)
         padded[:, : position + 1] = prefixes.reshape(small.B * W, -1)
-        full = small.compiled(model)(params, np.repeat(source, W, axis=0), padded)
+        run = small.compiled(model, vocab_size)
+        full = run(params, np.repeat(source, W, axis=0), padded)
         expected = np.asarray(full)[:, position].reshape(small.B, W, small.V)
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
         # As a search would: some beams go on twice, others not at all.
@@ -330,6 +353,20 @@ def dropped(
             rngs={"dropout": jax.random.key(23)},
         )
     return logits, masks
+
+
+def test_each_vocabulary_has_an_embedding_of_its_own() -> None:
+    model = small.small_model(**small.OTHER_VARIANT)
+    shared = cost.count_parameters(model, vocab_size=small.V)
+    shapes = initial_shapes(model, vocab_size=SEPARATE)
+    assert shapes.keys() - {"encoder", "decoder"} == {
+        "source_embedding",
+        "target_embedding",
+    }
+    assert shapes["source_embedding"].keys() == {"embedding"}
+    assert shapes["target_embedding"].keys() == {"embedding", "bias"}
+    assert count(shapes) == cost.count_parameters(model, vocab_size=SEPARATE)
+    assert count(shapes) == shared + SEPARATE.source * model.d_model
 
 
 def test_dropout_is_on_embedding_sums_and_sublayer_outputs_alone() -> None:
