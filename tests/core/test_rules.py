@@ -5,6 +5,7 @@ import pytest
 from tests import settings
 from tests.core.valid_config import GENERATED, parsed, refusal
 from vaswani_jax.benchmarks import training_speed
+from vaswani_jax.core import rules
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "2.5", "many", ""])
@@ -188,6 +189,15 @@ def test_locales_are_given_for_every_source(source, key):
 def test_the_language_of_text_is_a_code(key, locale):
     text = refusal({f"data.{key}": locale})
     assert f"config.data.{key} must be a code" in text and repr(locale) in text
+
+
+def test_a_code_that_is_no_language_is_refused_before_data_is_prepared():
+    # A run that an earlier version began keeps it.
+    data = parsed({"data.source": "text", "data.source_locale": "jp"}).data
+    message = "config.data.source_locale must begin .*'jp'; did you mean ja?"
+    with pytest.raises(ValueError, match=message):
+        rules.check_languages(data)
+    rules.check_languages(parsed({"data.source": "copy"}).data)
 
 
 @pytest.mark.parametrize("locale", ["de", "pt_BR", "zh-Hans-CN", "gsw", "en-GB", "DE"])

@@ -13,6 +13,7 @@ from hypothesis import strategies
 
 from tests import settings as settings_
 from tests.evaluation import papineni
+from vaswani_jax.core import locales
 from vaswani_jax.evaluation import bleu
 
 ENGLISH = {
@@ -247,7 +248,8 @@ def test_format_scores_prints_value_signature_and_checksum():
 @pytest.mark.parametrize(
     ("language", "tokenizer"),
     [
-        ("de", "13a"),
+        # Text tells more than a wrong code.
+        ("de", "char"),
         ("zh", "zh"),
         ("yue", "zh"),
         *((code, "char") for code in "ja th km lo my bo dz".split()),
@@ -255,23 +257,73 @@ def test_format_scores_prints_value_signature_and_checksum():
 )
 def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
     # One of eight characters differs; 13a would see one wrong word.
-    score = bleu.corpus_scores(
+    scores = bleu.corpus_scores(
         ["東京都は大きいです"],
         ["東京都は小きいです"],
         text_form="detokenized",
         target_language=language,
         lowercase=False,
-    )[0]
-    assert f"tok:{tokenizer}" in score.signature
-    assert (score.value > 30) == (language != "de")
+    )
+    assert f"tok:{tokenizer}" in scores[0].signature
+    assert scores[0].value > 30
+    # Moses finds no words here: its BLEU would be 0 of perfect outputs, too.
+    assert list(values(scores)) == ["sacrebleu", "chrf"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "references", "message"),
+    [
+        ({"target_locale": "de"}, ["Guten Tag"], ""),
+        ({"target_locale": "zh"}, ["你好"], ""),
+        (
+            {"target_locale": "en"},
+            ["你好", "你好吗", "ok"],
+            "2 of 3 references are written without spaces, which "
+            "config.data.target_locale=en does not say (tok:zh): BLEU counts their "
+            "characters",
+        ),
+        (
+            {"target_locale": "de"},
+            ["Guten Tag", "Wort", "สวัสดี"],
+            "1 of 3 references are written without spaces, which "
+            "config.data.target_locale=de does not say (tok:13a): BLEU takes each for "
+            "one word",
+        ),
+        (
+            {"target_locale": "zh", "text_form": "tokenized"},
+            ["我今天去北京了，明天回上海，后天再来"],
+            "config.data.text_form=tokenized takes what is between spaces for words",
+        ),
+        ({"target_locale": "zh", "text_form": "tokenized"}, ["我 今天 去 北京"], ""),
+        (
+            {"target_locale": "ja"},
+            ["こんにちは"],
+            "note: BLEU of config.data.target_locale=ja has tok:char; other "
+            "publications have tok:ja-mecab, which `pip install 'sacrebleu[ja]'` gives",
+        ),
+        (
+            {"target_locale": "kor"},
+            ["안녕하세요 여러분"],
+            "has tok:13a; other publications have tok:ko-mecab",
+        ),
+    ],
+)
+def test_a_user_reads_what_bleu_counts(caplog, overrides, references, message):
+    caplog.set_level("INFO", "vaswani_jax")
+    data = settings_.small_settings(
+        **{f"data.{key}": value for key, value in overrides.items()}
+    ).data
+    bleu.explain_tokens(references, data=data)
+    assert len(caplog.messages) == bool(message)
+    assert message in "".join(caplog.messages)
 
 
 def test_long_codes_are_those_of_the_short_ones():
     """By the Unicode consortium's list."""
     core = pytest.importorskip("babel.core", reason="babel is not installed: .[demo]")
     aliases = core.get_global("language_aliases")
-    codes = {code: aliases[code] for code in bleu.LANGUAGE_CODES}
-    assert codes == bleu.LANGUAGE_CODES
+    codes = {code: aliases[code] for code in locales.LANGUAGE_CODES}
+    assert codes == locales.LANGUAGE_CODES
 
 
 @pytest.mark.parametrize(
@@ -279,7 +331,7 @@ def test_long_codes_are_those_of_the_short_ones():
     [("jpn", "ja"), ("cmn-Hans", "zh"), ("DEU_AT", "de"), ("fil", "fil"), ("pt", "pt")],
 )
 def test_a_language_has_one_code(locale, language):
-    assert bleu.language_code(locale) == language
+    assert locales.language_code(locale) == language
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,24 @@ def test_a_score_of_another_metric_is_not_compared(
     assert "is of another text, metric or search" in log_lines.text
 
 
+def test_a_score_of_another_tokeniser_is_not_compared() -> None:
+    """A package of words was installed, or an earlier version took other tokens."""
+    small = settings.small_settings(
+        **{"training.best_metric": "bleu", "data.target_locale": "ja"}
+    )
+    by_word = early_stopping.Criterion(small, "text", "ja-mecab")
+    by_character = early_stopping.Criterion(small, "text", "char")
+    for first in (by_word, by_character):
+        for second in (by_word, by_character):
+            assert first.is_comparable(second.describe()) == (first == second)
+    # Earlier versions recorded none.
+    unnamed = {"score_of": "bleu", "valid_text": "text"}
+    assert by_character.is_comparable(unnamed) and not by_word.is_comparable(unnamed)
+    by_loss = settings.small_settings(**{"training.best_metric": "loss"})
+    losses = [early_stopping.Criterion(by_loss, "text", name) for name in ("13a", "zh")]
+    assert losses[0].is_comparable(losses[1].describe())
+
+
 def stopped_at(step: int, evaluator: Evaluator) -> Evaluator:
     """The evaluator, but a signal comes with the evaluation of a step."""
     count = itertools.count(1)

@@ -6,7 +6,7 @@ ValueError; the message has the key, the value and the rule.
 
 import re
 
-from vaswani_jax.core import languages, suggestions
+from vaswani_jax.core import languages, locales, suggestions
 from vaswani_jax.core.config import (
     LOGGERS,
     SETTINGS,
@@ -143,7 +143,18 @@ def _check_source(data: DataConfig) -> None:
             raise ValueError(
                 f"config.data.{key} must be a code of two or three letters, or begin "
                 f"with one, as de, pt_BR or zh-Hans; got {locale!r}"
+                f"{locales.suggest_language(locale)}"
             )
+
+
+def check_languages(data: DataConfig) -> None:
+    """Refuse a locale of text files that begins with no language's code.
+
+    Checked before data is prepared: runs that have begun keep their locales.
+    """
+    for key in ("source_locale", "target_locale"):
+        if data.source == "text":
+            locales.check_language(getattr(data, key), name=f"config.data.{key}")
 
 
 def _check_target_locales(data: DataConfig) -> None:

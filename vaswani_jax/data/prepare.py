@@ -9,7 +9,7 @@ from typing import Any
 
 import tqdm
 
-from vaswani_jax.core import config, files
+from vaswani_jax.core import config, files, rules
 from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
@@ -41,7 +41,8 @@ def prepare(
         The manifest, which is not written yet.
 
     Raises:
-        ValueError: The text cannot be used, see `sources.pairs`.
+        ValueError: The text cannot be used, see `sources.pairs`, or a locale is of no
+            language.
         FileNotFoundError: The text is missing.
     """
     given = [None, None] if vocabulary else _read_given(data)
@@ -51,6 +52,7 @@ def prepare(
                 f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
                 "vocabulary that is given is of another kind"
             )
+    rules.check_languages(data)
     sources.prepare(data)
     splits = sources.splits(data)
     text = {

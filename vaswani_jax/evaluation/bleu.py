@@ -6,6 +6,7 @@ Every score carries a signature that says how it was computed.
 import collections
 import dataclasses
 import hashlib
+import logging
 import math
 import re
 from collections.abc import Sequence
@@ -14,30 +15,21 @@ from typing import Literal, cast
 import sacrebleu
 import sacremoses
 
+from vaswani_jax.core import locales
 from vaswani_jax.core.config import DataConfig
+
+logger = logging.getLogger(__name__)
 
 TextForm = Literal["detokenized", "tokenized"]
 
-# From ISO 639-3 and 639-2 codes to 639-1, for the languages that Moses has rules for
-# and those that are written without spaces.
-LANGUAGE_CODES = {
-    **{"asm": "as", "ben": "bn", "bod": "bo", "tib": "bo", "cat": "ca", "ces": "cs"},
-    **{"cze": "cs", "deu": "de", "ger": "de", "dzo": "dz", "ell": "el", "gre": "el"},
-    **{"eng": "en", "est": "et", "ekk": "et", "fin": "fi", "fra": "fr", "fre": "fr"},
-    **{"gle": "ga", "guj": "gu", "hin": "hi", "hun": "hu", "isl": "is", "ice": "is"},
-    **{"ita": "it", "jpn": "ja", "kan": "kn", "khm": "km", "kor": "ko", "lao": "lo"},
-    **{"lav": "lv", "lvs": "lv", "lit": "lt", "mal": "ml", "mar": "mr", "mya": "my"},
-    **{"bur": "my", "nld": "nl", "dut": "nl", "ori": "or", "ory": "or", "pan": "pa"},
-    **{"pol": "pl", "por": "pt", "ron": "ro", "rum": "ro", "rus": "ru", "slk": "sk"},
-    **{"slo": "sk", "slv": "sl", "som": "so", "spa": "es", "swe": "sv", "tam": "ta"},
-    **{"tel": "te", "tha": "th", "zho": "zh", "chi": "zh", "cmn": "zh"},
-}
-# sacreBLEU's tokenizers for languages without spaces between words.
-TOKENIZERS = {
-    **{"zh": "zh", "yue": "zh"},
-    **dict.fromkeys(("ja", "th", "km", "lo", "my", "bo", "dz"), "char"),
-}
+# sacreBLEU's tokenisers of text whose words no spaces separate.
+WITHOUT_WORDS = ("zh", "char", "ja-mecab")
 MAX_ORDER = 4
+UNSEGMENTED = (
+    "the references are written without spaces, and config.data.text_form=tokenized "
+    "takes what is between spaces for words: BLEU has no meaning; set "
+    "config.data.text_form=detokenized, or put spaces between the words"
+)
 # The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
 TOKEN = re.compile(r"\S+", re.ASCII)
 COMPOUND = re.compile(rb"(\S)-(\S)")
@@ -62,16 +54,6 @@ class Score:
     signature: str
 
 
-def language_code(locale: str) -> str:
-    """Return the shortest code of a locale's language.
-
-    >>> language_code("pt_BR"), language_code("zh-Hans-CN"), language_code("yue")
-    ('pt', 'zh', 'yue')
-    """
-    code = locale.replace("-", "_").partition("_")[0].lower()
-    return LANGUAGE_CODES.get(code, code)
-
-
 def score_outputs(
     outputs: Sequence[str], references: Sequence[str], *, data: DataConfig
 ) -> list[Score]:
@@ -84,7 +66,7 @@ def score_outputs(
         outputs,
         references,
         text_form=cast(TextForm, data.text_form),
-        target_language=language_code(data.target_locale),
+        target_language=data.target_locale,
         lowercase=data.lowercase_scores,
     )
 
@@ -105,16 +87,23 @@ def corpus_scores(
         text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
             `tokenized` gives only `tokenized_bleu`, because sacreBLEU and chrF are
             defined on plain text, not on `&quot;` and spaces before commas.
-        target_language: ISO 639-1 code. German also gets BLEU with its compounds
-            split (see `split_compounds`) and, of detokenized text, with ASCII's
-            punctuation as well (see `ascii_punctuation`).
+        target_language: A locale or the code of a language, which chooses the
+            tokeniser (see `locales.bleu_tokenizer`). German also gets BLEU with its
+            compounds split (see `split_compounds`) and, of detokenized text, with
+            ASCII's punctuation as well (see `ascii_punctuation`). Text without spaces
+            has no `paper_bleu`: Moses leaves its clauses whole.
         lowercase: Whether all scores ignore case.
 
     Raises:
         ValueError: The numbers of lines differ or are 0.
     """
+    _check_line_counts(outputs, references)
+    tokenizer = locales.bleu_tokenizer(target_language, references)
+    target_language = locales.language_code(target_language)
     variants = [(False, False)]
-    if target_language == "de":
+    if text_form == "detokenized" and tokenizer in WITHOUT_WORDS:
+        variants = []
+    elif target_language == "de":
         variants.append((True, False))
         if text_form == "detokenized":
             variants.append((True, True))
@@ -132,7 +121,6 @@ def corpus_scores(
     ]
     if text_form == "tokenized":
         return multi_bleu_scores
-    tokenizer = TOKENIZERS.get(target_language, "13a")
     metrics = (
         ("sacrebleu", "BLEU", sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenizer)),
         ("chrf", "chrF2", sacrebleu.CHRF(lowercase=lowercase)),
@@ -146,6 +134,48 @@ def corpus_scores(
         for name, metric_name, metric in metrics
     ]
     return [*sacrebleu_scores, *multi_bleu_scores]
+
+
+def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
+    """Log what a user should know of the tokens that scores count in a text.
+
+    Warns of lines without spaces that the target's locale does not say, and of
+    tokenized text whose words nothing separates. Notes which package finds the words of
+    Japanese or Korean.
+    """
+    key = f"config.data.target_locale={data.target_locale}"
+    share = locales.share_without_spaces(references)
+    lines = f"{round(share * len(references)):,} of {len(references):,} references"
+    if data.text_form == "tokenized":
+        if not has_words(references, data=data):
+            logger.warning(UNSEGMENTED)
+        return
+    tokenizer = locales.bleu_tokenizer(data.target_locale, references)
+    if share and locales.has_spaces(data.target_locale):
+        consequence = "BLEU takes each for one word; score them apart from the others"
+        if tokenizer in WITHOUT_WORDS:
+            consequence = (
+                "BLEU counts their characters, and there is no paper_bleu; a new run "
+                "names its language"
+            )
+        logger.warning(
+            f"{lines} are written without spaces, which {key} does not say "
+            f"(tok:{tokenizer}): {consequence}"
+        )
+    language = locales.language_code(data.target_locale)
+    name, _ = locales.DICTIONARIES.get(language, (tokenizer, ()))
+    if tokenizer != name:
+        logger.info(
+            f"note: BLEU of {key} has tok:{tokenizer}; other publications have "
+            f"tok:{name}, which `pip install 'sacrebleu[{language}]'` gives"
+        )
+
+
+def has_words(references: Sequence[str], *, data: DataConfig) -> bool:
+    """Return False for tokenized text in which each line is one token."""
+    if data.text_form != "tokenized" or locales.is_segmented(references):
+        return True
+    return locales.share_without_spaces(references) <= 0.5
 
 
 def multi_bleu_score(

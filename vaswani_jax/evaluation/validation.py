@@ -22,9 +22,22 @@ def make_validators(
 ) -> list[types.Evaluator]:
     """Return the evaluators of the validation set, for the loop to call.
 
-    Logs the shapes that they compile beside those of the training.
+    Logs the shapes that they compile beside those of the training, and what BLEU counts
+    for tokens.
+
+    Raises:
+        ValueError: BLEU would choose the best checkpoint, and has no meaning for the
+            form of the text.
     """
     text = data.text("valid")
+    if settings.training.best_metric == "bleu" and not bleu.has_words(
+        text[1], data=settings.data
+    ):
+        raise ValueError(
+            f"config.training.best_metric=bleu: {bleu.UNSEGMENTED}, or "
+            "config.training.best_metric=loss"
+        )
+    bleu.explain_tokens(text[1], data=settings.data)
     batches = make_batches(settings, data.corpus("valid"))
     translator = LineTranslator(settings, data.vocabulary)
     shapes = "; ".join(

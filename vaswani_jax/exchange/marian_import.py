@@ -10,7 +10,7 @@ import ml_collections
 
 from vaswani_jax.checkpoints import average, run_record
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import config, files, parsing, rules, types
+from vaswani_jax.core import config, files, locales, parsing, rules, types
 from vaswani_jax.data import manifest
 from vaswani_jax.data.marian_subwords import MarianSubwords
 from vaswani_jax.data.subwords import Subwords
@@ -206,10 +206,10 @@ def read_spellings(
 
 
 def _locale(
-    side: str, locale: str, *, tokenizer: dict[str, Any], path: pathlib.Path
+    side: str, given: str, *, tokenizer: dict[str, Any], path: pathlib.Path
 ) -> str:
     """Return the locale that the user has given or the tokenizer names."""
-    locale = locale or tokenizer.get(f"{side}_lang") or ""
+    locale = given or tokenizer.get(f"{side}_lang") or ""
     if not locale:
         raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
     if not rules.LOCALE.fullmatch(str(locale)):
@@ -217,6 +217,8 @@ def _locale(
             f"{path}: {side}_lang {locale!r} is no code of a language: give "
             f"--{side}_locale"
         )
+    if given:
+        locales.check_language(given, name=f"--{side}_locale")
     return str(locale)
 
 

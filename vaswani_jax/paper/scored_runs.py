@@ -8,8 +8,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vaswani_jax.core import config
-from vaswani_jax.evaluation.bleu import language_code
+from vaswani_jax.core import config, locales
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +51,10 @@ class ScoredRun:
             return "mean"
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
-            is_german = language_code(data["target_locale"]) == "de"
+            is_german = locales.language_code(data["target_locale"]) == "de"
             name = "paper_bleu_split_ascii" if is_german else "paper_bleu"
+            if not any(s["name"].startswith(name) for s in self.record["scores"]):
+                name = "sacrebleu"  # of text without spaces
         return name + ("_lc" if data["lowercase_scores"] else "")
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import config, parallel, processes
+from vaswani_jax.core import config, locales, parallel, processes
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +39,12 @@ class Criterion:
     Attributes:
         settings: The settings of the run, which name the metric.
         valid_text: The fingerprint of the validation text.
+        tokenizer: That of BLEU for this text, which a package may have changed.
     """
 
     settings: config.Config
     valid_text: str
+    tokenizer: str = ""
 
     def score(self, metrics: Mapping[str, float]) -> float:
         """Return the score that the metrics of an evaluation give; higher is better."""
@@ -54,7 +56,8 @@ class Criterion:
     def describe(self) -> dict[str, str]:
         """Return what is recorded beside a score."""
         metric = self.settings.training.best_metric
-        return {"score_of": metric, "valid_text": self.valid_text}
+        record = {"score_of": metric, "valid_text": self.valid_text}
+        return record | ({"tokenizer": self.tokenizer} if metric == "bleu" else {})
 
     def is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Return whether a recorded score can be compared with this run's."""
@@ -63,11 +66,13 @@ class Criterion:
         scores_changed = any(
             config.SETTINGS[change.key].affects == "scores" for change in changes
         )
+        recorded = locales.recorded_tokenizer(self.settings.data.target_locale)
+        tokenizer_changed = self.tokenizer != record.get("tokenizer", recorded)
         return (
             record.get("valid_text") == self.valid_text
             # A record without a metric holds BLEU.
             and record.get("score_of", "bleu") == metric
-            and not (metric == "bleu" and scores_changed)
+            and not (metric == "bleu" and (scores_changed or tokenizer_changed))
         )
 
 

@@ -31,6 +31,7 @@ class Run:
         vocabulary: Its vocabulary.
         training_text: The fingerprint of the training text.
         valid_text: The fingerprint of the validation text.
+        tokenizer: That of BLEU for the validation text.
     """
 
     settings: config.Config
@@ -38,6 +39,7 @@ class Run:
     vocabulary: Vocabulary
     training_text: str
     valid_text: str
+    tokenizer: str
 
     @property
     def checkpoints(self) -> pathlib.Path:
@@ -52,7 +54,7 @@ class Run:
     @property
     def criterion(self) -> Criterion:
         """The measure of its validation scores."""
-        return Criterion(self.settings, self.valid_text)
+        return Criterion(self.settings, self.valid_text, self.tokenizer)
 
 
 @dataclasses.dataclass

