@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from tests import settings
-from vaswani_jax.core import config
+from vaswani_jax.core import config, languages
 from vaswani_jax.evaluation import bleu, by_language
 
 # Of French there are twice as many lines, and all are wrong in one word of five.
@@ -79,3 +79,21 @@ def test_a_line_without_a_tag_is_refused() -> None:
     source = [*SOURCE[:2], "line", *SOURCE[3:]]
     with pytest.raises(ValueError, match=r"^line 3 must begin with a tag"):
         by_language.score_outputs(source, OUTPUTS, REFERENCES, data=data("de,fr"))
+
+
+def test_what_bleu_counts_is_told_for_each_language(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "vaswani_jax")
+    source = ["<2de> one", "<2ja> one", "<2fr> two"]
+    references = ["eins", "一つ", "二つ"]
+    counts = {"data.num_valid": 3, "data.num_test": 3}
+    changes = {"data.source": "cldr", "data.target_locale": "de,ja,fr", **counts}
+    several = settings.small_settings(**changes).data
+    by_language.explain_tokens(source, references, data=several)
+    japanese, french = caplog.messages
+    assert "config.data.target_locale=ja has tok:char" in japanese
+    assert "1 of 1 references are written without spaces, which" in french
+    assert "config.data.target_locale=fr does not say" in french
+    assert languages.bleu_tokenizers(source, references, several) == "13a,char,char"
+    assert languages.recorded_tokenizers(several) == "13a,char,13a"

@@ -268,3 +268,22 @@ def test_the_shapes_that_are_logged_are_those_that_are_computed(
         evaluate(np.zeros(1))
         shapes = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)x(\d+)", part)]
         assert shapes == sorted(set(computed)) and len(shapes) > 1
+
+
+class Unsegmented(prepared.PreparedData):
+    """Validation text that claims to be tokenised, and has no spaces."""
+
+    def text(self, split: str) -> tuple[list[str], list[str]]:
+        return ["a b"], ["我今天去北京了，明天回上海，后天再来"]
+
+
+def test_no_checkpoint_is_chosen_by_a_bleu_without_a_meaning() -> None:
+    tokenized = settings.small_settings(
+        **{"data.text_form": "tokenized", "training.best_metric": "bleu"}
+    )
+    data = object.__new__(Unsegmented)
+    with pytest.raises(ValueError) as caught:
+        validation.make_validators(tokenized, data)
+    message = str(caught.value)
+    assert message.startswith("config.training.best_metric=bleu: the references are")
+    assert message.endswith("between the words, or config.training.best_metric=loss")

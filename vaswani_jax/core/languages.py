@@ -7,6 +7,7 @@ System"). A run with one target locale has no tags.
 
 from collections.abc import Mapping, Sequence
 
+from vaswani_jax.core import locales
 from vaswani_jax.core.config import DataConfig
 
 
@@ -26,14 +27,43 @@ def tag(locale: str) -> str:
 
 def locales_by_tag(data: DataConfig) -> Mapping[str, str]:
     """Return the target locale of each tag; empty if the run has one target locale."""
-    locales = target_locales(data)
-    return {tag(locale): locale for locale in locales} if len(locales) > 1 else {}
+    names = target_locales(data)
+    return {tag(locale): locale for locale in names} if len(names) > 1 else {}
 
 
 def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
     first_word = line.split(maxsplit=1)[:1]
     return next((word for word in first_word if word in locales_by_tag(data)), None)
+
+
+def references_by_locale(
+    source: Sequence[str], references: Sequence[str], data: DataConfig
+) -> dict[str, list[str]]:
+    """Return the references of each target locale that has lines."""
+    tags = locales_by_tag(data)
+    if not tags:
+        return {data.target_locale: list(references)}
+    by_locale: dict[str, list[str]] = {locale: [] for locale in tags.values()}
+    for line, reference in zip(source, references, strict=True):
+        if tag := find_tag(line, data):
+            by_locale[tags[tag]].append(reference)
+    return {locale: lines for locale, lines in by_locale.items() if lines}
+
+
+def bleu_tokenizers(
+    source: Sequence[str], references: Sequence[str], data: DataConfig
+) -> str:
+    """Return sacreBLEU's tokeniser of each target locale, separated by commas."""
+    by_locale = references_by_locale(source, references, data)
+    return ",".join(
+        locales.bleu_tokenizer(locale, lines) for locale, lines in by_locale.items()
+    )
+
+
+def recorded_tokenizers(data: DataConfig) -> str:
+    """Return `bleu_tokenizers` of runs that recorded none."""
+    return ",".join(map(locales.recorded_tokenizer, target_locales(data)))
 
 
 def check_tags(lines: Sequence[str], data: DataConfig, *, first_line: int) -> None:

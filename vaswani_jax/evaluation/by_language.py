@@ -54,6 +54,16 @@ def scores_by_locale(
     }
 
 
+def explain_tokens(
+    source: Sequence[str], references: Sequence[str], *, data: config.DataConfig
+) -> None:
+    """Log what scores count in the references; see `bleu.explain_tokens`."""
+    by_locale = languages.references_by_locale(source, references, data)
+    for locale, lines in by_locale.items():
+        of_locale = dataclasses.replace(data, target_locale=locale)
+        bleu.explain_tokens(lines, data=of_locale)
+
+
 def mean_score(scores: Mapping[str, Sequence[Score]]) -> float:
     """Return the mean of the locales' first scores; every locale counts the same."""
     return statistics.fmean(first.value for first, *_ in scores.values())

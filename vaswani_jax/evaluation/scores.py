@@ -102,7 +102,7 @@ def evaluate(
         name=split,
     )
     source, references = data.text(split)
-    bleu.explain_tokens(references, data=settings.data)
+    by_language.explain_tokens(source, references, data=settings.data)
     outputs = translator.translate(source)
     [params] = translator.replicated_params
     evaluation = Evaluation(

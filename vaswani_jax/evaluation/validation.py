@@ -7,7 +7,7 @@ from typing import Any
 
 from vaswani_jax.core import config, languages, parallel, types
 from vaswani_jax.data import batching, prepared, token_files
-from vaswani_jax.evaluation import by_language
+from vaswani_jax.evaluation import bleu, by_language
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.training import loss, step
 
@@ -37,7 +37,7 @@ def make_validators(
             f"config.training.best_metric=bleu: {bleu.UNSEGMENTED}, or "
             "config.training.best_metric=loss"
         )
-    bleu.explain_tokens(text[1], data=settings.data)
+    by_language.explain_tokens(*text, data=settings.data)
     batches = make_batches(settings, data.corpus("valid"))
     translator = LineTranslator(settings, data.vocabulary)
     shapes = "; ".join(

@@ -9,7 +9,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import config, locales, parallel, processes
+from vaswani_jax.core import config, languages, parallel, processes
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Criterion:
         scores_changed = any(
             config.SETTINGS[change.key].affects == "scores" for change in changes
         )
-        recorded = locales.recorded_tokenizer(self.settings.data.target_locale)
+        recorded = languages.recorded_tokenizers(self.settings.data)
         tokenizer_changed = self.tokenizer != record.get("tokenizer", recorded)
         return (
             record.get("valid_text") == self.valid_text

@@ -11,7 +11,15 @@ from typing import Any
 import jax
 
 from vaswani_jax.checkpoints import run_record, store
-from vaswani_jax.core import config, files, locales, memory, parallel, processes, types
+from vaswani_jax.core import (
+    config,
+    files,
+    languages,
+    memory,
+    parallel,
+    processes,
+    types,
+)
 from vaswani_jax.data import batching, packing, prepared
 from vaswani_jax.training import (
     divergence,
@@ -79,9 +87,7 @@ def train(
         data.vocabulary,
         training_text=data.training_text_fingerprint(),
         valid_text=data.text_fingerprint("valid"),
-        tokenizer=locales.bleu_tokenizer(
-            settings.data.target_locale, data.text("valid")[1]
-        ),
+        tokenizer=languages.bleu_tokenizers(*data.text("valid"), settings.data),
     )
     batches = packing.training_batches(
         settings.data, data.corpus("train"), seed=settings.seed
