@@ -212,16 +212,14 @@ class DataConfig:
         "Directory of the prepared data; empty for WORKDIR/data.",
         incidental=True,
     )
-    vocabulary: str = setting(
+    vocabulary: str = path_setting(
         "File of a SentencePiece model to use; empty to learn one from the text.",
-        changeable=True,
         legacy="",
         incidental=True,
         imported=True,
     )
-    target_vocabulary: str = setting(
+    target_vocabulary: str = path_setting(
         "The same for the target, if each side has a vocabulary of its own.",
-        changeable=True,
         legacy="",
         incidental=True,
         imported=True,
