@@ -30,12 +30,13 @@ def test_each_of_several_target_locales_has_a_tag() -> None:
         ("<2de> Hello", "<2de>"),
         ("  <2pt_BR>\tHello <2de>", "<2pt_BR>"),
         ("<2de>", "<2de>"),
+        ("<2de>Hello", "<2de>"),
         ("<2fr> Hello", None),
         ("Hello <2de>", None),
         ("", None),
     ],
 )
-def test_a_tag_is_the_first_word_of_a_line(line: str, tag: str | None) -> None:
+def test_a_tag_begins_a_line(line: str, tag: str | None) -> None:
     data = settings.small_settings(**SEVERAL).data
     assert languages.find_tag(line, data) == tag
 

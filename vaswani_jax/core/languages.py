@@ -33,8 +33,8 @@ def locales_by_tag(data: DataConfig) -> Mapping[str, str]:
 
 def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
-    first_word = line.split(maxsplit=1)[:1]
-    return next((word for word in first_word if word in locales_by_tag(data)), None)
+    text = line.lstrip()
+    return next((tag for tag in locales_by_tag(data) if text.startswith(tag)), None)
 
 
 def references_by_locale(
