@@ -51,6 +51,12 @@ TINY = {
     "search.max_source_tokens": 16,
     "search.source_tokens_per_batch": 128,
 }
+# Two target languages, whose tags begin source lines.
+TWO_TARGETS = {
+    "data.source": "cldr",
+    "data.target_locale": "de,fr",
+    "data.user_symbols": "<2de>,<2fr>",
+}
 
 
 def small_settings(**overrides: Any) -> config.Config:

@@ -8,6 +8,7 @@ from vaswani_jax.core import languages
 SEVERAL = {
     "data.source": "cldr",
     "data.target_locale": "de,pt_BR",
+    "data.user_symbols": "<2de>,<2pt_BR>",
 }
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from configs import base_ende, demo, table3
-from vaswani_jax.core import presets
+from vaswani_jax.core import languages, parsing, presets
 
 
 def test_a_preset_is_found_by_its_name_and_by_its_file(
@@ -45,6 +45,14 @@ def test_presets_are_those_of_the_repository() -> None:
     assert presets.load(*presets.find("demo")) == demo.get_config()
     assert presets.load(*presets.find("table3:B1")) == table3.get_config("B1")
     assert presets.load_module("table3").ROWS == table3.ROWS
+
+
+def test_the_multilingual_preset_is_the_demo_with_a_tag_for_each_target() -> None:
+    values = presets.load(*presets.find("multilingual"))
+    config = parsing.parse(values)
+    assert languages.target_locales(config.data) == ("de", "fr", "es", "ja")
+    assert tuple(languages.locales_by_tag(config.data)) == config.data.symbols
+    assert values.model == demo.get_config().model
 
 
 def test_a_file_without_variants_refuses_one() -> None:

@@ -208,6 +208,7 @@ def test_locales_of_either_form_are_taken(locale):
 SEVERAL = GENERATED | {
     "data.source": "cldr",
     "data.target_locale": "de,pt_BR,ja",
+    "data.user_symbols": "<formal>,<2pt_BR>,<2ja>,<2de>",
     "data.num_valid": 30,
     "data.num_test": 60,
 }
@@ -227,6 +228,14 @@ def test_other_text_has_one_target_locale(source):
 def test_target_locales_are_a_list_of_different_codes(locales):
     text = refusal(SEVERAL | {"data.target_locale": locales})
     assert "different locales, separated by commas" in text and repr(locales) in text
+
+
+def test_the_tags_of_target_locales_are_user_symbols():
+    text = refusal(SEVERAL | {"data.user_symbols": "<2de>,<2ja>"})
+    assert text == (
+        "config.data.target_locale=de,pt_BR,ja needs its tags among "
+        "config.data.user_symbols, as <2de>,<2pt_BR>,<2ja>; got '<2de>,<2ja>'"
+    )
 
 
 @pytest.mark.parametrize("key", ["num_valid", "num_test"])

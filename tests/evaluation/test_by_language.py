@@ -17,7 +17,7 @@ ORDER = [8, 0, 1, 9, 2, 3, 10, 4, 5, 11, 6, 7]
 
 
 def data(target_locale: str) -> config.DataConfig:
-    changes = {"data.source": "cldr", "data.target_locale": target_locale}
+    changes = settings.TWO_TARGETS | {"data.target_locale": target_locale}
     return settings.small_settings(**changes).data
 
 

@@ -209,7 +209,7 @@ def test_bleu_evaluator_gives_the_mean_and_the_score_of_each_language(
     source = [f"<2{'de' if n % 3 else 'fr'}> {line}" for n, line in enumerate(WORDS)]
     outputs = translator.translate(dictionary(1), source)
     references = [line if n % 3 else "-" for n, line in enumerate(outputs)]
-    changes = {"data.source": "cldr", "data.target_locale": "de,fr"}
+    changes = settings.TWO_TARGETS
     evaluate = validation.bleu_evaluator(
         translator,
         (source, references),

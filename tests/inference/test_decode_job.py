@@ -231,7 +231,7 @@ def test_a_prefix_that_is_too_long_is_found_before_any_translation(
 def test_a_line_without_its_tag_is_found_before_any_translation(
     tmp_path: pathlib.Path,
 ) -> None:
-    changes = {"data.source": "cldr", "data.target_locale": "de,fr"}
+    changes = settings.TWO_TARGETS
     several = settings.small_settings(**changes).data
     file = tmp_path / "lines"
     file.write_text("<2de> a\n" * line_io.BLOCK_LINES + "<2fr> b\nb\n")

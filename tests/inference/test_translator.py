@@ -211,7 +211,7 @@ def test_wrong_arguments_are_refused_with_the_rule(
 def test_a_model_of_several_languages_translates_no_line_without_a_tag(
     vocabulary: Vocabulary,
 ) -> None:
-    changes = {"data.source": "cldr", "data.target_locale": "de,fr"}
+    changes = settings.TWO_TARGETS
     several = make_translator(vocabulary, **changes)
     sentence = r"^line 12 must begin with a tag .* <2de> or <2fr>, got 'a b'$"
     with pytest.raises(ValueError, match=sentence):

@@ -173,6 +173,12 @@ def _check_target_locales(data: DataConfig) -> None:
             "config.data.target_locale must be different locales, separated by commas "
             f"alone, as de,fr; got {data.target_locale!r}"
         )
+    tags = languages.locales_by_tag(data)
+    if not set(tags) <= set(data.symbols):
+        raise ValueError(
+            f"config.data.target_locale={data.target_locale} needs its tags among "
+            f"config.data.user_symbols, as {','.join(tags)}; got {data.user_symbols!r}"
+        )
     for key in ("num_valid", "num_test"):
         # Each language counts as much as another in what is scored.
         number = getattr(data, key)
