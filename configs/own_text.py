@@ -9,7 +9,8 @@ Each split has two files, one sentence a line, with equal numbers of lines:
 DIR holds train.source, train.target, valid.source, valid.target, test.source and
 test.target. Files of other names are set by their keys, compressed ones among them
 (--config.data.train_source=train.source.gz). Without a test set, set
---config.data.test_source= --config.data.test_target=.
+--config.data.test_source= --config.data.test_target=; likewise without a validation
+set, which leaves no scores during training and no best checkpoint.
 `--config=configs/own_text.py:small` is a model for tens of thousands of pairs, `:big`
 the paper's big model.
 

@@ -41,7 +41,8 @@ def main() -> None:
     if SPLIT.value not in data.counts:
         raise ValueError(
             f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
-            "config.data.test_source and config.data.test_target"
+            f"config.data.{SPLIT.value}_source and config.data.{SPLIT.value}_target, "
+            "and prepare it: `vaswani prepare` with --rebuild_data"
         )
     translator = api.load(
         workdir.path, checkpoint=CHECKPOINT.value, settings=settings, data=data

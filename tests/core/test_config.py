@@ -92,7 +92,6 @@ RANGES = {
     "not empty": {"data.source_locale", "data.target_locale"},
     "not empty for text": {
         *("data.text_directory", "data.train_source", "data.train_target"),
-        *("data.valid_source", "data.valid_target"),
     },
     "one of text, cldr, copy, reverse, tfds:DATASET/PAIR": {"data.source"},
     # A token and the end mark.

@@ -159,14 +159,30 @@ def test_generated_text_needs_the_number_of_its_pairs(source, key):
     assert f"config.{key} must be at least 1, got 0" in refusal(wrong)
 
 
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_held_out_text_has_two_sides_or_none(split):
+    none = {f"data.{split}_source": "", f"data.{split}_target": ""}
+    assert parsed(none)
+    for key in none:
+        text = refusal({key: ""})
+        keys = f"config.data.{split}_source and config.data.{split}_target"
+        assert f"{keys} go together, got" in text
+
+
+def test_patience_needs_a_validation_set():
+    none = {"data.valid_source": "", "data.valid_target": ""}
+    text = refusal(none | {"training.patience": 3})
+    assert "config.training.patience=3 needs a validation set: name config.data" in text
+    # Generated text has one.
+    generated = none | {"data.source": "copy"} | GENERATED
+    assert parsed(generated | {"training.patience": 3}).training.patience == 3
+
+
 def test_text_files_need_no_number_of_pairs():
     assert parsed(dict.fromkeys(GENERATED, 0))
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["text_directory", "train_source", "train_target", "valid_source", "valid_target"],
-)
+@pytest.mark.parametrize("key", ["text_directory", "train_source", "train_target"])
 def test_text_needs_the_names_of_its_files(key):
     empty = {f"data.{key}": ""}
     assert f"config.data.{key} must not be empty" in refusal(empty)

@@ -45,10 +45,7 @@ def test_no_file_is_read_or_written_in_the_encoding_of_the_locale() -> None:
 
 
 def test_a_program_prints_utf_8_whatever_the_locale() -> None:
-    for encoding in ("ascii", "latin-1"):
-        printed = interpreter.output_of(
-            PROGRAM.replace("TEXT", TEXT),
-            PYTHONIOENCODING=encoding,
-            LC_ALL="C",
-        )
-        assert printed == TEXT.replace("\\\\", "\\")
+    printed = interpreter.output_of(
+        PROGRAM.replace("TEXT", TEXT), PYTHONIOENCODING="ascii", LC_ALL="C"
+    )
+    assert printed == TEXT.replace("\\\\", "\\")

@@ -135,6 +135,19 @@ def test_missing_text_is_not_found_if_nothing_is_prepared(text):
         prepared.open_prepared(text.with_name("data"))
 
 
+def test_a_split_that_is_not_named_is_not_there(text):
+    none = {
+        f"data.{split}_{side}": ""
+        for split in ("valid", "test")
+        for side in ("source", "target")
+    }
+    data = small_text.prepare(text, **none)
+    assert list(data.counts) == ["train"]
+    assert data.text_fingerprint("valid") == ""
+    # One that is named later is prepared when the user says so.
+    assert "the split 'valid' was not there" in small_text.refusal(text)
+
+
 def test_rebuilding_takes_the_changed_text_and_settings(text):
     small_text.prepare(text)
     small_text.write_lines(text / "valid.en", ["ba ko"] * small_text.SIZES["valid"])

@@ -1,6 +1,7 @@
 """The best parameters are kept, and a run that gets no better ends."""
 
 import contextlib
+import dataclasses
 import itertools
 import pathlib
 import shutil
@@ -16,7 +17,10 @@ from tests import settings
 from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
-from vaswani_jax.training import early_stopping, preemption
+from vaswani_jax.core import files
+from vaswani_jax.data import prepared
+from vaswani_jax.evaluation import validation
+from vaswani_jax.training import early_stopping, loop, preemption
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -107,6 +111,35 @@ def test_a_score_of_another_metric_is_not_compared(
         train(small, tmp_path, evaluator=evaluator)
     assert store.steps(tmp_path / "best") == [4]
     assert "is of another text, metric or search" in log_lines.text
+
+
+def test_without_a_validation_set_no_step_is_the_best(
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
+) -> None:
+    small = settings.small_settings(**OVERRIDES)
+    data = prepared.open_or_prepare(small, tmp_path / "data", rebuild=False)
+    counts = {"train": data.counts["train"]}
+    manifest = dataclasses.replace(data.manifest, counts=counts)
+    data = dataclasses.replace(data, manifest=manifest)
+    assert validation.make_validators(small, data) == []
+    assert "note: no validation set (config.data.valid_source is empty)" in (
+        log_lines.text
+    )
+    # Functions of the user's own are called all the same.
+    for name, evaluators in (
+        ("none", []),
+        ("own", [lambda params: {"own/size": 5.0}]),
+    ):
+        (tmp_path / name).mkdir()
+        workdir = files.Directory(tmp_path / name)
+        outcome = loop.train(small, data, workdir=workdir, evaluators=evaluators)
+        assert (outcome.step, outcome.best_step) == (small.training.num_steps, 0)
+        assert ("own/size" in outcome.metrics) == bool(evaluators)
+        assert store.steps(workdir.path / "checkpoints")
+        assert not (workdir.path / "best").exists()
+        # It resumes.
+        again = loop.train(small, data, workdir=workdir, evaluators=evaluators)
+        assert again.step == outcome.step
 
 
 def test_a_score_of_another_tokeniser_is_not_compared() -> None:

@@ -177,14 +177,10 @@ class DataConfig:
         for_source=("text",),
     )
     valid_source: str = path_setting(
-        "Validation text, source side.",
-        not_empty=True,
-        for_source=("text",),
+        "Validation text, source side; empty for no validation set.",
     )
     valid_target: str = path_setting(
-        "Validation text, target side.",
-        not_empty=True,
-        for_source=("text",),
+        "Validation text, target side; empty for no validation set.",
     )
     test_source: str = path_setting("Test text, source side; empty for no test set.")
     test_target: str = path_setting("Test text, target side; empty for no test set.")

@@ -40,6 +40,17 @@ def check(settings: Config) -> None:
     _check_training(settings.training)
     _check_schedule(settings.optimizer, num_steps=settings.training.num_steps)
     check_positions(settings)
+    _check_patience(settings)
+
+
+def _check_patience(settings: Config) -> None:
+    data, patience = settings.data, settings.training.patience
+    if patience and data.source == "text" and not data.valid_source:
+        raise ValueError(
+            f"config.training.patience={patience} needs a validation set: name "
+            "config.data.valid_source and config.data.valid_target, or set "
+            "config.training.patience=0"
+        )
 
 
 def _check_model(model: ModelConfig) -> None:
@@ -84,11 +95,14 @@ def _check_data(data: DataConfig) -> None:
             "config.data.subword_dropout needs config.data.subword_model=bpe, "
             f"got {data.subword_model!r}"
         )
-    if bool(data.test_source) != bool(data.test_target):
-        raise ValueError(
-            "config.data.test_source and config.data.test_target go together, got "
-            f"{data.test_source!r} and {data.test_target!r}"
-        )
+    for split in ("valid", "test"):
+        keys = f"{split}_source", f"{split}_target"
+        names = [getattr(data, key) for key in keys]
+        if bool(names[0]) != bool(names[1]):
+            raise ValueError(
+                f"config.data.{keys[0]} and config.data.{keys[1]} go together, got "
+                f"{names[0]!r} and {names[1]!r}"
+            )
     _check_vocabulary(data)
     longest = "max_length"
     if data.batching == "packed":

@@ -87,7 +87,12 @@ class PreparedData:
         return _fingerprint(json.dumps(identity, sort_keys=True))
 
     def text_fingerprint(self, split: str) -> str:
-        """Return 16 hexadecimal digits that change with any line of a split."""
+        """Return 16 hexadecimal digits that change with any line of a split.
+
+        "" if there is no such split.
+        """
+        if split not in self.counts:
+            return ""
         return _fingerprint("\0".join("\n".join(side) for side in self.text(split)))
 
 

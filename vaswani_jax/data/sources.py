@@ -22,9 +22,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def splits(data: config.DataConfig) -> list[str]:
-    """Return the splits of a configuration: train, valid, and test if it is named."""
-    has_test = data.source != "text" or bool(data.test_source)
-    return ["train", "valid", *(["test"] if has_test else [])]
+    """Return the splits of a configuration: train, and valid and test if named."""
+    named = {"valid": data.valid_source, "test": data.test_source}
+    is_text = data.source == "text"
+    return ["train", *(split for split in named if not is_text or named[split])]
 
 
 def prepare(data: config.DataConfig) -> None:
@@ -106,10 +107,10 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
         path = directory / name
         if not path.is_file():
             advice = f"name it with --config.data.{key}=NAME"
-            if split == "test":
+            if split != "train":
                 advice += (
-                    ", or do without: --config.data.test_source= "
-                    "--config.data.test_target="
+                    f", or do without: --config.data.{split}_source= "
+                    f"--config.data.{split}_target="
                 )
             raise FileNotFoundError(
                 f"config.data.{key}: no file {path} (config.data.text_directory is "

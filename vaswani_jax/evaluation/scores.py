@@ -164,7 +164,10 @@ def score_average(
     run_record.check_fits(mean, settings=settings, vocabulary=data.vocabulary)
     member = Member(settings.model, mean)
     translator = Translator(settings, data.vocabulary, members=[member])
-    for split in [name for name in ("valid", "test") if name in data.counts]:
+    splits = [name for name in ("valid", "test") if name in data.counts]
+    if not splits:
+        logger.info("note: no validation set and no test set: the mean is not scored")
+    for split in splits:
         yield evaluate(
             translator, data, split=split, selected="averaged", workdir=workdir
         )

@@ -20,7 +20,7 @@ TOKENS_PER_DEVICE = 4096
 def make_validators(
     settings: config.Config, data: prepared.PreparedData
 ) -> list[types.Evaluator]:
-    """Return the evaluators of the validation set, for the loop to call.
+    """Return the evaluators of the validation set, if any, for the loop to call.
 
     Logs the shapes that they compile beside those of the training, and what BLEU counts
     for tokens.
@@ -29,6 +29,12 @@ def make_validators(
         ValueError: BLEU would choose the best checkpoint, and has no meaning for the
             form of the text.
     """
+    if "valid" not in data.counts:
+        logger.info(
+            "note: no validation set (config.data.valid_source is empty): no scores "
+            "during training, no best checkpoint, and no early stopping"
+        )
+        return []
     text = data.text("valid")
     if settings.training.best_metric == "bleu" and not bleu.has_words(
         text[1], data=settings.data

@@ -41,13 +41,13 @@ def compare(
     quantization: str | None,
     lines: int | None,
 ) -> str:
-    """Translate validation lines with an export and with its origin.
+    """Translate validation lines, or those of the test set, by an export and by us.
 
     Logs which lines and settings are not compared.
 
     Args:
         translator: The origin.
-        data: Has the validation set, or not: an imported model has none.
+        data: Has a validation set, a test set or none: an imported model has none.
         directory: The export.
         form: Its format.
         quantization: Of CTranslate2's file; None tries float32 and int8.
@@ -56,11 +56,13 @@ def compare(
     Returns:
         A `format_agreement`; "" if there is nothing to compare.
     """
-    if "valid" not in data.counts:
-        logger.info("note: an imported model has no validation set: nothing compared")
+    splits = [split for split in ("valid", "test") if split in data.counts]
+    if not splits:
+        model = "this run" if data.counts else "an imported model"
+        logger.info(f"note: {model} has no validation set: nothing compared")
         return ""
     vocabulary, search = translator.vocabulary, translator.config.search
-    source, references = (side[:lines] for side in data.text("valid"))
+    source, references = (side[:lines] for side in data.text(splits[0]))
     short = find_short_lines(source, vocabulary, search=search)
     if long := len(source) - len(short):
         logger.info(

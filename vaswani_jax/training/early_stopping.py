@@ -38,7 +38,7 @@ class Criterion:
 
     Attributes:
         settings: The settings of the run, which name the metric.
-        valid_text: The fingerprint of the validation text.
+        valid_text: The fingerprint of the validation text; "" without one.
         tokenizer: That of BLEU for this text, which a package may have changed.
     """
 

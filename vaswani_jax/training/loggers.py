@@ -142,7 +142,7 @@ OPEN: Mapping[str, Callable[[config.Config, pathlib.Path], Opened]] = {
 
 def _read(workdir: pathlib.Path) -> dict[str, str]:
     try:
-        return dict(json.loads((workdir / FILE).read_text()))
+        return dict(json.loads((workdir / FILE).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError):
         return {}
 

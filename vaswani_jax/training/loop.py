@@ -87,7 +87,9 @@ def train(
         data.vocabulary,
         training_text=data.training_text_fingerprint(),
         valid_text=data.text_fingerprint("valid"),
-        tokenizer=languages.bleu_tokenizers(*data.text("valid"), settings.data),
+        tokenizer=languages.bleu_tokenizers(*data.text("valid"), settings.data)
+        if "valid" in data.counts
+        else "",
     )
     batches = packing.training_batches(
         settings.data, data.corpus("train"), seed=settings.seed
@@ -290,7 +292,12 @@ class _Loop:
         self.log.progress(num_updates, values)
 
     def _evaluate(self, params: Any) -> bool:
-        """Evaluate and save the best parameters; return False if interrupted."""
+        """Evaluate and save the best parameters; return False if interrupted.
+
+        Without a validation set there are no best ones.
+        """
+        if not self.evaluators:
+            return True
         step = self.progress.step
         start_time = time.monotonic()
 
@@ -308,6 +315,8 @@ class _Loop:
         self.log.metrics(step, metrics)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
         logger.info(f"step {step:,}  {shown}")
+        if not self.run.valid_text:
+            return True
         early_stopping.update_best(
             self.progress.best,
             criterion=self.run.criterion,
