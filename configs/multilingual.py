@@ -24,8 +24,8 @@ def get_config() -> ml_collections.ConfigDict:
             "data.num_test": 4000,
             "data.vocab_size": 6000,
             "optimizer.warmup_steps": 800,
-            # Three times the demo's updates.
-            "training.num_steps": 2400,
+            # Twice the demo's updates.
+            "training.num_steps": 1600,
             "training.evaluate_every_steps": 800,
         }
     )
