@@ -15,6 +15,7 @@ from configs import own_text
 from tests import settings
 from tests.oracles import opus_models
 from tests.programs import runs
+from vaswani_jax.core import types
 from vaswani_jax.exchange import (
     marian_export,
     marian_import,
@@ -116,13 +117,22 @@ def test_an_imported_model_translates_and_scores_as_it_did(
     )
 
 
+SEPARATE = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 24}
+
+
+@pytest.mark.parametrize("vocabularies", [{}, SEPARATE], ids=["shared", "separate"])
 @pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (3, 1), (1, 2)])
 def test_models_of_all_depths_come_and_go_with_their_logits(
-    tmp_path: pathlib.Path, encoder: int, decoder: int
+    tmp_path: pathlib.Path, encoder: int, decoder: int, vocabularies: dict[str, Any]
 ) -> None:
     rows, path = 20, tmp_path / "config.json"
     depths = {"encoder_layers": encoder, "decoder_layers": decoder}
-    network = opus_models.untrained(rows, **depths).eval()
+    network = opus_models.untrained(rows, **depths, **vocabularies).eval()
+    orders = {"embedding": range(rows)}
+    sizes: types.VocabSize = rows
+    if vocabularies:
+        sizes = types.VocabSizes(rows, vocabularies["decoder_vocab_size"])
+        orders = {"source_embedding": range(rows), "target_embedding": range(sizes[1])}
     marian_config = marian_settings.resolve_aliases(
         json.loads(network.config.to_json_string()), path=path
     )
@@ -132,9 +142,9 @@ def test_models_of_all_depths_come_and_go_with_their_logits(
         **{f"model.{key}": value for key, value in values.items()}
     ).model
     network.save_pretrained(str(tmp_path))
-    tensors = marian_weights.read_tensors(tmp_path)
+    tensors = marian_weights.read_tensors(tmp_path, is_shared=not vocabularies)
     params = marian_weights.import_params(
-        tensors, model, order=range(rows), directory=tmp_path
+        tensors, model, orders=orders, directory=tmp_path
     )
     generator = np.random.default_rng(1)
     source, target_in = generator.integers(1, rows - 1, (2, 3, 7))
@@ -143,15 +153,15 @@ def test_models_of_all_depths_come_and_go_with_their_logits(
             input_ids=opus_models.torch.tensor(source),
             decoder_input_ids=opus_models.torch.tensor(target_in),
         ).logits.numpy()
-    logits: Any = transformer.Transformer(model, rows).apply(
+    logits: Any = transformer.Transformer(model, sizes).apply(
         {"params": params},
         jnp.asarray(source),
         jnp.asarray(target_in),
         deterministic=True,
     )
     np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
-    exported = marian_export.model_config(model, vocab_size=rows)
-    assert exported.items() >= depths.items()
+    exported = marian_export.model_config(model, vocab_size=sizes)
+    assert exported.items() >= (depths | vocabularies).items()
     back = marian_weights.export_params(params, model)
     assert back.keys() == tensors.keys()
     for name, tensor in tensors.items():
