@@ -1,5 +1,7 @@
 """Rules between settings: refused with the key, the value and the rule."""
 
+import dataclasses
+
 import pytest
 
 from tests import settings
@@ -234,7 +236,17 @@ def test_generated_text_has_several_target_locales():
     assert parsed(SEVERAL).data.target_locale == "de,pt_BR,ja"
 
 
-@pytest.mark.parametrize("source", ["text", "copy", "tfds:wmt14_translate/de-en"])
+def test_text_files_have_several_target_locales_if_their_tags_are_kept_whole():
+    several = {"data.target_locale": "de,ja"}
+    assert "needs its tags among config.data.user_symbols" in refusal(several)
+    data = parsed(several | {"data.user_symbols": "<2de>,<2ja>"}).data
+    rules.check_languages(data)
+    wrong = dataclasses.replace(data, target_locale="de,qq")
+    with pytest.raises(ValueError, match=r"target_locale must begin with .*'qq'"):
+        rules.check_languages(wrong)
+
+
+@pytest.mark.parametrize("source", ["copy", "tfds:wmt14_translate/de-en"])
 def test_other_text_has_one_target_locale(source):
     text = refusal(SEVERAL | {"data.source": source, "data.target_locale": "de,en"})
     assert "config.data.target_locale" in text and "de,en" in text

@@ -76,6 +76,23 @@ def test_a_missing_file_is_named_with_its_key(tmp_path, split, side):
     assert (no_test in str(caught.value)) == (split == "test")
 
 
+def test_a_line_without_its_tag_is_named_with_file_and_number(tmp_path):
+    write(tmp_path / "train.en", b"<2de> one\n\n<2fr> two\n two\n")
+    write(tmp_path / "train.de", b"eins\n\ndeux\nzwei\n")
+    data = text_data(tmp_path, **settings.TWO_TARGETS | {"data.source": "text"})
+    with pytest.raises(ValueError) as caught:
+        sources.count(data, "train", seed=1)
+    assert str(caught.value) == (
+        f"{tmp_path / 'train.en'}, line 4 must begin with a tag that names the target "
+        "language, <2de> or <2fr>, got ' two'"
+    )
+    write(tmp_path / "train.en", b"<2de> one\n\n<2fr> two\n<2de>two\n")
+    assert list(sources.pairs(data, "train", seed=1))[2:] == [
+        ("<2fr> two", "deux"),
+        ("<2de>two", "zwei"),
+    ]
+
+
 def test_a_directory_is_no_text(tmp_path):
     (tmp_path / "train.en").mkdir()
     write(tmp_path / "train.de", b"a\n")

@@ -63,3 +63,7 @@ def test_the_vocabulary_and_the_languages_are_written(tmp_path: pathlib.Path) ->
     # Pads and begin marks are never chosen.
     assert search["bad_words_ids"] == [[0], [1]]
     assert search["num_beams"] == small.search.beam_size
+    several = settings.small_settings(**SQUARE, **settings.TWO_TARGETS)
+    marian_export.save(tmp_path, params=params, settings=several, vocabulary=vocabulary)
+    tokenizer = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert tokenizer["target_lang"] == "mul"

@@ -150,7 +150,7 @@ class DataConfig:
         affects="data",
     )
     target_locale: str = setting(
-        "Language of the target; several, as de,fr, for one model of generated text.",
+        "Language of the target; several, as de,fr, if source lines have tags (<2de>).",
         not_empty=True,
         example="de",
         affects="data",

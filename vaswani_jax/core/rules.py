@@ -5,6 +5,7 @@ ValueError; the message has the key, the value and the rule.
 """
 
 import re
+from collections.abc import Iterator
 
 from vaswani_jax.core import languages, locales, suggestions
 from vaswani_jax.core.config import (
@@ -150,10 +151,9 @@ def _check_source(data: DataConfig) -> None:
         if setting.range_depends_on_source and is_read:
             setting.check_range(getattr(data, setting.name))
     _check_target_locales(data)
-    for key in ("source_locale", "target_locale"):
+    for key, locale in _locales_of_text(data):
         # Scores choose their tokeniser by the language's code.
-        locale = getattr(data, key)
-        if data.source == "text" and not LOCALE.fullmatch(locale):
+        if not LOCALE.fullmatch(locale):
             raise ValueError(
                 f"config.data.{key} must be a code of two or three letters, or begin "
                 f"with one, as de, pt_BR or zh-Hans; got {locale!r}"
@@ -166,9 +166,16 @@ def check_languages(data: DataConfig) -> None:
 
     Checked before data is prepared: runs that have begun keep their locales.
     """
-    for key in ("source_locale", "target_locale"):
-        if data.source == "text":
-            locales.check_language(getattr(data, key), name=f"config.data.{key}")
+    for key, locale in _locales_of_text(data):
+        locales.check_language(locale, name=f"config.data.{key}")
+
+
+def _locales_of_text(data: DataConfig) -> Iterator[tuple[str, str]]:
+    """Yield the setting and each locale of text files; none of other text."""
+    if data.source == "text":
+        yield "source_locale", data.source_locale
+        for locale in languages.target_locales(data):
+            yield "target_locale", locale
 
 
 def _check_target_locales(data: DataConfig) -> None:
@@ -176,11 +183,10 @@ def _check_target_locales(data: DataConfig) -> None:
     locales = languages.target_locales(data)
     if len(locales) == 1:
         return
-    if data.source != "cldr":
+    if data.source not in ("cldr", "text"):
         raise ValueError(
-            "config.data.target_locale may list several locales if "
-            f"config.data.source=cldr generates their text, got {data.target_locale!r} "
-            f"with {data.source!r}"
+            "config.data.target_locale may list several locales if config.data.source "
+            f"is cldr or text, got {data.target_locale!r} with {data.source!r}"
         )
     if len(set(locales)) < len(locales) or not all(map(LOCALE.fullmatch, locales)):
         raise ValueError(
@@ -193,7 +199,7 @@ def _check_target_locales(data: DataConfig) -> None:
             f"config.data.target_locale={data.target_locale} needs its tags among "
             f"config.data.user_symbols, as {','.join(tags)}; got {data.user_symbols!r}"
         )
-    for key in ("num_valid", "num_test"):
+    for key in ("num_valid", "num_test") if data.source == "cldr" else ():
         # Each language counts as much as another in what is scored.
         number = getattr(data, key)
         if number % len(locales):

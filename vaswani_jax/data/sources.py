@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import config, files, remote
+from vaswani_jax.core import config, files, languages, remote
 from vaswani_jax.data import text_files, tfds
 from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
 
@@ -81,10 +81,15 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
     Raises:
         FileNotFoundError: A text file is missing.
         ValueError: The sides differ in length (the message has both counts), or a
-            line is not UTF-8 (the message has the file and the line).
+            line is not UTF-8 or lacks the tag of one of several target languages (the
+            message has the file and the line).
     """
     if data.source == "text":
-        return _text_pairs(*text_paths(data, split))
+        source, target = text_paths(data, split)
+        text = _text_pairs(source, target)
+        if languages.locales_by_tag(data):
+            return _check_tags(text, data, source=source)
+        return text
     if data.source.startswith(tfds.PREFIX):
         return tfds.pairs(data, split, indices=None)
     return iter(_generated(data, seed)[split])
@@ -173,6 +178,16 @@ def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
             )
         num_pairs += 1
         yield source_line, target_line
+
+
+def _check_tags(text: Pairs, data: config.DataConfig, *, source: pathlib.Path) -> Pairs:
+    """Yield pairs after checking that their sources name a target language."""
+    for number, pair in enumerate(text, start=1):
+        try:
+            languages.check_tags(pair[:1], data, first_line=number)
+        except ValueError as error:
+            raise ValueError(f"{source}, {error}") from None
+        yield pair
 
 
 @functools.lru_cache(maxsize=1)

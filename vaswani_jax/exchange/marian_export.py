@@ -5,7 +5,7 @@ import logging
 import pathlib
 from typing import Any
 
-from vaswani_jax.core import config, types
+from vaswani_jax.core import config, languages, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.exchange import marian_settings, marian_weights
 
@@ -58,7 +58,7 @@ def save(
         "tokenizer_config.json": {
             "tokenizer_class": "MarianTokenizer",
             "source_lang": settings.data.source_locale,
-            "target_lang": settings.data.target_locale,
+            "target_lang": _language(settings.data),
             "model_max_length": settings.search.max_source_tokens,
             "separate_vocabs": not vocabulary.is_shared,
         },
@@ -73,6 +73,11 @@ def save(
     safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
     for note in marian_settings.unexported(settings.search):
         logger.info(note)
+
+
+def _language(data: config.DataConfig) -> str:
+    """Return the target language, or ISO 639-2's code for several."""
+    return "mul" if languages.locales_by_tag(data) else data.target_locale
 
 
 def model_config(
