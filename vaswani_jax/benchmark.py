@@ -139,7 +139,7 @@ def main() -> None:
 def _use_devices(settings: config.Config) -> None:
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
-    step.check_devices(settings)
+    step.check_settings(settings)
 
 
 def _positive(flag: str, values: list[str]) -> list[int]:

@@ -32,7 +32,7 @@ from vaswani_jax.data import prepared
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import scores, validation
 from vaswani_jax.plots import canvas, learning_curves
-from vaswani_jax.training import divergence, frozen, loggers, loop, step
+from vaswani_jax.training import divergence, loggers, loop, step
 
 logger = logging.getLogger(__name__)
 
@@ -120,8 +120,7 @@ def train(
     parallel.disable_async_dispatch()
     tpu_flags.set_defaults(os.environ)
     directory = remote.open_workdir(os.fspath(workdir))
-    step.check_devices(config)
-    frozen.check(config)
+    step.check_settings(config)
     loggers.require(config)
     with contextlib.ExitStack() as stack:
         processes.run_on_main(

@@ -98,6 +98,7 @@ def test_a_bad_batch_is_recorded_and_left_out(
         "training.checkpoint_every_steps": 2,
         "training.log_every_steps": 4,
         "training.max_skipped_batches": 1,
+        "training.ema_decay": 0.9,  # of the parameters that are gone back from, too
     }
     small = settings.small_settings(**changes)
 
@@ -114,6 +115,7 @@ def test_a_bad_batch_is_recorded_and_left_out(
     assert (record["step"], record["batch"]) == (5, 4)
     assert len(record["pairs"]) > 1
     assert last.record["skipped"] == [4]
+    assert store.AVERAGE in last.items
     for leaf in jax.tree.leaves(last.items):
         assert np.isfinite(leaf).all()
     # It is the run of a corpus whose fifth batch is the sixth, and so on.

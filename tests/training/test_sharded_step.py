@@ -133,6 +133,7 @@ def test_checkpoints_are_those_of_whole_moments_and_resume_either_way(
     changes = {
         **{**OVERRIDES, "training.checkpoint_every_steps": 2},
         **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
+        "training.ema_decay": 0.9,
     }
 
     def run(directory: str, num_steps: int, **more: Any) -> Any:

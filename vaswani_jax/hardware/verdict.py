@@ -41,7 +41,7 @@ def judge(work: Workload, hardware: topology.Hardware) -> dict[str, Any]:
     """
     devices = topology.devices(hardware)
     with parallel.targeting(hardware.chip.platform, devices):
-        step.check_devices(work.settings)
+        step.check_settings(work.settings)
         version = compiler.version(devices[0])
         return _judge(work, hardware, compiler.Compiler(work, hardware, version))
 

@@ -106,12 +106,14 @@ def placed_shapes(
     return shapes.replace(opt_state=shards.divided_shapes(shapes.opt_state))
 
 
-def check_devices(settings: config.Config) -> None:
-    """Refuse settings that the devices cannot compute.
+def check_settings(settings: config.Config) -> None:
+    """Refuse settings that the devices cannot compute, or that the model cannot have.
 
     Raises:
-        ValueError: The configured attention needs another device.
+        ValueError: The configured attention needs another device, or a pattern of
+            `optimizer.frozen` matches no parameter.
     """
+    frozen.check(settings)
     if settings.model.attention == "cudnn" and not parallel.has_gpu():
         raise ValueError(
             f"config.model.attention=cudnn needs a GPU, here is {parallel.describe()}"
@@ -136,9 +138,9 @@ def train_step(
         num_microbatches: How many parts of the batch are computed in turn.
 
     Raises:
-        ValueError: The configured attention needs another device.
+        ValueError: As `check_settings`.
     """
-    check_devices(settings)
+    check_settings(settings)
     model = transformer.Transformer(settings.model, vocab_size)
     transformation = optimizer.make_optimizer(settings)
     max_norm = settings.optimizer.max_gradient_norm
