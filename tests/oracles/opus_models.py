@@ -70,6 +70,37 @@ def build(directory: pathlib.Path) -> Any:
     return network
 
 
+def build_separate(directory: pathlib.Path) -> Any:
+    """Write an untrained model whose sides have vocabularies of their own."""
+    lines = sentences(400, seed=1)
+    sources = learn_subwords(lines, directory / "source.spm")
+    targets = learn_subwords(
+        [spelt_backwards(o) for o in lines], directory / "target.spm"
+    )
+    source_names = ["</s>", "<unk>", *sources, "<pad>"]
+    target_names = ["</s>", "<unk>", *sorted(targets, reverse=True), "<pad>"]
+    for name, names in (("vocab", source_names), ("target_vocab", target_names)):
+        vocab = {subword: token for token, subword in enumerate(names)}
+        (directory / f"{name}.json").write_text(json.dumps(vocab))
+    tokenizer_config = {
+        "source_lang": "en",
+        "target_lang": "de",
+        "separate_vocabs": True,
+        "target_vocab_file": str(directory / "target_vocab.json"),
+    }
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+    start = len(target_names) - 1
+    network = untrained(
+        len(source_names),
+        share_encoder_decoder_embeddings=False,
+        decoder_vocab_size=len(target_names),
+        pad_token_id=min(start, len(source_names) - 1),
+        decoder_start_token_id=start,
+    )
+    network.save_pretrained(str(directory))
+    return network
+
+
 def untrained(rows: int, **changes: Any) -> Any:
     """Return a model with random weights, its bias of the logits too."""
     torch.manual_seed(3)

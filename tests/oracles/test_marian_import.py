@@ -168,6 +168,66 @@ def test_models_of_all_depths_come_and_go_with_their_logits(
         np.testing.assert_array_equal(back[name], tensor)
 
 
+def test_separate_vocabularies_are_imported_with_their_ids(
+    tmp_path: pathlib.Path,
+) -> None:
+    network = opus_models.build_separate(tmp_path).eval()
+    tokenizer = opus_models.transformers.MarianTokenizer.from_pretrained(str(tmp_path))
+    lines = opus_models.sentences(8, seed=2)
+    targets = [opus_models.spelt_backwards(line) for line in lines]
+    model = opus_models.load(tmp_path)
+    subwords = model.vocabulary
+    assert model.settings.data.vocabulary_sharing == "separate"
+    assert model.settings.data.planned_vocab_size == subwords.size
+    vocabs = [
+        json.loads((tmp_path / name).read_text())
+        for name in ("vocab.json", "target_vocab.json")
+    ]
+    for line, target in zip(lines, targets, strict=True):
+        source_ids = tokenizer(line)["input_ids"]
+        labels = tokenizer(text_target=target)["input_ids"]
+        [source], [output] = (
+            subwords.encode([line]),
+            subwords.encode([target], target=True),
+        )
+        source, output = ([*ids, types.EOS_ID] for ids in (source, output))
+        assert [vocabs[0][subwords.source.subword(i)] for i in source] == source_ids
+        assert [vocabs[1][subwords.target.subword(i)] for i in output] == labels
+        start = network.config.decoder_start_token_id
+        with opus_models.torch.no_grad():
+            expected = network(
+                input_ids=opus_models.torch.tensor([source_ids]),
+                decoder_input_ids=opus_models.torch.tensor([[start, *labels[:-1]]]),
+            ).logits.numpy()
+        logits: Any = transformer.Transformer(
+            model.settings.model, subwords.size
+        ).apply(
+            {"params": model.params},
+            jnp.asarray([source]),
+            jnp.asarray([[types.BOS_ID, *output[:-1]]]),
+            deterministic=True,
+        )
+        words = range(types.UNK_ID, subwords.target.size)
+        order = [vocabs[1][subwords.target.subword(i)] for i in words]
+        np.testing.assert_allclose(
+            logits[..., types.UNK_ID :], expected[..., order], rtol=1e-3, atol=1e-4
+        )
+    formats_directory = tmp_path / "again"
+    marian_export.save(
+        formats_directory,
+        params=model.params,
+        settings=model.settings,
+        vocabulary=subwords,
+    )
+    for side in ("source", "target"):
+        shutil.copy(tmp_path / f"{side}.spm", formats_directory)
+    back = opus_models.load(formats_directory)
+    assert back.vocabulary.encode(lines) == subwords.encode(lines)
+    assert back.vocabulary.encode(targets, target=True) == subwords.encode(
+        targets, target=True
+    )
+
+
 def test_every_part_of_a_long_line_has_its_language(
     imported: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -245,10 +245,12 @@ def _order_source_ids(spellings: list[str]) -> list[int]:
     Its tokenizer finds the marks by their spelling. No source has a begin mark, and
     padding is masked, so those that it lacks may share a row.
     """
-    unknown = spellings.index("<unk>")
-    end = spellings.index("</s>") if "</s>" in spellings else unknown
-    padding = spellings.index("<pad>") if "<pad>" in spellings else end
-    marks = [padding, padding, end, unknown]
+    tokens = {spelling: token for token, spelling in enumerate(spellings)}
+    unknown = tokens["<unk>"]
+    end = tokens.get("</s>", unknown)
+    padding = tokens.get("<pad>", end)
+    begin = tokens.get("<s>", tokens.get("<start>", padding))
+    marks = [padding, begin, end, unknown]
     return [*marks, *(t for t in range(len(spellings)) if t not in marks)]
 
 
