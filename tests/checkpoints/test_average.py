@@ -88,6 +88,21 @@ def test_checkpoints_of_different_runs_are_averaged_with_a_warning(
     assert all(name in warnings[0] for name in names)
 
 
+def test_moving_averages_are_averaged_and_a_mixture_is_said(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trees.save(tmp_path, {1: 1.0})
+    for step in (2, 3):
+        items = {"params": trees.params(64.0), store.AVERAGE: trees.params(float(step))}
+        checkpoint = store.Checkpoint(step, items, {"vocabulary": "abc"})
+        store.save(tmp_path, checkpoint, keep=9)
+    assert trees.value_of(average.average_params(tmp_path, [2, 3])) == 2.5
+    assert not caplog.records
+    assert trees.value_of(average.average_params(tmp_path, [1, 2])) == 1.5
+    [record] = caplog.records
+    assert "of the checkpoints [1, 2] only [2] have a moving average" in record.message
+
+
 def test_a_damaged_one_is_left_out_of_the_last_ones(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     """Return the mean of the parameters of some checkpoints, summed in float64.
 
+    Of a checkpoint with a moving average, that is taken.
+
     Warns if they are of different runs, whose mean is seldom a model.
 
     Raises:
@@ -25,6 +27,13 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     """
     totals: Any = None
     record: dict[str, Any] = {}
+    with_average = [step for step in steps if store.has_average(directory, step)]
+    if with_average and len(with_average) < len(steps):
+        logger.warning(
+            f"of the checkpoints {list(steps)} only {with_average} have a moving "
+            "average (config.training.ema_decay): the mean is of these, and of the "
+            "parameters of the others"
+        )
     for step in steps:
         checkpoint = store.restore_decoded(directory, step)
         vocabulary = checkpoint.record["vocabulary"]
