@@ -61,6 +61,11 @@ REFUSED = {
         "config.search.beam_size?"
     ),
     "demo --config.beam_size 3": "--config.beam_size=3: unknown key config.beam_size;",
+    "demo --config.model=2": (
+        "--config.model=2: config.model is a section; change one of its keys by "
+        "--config.model.KEY=VALUE"
+    ),
+    "demo --flagfile=/nowhere": "--flagfile cannot be read: [Errno 2] No such file",
     "demo --version": "unknown flag --version: `vaswani --version` prints the version",
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--workdir=~nobody_here/a": (

@@ -296,6 +296,11 @@ def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
         ),
         ({"target_locale": "zh", "text_form": "tokenized"}, ["我 今天 去 北京"], ""),
         (
+            {"target_locale": "de"},
+            ["Das ist gut .", "Ja ."],
+            "2 of 2 references end in a space and a full stop, as tokenised text does",
+        ),
+        (
             {"target_locale": "ja"},
             ["こんにちは"],
             "note: BLEU of config.data.target_locale=ja has tok:char; other "

@@ -204,6 +204,11 @@ def _check_keys(words: list[str], values: ml_collections.ConfigDict) -> None:
     keys = flatten(values.to_dict())
     for word in words:
         match = re.match(r"--?(?:no)?config\.([^=]*)", word)
+        if match and any(key.startswith(f"{match[1]}.") for key in keys):
+            refuse(
+                f"{word}: config.{match[1]} is a section; change one of its keys by "
+                f"--config.{match[1]}.KEY=VALUE"
+            )
         if match and match[1] not in keys:
             refuse(f"{word}: unknown key config.{match[1]}{suggest_setting(match[1])}")
 
@@ -223,6 +228,8 @@ def _explain(error: flags.Error) -> str:
         if name == "version":
             return "unknown flag --version: `vaswani --version` prints the version"
         return f"unknown flag --{name}{suggest(name, flags.FLAGS, prefix='--')}"
+    if isinstance(error, flags.CantOpenFlagFileError):
+        return f"--flagfile cannot be read: {str(error).partition('flagfile: ')[2]}"
     match = re.fullmatch(r"flag --([\w.]+)=(.*?): (.*)", str(error), re.DOTALL)
     if not match or match[1] not in flags.FLAGS:
         return str(error)

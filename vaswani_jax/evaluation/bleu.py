@@ -122,7 +122,7 @@ def corpus_scores(
     if text_form == "tokenized":
         return multi_bleu_scores
     metrics = (
-        ("sacrebleu", "BLEU", sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenizer)),
+        ("sacrebleu", "BLEU", _bleu(tokenizer, lowercase=lowercase)),
         ("chrf", "chrF2", sacrebleu.CHRF(lowercase=lowercase)),
     )
     sacrebleu_scores = [
@@ -136,12 +136,17 @@ def corpus_scores(
     return [*sacrebleu_scores, *multi_bleu_scores]
 
 
+def _bleu(tokenizer: str, *, lowercase: bool) -> sacrebleu.BLEU:
+    # `force` silences a warning that names a parameter of its own; ours is below.
+    return sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenizer, force=True)
+
+
 def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
     """Log what a user should know of the tokens that scores count in a text.
 
-    Warns of lines without spaces that the target's locale does not say, and of
-    tokenized text whose words nothing separates. Notes which package finds the words of
-    Japanese or Korean.
+    Warns of lines without spaces that the target's locale does not say, of tokenized
+    text whose words nothing separates, and of text that looks tokenized. Notes which
+    package finds the words of Japanese or Korean.
     """
     key = f"config.data.target_locale={data.target_locale}"
     share = locales.share_without_spaces(references)
@@ -150,6 +155,13 @@ def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
         if not has_words(references, data=data):
             logger.warning(UNSEGMENTED)
         return
+    count = sum(line.endswith(" .") for line in references)
+    if 10 * count > len(references):
+        logger.warning(
+            f"{count:,} of {len(references):,} references end in a space and a full "
+            "stop, as tokenised text does, which config.data.text_form=detokenized "
+            "tokenises again; for tokenised text set config.data.text_form=tokenized"
+        )
     tokenizer = locales.bleu_tokenizer(data.target_locale, references)
     if share and locales.has_spaces(data.target_locale):
         consequence = "BLEU takes each for one word; score them apart from the others"
