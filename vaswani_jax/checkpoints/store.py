@@ -24,7 +24,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from vaswani_jax.core import files
+from vaswani_jax.core import files, parallel
 
 RECORD = "record"
 # The exponential moving average of the parameters, in runs that have one.
@@ -273,6 +273,7 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
         record = dict(restored[RECORD])
         items = {name: jax.tree.map(np.asarray, restored[name]) for name in names}
     except Exception as error:  # Orbax and TensorStore raise many kinds.
+        parallel.check_platform()  # Without a device nothing can be read.
         reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
         raise _damage_error(path, reason) from error
     # Earlier versions recorded digests of the items, and sealed after the renaming.

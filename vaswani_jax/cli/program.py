@@ -183,6 +183,14 @@ def local_path(flag: str, value: str) -> pathlib.Path:
     return remote.open_directory(value).path
 
 
+def _refuse_absent_platform() -> None:
+    if os.environ.get("JAX_PLATFORMS"):
+        try:
+            parallel.check_platform()
+        except ValueError as error:
+            command_line.refuse(str(error))
+
+
 @contextlib.contextmanager
 def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[None]:
     """Exit with a status, and one line on standard error, when the program fails."""
@@ -202,9 +210,10 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
         hint = ": free some where --workdir, data and outputs lie" if is_full else ""
         command_line.refuse(f"{error}{hint}")
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:
         # What XLA raises when a device has no memory left.
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
+            _refuse_absent_platform()
             raise
         reason = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
         command_line.refuse(f"{reason} {LESS_MEMORY}")

@@ -7,6 +7,7 @@ step must be equal on all devices: sum it with `sum_over_devices` first.
 
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
@@ -80,6 +81,22 @@ def use_devices(count: int) -> None:
     jax.config.update("jax_cuda_visible_devices", visible)
     if jax.device_count() != count:
         raise ValueError(f"{count} devices were asked for: this is {describe()}")
+
+
+def check_platform() -> None:
+    """Refuse a JAX_PLATFORMS that is not here.
+
+    Raises:
+        ValueError: JAX finds no device of it.
+    """
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0] or "JAX finds no such device"
+        raise ValueError(
+            f"JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}: {reason}; install "
+            "the extra cuda or tpu (docs/install.md), or unset JAX_PLATFORMS"
+        ) from error
 
 
 def disable_async_dispatch() -> None:
