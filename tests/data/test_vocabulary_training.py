@@ -139,7 +139,7 @@ def test_no_learned_subword_is_longer_than_the_setting_says():
         (None, r"config\.data\.vocabulary=.* cannot be read: No such file"),
         (b"", "it is empty"),
         (b"#version: 0.2\nt h\n", "has BPE codes of subword-nmt.*config.data"),
-        (b"the\n", "is not a SentencePiece model"),
+        (b"the\n", "is not a SentencePiece model: it is damaged, or a file of another"),
     ],
     ids=["missing", "empty", "BPE codes", "word list"],
 )

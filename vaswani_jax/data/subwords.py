@@ -82,13 +82,17 @@ class Subwords:
         if model.startswith(BPE_CODES):
             raise ValueError(
                 f"{path} has BPE codes of subword-nmt, not a SentencePiece model. "
-                "Segment the text with them first and give text_form=tokenized, or "
-                "let config.data.subword_model=bpe learn a vocabulary of the same size"
+                "Segment the text with them first and give "
+                "config.data.text_form=tokenized, or let "
+                "config.data.subword_model=bpe learn a vocabulary of the same size"
             )
         try:
             return cls(model)
-        except RuntimeError as error:
-            raise ValueError(f"{path} is not a SentencePiece model: {error}") from None
+        except RuntimeError:  # It names a line of its own source.
+            raise ValueError(
+                f"{path} is not a SentencePiece model: it is damaged, or a file of "
+                "another kind"
+            ) from None
 
     def files(self, stem: str) -> dict[str, bytes]:
         """Return the files that keep the subwords, by their names."""
