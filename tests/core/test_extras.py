@@ -12,7 +12,7 @@ from packaging import requirements
 
 import vaswani_jax
 from tests import settings
-from vaswani_jax.core import config, extras
+from vaswani_jax.core import extras, training_config
 from vaswani_jax.data.cldr import pairs
 from vaswani_jax.exchange import formats, marian_weights
 from vaswani_jax.plots import canvas
@@ -44,7 +44,7 @@ NEEDS: list[tuple[str, str, Callable[[pathlib.Path], object]]] = [
     ("matplotlib", "plot", lambda _: canvas.require()),
     ("safetensors", "export", lambda d: read_weights(d, name="model.safetensors")),
     ("torch", "export", lambda d: read_weights(d, name="pytorch_model.bin")),
-    *((name, name, require_logger(name)) for name in config.LOGGERS),
+    *((name, name, require_logger(name)) for name in training_config.LOGGERS),
     *(
         (package, "export", lambda _, form=form: formats.require(form))
         for form, packages in formats.PACKAGES.items()

@@ -10,11 +10,11 @@ from unittest import mock
 import pytest
 
 from tests import settings
-from vaswani_jax.core import config
+from vaswani_jax.core import config, training_config
 from vaswani_jax.training import loggers
 
 
-@pytest.fixture(params=config.LOGGERS)
+@pytest.fixture(params=training_config.LOGGERS)
 def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A stand-in for a logger's package, which records its calls."""
     module: Any = types.ModuleType(request.param)

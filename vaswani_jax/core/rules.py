@@ -9,17 +9,19 @@ from collections.abc import Iterator
 
 from vaswani_jax.core import languages, locales, suggestions
 from vaswani_jax.core.config import (
-    LOGGERS,
     SETTINGS,
     Config,
     DataConfig,
     ModelConfig,
-    OptimizerConfig,
     SearchConfig,
-    TrainingConfig,
     flatten,
-    names_of_loggers,
     to_dict,
+)
+from vaswani_jax.core.training_config import (
+    LOGGERS,
+    OptimizerConfig,
+    TrainingConfig,
+    names_of_loggers,
 )
 
 # A language's code, alone or with a script or a country.

@@ -10,6 +10,7 @@ from typing import Any
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, languages, parallel, processes
+from vaswani_jax.core.training_config import TrainingConfig
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,7 @@ def replace_best(
     store.save(directory, checkpoint, keep=1)
 
 
-def stop_reason(best: Best, training: config.TrainingConfig, *, step: int) -> str:
+def stop_reason(best: Best, training: TrainingConfig, *, step: int) -> str:
     """Return why training stops early; "" if it continues."""
     patience_steps = training.patience * training.evaluate_every_steps
     if not patience_steps or step - best.step < patience_steps:

@@ -14,7 +14,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
-from vaswani_jax.core import config, extras, files, types
+from vaswani_jax.core import config, extras, files, training_config, types
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def require(settings: config.Config) -> None:
     Raises:
         ImportError: Says how to install it.
     """
-    for name in config.names_of_loggers(settings.training):
+    for name in training_config.names_of_loggers(settings.training):
         if importlib.util.find_spec(name) is None:
             raise ImportError(
                 f"config.training.loggers={name} needs {name}: "
@@ -53,7 +53,7 @@ def opened(
     """
     with contextlib.ExitStack() as stack:
         metrics_loggers = []
-        for name in config.names_of_loggers(settings.training):
+        for name in training_config.names_of_loggers(settings.training):
             try:
                 with contextlib.redirect_stdout(sys.stderr):  # Scores go to stdout.
                     metrics_logger = stack.enter_context(OPEN[name](settings, workdir))
