@@ -1,5 +1,6 @@
 """Eight virtual devices on a CPU, so that every test can spread over devices."""
 
+import importlib.util
 import os
 from collections.abc import Iterator
 
@@ -35,6 +36,18 @@ def share_compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> None:
     jax.config.update("jax_compilation_cache_dir", str(directory / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(autouse=True)
+def without_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Score Japanese and Korean as where MeCab is not installed, wherever it is."""
+    find_spec = importlib.util.find_spec
+
+    def find(name: str, package: str | None = None) -> object:
+        is_dictionary = name.partition(".")[0] in ("MeCab", "mecab_ko")
+        return None if is_dictionary else find_spec(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -270,6 +270,23 @@ def test_languages_without_spaces_are_scored_by_character(language, tokenizer):
     assert list(values(scores)) == ["sacrebleu", "chrf"]
 
 
+def test_the_words_of_japanese_are_mecabs(monkeypatch):
+    """Scored by its words, a line with another last word of four keeps three."""
+    for name in ("MeCab", "ipadic"):
+        pytest.importorskip(name, reason=f"{name} is not installed: .[ja]")
+    monkeypatch.undo()  # See it, as a user does who has installed it.
+    data = settings_.small_settings(**{"data.target_locale": "ja_JP"}).data
+    outputs, references = ["私は学生です。日本語を話す"], ["私は学生です。日本語を読む"]
+    score, chrf, *others = bleu.score_outputs(outputs, references, data=data)
+    assert not others and chrf.name == "chrf"
+    assert "|tok:ja-mecab-" in score.signature
+    words = "私 は 学生 です 。 日本語 を".split()
+    expected = sacrebleu.BLEU(tokenize="none", force=True).corpus_score(
+        [" ".join([*words, "話す"])], [[" ".join([*words, "読む"])]]
+    )
+    assert score.value == pytest.approx(expected.score)
+
+
 @pytest.mark.parametrize(
     ("overrides", "references", "message"),
     [

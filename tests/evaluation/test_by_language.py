@@ -88,12 +88,15 @@ def test_what_bleu_counts_is_told_for_each_language(
     source = ["<2de> one", "<2ja> one", "<2fr> two"]
     references = ["eins", "一つ", "二つ"]
     counts = {"data.num_valid": 3, "data.num_test": 3}
-    changes = {"data.source": "cldr", "data.target_locale": "de,ja,fr", **counts}
-    several = settings.small_settings(**changes).data
-    by_language.explain_tokens(source, references, data=several)
+    several = {"data.source": "cldr", "data.target_locale": "de,ja,fr"}
+    changes = several | {"data.user_symbols": "<2de>,<2ja>,<2fr>"} | counts
+    data_of_three = settings.small_settings(**changes).data
+    by_language.explain_tokens(source, references, data=data_of_three)
     japanese, french = caplog.messages
     assert "config.data.target_locale=ja has tok:char" in japanese
     assert "1 of 1 references are written without spaces, which" in french
     assert "config.data.target_locale=fr does not say" in french
-    assert languages.bleu_tokenizers(source, references, several) == "13a,char,char"
-    assert languages.recorded_tokenizers(several) == "13a,char,13a"
+    assert (
+        languages.bleu_tokenizers(source, references, data_of_three) == "13a,char,char"
+    )
+    assert languages.recorded_tokenizers(data_of_three) == "13a,char,13a"

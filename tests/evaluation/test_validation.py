@@ -273,6 +273,10 @@ def test_the_shapes_that_are_logged_are_those_that_are_computed(
 class Unsegmented(prepared.PreparedData):
     """Validation text that claims to be tokenised, and has no spaces."""
 
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        return {"valid": {}}
+
     def text(self, split: str) -> tuple[list[str], list[str]]:
         return ["a b"], ["我今天去北京了，明天回上海，后天再来"]
 
