@@ -43,7 +43,7 @@ def as_sentencepiece_sees_it(text):
 @hypothesis.given(any_text)
 def test_with_bytes_any_text_is_decoded_as_it_was_encoded(subword_model, text):
     vocabulary = small_vocabularies.trained(subword_model, True)
-    [ids] = vocabulary.encode([text])
+    [ids] = vocabulary.encode([text], target=True)
     assert all(types.UNK_ID < token < vocabulary.size for token in ids)
     assert vocabulary.decode(ids) == as_sentencepiece_sees_it(text)
 

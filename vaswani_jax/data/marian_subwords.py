@@ -7,9 +7,12 @@ import re
 from collections.abc import Sequence
 
 from vaswani_jax.core import types
+from vaswani_jax.data import readings
 from vaswani_jax.data.subwords import WORD_START, Subwords, spell_user_symbols
 
 CODE = ">>[^<]*<<"
+# A byte-order mark or the like may stand before it.
+LEADING_CODE = f"[{''.join(sorted(readings.INVISIBLE))}]*({CODE})"
 
 
 class MarianSubwords(Subwords):
@@ -86,21 +89,48 @@ class MarianSubwords(Subwords):
         return False
 
     def encode(
-        self, texts: Sequence[str], *, dropout: float = 0.0, seed: Sequence[int] = (0,)
+        self,
+        texts: Sequence[str],
+        *,
+        reads: bool = False,
+        dropout: float = 0.0,
+        seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
         """Return the ids of each text, see `Subwords.encode`; there is no dropout."""
         assert not dropout, "these models have no merges to leave out"
-        codes: list[list[int]] = []
-        segmented = []
-        for text in texts:
-            match = re.match(CODE, text) if self._codes else None
-            codes.append([self.subword_id(match[0])] if match else [])
-            segmented.append(text[match.end() :] if match else text)
-        pieces = self._processor.encode(segmented, out_type=str, num_threads=-1)
-        return [
-            [*code, *map(self.subword_id, subwords)]
-            for code, subwords in zip(codes, pieces, strict=True)
+        matches = [self._match_code(text) for text in texts]
+        segmented = [
+            text[match.end() :] if match else text
+            for text, match in zip(texts, matches, strict=True)
         ]
+        processor = self._reader_of(segmented) if reads else self._processor
+        pieces = processor.encode(segmented, out_type=str, num_threads=-1)
+        return [
+            [*([self.subword_id(match[1])] if match else []), *map(self.subword_id, p)]
+            for match, p in zip(matches, pieces, strict=True)
+        ]
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        match = self._match_code(text)
+        if not match:
+            return super().places(text)
+        places = super().places(text[match.end() :])
+        return [
+            match.span(),
+            *((begin + match.end(), end + match.end()) for begin, end in places),
+        ]
+
+    def unknown_characters(self, text: str) -> list[str]:
+        match = self._match_code(text)
+        return super().unknown_characters(text[match.end() :] if match else text)
+
+    def _match_code(self, text: str) -> re.Match[str] | None:
+        """Return the code that a text begins with, if the list has any codes."""
+        return re.match(LEADING_CODE, text) if self._codes else None
+
+    @property
+    def _symbols(self) -> frozenset[int]:
+        return self._tags | self._codes
 
     def text(self, ids: Sequence[int]) -> str:
         subwords = [self.spellings[token] for token in ids]

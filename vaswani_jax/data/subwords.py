@@ -4,6 +4,7 @@ import functools
 import hashlib
 import itertools
 import pathlib
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from vaswani_jax.core import types
+from vaswani_jax.data import readings
 
 WORD_START = "\u2581"
 # Text of an unknown subword, as SentencePiece writes it by default.
@@ -57,6 +59,7 @@ class Subwords:
         self._has_model_order = self._model_ids == list(range(size))
         self.spellings = self._spell()
         self._tokens = {spelling: i for i, spelling in enumerate(self.spellings)}
+        self._knows: dict[str, bool] = {}
 
     def _spell(self) -> list[str]:
         spellings = [
@@ -115,26 +118,144 @@ class Subwords:
         return bool(spec.model_type == spec.BPE)
 
     def encode(
-        self, texts: Sequence[str], *, dropout: float = 0.0, seed: Sequence[int] = (0,)
+        self,
+        texts: Sequence[str],
+        *,
+        reads: bool = False,
+        dropout: float = 0.0,
+        seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
         """Return the ids of each text, without begin and end marks.
 
         Args:
             texts: Lines without NUL, at which SentencePiece ends.
+            reads: Whether characters that no subword has are read as others that look
+                the same; see `readings`.
             dropout: Probability to leave out each merge of BPE (Provilkov et al.,
                 2020, "BPE-dropout").
             seed: Decides which merges are left out, within one process.
         """
+        processor = self._reader_of(texts) if reads else self._processor
         if not dropout:
-            return self._from_model(self._processor.encode(texts, num_threads=-1))
+            return self._from_model(processor.encode(texts, num_threads=-1))
         # Each call starts a generator, which only this global function can seed.
         call_seed = np.random.SeedSequence(seed).generate_state(1)[0]
         sentencepiece.set_random_generator_seed(int(call_seed))
         # Deviation: the paper segments once. With nbest_size=-1, BPE samples, too.
-        sampled = self._processor.encode(
+        sampled = processor.encode(
             texts, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
         )
         return self._from_model(sampled)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return where each subword that a text is read as lies in it.
+
+        Args:
+            text: A line without NUL.
+
+        Returns:
+            Its first character and the one after its last. Of the bytes of a
+            character, all begin there and the last one has it.
+        """
+        encoded = self._reader_of([text]).encode(text, return_type="offset_mapping")
+        return [(int(begin), int(end)) for begin, end in encoded["offsets"]]
+
+    def unknown_characters(self, text: str) -> list[str]:
+        """Return the characters of a text, as it is read, that no subword has."""
+        if self._characters.issuperset(text):
+            return []
+        text = self._without_symbols(text)
+        read = self._reader_of([text]).normalize(text)
+        return [c for c in dict.fromkeys(read) if c not in self._characters]
+
+    def _reader_of(self, texts: Sequence[str]) -> sentencepiece.SentencePieceProcessor:
+        """Return what reads these texts: the model itself if no reading concerns them.
+
+        Most text needs no readings, which take a moment to find.
+        """
+        for text in texts:
+            if self._characters.issuperset(text):
+                continue
+            unknown = {c for c in self._without_symbols(text) if not self._is_known(c)}
+            if unknown and not self._readable.isdisjoint(unknown):
+                return self._reader
+        return self._processor
+
+    def _is_known(self, character: str) -> bool:
+        """Return True if subwords have all that normalisation makes of a character."""
+        if character not in self._knows:
+            # Without the rules of a normalisation it is itself.
+            normalized = character
+            if self._is_normalized:
+                normalized = self._processor.normalize(character)
+            self._knows[character] = self._characters.issuperset(normalized)
+        return self._knows[character]
+
+    @functools.cached_property
+    def _is_normalized(self) -> bool:
+        return bool(parse_model(self.model).normalizer_spec.precompiled_charsmap)
+
+    def _without_symbols(self, text: str) -> str:
+        symbols = sorted(self.user_symbols, key=len, reverse=True)
+        return re.sub("|".join(map(re.escape, symbols)), " ", text) if symbols else text
+
+    @functools.cached_property
+    def _characters(self) -> frozenset[str]:
+        """The characters of all subwords but symbols and bytes."""
+        return frozenset(WORD_START + " ").union(
+            *(
+                self.spellings[token]
+                for token in range(types.UNK_ID + 1, self.size)
+                if token not in self._symbols and not self.is_byte(token)
+            )
+        )
+
+    @property
+    def _symbols(self) -> frozenset[int]:
+        """Ids that stand for themselves, not for their characters."""
+        return self._tags
+
+    @functools.cached_property
+    def _readings(self) -> dict[str, str]:
+        return readings.find_readings(self._is_known)
+
+    @functools.cached_property
+    def _readable(self) -> frozenset[str]:
+        """The unknown characters that are read as others, alone or beside some."""
+        characters = frozenset("".join(self._readings))
+        return frozenset(c for c in characters if not self._is_known(c))
+
+    @functools.cached_property
+    def _reader(self) -> sentencepiece.SentencePieceProcessor:
+        return sentencepiece.SentencePieceProcessor(model_proto=self.reading_model)
+
+    @functools.cached_property
+    def reading_model(self) -> bytes:
+        """The model with readings in its normalisation, for other programs, too."""
+        if not self._readings:
+            return self.model
+        proto = parse_model(self.model)
+        spec = proto.normalizer_spec
+        sentencepiece.set_min_log_level(2)
+        rules = {}
+        normalized = self._readings
+        if self._is_normalized:
+            normalizer = sentencepiece.SentencePieceNormalizer(
+                model_proto=self.model,
+                add_dummy_prefix=False,
+                escape_whitespaces=False,
+                remove_extra_whitespaces=False,
+            )
+            rules = dict(normalizer.decompile())
+            normalized = {
+                text: normalizer.normalize(reading)
+                for text, reading in self._readings.items()
+            }
+        compiled = sentencepiece.SentencePieceNormalizer(
+            norm_map=list((rules | normalized).items())
+        ).serialized_normalizer_spec()
+        spec.precompiled_charsmap = type(spec).FromString(compiled).precompiled_charsmap
+        return bytes(proto.SerializeToString())
 
     def _from_model(self, lines: list[list[int]]) -> list[list[int]]:
         if self._has_model_order:

@@ -90,7 +90,9 @@ class Vocabulary:
         """Return the ids of each line, without begin and end marks.
 
         A line of white space alone is empty. A NUL character, which SentencePiece
-        would take for the end of its input, is read as a space.
+        would take for the end of its input, is read as a space. In the source,
+        characters that no subword has are read as others that look the same; see
+        `readings`.
 
         Args:
             lines: Lines of one language.
@@ -100,7 +102,17 @@ class Vocabulary:
             seed: Decides which merges are left out, within one process.
         """
         subwords = self.target if target else self.source
-        return subwords.encode(clean_lines(lines), dropout=dropout, seed=seed)
+        return subwords.encode(
+            clean_lines(lines), reads=not target, dropout=dropout, seed=seed
+        )
+
+    def places(self, line: str) -> list[tuple[int, int]]:
+        """Return where each subword of a source line lies in it; see `Subwords`."""
+        return self.source.places(*clean_lines([line]))
+
+    def unknown_characters(self, line: str) -> list[str]:
+        """Return the characters of a source line, as read, that no subword has."""
+        return self.source.unknown_characters(*clean_lines([line]))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids up to the end mark, without special ids.
