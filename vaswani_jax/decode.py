@@ -98,6 +98,7 @@ def main() -> None:
         scoring = decode_job.ScoringJob(translator, form=options.form)
         pairs = line_io.zip_blocks(lines, TARGET.value)
         line_io.write_blocks(scoring.run(pairs), _output(OUTPUT.value), total=total)
+        line_translator.warn_of_unknown_characters(scoring.unknown)
         logger.info(scoring.summary())
         return
     job = decode_job.TranslationJob(translator, options)
@@ -107,6 +108,7 @@ def main() -> None:
         blocks = line_io.zip_blocks(lines, PREFIX.value)
     written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
     line_translator.warn_of_long_lines(job.long_lines, settings)
+    line_translator.warn_of_unknown_characters(job.unknown)
     logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
 
 

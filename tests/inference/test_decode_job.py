@@ -13,7 +13,7 @@ import pytest
 from tests import settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
-from vaswani_jax.inference import decode_job, line_io
+from vaswani_jax.inference import decode_job, line_io, line_translator
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
@@ -127,6 +127,30 @@ def test_lines_are_numbered_across_blocks() -> None:
     assert job.num_lines == 3
     # Three words and the end mark are more than data.max_length.
     assert +job.long_lines == {"data.max_length": 2}
+
+
+def test_lines_with_unknown_characters_are_counted_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    job = decode_job.TranslationJob(Written(), PLAIN)
+    blocks = [
+        (["a \U0001f600 b", "a\u00a0b"], None),
+        (["\u200d☃\U0001f600", "z"], None),
+    ]
+    assert len(list(job.run(blocks))) == 2
+    line_translator.warn_of_unknown_characters(job.unknown)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.message == (
+        "3 lines have characters that the vocabulary lacks: \U0001f600 (U+1F600), "
+        "z (U+007A), U+200D, ☃ (U+2603)"
+    )
+    scoring = decode_job.ScoringJob(Written(), form="text")
+    assert len(list(scoring.run([(["a", "x\u3000y", *"vtkmq"], ["b"] * 7)]))) == 1
+    assert scoring.unknown.describe() == (
+        "6 lines have characters that the vocabulary lacks: k (U+006B), m (U+006D), "
+        "q (U+0071), t (U+0074), v (U+0076), and 2 others"
+    )
 
 
 def test_token_scores_are_those_of_every_hypothesis() -> None:

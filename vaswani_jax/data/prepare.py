@@ -14,6 +14,7 @@ from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
 from vaswani_jax.data.subwords import Subwords, spell_user_symbols
+from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
 from vaswani_jax.data.vocabulary_training import learn_subwords, read_given
 
@@ -204,6 +205,7 @@ def _tokenise(
         repeated = overlap.watch(repeated)
     pairs = _progress(repeated, f"tokenising {split}", total=samples * total)
     counts = {"kept": 0, "empty": 0, "too_long": 0}
+    unknown = UnknownCharacters(vocabulary)
     with contextlib.ExitStack() as stack:
         writers = [
             stack.enter_context(
@@ -217,6 +219,7 @@ def _tokenise(
             )
         ]
         for number, lines in enumerate(_chunks(pairs)):
+            unknown.count(lines[0])
             sides = [
                 vocabulary.encode(
                     side_lines,
@@ -237,6 +240,8 @@ def _tokenise(
                     f"tokenised {num_read:,} of {samples * total:,} pairs of {split}"
                 )
     _report(split, counts, max_length=data.max_length, samples=samples)
+    if description := unknown.describe():
+        logger.info(f"source of {split}: {description}")
     return counts
 
 

@@ -147,7 +147,8 @@ def _equivalent_sequences(character: str) -> Iterator[str]:
         if not unicodedata.is_normalized("NFD", head)
     ]:
         sequences.update(composed)
-    base, *marks = unicodedata.normalize("NFD", character)
+    decomposed = unicodedata.normalize("NFD", character)
+    base, marks = decomposed[0], decomposed[1:]
     sequences.update(base + "".join(order) for order in itertools.permutations(marks))
     for sequence in sequences:
         is_same = unicodedata.normalize("NFC", sequence) == unicodedata.normalize(

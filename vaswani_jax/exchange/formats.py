@@ -70,7 +70,7 @@ def save(
             model=settings.model,
             vocab_size=vocabulary.size,
         )
-    (directory / "source.spm").write_bytes(vocabulary.source.model)
+    (directory / "source.spm").write_bytes(vocabulary.source.reading_model)
     (directory / "target.spm").write_bytes(vocabulary.target.model)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 from vaswani_jax.core import config, languages
+from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import (
     alignment,
     constraints,
@@ -87,7 +88,7 @@ def _file_blocks(name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 class TranslationJob:
-    """Translates blocks of lines, and counts the lines, also the long ones."""
+    """Translates blocks of lines, and counts the lines, also unusual ones."""
 
     def __init__(self, translator: Translator, options: DecodeOptions) -> None:
         """Find the layers whose attention the options need.
@@ -119,6 +120,7 @@ class TranslationJob:
             self._layers = [self._aligning_layer]
         self.num_lines = 0
         self.long_lines: collections.Counter[str] = collections.Counter()
+        self.unknown = UnknownCharacters(translator.vocabulary)
 
     def check_prefixes(self, name: str) -> None:
         """Refuse a file with a prefix that is too long, before any line is translated.
@@ -155,6 +157,7 @@ class TranslationJob:
                     prefixes=prefixes,
                     first_line=self.num_lines + 1,
                 )
+                self.unknown.count(lines)
                 self.long_lines += line_translator.count_long_lines(
                     hypotheses, self._translator.config
                 )
@@ -234,6 +237,7 @@ class ScoringJob:
         self._translator, self._form = translator, form
         self.num_lines = self.num_tokens = 0
         self.log_prob = 0.0
+        self.unknown = UnknownCharacters(translator.vocabulary)
 
     def run(self, blocks: Iterable[tuple[list[str], list[str]]]) -> Iterator[list[str]]:
         """Yield the written scores of each block of pairs.
@@ -244,6 +248,7 @@ class ScoringJob:
         for sources, targets in blocks:
             first = self.num_lines + 1
             scores = self._translator.score(sources, targets, first_line=first)
+            self.unknown.count(sources)
             yield [
                 formats.format_score(number, score, form=self._form)
                 for number, score in enumerate(scores, start=first)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from vaswani_jax.core import config, parallel, types
+from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import constraints, generate, padding
 
@@ -324,6 +325,12 @@ def warn_of_long_lines(
             f"{count:,} lines over config.search.max_source_tokens="
             f"{search.max_source_tokens} tokens: translated in pieces"
         )
+
+
+def warn_of_unknown_characters(characters: UnknownCharacters) -> None:
+    """Log a warning if any line has characters that the vocabulary lacks."""
+    if description := characters.describe():
+        logger.warning(description)
 
 
 @functools.cache

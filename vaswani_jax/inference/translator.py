@@ -11,6 +11,7 @@ from jaxtyping import Float
 from vaswani_jax.core import languages, parallel, parsing, types
 from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
 from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import line_translator, scoring
 from vaswani_jax.inference.ensemble import Member
@@ -120,7 +121,8 @@ class Translator:
     def translate(self, lines: Sequence[str], **search: Any) -> list[str]:
         """Return the best translation of each line.
 
-        Warns of unusually long lines (logger `vaswani_jax`).
+        Warns of unusually long lines, and of characters that the vocabulary lacks
+        (logger `vaswani_jax`).
 
         Args:
             lines: Source lines. One string alone is an error.
@@ -135,6 +137,9 @@ class Translator:
         hypotheses, settings = self.hypotheses(lines, **search), self._override(search)
         counts = line_translator.count_long_lines(hypotheses, settings)
         line_translator.warn_of_long_lines(counts, settings)
+        unknown = UnknownCharacters(self.vocabulary)
+        unknown.count(lines)
+        line_translator.warn_of_unknown_characters(unknown)
         return [n_best[0].text for n_best in hypotheses]
 
     def hypotheses(

@@ -1,0 +1,51 @@
+"""Count the lines with characters that no subword has."""
+
+import collections
+from collections.abc import Iterable
+
+from vaswani_jax.data.vocabulary import Vocabulary
+
+NUM_NAMED = 5
+
+
+class UnknownCharacters:
+    """The source characters that a vocabulary lacks, counted over blocks of lines.
+
+    Bytes, or the unknown subword, stand for them: a model that never met them in
+    training translates such lines badly.
+
+    Attributes:
+        num_lines: How many lines have any.
+        lines_by_character: How many lines have each.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Start with no line."""
+        self._vocabulary = vocabulary
+        self.num_lines = 0
+        self.lines_by_character: collections.Counter[str] = collections.Counter()
+
+    def count(self, lines: Iterable[str]) -> None:
+        """Count source lines."""
+        for line in lines:
+            characters = self._vocabulary.unknown_characters(line)
+            self.num_lines += bool(characters)
+            self.lines_by_character.update(characters)
+
+    def describe(self) -> str:
+        """Return the number of lines and the most frequent characters, or ""."""
+        if not self.num_lines:
+            return ""
+        characters = sorted(self.lines_by_character.items(), key=lambda c: (-c[1], c))
+        names = [_name(character) for character, _ in characters[:NUM_NAMED]]
+        if others := len(characters) - len(names):
+            names.append(f"and {others:,} other{'s' * (others > 1)}")
+        return (
+            f"{self.num_lines:,} lines have characters that the vocabulary lacks: "
+            f"{', '.join(names)}"
+        )
+
+
+def _name(character: str) -> str:
+    code = f"U+{ord(character):04X}"
+    return f"{character} ({code})" if character.isprintable() else code
