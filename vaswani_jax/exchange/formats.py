@@ -5,7 +5,12 @@ import importlib.util
 import pathlib
 
 from vaswani_jax.core import config, extras
-from vaswani_jax.exchange import ctranslate, marian_export, stablehlo
+from vaswani_jax.exchange import (
+    ctranslate,
+    marian_export,
+    special_tokens,
+    stablehlo,
+)
 from vaswani_jax.inference.translator import Translator
 
 # The packages of each format that a base installation lacks.
@@ -56,7 +61,7 @@ def save(
             directory,
             params=params,
             model=settings.model,
-            spellings=(vocabulary.source.spellings, vocabulary.target.spellings),
+            spellings=special_tokens.name_subwords(vocabulary),
             quantization=quantization,
         )
     elif form == "marian":

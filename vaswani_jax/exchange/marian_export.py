@@ -7,7 +7,7 @@ from typing import Any
 
 from vaswani_jax.core import config, languages, types
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.exchange import marian_settings, marian_weights
+from vaswani_jax.exchange import marian_settings, marian_weights, special_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,10 @@ def save(
     """
     import safetensors.numpy
 
+    names = special_tokens.name_subwords(vocabulary)
     tokens = {
-        name: {subword: token for token, subword in enumerate(subwords.spellings)}
-        for name, subwords in (
-            ("vocab.json", vocabulary.source),
-            ("target_vocab.json", vocabulary.target),
-        )
+        file: {name: token for token, name in enumerate(side)}
+        for file, side in zip(("vocab.json", "target_vocab.json"), names, strict=True)
     }
     if vocabulary.is_shared:
         del tokens["target_vocab.json"]
@@ -61,6 +59,10 @@ def save(
             "target_lang": _language(settings.data),
             "model_max_length": settings.search.max_source_tokens,
             "separate_vocabs": not vocabulary.is_shared,
+            "pad_token": names[0][types.PAD_ID],
+            "eos_token": names[0][types.EOS_ID],
+            # A special token that a text spells stays text.
+            "split_special_tokens": True,
         },
         **tokens,
     }

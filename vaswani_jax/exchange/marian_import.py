@@ -242,10 +242,11 @@ def _order_ids(
 def _order_source_ids(spellings: list[str]) -> list[int]:
     """Return MarianMT's id of each of our ids in a vocabulary of the source alone.
 
-    Its tokenizer finds the marks by their spelling. No source has a begin mark, and
-    padding is masked, so those that it lacks may share a row.
+    Its tokenizer finds the marks by their spelling, which has a space in some exports
+    (see `special_tokens`). No source has a begin mark, and padding is masked, so those
+    that it lacks may share a row.
     """
-    tokens = {spelling: token for token, spelling in enumerate(spellings)}
+    tokens = {spelling.strip(" "): token for token, spelling in enumerate(spellings)}
     unknown = tokens["<unk>"]
     end = tokens.get("</s>", unknown)
     padding = tokens.get("<pad>", end)
