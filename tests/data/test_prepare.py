@@ -19,7 +19,11 @@ def test_tokens_are_the_pairs_that_fit_in_their_order(text):
         sides = [
             small_text.read_lines(text / f"{split}.{ending}") for ending in ("en", "de")
         ]
-        pairs = list(zip(*map(data.vocabulary.encode, sides), strict=True))
+        encoded = [
+            data.vocabulary.encode(lines, target=bool(side))
+            for side, lines in enumerate(sides)
+        ]
+        pairs = list(zip(*encoded, strict=True))
         fitting = [pair for pair in pairs if all(0 < len(side) < 30 for side in pair)]
         corpus = data.corpus(split)
         assert small_text.sentences(corpus.source) == [pair[0] for pair in fitting]

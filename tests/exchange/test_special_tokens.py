@@ -53,10 +53,9 @@ def test_marian_reads_special_tokens_in_a_text_as_text(
     assert tokenizer(SPELT)["input_ids"] == expected
     [ids] = translator.vocabulary.encode(["bab ko"], target=True)
     marked = [types.BOS_ID, *ids, types.EOS_ID, types.PAD_ID]
-    assert tokenizer.decode(ids, skip_special_tokens=True) == "bab ko"
+    assert tokenizer.decode(marked, skip_special_tokens=True) == "bab ko"
     padded = tokenizer(["ba", "ba ko"], padding=True)["input_ids"]
     assert padded[0][1:] == [types.EOS_ID, types.PAD_ID]
-    assert tokenizer.decode(marked[2:], skip_special_tokens=True) == "ko"
 
 
 def test_ctranslate2_reads_special_tokens_in_a_text_as_text(

@@ -60,6 +60,7 @@ def save(
             "model_max_length": settings.search.max_source_tokens,
             "separate_vocabs": not vocabulary.is_shared,
             "pad_token": names[0][types.PAD_ID],
+            "bos_token": names[0][types.BOS_ID],
             "eos_token": names[0][types.EOS_ID],
             # A special token that a text spells stays text.
             "split_special_tokens": True,
