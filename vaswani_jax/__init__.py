@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vaswani_jax.api import load, load_config
     from vaswani_jax.checkpoints.store import Checkpoint
     from vaswani_jax.core.config import Config
+    from vaswani_jax.data.subwords import Subwords
     from vaswani_jax.data.vocabulary import Vocabulary
     from vaswani_jax.evaluation.bleu import Score
     from vaswani_jax.evaluation.scores import Evaluation
@@ -39,6 +40,7 @@ __all__ = [
     "PairScore",
     "Score",
     "Stopped",
+    "Subwords",
     "TrainingResult",
     "Transformer",
     "Translator",
@@ -62,6 +64,7 @@ _MODULES = {
     "PairScore": "inference.translator",
     "Score": "evaluation.bleu",
     "Stopped": "training.preemption",
+    "Subwords": "data.subwords",
     "TrainingResult": "trainer",
     "Transformer": "model.transformer",
     "Translator": "inference.translator",

@@ -103,3 +103,25 @@ def test_a_new_run_starts_from_another_ones_parameters(
         "--config.model.d_ff=20",
     )
     assert "is of another model" in runs.error_of(wider)
+
+
+def test_new_symbols_extend_the_vocabulary_of_another_run(
+    tmp_path: pathlib.Path, uninterrupted_run: pathlib.Path
+) -> None:
+    old = long_runs.ended(uninterrupted_run)[0]
+    messages = long_runs.finish(
+        tmp_path / "extended",
+        *("--config.data.user_symbols=<2de>", "--config.training.num_steps=1"),
+        f"--init_from={uninterrupted_run}@60",
+    )
+    # The symbol, after a space and alone, has rows of its own behind the old ones.
+    assert "2 new subwords, whose embeddings begin at random" in messages
+    extended, _ = long_runs.ended(tmp_path / "extended")
+    assert extended.record["vocabulary"] != old.record["vocabulary"]
+    old_table, table = (
+        checkpoint.items["params"]["embedding"]["embedding"]
+        for checkpoint in (old, extended)
+    )
+    rows = len(old_table)
+    assert len(table) == rows + 2 and table[rows:].all()
+    np.testing.assert_allclose(table[:rows], old_table, atol=2e-3)

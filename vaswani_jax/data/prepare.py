@@ -65,7 +65,8 @@ def prepare(
     origin = "given"
     if vocabulary is None:
         vocabulary = _make_vocabulary(data, given, seed=seed, total=num_pairs["train"])
-        origin = "given" if all(given) else f"learned {data.subword_model}"
+        is_given = all(given) or (given[0] and vocabulary.is_shared)
+        origin = "given" if is_given else f"learned {data.subword_model}"
     vocabulary.save(directory)
     logger.info(
         f"{origin} {vocabulary.describe()}, fingerprint {vocabulary.fingerprint}"

@@ -127,6 +127,14 @@ class Vocabulary:
                 tokens.append(int(token))
         return self.target.text(tokens).replace("\r", " ").replace("\n", " ")
 
+    def subword(self, token: int) -> str:
+        """Return the spelling of a target id."""
+        return self.target.subword(token)
+
+    def subword_id(self, subword: str) -> int:
+        """Return the id of a target subword, or that of the unknown one."""
+        return self.target.subword_id(subword)
+
     def extend(self, symbols: Sequence[str]) -> "Vocabulary":
         """Return a vocabulary that keeps these symbols whole, too.
 
