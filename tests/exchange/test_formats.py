@@ -33,6 +33,9 @@ def test_an_export_has_the_subwords_and_positions_for_the_longest_output(
     engine_reader = sentencepiece.SentencePieceProcessor(model_proto=source)
     for line in ("a\u00a0b\u200e ｃ", "a ½"):
         assert engine_reader.encode([line]) == vocabulary.encode([line])
+    if form == "stablehlo":
+        spellings = json.loads((tmp_path / form / "target.json").read_text("utf-8"))
+        assert spellings == vocabulary.target.spellings
     if form == "marian":
         values = json.loads((tmp_path / form / "config.json").read_text())
         # max_source_tokens and max_extra_tokens.

@@ -30,6 +30,7 @@ MODES = {
     "buckets": {},
     "packed in parts": {
         **{"data.batching": "packed", "training.accumulate_steps": "3"},
+        "data.vocabulary_sharing": "separate",
         **ALTERNATIVES,
     },
 }

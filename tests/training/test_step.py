@@ -120,7 +120,8 @@ ALTERNATIVES = {
     **{"optimizer.schedule": "constant", "optimizer.learning_rate": 0.5},
     **{"optimizer.learning_rate_scale": 1.0, "optimizer.max_gradient_norm": 0.25},
     **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
-    "training.ema_decay": 0.9,
+    **{"training.ema_decay": 0.9, "data.vocabulary_sharing": "separate"},
+    **{"model.num_encoder_layers": 2, "model.num_decoder_layers": 1},
 }
 
 

@@ -27,11 +27,19 @@ def random_batch(seed: int, *, rows: int = ROWS) -> types.Batch:
     )
 
 
+def vocab_size(settings_: config.Config) -> types.VocabSize:
+    """V, or V of each side: the source has more."""
+    is_shared = settings_.data.vocabulary_sharing == "shared"
+    return V if is_shared else types.VocabSizes(V + 2, V)
+
+
 def random_state(
     settings_: config.Config, *, seed: int, step: int = 0
 ) -> training_step.TrainState:
     """A state of random parameters and moments of 0."""
-    params = settings.random_params(settings_.model, vocab_size=V, seed=seed)
+    params = settings.random_params(
+        settings_.model, vocab_size=vocab_size(settings_), seed=seed
+    )
     params = jax.tree.map(jnp.asarray, params)
     opt_state = optimizer.make_optimizer(settings_).init(params)
     average = None
@@ -43,14 +51,18 @@ def random_state(
 @functools.lru_cache
 def on_eight(settings_: config.Config) -> Any:
     parts = int(settings_.training.accumulate_steps)
-    step = training_step.train_step(settings_, vocab_size=V, num_microbatches=parts)
+    step = training_step.train_step(
+        settings_, vocab_size=vocab_size(settings_), num_microbatches=parts
+    )
     return parallel.over_devices(step, donate_state=False)
 
 
 @functools.lru_cache
 def on_one(settings_: config.Config) -> Any:
     parts = int(settings_.training.accumulate_steps)
-    step = training_step.train_step(settings_, vocab_size=V, num_microbatches=parts)
+    step = training_step.train_step(
+        settings_, vocab_size=vocab_size(settings_), num_microbatches=parts
+    )
     placement = {"in_axes": (None, 0), "out_axes": None}
     devices = jax.devices()[:1]
     return jax.pmap(step, parallel.AXIS, devices=devices, **placement)

@@ -60,7 +60,8 @@ def make_timer(
     )
     run = parallel.over_rows(generator)
     shape = (batch, source_tokens)
-    ids = np.random.default_rng(0).integers(types.UNK_ID + 1, vocab_size, shape)
+    size = types.num_source_subwords(vocab_size)
+    ids = np.random.default_rng(0).integers(types.UNK_ID + 1, size, shape)
     ids[:, -1] = types.EOS_ID
     all_rows = generate.Rows(
         ids.astype(np.int32),

@@ -91,15 +91,16 @@ def random_batch(
     """Return random ids that fill every row, without padding."""
     generator = np.random.default_rng(seed)
 
-    def ids(length: int) -> np.ndarray:
-        tokens = generator.integers(types.UNK_ID + 1, vocab_size, (rows, length))
+    def ids(length: int, size: int) -> np.ndarray:
+        tokens = generator.integers(types.UNK_ID + 1, size, (rows, length))
         tokens[:, -1] = types.EOS_ID
         return tokens.astype(np.int32)
 
-    target_out = ids(target)
+    target_out = ids(target, types.num_target_subwords(vocab_size))
     target_in = np.roll(target_out, 1, axis=1)
     target_in[:, 0] = types.BOS_ID
-    return types.Batch(ids(source), target_in, target_out)
+    source_ids = ids(source, types.num_source_subwords(vocab_size))
+    return types.Batch(source_ids, target_in, target_out)
 
 
 def same_batch(

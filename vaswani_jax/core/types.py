@@ -65,6 +65,15 @@ class Hypotheses(NamedTuple):
     scores: jaxtyping.Float[jaxtyping.Array, "B W"]
 
 
+def num_source_subwords(vocab_size: VocabSize) -> int:
+    """Return V of the source's embedding.
+
+    >>> num_source_subwords(VocabSizes(8000, 60)), num_source_subwords(37_000)
+    (8000, 37000)
+    """
+    return vocab_size.source if isinstance(vocab_size, VocabSizes) else vocab_size
+
+
 def num_target_subwords(vocab_size: VocabSize) -> int:
     """Return V of the softmax.
 
@@ -72,12 +81,3 @@ def num_target_subwords(vocab_size: VocabSize) -> int:
     (60, 37000)
     """
     return vocab_size.target if isinstance(vocab_size, VocabSizes) else vocab_size
-
-
-def num_embedding_rows(vocab_size: VocabSize) -> int:
-    """Return the rows of all embeddings: V, or the sum of both sides.
-
-    >>> num_embedding_rows(VocabSizes(8000, 60)), num_embedding_rows(37_000)
-    (8060, 37000)
-    """
-    return sum(vocab_size) if isinstance(vocab_size, VocabSizes) else vocab_size

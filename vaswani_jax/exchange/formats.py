@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import json
 import pathlib
 
 from vaswani_jax.core import config, extras
@@ -75,6 +76,13 @@ def save(
             model=settings.model,
             vocab_size=vocabulary.size,
         )
+        # Its users hand over ids, which may be others than SentencePiece's.
+        for side, subwords in (
+            ("source", vocabulary.source),
+            ("target", vocabulary.target),
+        ):
+            spellings = json.dumps(subwords.spellings, ensure_ascii=False, indent=0)
+            (directory / f"{side}.json").write_text(spellings, encoding="utf-8")
     (directory / "source.spm").write_bytes(vocabulary.source.reading_model)
     (directory / "target.spm").write_bytes(vocabulary.target.model)
 

@@ -32,7 +32,7 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
     for row, settings in rows.items():
         run = run_by_row[row]
         count = cost.count_parameters(
-            settings.model, vocab_size=settings.data.vocab_size
+            settings.model, vocab_size=settings.data.planned_vocab_size
         )
         cells: list[str | None] = [row, f"{count / 1e6:.2f} M"]
         for figure in ("perplexity", "bleu"):

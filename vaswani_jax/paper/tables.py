@@ -95,7 +95,7 @@ def update_operations(settings: config.Config) -> float:
     """Return those of one update on a batch full of sentences of `SENTENCE_TOKENS`."""
     return cost.update_flops(
         settings.model,
-        vocab_size=settings.data.vocab_size,
+        vocab_size=settings.data.planned_vocab_size,
         rows=settings.data.target_tokens_per_batch // SENTENCE_TOKENS,
         source=SENTENCE_TOKENS,
         target=SENTENCE_TOKENS,
@@ -111,7 +111,7 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
     for row, settings in rows.items():
         paper = printed.TABLE3[row]
         count = cost.count_parameters(
-            settings.model, vocab_size=settings.data.vocab_size
+            settings.model, vocab_size=settings.data.planned_vocab_size
         )
         implied = None
         if paper.parameters:
@@ -177,7 +177,9 @@ def evaluations(runs: Sequence[ScoredRun]) -> str:
 def matrices(rows: Mapping[str, config.Config]) -> str:
     """Return the parameters of every row by kind of matrix, in millions."""
     counts = {
-        row: cost.count_by_matrix(settings.model, vocab_size=settings.data.vocab_size)
+        row: cost.count_by_matrix(
+            settings.model, vocab_size=settings.data.planned_vocab_size
+        )
         for row, settings in rows.items()
     }
     names = list(dict.fromkeys(name for count in counts.values() for name in count))

@@ -62,8 +62,9 @@ def is_frozen(settings: config.Config) -> Any:
     Raises:
         ValueError: As `matching`.
     """
-    # The paths do not depend on the size of the vocabulary.
-    paths = list(transformer.param_shapes(settings.model, settings.data.vocab_size))
+    # The paths depend on how vocabularies are shared, not on their sizes.
+    sizes = settings.data.planned_vocab_size
+    paths = list(transformer.param_shapes(settings.model, sizes))
     frozen = matching(paths, settings.optimizer.frozen)
     return flax.traverse_util.unflatten_dict(
         {path: path in frozen for path in paths}, sep="/"
