@@ -18,6 +18,7 @@ from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config, parallel, rules, types
 from vaswani_jax.data import packing, prepared
+from vaswani_jax.data.vocabulary_training import expected_size
 from vaswani_jax.training import step
 
 WORKDIR = path_flags.define_path(
@@ -59,7 +60,7 @@ def train() -> None:
         raise ValueError("--vocab_size is of random ids: it goes with --shape")
     _use_devices(settings)
     if workdir is None:
-        vocab_size = VOCAB_SIZE.value or settings.data.planned_vocab_size
+        vocab_size = VOCAB_SIZE.value or expected_size(settings.data)
         batch_at = training_speed.same_batch(
             str(shape), settings.model, vocab_size=vocab_size
         )
@@ -98,7 +99,7 @@ def decode() -> None:
     _use_devices(settings)
     speeds = decoding_speed.measure(
         settings,
-        vocab_size=VOCAB_SIZE.value or settings.data.planned_vocab_size,
+        vocab_size=VOCAB_SIZE.value or expected_size(settings.data),
         batches=batches,
         source_tokens=SOURCE_TOKENS.value,
         output_tokens=OUTPUT_TOKENS.value,

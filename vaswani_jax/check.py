@@ -19,7 +19,13 @@ from absl import flags
 from vaswani_jax.cli import command_line, path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config
-from vaswani_jax.data import batching, manifest, packing, prepared
+from vaswani_jax.data import (
+    batching,
+    manifest,
+    packing,
+    prepared,
+    vocabulary_training,
+)
 from vaswani_jax.hardware import launch, summary, topology, worker
 from vaswani_jax.hardware.workload import Shape, Workload
 
@@ -97,7 +103,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
             f"{bucket.length} tokens stand for all shapes"
         )
         return Workload(
-            vocab_size=settings.data.planned_vocab_size,
+            vocab_size=vocabulary_training.expected_size(settings.data),
             shapes=[Shape(bucket=bucket, batches=0)],
             num_shapes=1
             if settings.data.batching == "packed"

@@ -4,7 +4,11 @@ import pytest
 
 from tests import settings
 from tests.data import small_vocabularies
-from vaswani_jax.data.vocabulary_training import learn_subwords, read_given
+from vaswani_jax.data.vocabulary_training import (
+    expected_size,
+    learn_subwords,
+    read_given,
+)
 
 either_model = pytest.mark.parametrize("subword_model", ["bpe", "unigram"])
 with_or_without_bytes = pytest.mark.parametrize("byte_fallback", [True, False])
@@ -164,3 +168,15 @@ def test_a_given_file_that_is_no_model_is_refused(content, reason, tmp_path):
 def test_symbols_that_cannot_be_kept_are_refused(symbols, reason):
     with pytest.raises(ValueError, match=rf"config\.data\.user_symbols .*{reason}"):
         settings.small_settings(**{"data.user_symbols": symbols})
+
+
+def test_the_size_before_preparation_is_that_of_given_files(tmp_path):
+    path = tmp_path / "given.model"
+    path.write_bytes(small_vocabularies.trained("bpe", True).source.model)
+    given = {"data.vocabulary": str(path), "data.user_symbols": "<2de>"}
+    data = settings.small_settings(**given).data
+    assert expected_size(data) == 312  # the symbol after a space, and alone
+    separate = {"data.vocabulary_sharing": "separate", "data.target_vocab_size": 99}
+    data = settings.small_settings(**given, **separate).data
+    assert expected_size(data) == (312, 99)
+    assert expected_size(settings.small_settings(**separate).data)[1] == 99

@@ -106,3 +106,23 @@ def read_given(path: str, *, key: str) -> Subwords:
         ) from None
     except ValueError as error:
         raise ValueError(f"config.data.{key}: {error}") from None
+
+
+def expected_size(data: config.DataConfig) -> types.VocabSize:
+    """Return V before the data is prepared: of given files, else as planned.
+
+    Raises:
+        FileNotFoundError: A setting names a file that is not there.
+        ValueError: A setting names a file that is not a SentencePiece model.
+    """
+
+    def size(key: str, planned: int) -> int:
+        path = getattr(data, key)
+        return read_given(path, key=key).extend(data.symbols).size if path else planned
+
+    planned = data.planned_vocab_size
+    if not isinstance(planned, types.VocabSizes):
+        return size("vocabulary", planned)
+    return types.VocabSizes(
+        size("vocabulary", planned.source), size("target_vocabulary", planned.target)
+    )
