@@ -56,3 +56,23 @@ def test_the_first_line_without_a_tag_is_refused_with_its_number() -> None:
 
 def test_a_run_with_one_target_locale_takes_any_line() -> None:
     languages.check_tags(["Hello"], settings.small_settings().data, first_line=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "changes", "separator"),
+    [
+        ("Hello", {"data.target_locale": "de"}, " "),
+        ("Hello", {"data.target_locale": "zh_Hans"}, ""),
+        ("Hello", {"data.target_locale": "th", "data.text_form": "tokenized"}, " "),
+        ("<2de> Hello", SEVERAL, " "),
+        ("<2ja> Hello", SEVERAL | {"data.target_locale": "de,ja"}, ""),
+        (">>jpn<< Hello", {"data.target_locale": "mul"}, ""),
+        (">>fra<< Hello", {"data.target_locale": "mul"}, " "),
+    ],
+)
+def test_pieces_are_joined_as_the_target_language_writes(
+    line: str, changes: dict[str, str], separator: str
+) -> None:
+    symbols = {"data.user_symbols": "<2de>,<2ja>,<2pt_BR>"}
+    data = settings.small_settings(**(symbols | changes)).data
+    assert languages.piece_separator(line, data) == separator

@@ -5,12 +5,15 @@ import collections
 import hypothesis
 import numpy as np
 import pytest
+import sentencepiece
 from hypothesis import strategies
 
 from tests import settings
-from vaswani_jax.data.subwords import UNKNOWN, WORD_START
+from vaswani_jax.core import types
+from vaswani_jax.data.subwords import UNKNOWN, WORD_START, Subwords, parse_model
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
+from vaswani_jax.inference.line_translator import Output
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +99,61 @@ def test_nothing_aligns_to_an_empty_source() -> None:
         )
         == []
     )
+
+
+def align(line: str, vocabulary: Vocabulary, *, longest: int = 99) -> str:
+    """Align a line with a translation that repeats its subwords, in pieces."""
+    [ids] = vocabulary.encode([line])
+    pieces = [ids[n : n + longest] for n in range(0, len(ids), longest)]
+    outputs = [Output(tuple(p), (*p, types.EOS_ID), 0.0) for p in pieces]
+    weights = [np.eye(len(piece) + 1)[None] for piece in pieces]
+    return alignment.align_line(line, outputs, weights, vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize("longest", [99, 2])
+def test_source_words_are_those_of_the_text_that_is_given(
+    vocabulary: Vocabulary, longest: int
+) -> None:
+    assert align("a b of", vocabulary) == "0-0 1-1 2-2"
+    # A mark of direction is a word that is read as nothing, U+00A0 divides words,
+    # U+200B does not; full-width letters and what is spelt in bytes are words.
+    line = "\u200e a\u00a0\u00a0b\u200bb \uff4f\uff46\u3000漢 \t½"
+    assert len(line.split()) == 6
+    assert align(line, vocabulary) == "1-0 2-1 3-2 4-3 5-4"
+    # What is read as nothing may end a word.
+    assert align("a\u200e\u200f b\u202c \u202aof", vocabulary) == "0-0 1-1 2-2"
+    assert align("\ufeff", vocabulary) == ""
+
+
+def test_places_follow_a_normalisation_that_makes_words_of_one(
+    vocabulary: Vocabulary,
+) -> None:
+    rules = [("½", "a b"), ("fi", ""), ("ⓐ", " a ")]
+    proto = parse_model(vocabulary.source.model)
+    spec = proto.normalizer_spec
+    compiled = sentencepiece.SentencePieceNormalizer(norm_map=rules)
+    spec.precompiled_charsmap = (
+        type(spec)
+        .FromString(compiled.serialized_normalizer_spec())
+        .precompiled_charsmap
+    )
+    normalizing = Vocabulary.shared(Subwords(proto.SerializeToString()))
+    assert normalizing.decode(*normalizing.encode(["½ fi bⓐb"])) == "a b b a b"
+    assert align("½ fi bⓐb", normalizing) == "0-0 0-1 2-2 2-3 2-4"
+
+
+def test_words_of_pieces_that_are_joined_without_spaces_go_on(
+    vocabulary: Vocabulary,
+) -> None:
+    ids = [vocabulary.encode([text], target=True)[0] for text in ("b of", "ab a")]
+    outputs = [Output(tuple(p), (*p, types.EOS_ID), 0.0) for p in ids]
+    weights = [np.eye(len(piece) + 1)[None] for piece in ids]
+
+    def align_joined(separator: str) -> str:
+        return alignment.align_line(
+            "b of ab a", outputs, weights, vocabulary=vocabulary, separator=separator
+        )
+
+    assert align_joined(" ") == "0-0 1-1 2-2 3-3"
+    # "b ofab a": the second word begins in the first piece.
+    assert align_joined("") == "0-0 1-1 3-2"

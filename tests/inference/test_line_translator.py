@@ -1,5 +1,7 @@
 """Lines in, lines out: the number, the order and the content of each."""
 
+from typing import Any
+
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
@@ -79,6 +81,71 @@ def test_a_code_leaves_room_for_a_subword_or_is_refused(
     with pytest.raises(ValueError, match="max_source_tokens must be at least 3 for"):
         two.translate(None, ["a b c"])
     assert two.translate(None, ["a", ""]) == ["", ""]
+
+
+def pieces_of(
+    line: str, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> tuple[str, list[str]]:
+    """Return a line as it is repeated, and the text of its pieces."""
+    changes = {"search.max_source_tokens": 9, "data.source_locale": "en"} | changes
+    translator = upper(
+        LineTranslator(settings.small_settings(**changes), vocabulary), monkeypatch
+    )
+    [[hypothesis]] = translator.hypotheses((None,), [line])
+    pieces = [vocabulary.decode(output.ids) for output in hypothesis.outputs]
+    return hypothesis.text, pieces
+
+
+def test_a_long_line_is_cut_at_sentences_then_words(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The space before C is a subword of its own.
+    line = "a bc. C de. e f g a b c d e f g abcdefgh a"
+    pieces = ["a bc.", "C de.", "e f g a b c d e", "f g", "abcdefgh", "a"]
+    cut = pieces_of(line, vocabulary, monkeypatch)
+    assert cut == (line, pieces)
+    # What a reader sees as the same is cut alike.
+    other = line.replace(". C", ".\u2028\u200eC").replace("e f", "e\u3000\uff46")
+    assert pieces_of(other, vocabulary, monkeypatch) == cut
+
+
+def test_text_without_spaces_is_cut_at_sentences_and_joined_without_spaces(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each character that no subword has is three bytes.
+    line = "漢字。漢！字abcdefghabcdefgh"
+    pieces = ["漢字。", "漢！", "字abcdefgh", "abcdefgh"]
+    locales = {
+        "data.source_locale": "zh",
+        "data.target_locale": "ja",
+        "search.max_source_tokens": 12,
+    }
+    cut = pieces_of(line, vocabulary, monkeypatch, **locales)
+    assert cut == (line, pieces)
+    text, _ = pieces_of(
+        line, vocabulary, monkeypatch, **{**locales, "data.target_locale": "zh_Latn"}
+    )
+    assert text == " ".join(pieces)
+    # No character is divided.
+    text, pieces = pieces_of("漢字" * 9, vocabulary, monkeypatch, **locales)
+    assert text == "漢字" * 9 and set("".join(pieces)) == {"漢", "字"}
+
+
+def test_tags_go_to_every_piece_and_name_the_language_that_joins_them(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagged = vocabulary.extend(["<2de>", "<2th>"])
+    several = {
+        "data.source": "cldr",
+        "data.target_locale": "de,th",
+        "data.user_symbols": "<2de>,<2th>",
+    }
+    text, pieces = pieces_of("<2th>a b c d e f g h a", tagged, monkeypatch, **several)
+    assert pieces == ["<2th>a b c d e f g", "<2th> h a"]
+    assert text == "".join(pieces)
+    text, pieces = pieces_of("<2de> a b c d e f g h", tagged, monkeypatch, **several)
+    assert pieces == ["<2de> a b c d e f g", "<2de> h"]
+    assert text == " ".join(pieces)
 
 
 def _same_texts(

@@ -5,6 +5,7 @@ to French (Johnson et al., 2017, "Google's Multilingual Neural Machine Translati
 System"). A run with one target locale has no tags.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from vaswani_jax.core import locales
@@ -35,6 +36,22 @@ def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
     text = line.lstrip()
     return next((tag for tag in locales_by_tag(data) if text.startswith(tag)), None)
+
+
+def piece_separator(line: str, data: DataConfig) -> str:
+    """Return what stands between the translations of a long line's pieces.
+
+    It is a space, or nothing in a language that puts none between sentences. The
+    target language is that of the line's tag or code.
+    """
+    if data.text_form == "tokenized":
+        return " "
+    locale = data.target_locale
+    if tag := find_tag(line, data):
+        locale = locales_by_tag(data)[tag]
+    elif code := re.match(r"\s*>>(\w+)<<", line):
+        locale = code[1]
+    return " " if locales.has_spaces(locale) else ""
 
 
 def references_by_locale(

@@ -8,33 +8,41 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import UNKNOWN, Subwords
+from vaswani_jax.data.subwords import UNKNOWN, WORD_START, Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.line_translator import Output
 
 
 def align_line(
+    line: str,
     outputs: Sequence[Output],
     weights: Sequence[Float[np.ndarray, "H _ _"]],
     *,
     vocabulary: Vocabulary,
+    separator: str = " ",
 ) -> str:
     """Return a line's word alignment in Pharaoh's format, as "0-0 1-2".
 
+    Words are what white space divides in the line as it was given, whatever it is read
+    as, and in its translation.
+
     Args:
+        line: The source line.
         outputs: The translation of each piece of the line.
         weights: One layer's attention over each piece's source, `[H, T, S]`.
         vocabulary: The subwords of the outputs.
+        separator: What stands between the translations of pieces.
     """
     pairs: list[tuple[int, int]] = []
-    sources = _source_words(vocabulary.source, [output.source for output in outputs])
-    first = 0
-    for output, piece_weights, source in zip(outputs, weights, sources, strict=True):
-        surfaces = subword_texts(vocabulary.target, output.ids, unknown=UNKNOWN)
-        target = words(surfaces, first=first)
+    sources = _source_words(line, [o.source for o in outputs], vocabulary=vocabulary)
+    targets = _target_words(
+        [output.ids for output in outputs], vocabulary.target, separator=separator
+    )
+    for piece_weights, source, target in zip(weights, sources, targets, strict=True):
         pairs += pharaoh(piece_weights, source_words=source, target_words=target)
-        first = max([first, *(target + 1)])
-    return " ".join(f"{source}-{target}" for source, target in pairs)
+    # Without spaces a word may go on in the next piece: its first pair counts.
+    firsts = {target: source for source, target in reversed(pairs)}
+    return " ".join(f"{firsts[target]}-{target}" for target in sorted(firsts))
 
 
 def write_attention(
@@ -66,19 +74,64 @@ def write_attention(
 
 
 def _source_words(
-    subwords: Subwords, pieces: Sequence[Sequence[int]]
-) -> list[np.ndarray]:
-    """Return the line's word that each subword of each piece belongs to."""
-    texts = []
-    for number, ids in enumerate(pieces):
-        piece = subword_texts(subwords, ids, unknown="\ufffd")
-        if number:  # What every piece begins with stands in the line once.
-            num_tags = subwords.num_tags(ids)
-            piece[:num_tags] = [""] * num_tags
-        texts.append([*piece, ""])  # the end mark
-    line_words = words([text for piece in texts for text in piece], first=0)
-    ends = np.cumsum([len(piece) for piece in texts])
-    return np.split(line_words, ends)[: len(pieces)]
+    line: str, pieces: Sequence[Sequence[int]], *, vocabulary: Vocabulary
+) -> list[Int[np.ndarray, "_"]]:
+    """Return the line's word that each subword of each piece lies in, -1 for none."""
+    subwords = vocabulary.source
+    # What every piece begins with stands in the line once.
+    num_repeated = [subwords.num_tags(ids) if n else 0 for n, ids in enumerate(pieces)]
+    ids = [
+        token
+        for count, piece in zip(num_repeated, pieces, strict=True)
+        for token in piece[count:]
+    ]
+    word_of_character = words(line, first=0)
+    numbers = iter(
+        _word_at(place, word_of_character, subword=subwords.subword(token))
+        for token, place in zip(ids, vocabulary.places(line), strict=True)
+    )
+    return [
+        np.array(
+            [*[-1] * count, *itertools.islice(numbers, len(piece) - count), -1], int
+        )
+        for count, piece in zip(num_repeated, pieces, strict=True)
+    ]
+
+
+def _word_at(
+    place: tuple[int, int], word_of_character: Int[np.ndarray, "_"], *, subword: str
+) -> int:
+    """Return the line's word in which a subword begins, or -1."""
+    begin, end = place
+    # All bytes of a character but the last have an empty place, where it begins.
+    if begin == end and subword != WORD_START:
+        end += 1
+    numbers = np.unique(word_of_character[begin:end])
+    numbers = numbers[numbers >= 0]
+    if not len(numbers):
+        return -1
+    # What is read as nothing belongs to the place of the subword after it.
+    num_words = len(subword.replace(WORD_START, " ").split())
+    return int(numbers[-min(max(1, num_words), len(numbers))])
+
+
+def _target_words(
+    pieces: Sequence[Sequence[int]], subwords: Subwords, *, separator: str
+) -> list[Int[np.ndarray, "_"]]:
+    """Return the translation's word that each subword of each piece is a part of."""
+    texts = [subword_texts(subwords, ids, unknown=UNKNOWN) for ids in pieces]
+    # A text has no space at its beginning; one without text has no separator.
+    joined = [
+        [*text_of_piece, separator if "".join(text_of_piece).strip() else ""]
+        for text_of_piece in map(_without_first_space, texts)
+    ]
+    numbers = words([text for piece in joined for text in piece], first=0)
+    parts = np.split(numbers, np.cumsum([len(piece) for piece in joined]))
+    return [part[:-1] for part in parts[: len(pieces)]]
+
+
+def _without_first_space(texts: Sequence[str]) -> list[str]:
+    return [text if n else text.removeprefix(" ") for n, text in enumerate(texts)]
 
 
 def pharaoh(

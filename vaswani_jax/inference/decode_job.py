@@ -163,10 +163,13 @@ class TranslationJob:
                 )
                 formatted = []
                 scored_lines = self._score(hypotheses)
-                for n_best, scored in zip(hypotheses, scored_lines, strict=True):
+                for source, n_best, scored in zip(
+                    lines, hypotheses, scored_lines, strict=True
+                ):
                     self.num_lines += 1
                     if aligned is not None:
-                        self._write_alignment(n_best[0].outputs, scored, file=aligned)
+                        alignment_line = self._align(source, n_best[0].outputs, scored)
+                        aligned.write(f"{alignment_line}\n".encode())
                     if archive is not None:
                         self._write_attention(
                             n_best[0].outputs, scored, archive=archive
@@ -199,16 +202,17 @@ class TranslationJob:
         scored = iter(self._translator.score_ids(pairs, layers=layers))
         return [[next(scored) for _ in line] for line in outputs]
 
-    def _write_alignment(
-        self, outputs: Sequence[Output], scored: Sequence[Scored], *, file: IO[bytes]
-    ) -> None:
+    def _align(
+        self, line: str, outputs: Sequence[Output], scored: Sequence[Scored]
+    ) -> str:
         row = self._layers.index(self._aligning_layer)
-        best = scored[: len(outputs)]
-        weights = [piece.attention["memory"][row] for piece in best]
-        aligned = alignment.align_line(
-            outputs, weights, vocabulary=self._translator.vocabulary
+        return alignment.align_line(
+            line,
+            outputs,
+            [piece.attention["memory"][row] for piece in scored[: len(outputs)]],
+            vocabulary=self._translator.vocabulary,
+            separator=languages.piece_separator(line, self._translator.config.data),
         )
-        file.write(f"{aligned}\n".encode())
 
     def _write_attention(
         self,

@@ -4,6 +4,7 @@ A line becomes pieces, pieces become batches of few shapes, and what the search 
 for them goes back to its line.
 """
 
+import bisect
 import collections
 import dataclasses
 import functools
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, languages, parallel, types
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import constraints, generate, padding
+from vaswani_jax.inference import constraints, generate, padding, sentences
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -126,8 +127,9 @@ class LineTranslator:
         the best of their scores. A line may have fewer than `n_best`.
 
         A line without a subword (empty, only spaces) gives an empty line, whatever its
-        prefix. A line of more than `max_source_tokens` is translated in pieces cut
-        between words, and the outputs are joined with spaces.
+        prefix. A line of more than `max_source_tokens` is translated in pieces, cut
+        between sentences if possible, else between words or characters. The outputs
+        are joined with spaces, if the target language has any.
 
         Args:
             params: Those of each model, replicated over the devices.
@@ -153,7 +155,13 @@ class LineTranslator:
         by_line: list[list[list[Output]]] = [[] for _ in lines]
         for piece, n_best in zip(pieces, outputs, strict=True):
             by_line[piece.line].append(n_best)
-        return [self._join(parts) for parts in by_line]
+        separators = (
+            languages.piece_separator(line, self._settings.data) for line in lines
+        )
+        return [
+            self._join(parts, separator=separator)
+            for parts, separator in zip(by_line, separators, strict=True)
+        ]
 
     def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
         """Return (rows, padded source tokens) of the batches that lines make.
@@ -177,7 +185,7 @@ class LineTranslator:
         return [
             _Piece(line, part, piece_ids, [] if part else prefix_ids[line])
             for line, ids in enumerate(self._vocabulary.encode(lines))
-            for part, piece_ids in enumerate(self._cut(ids))
+            for part, piece_ids in enumerate(self._cut(lines[line], ids))
         ]
 
     def _read(
@@ -214,7 +222,9 @@ class LineTranslator:
             first.setdefault(text, result)
         return list(first.values())
 
-    def _join(self, parts: Sequence[Sequence[Output]]) -> list[Hypothesis]:
+    def _join(
+        self, parts: Sequence[Sequence[Output]], *, separator: str
+    ) -> list[Hypothesis]:
         """Return a line's translations: the n-th joins each piece's n-th, or last."""
         vocabulary = self._vocabulary
         hypotheses = []
@@ -222,7 +232,7 @@ class LineTranslator:
             outputs = tuple(n_best[min(rank, len(n_best) - 1)] for n_best in parts)
             texts = (vocabulary.decode(output.ids) for output in outputs)
             hypothesis = Hypothesis(
-                text=" ".join(filter(None, texts)),
+                text=separator.join(filter(None, texts)),
                 score=sum((output.score for output in outputs), start=0.0),
                 tokens=tuple(
                     vocabulary.target.subword(token)
@@ -234,27 +244,43 @@ class LineTranslator:
             hypotheses.append(hypothesis)
         return self._distinct(hypotheses, [each.text for each in hypotheses])
 
-    def _cut(self, ids: list[int]) -> list[list[int]]:
-        """Return parts of at most `max_source_tokens`, cut between words."""
-        subwords = self._vocabulary.source
-        tags = ids[: subwords.num_tags(ids)]
-        ids = ids[len(tags) :]
-        longest = self._settings.search.max_source_tokens - len(tags) - 1  # end mark
-        if ids and longest < 1:
+    def _cut(self, line: str, ids: list[int]) -> list[list[int]]:
+        """Return parts of at most `max_source_tokens`, each with the line's tags."""
+        num_tags = self._vocabulary.source.num_tags(ids)
+        tags = ids[:num_tags]
+        longest = self._settings.search.max_source_tokens - num_tags - 1  # end mark
+        if len(ids) > num_tags and longest < 1:
             raise ValueError(
-                f"config.search.max_source_tokens must be at least {len(tags) + 2} "
-                f"for a line with {len(tags)} tags or language codes, got "
+                f"config.search.max_source_tokens must be at least {num_tags + 2} "
+                f"for a line with {num_tags} tags or language codes, got "
                 f"{self._settings.search.max_source_tokens}"
             )
-        parts = []
-        while len(ids) > longest:
-            ends = range(longest, longest // 2, -1)
-            tests = (subwords.starts_word, subwords.starts_character)
-            good_ends = (e for test in tests for e in ends if test(ids[e]))
-            end = next(good_ends, longest)
-            parts.append(ids[:end])
-            ids = ids[end:]
-        return [[*tags, *part] for part in ([*parts, ids] if ids else parts)]
+        parts, begin = [], num_tags
+        if len(ids) - begin > longest:
+            ends = self._good_ends(line, ids)
+            while len(ids) - begin > longest:
+                # The last end of the best kind that fits.
+                last = begin + longest
+                fitting = (kind[bisect.bisect(kind, last) - 1] for kind in ends)
+                end = next((end for end in fitting if begin < end <= last), last)
+                parts.append(ids[begin:end])
+                begin = end
+        if begin < len(ids):
+            parts.append(ids[begin:])
+        return [[*tags, *part] for part in parts]
+
+    def _good_ends(self, line: str, ids: Sequence[int]) -> list[Sequence[int]]:
+        """Return where parts may end, best first: by sentence, word and character."""
+        vocabulary = self._vocabulary
+        starts = sentences.sentence_starts(line, self._settings.data.source_locale)
+        sentence_ends = sentences.first_subwords(starts, vocabulary.places(line), line)
+        subwords = vocabulary.source
+        kinds = (
+            sorted(sentence_ends),
+            [end for end, token in enumerate(ids) if subwords.starts_word(token)],
+            [end for end, token in enumerate(ids) if subwords.starts_character(token)],
+        )
+        return [kind for kind in kinds if kind]
 
     def _batches(
         self, pieces: list[_Piece], first_line: int
