@@ -11,11 +11,12 @@ Comments right before a block say more of it, one a line:
     % slow
     % setup: COMMAND        for what readers have and a test must make
     % needs: PACKAGE ...    which must be installed
-    % measured: figures     of the whole demo; a short one prints others in these lines
-    % measured: output      of the whole demo; a short one prints something else
+    % measured: figures     of the whole run; a short one prints others in these lines
+    % measured: output      of the whole run; a short one prints something else
 
-docs/results/demo.json holds what the whole demo prints. Pages that GitHub shows, such
-as README.md, write `<!-- slow -->` instead. The cells of a notebook are one command.
+docs/results/demo.json and multilingual.json hold what the whole runs print. Pages that
+GitHub shows, such as README.md, write `<!-- slow -->` instead. The cells of a notebook
+are one command.
 """
 
 import dataclasses
@@ -52,7 +53,7 @@ class Command:
         text: What a shell executes.
         output: The lines that the page shows of it; none if it shows nothing.
         is_slow: Whether it takes minutes.
-        measured: "figures" or "output" if these are the whole demo's, else "".
+        measured: "figures" or "output" if these are the whole run's, else "".
         reason: Why tests cannot run it; "" if they can.
         packages: What must be installed.
     """

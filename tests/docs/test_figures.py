@@ -57,15 +57,20 @@ def format_table(measurement: Mapping[str, Any]) -> str:
     return "\n".join(f"| {' | '.join(map(format_cell, row))} |" for row in rows)
 
 
-def read_demo() -> dict[str, list[str]]:
-    """Return the lines that each command of the whole demo printed."""
-    printed = json.loads(read_text("demo"))["outputs"]["printed"]
+def read_printed(name: str) -> dict[str, list[str]]:
+    """Return the lines that each command of a page printed."""
+    printed = json.loads(read_text(name))["outputs"]["printed"]
     assert isinstance(printed, dict)
     return printed
 
 
+def read_demo() -> dict[str, list[str]]:
+    """Return the lines that each command of the whole demo printed."""
+    return read_printed("demo")
+
+
 def test_results_have_pages_with_json():
-    assert PAGES == ["accelerators", "demo", "multi30k", "speed"]
+    assert PAGES == ["accelerators", "demo", "multi30k", "multilingual", "speed"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -128,6 +133,18 @@ def test_the_table_of_the_demo_is_what_its_commands_printed():
         assert row[1:5] == [printed[name] for name in names]
 
 
+def test_the_table_of_several_languages_is_what_its_command_printed():
+    rows = read_measurements("multilingual")["scores"]["rows"]
+    lines = read_printed("multilingual")["vaswani evaluate runs/multilingual"]
+    printed = {line.split()[0]: line.split()[1:] for line in filter(None, lines)}
+    assert [row[0] for row in rows] == ["de", "fr", "es", "ja"]
+    for locale, bleu, chrf, tokenizer in rows:
+        value, signature = printed[f"sacrebleu[{locale}]"]
+        assert (bleu, chrf) == (value, printed[f"chrf[{locale}]"][0])
+        assert f"|tok:{tokenizer}|" in signature
+        assert float(bleu) >= 95
+
+
 def test_the_tables_of_accelerators_are_what_check_printed():
     text = (RESULTS / "accelerators" / "verdicts.json").read_text(encoding="utf-8")
     printed = json.loads(text)
@@ -182,8 +199,9 @@ def test_the_tables_of_accelerators_are_what_check_printed():
     ],
     ids=lambda command: f"{command.page.stem}: {command.text}",
 )
-def test_a_measured_output_is_that_of_the_whole_demo(command):
-    assert pages.matches(command.output, "\n".join(read_demo()[command.text]))
+def test_a_measured_output_is_that_of_the_whole_run(command):
+    printed = read_demo() | read_printed("multilingual")
+    assert pages.matches(command.output, "\n".join(printed[command.text]))
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/tutorials/demo.md"])
