@@ -10,6 +10,7 @@ SEVERAL = {
     "data.target_locale": "de,pt_BR",
     "data.user_symbols": "<2de>,<2pt_BR>",
 }
+JAPANESE = {"data.target_locale": "de,ja", "data.user_symbols": "<2de>,<2ja>"}
 
 
 def test_a_run_with_one_target_locale_has_no_tags() -> None:
@@ -65,7 +66,7 @@ def test_a_run_with_one_target_locale_takes_any_line() -> None:
         ("Hello", {"data.target_locale": "zh_Hans"}, ""),
         ("Hello", {"data.target_locale": "th", "data.text_form": "tokenized"}, " "),
         ("<2de> Hello", SEVERAL, " "),
-        ("<2ja> Hello", SEVERAL | {"data.target_locale": "de,ja"}, ""),
+        ("<2ja> Hello", SEVERAL | JAPANESE, ""),
         (">>jpn<< Hello", {"data.target_locale": "mul"}, ""),
         (">>fra<< Hello", {"data.target_locale": "mul"}, " "),
     ],
@@ -73,6 +74,5 @@ def test_a_run_with_one_target_locale_takes_any_line() -> None:
 def test_pieces_are_joined_as_the_target_language_writes(
     line: str, changes: dict[str, str], separator: str
 ) -> None:
-    symbols = {"data.user_symbols": "<2de>,<2ja>,<2pt_BR>"}
-    data = settings.small_settings(**(symbols | changes)).data
+    data = settings.small_settings(**changes).data
     assert languages.piece_separator(line, data) == separator

@@ -83,6 +83,6 @@ def test_a_logger_that_cannot_be_opened_is_refused_in_one_line(
     ):
         pass
     assert str(refused.value) == (
-        f"config.training.loggers={package.__name__}: RuntimeError: no API key: log in "
-        "first"
+        f"config.training.loggers={package.__name__} cannot be opened (RuntimeError: "
+        "no API key: log in first): check its environment variables, or leave it out"
     )
