@@ -96,7 +96,8 @@ def train(
             metrics by name, called every `training.evaluate_every_steps` after those
             of the validation loss and BLEU.
         metrics_loggers: Functions that take the step and its metrics by name, called
-            with all that metrics.jsonl records, beside those of `training.loggers`.
+            with the finite values of each record of metrics.jsonl, beside those of
+            `training.loggers`.
         init_from: Start a new run from these parameters: WORKDIR, `WORKDIR@CHECKPOINT`
             or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
@@ -129,7 +130,7 @@ def train(
         if not processes.is_main_process():
             directory.pull()
         opened = processes.run_on_main(
-            lambda: stack.enter_context(loggers.opened(config, directory.path)),
+            lambda: stack.enter_context(loggers.open_loggers(config, directory.path)),
             ValueError,
         )
         if init_from and select.has_checkpoints(directory.path):

@@ -21,7 +21,7 @@ def test_parts_of_a_batch_are_auto_or_a_positive_number(value):
 def test_loggers_are_names_that_exist():
     assert parsed({"training.loggers": "wandb, trackio"})
     text = refusal({"training.loggers": "wandb,mflow"})
-    assert "config.training.loggers must be names with commas between them" in text
+    assert "config.training.loggers must be names, separated by commas" in text
     assert text.endswith("got 'wandb,mflow'; did you mean mlflow?")
 
 

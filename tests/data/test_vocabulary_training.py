@@ -4,10 +4,10 @@ import pytest
 
 from tests import settings
 from tests.data import small_vocabularies
+from vaswani_jax.data.subwords import load_configured
 from vaswani_jax.data.vocabulary_training import (
     expected_size,
     learn_subwords,
-    read_given,
 )
 
 either_model = pytest.mark.parametrize("subword_model", ["bpe", "unigram"])
@@ -152,7 +152,7 @@ def test_a_given_file_that_is_no_model_is_refused(content, reason, tmp_path):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises((ValueError, FileNotFoundError), match=reason):
-        read_given(str(path), key="vocabulary")
+        load_configured(str(path), key="vocabulary")
 
 
 @pytest.mark.parametrize(

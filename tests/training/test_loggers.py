@@ -46,7 +46,7 @@ def test_a_logger_gets_the_metrics_and_is_closed(
     run = package.init.return_value
     log = package.log_metrics if package.__name__ == "mlflow" else run.log
     end = package.end_run if package.__name__ == "mlflow" else run.finish
-    with loggers.opened(small, tmp_path) as [metrics_logger]:
+    with loggers.open_loggers(small, tmp_path) as [metrics_logger]:
         metrics_logger(3, {"train/loss": 2.5})
         end.assert_not_called()
     log.assert_called_once_with({"train/loss": 2.5}, step=3)
@@ -58,7 +58,7 @@ def test_a_run_that_resumes_has_its_identifier_again(
 ) -> None:
     starts = []
     for _ in range(2):
-        with loggers.opened(settings_of(package), tmp_path):
+        with loggers.open_loggers(settings_of(package), tmp_path):
             starts.append(start_of(package).call_args.kwargs)
     first, second = starts
     if package.__name__ == "mlflow":
@@ -79,7 +79,7 @@ def test_a_logger_that_cannot_be_opened_is_refused_in_one_line(
     start_of(package).side_effect = RuntimeError("no API key:\nlog in first")
     with (
         pytest.raises(ValueError) as refused,
-        loggers.opened(settings_of(package), tmp_path),
+        loggers.open_loggers(settings_of(package), tmp_path),
     ):
         pass
     assert str(refused.value) == (

@@ -35,18 +35,18 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
             "parameters of the others"
         )
     for step in steps:
-        checkpoint = store.restore_decoded(directory, step)
+        checkpoint = store.restore_for_decoding(directory, step)
         vocabulary = checkpoint.record["vocabulary"]
         if record and vocabulary != record["vocabulary"]:
             raise CheckpointError(
                 f"checkpoint {step} has the vocabulary {vocabulary}, another one "
                 f"{record['vocabulary']}: they cannot be averaged"
             )
-        if record and not run_record.is_same_run(record, checkpoint.record):
+        if record and not run_record.may_be_same_run(record, checkpoint.record):
             logger.warning(
                 f"checkpoints of different runs are averaged: {checkpoint.step} is of "
-                f"{run_record.name_run(checkpoint.record)}, the one before of "
-                f"{run_record.name_run(record)}"
+                f"{run_record.describe_run(checkpoint.record)}, the one before of "
+                f"{run_record.describe_run(record)}"
             )
         record = checkpoint.record
         params = jax.tree.map(np.float64, checkpoint.items["params"])
@@ -84,7 +84,7 @@ def last_good(
     good: list[int] = []
     for step in reversed(store.steps(directory)):
         try:
-            store.restore_decoded(directory, step, fetch_again=fetch_again)
+            store.restore_for_decoding(directory, step, fetch_again=fetch_again)
         except CheckpointError as error:
             logger.warning(f"{error}; it is left out of the average")
         else:

@@ -93,8 +93,8 @@ def identify_run(workdir: pathlib.Path) -> dict[str, str]:
     return {"id": run_id, "workdir": str(workdir.absolute())}
 
 
-def is_same_run(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return False if two checkpoints' records can be told to be of different runs.
+def may_be_same_run(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return whether two checkpoints' records may come from one run.
 
     Args:
         first: The record of a checkpoint.
@@ -117,8 +117,8 @@ def is_same_run(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     )
 
 
-def name_run(record: Mapping[str, Any]) -> str:
-    """Return in words which run a checkpoint's record is of."""
+def describe_run(record: Mapping[str, Any]) -> str:
+    """Describe the run of a checkpoint's record."""
     run = record.get("run", {})
     if run.get("id"):
         return f"run {run['id']} of {run['workdir']}"

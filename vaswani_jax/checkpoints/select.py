@@ -58,9 +58,9 @@ def select(
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
     if name in FOLDER_OF:
-        return store.restore_decoded(directory, steps[-1])
+        return store.restore_for_decoding(directory, steps[-1])
     if name == number:
-        return store.restore_decoded(directory, int(number))
+        return store.restore_for_decoding(directory, int(number))
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
@@ -161,7 +161,7 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
             option=f"--init_from={workdir}@",
         )
     elif path.is_dir():
-        checkpoint = store.restore_decoded(path.parent, int(path.name))
+        checkpoint = store.restore_for_decoding(path.parent, int(path.name))
     else:
         raise CheckpointError(f"--init_from: there is no checkpoint {path}")
     try:

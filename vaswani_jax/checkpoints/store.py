@@ -208,7 +208,7 @@ def has_average(directory: pathlib.Path, step: int) -> bool:
     return (directory / str(step) / AVERAGE).is_dir()
 
 
-def restore_decoded(
+def restore_for_decoding(
     directory: pathlib.Path, step: int, *, fetch_again: FetchAgain = no_other_copy
 ) -> Checkpoint:
     """Read the parameters that a checkpoint is decoded with, as its `params`.

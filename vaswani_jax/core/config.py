@@ -214,7 +214,7 @@ class DataConfig:
         imported=True,
     )
     target_vocabulary: str = path_setting(
-        "The same for the target, if each side has a vocabulary of its own.",
+        "SentencePiece model of the target, if vocabularies are separate.",
         legacy="",
         incidental=True,
         imported=True,
@@ -227,7 +227,7 @@ class DataConfig:
         imported=True,
     )
     user_symbols: str = setting(
-        "Tags and placeholders to keep whole, divided by commas.",
+        "Tags and placeholders to keep whole, separated by commas.",
         legacy="",
         affects="data",
     )
@@ -244,7 +244,7 @@ class DataConfig:
         imported=True,
     )
     target_vocab_size: int = setting(
-        "The same for a target's own vocabulary; 0 for vocab_size.",
+        "Subwords of the target's vocabulary, if separate; 0 for data.vocab_size.",
         values="0, or at least 5",
         at_least=0,
         legacy=0,

@@ -84,18 +84,21 @@ def use_devices(count: int) -> None:
 
 
 def check_platform() -> None:
-    """Refuse a JAX_PLATFORMS that is not here.
+    """Check that JAX finds a device, of the platform in JAX_PLATFORMS if that is set.
 
     Raises:
-        ValueError: JAX finds no device of it.
+        ValueError: It finds none.
     """
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0] or "JAX finds no such device"
+        platforms = os.environ.get("JAX_PLATFORMS")
         raise ValueError(
-            f"JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}: {reason}; install "
-            "the extra cuda or tpu (docs/install.md), or unset JAX_PLATFORMS"
+            f"JAX_PLATFORMS={platforms}: {reason}; install the extra cuda or tpu "
+            "(docs/install.md), or unset JAX_PLATFORMS"
+            if platforms
+            else f"JAX finds no device: {reason}"
         ) from error
 
 

@@ -119,8 +119,8 @@ def _check_vocabulary(data: DataConfig) -> None:
     for key in ("target_vocabulary", "target_vocab_size"):
         if getattr(data, key) and data.vocabulary_sharing == "shared":
             raise ValueError(
-                f"config.data.{key} needs config.data.vocabulary_sharing=separate, "
-                f"got {getattr(data, key)!r}"
+                f"config.data.{key}={getattr(data, key)!r} needs "
+                "config.data.vocabulary_sharing=separate, got 'shared'"
             )
     if 0 < data.target_vocab_size < 5:
         raise ValueError(

@@ -57,7 +57,7 @@ class OptimizerConfig:
     )
     frozen: str = setting(
         "Parameters to leave as they are: patterns of paths, as encoder/*,embedding/*.",
-        values="patterns of paths with commas between them; empty for none",
+        values="patterns of paths, separated by commas; empty for none",
         legacy="",
     )
 
@@ -113,7 +113,7 @@ class TrainingConfig:
     )
     loggers: str = setting(
         "Where metrics go beside the workdir, as wandb,trackio; empty: nowhere else.",
-        values=f"names with commas between them ({', '.join(LOGGERS)}), or empty",
+        values=f"names, separated by commas ({', '.join(LOGGERS)}), or empty",
         changeable=True,
         legacy="",
         incidental=True,

@@ -13,10 +13,10 @@ from vaswani_jax.core import config, files, rules
 from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
-from vaswani_jax.data.subwords import Subwords, spell_user_symbols
+from vaswani_jax.data.subwords import Subwords, load_configured, spell_user_symbols
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
-from vaswani_jax.data.vocabulary_training import learn_subwords, read_given
+from vaswani_jax.data.vocabulary_training import learn_subwords
 
 logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
@@ -46,12 +46,13 @@ def prepare(
             language.
         FileNotFoundError: The text is missing.
     """
-    given = [None, None] if vocabulary else _read_given(data)
-    for subwords in (vocabulary, *given):
+    configured = [None, None] if vocabulary else _load_configured(data)
+    for subwords in (vocabulary, *configured):
         if subwords is not None and data.subword_dropout and not subwords.is_bpe:
             raise ValueError(
                 f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
-                "vocabulary that is given is of another kind"
+                "vocabulary of --init_from or config.data.vocabulary is of another "
+                "kind; set config.data.subword_dropout=0"
             )
     rules.check_languages(data)
     sources.prepare(data)
@@ -64,9 +65,10 @@ def prepare(
     num_pairs = {split: _count(data, split, seed=seed) for split in splits}
     origin = "given"
     if vocabulary is None:
-        vocabulary = _make_vocabulary(data, given, seed=seed, total=num_pairs["train"])
-        is_given = all(given) or (given[0] and vocabulary.is_shared)
-        origin = "given" if is_given else f"learned {data.subword_model}"
+        vocabulary = _make_vocabulary(
+            data, configured, seed=seed, total=num_pairs["train"]
+        )
+        origin = _describe_origin(configured, data)
     vocabulary.save(directory)
     logger.info(
         f"{origin} {vocabulary.describe()}, fingerprint {vocabulary.fingerprint}"
@@ -112,30 +114,41 @@ def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
     return num_pairs
 
 
-def _read_given(data: config.DataConfig) -> list[Subwords | None]:
+def _load_configured(data: config.DataConfig) -> list[Subwords | None]:
     """Return the subwords of the files that the settings name, for each side."""
     keys = ("vocabulary", "target_vocabulary")
     return [
-        read_given(path, key=key).extend(data.symbols)
+        load_configured(path, key=key).extend(data.symbols)
         if (path := getattr(data, key))
         else None
         for key in keys
     ]
 
 
+def _describe_origin(
+    configured: Sequence[Subwords | None], data: config.DataConfig
+) -> str:
+    """Return where the vocabulary's subwords come from, as "given and learned bpe"."""
+    sides = configured[:1] if data.vocabulary_sharing == "shared" else configured
+    learned = f"learned {data.subword_model}"
+    return " and ".join(sorted({"given" if side else learned for side in sides}))
+
+
 def _make_vocabulary(
     data: config.DataConfig,
-    given: Sequence[Subwords | None],
+    configured: Sequence[Subwords | None],
     *,
     seed: int,
     total: int,
 ) -> Vocabulary:
-    """Return the vocabulary of given subwords, and of learned ones where none are."""
+    """Return the vocabulary of the files in the settings; learn what they lack."""
     if data.vocabulary_sharing == "shared":
-        return Vocabulary.shared(given[0] or _learn(data, None, seed=seed, total=total))
+        return Vocabulary.shared(
+            configured[0] or _learn(data, None, seed=seed, total=total)
+        )
     source, target = (
         subwords or _learn(data, side, seed=seed, total=total)
-        for side, subwords in enumerate(given)
+        for side, subwords in enumerate(configured)
     )
     return Vocabulary(source, target, is_shared=False)
 
@@ -220,7 +233,8 @@ def _tokenise(
             )
         ]
         for number, lines in enumerate(_chunks(pairs)):
-            unknown.count(lines[0])
+            if number * CHUNK_LINES < total:  # Later ones repeat the text.
+                unknown.count(lines[0])
             sides = [
                 vocabulary.encode(
                     side_lines,

@@ -20,8 +20,8 @@ from vaswani_jax.data import (
     vocabulary,
 )
 from vaswani_jax.data.manifest import Difference, Manifest
+from vaswani_jax.data.subwords import load_configured
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.data.vocabulary_training import read_given
 
 logger = logging.getLogger(__name__)
 
@@ -242,12 +242,12 @@ def open_or_prepare(
                 has_checkpoints=lambda: required_fingerprint() is not None,
             )
             _check_vocabulary(data, initial_vocabulary)
-            _check_given(settings.data, data.vocabulary, directory=directory)
+            _check_configured(settings.data, data.vocabulary, directory=directory)
             return data
         if directory.exists():
             _refuse_other_files(directory)
         if initial_vocabulary:
-            _check_given(settings.data, initial_vocabulary, directory=None)
+            _check_configured(settings.data, initial_vocabulary, directory=None)
         with files.replacing(directory) as unfinished:
             record = prepare.prepare(
                 settings.data,
@@ -276,7 +276,7 @@ def _check_vocabulary(data: PreparedData, initial: Vocabulary | None) -> None:
         )
 
 
-def _check_given(
+def _check_configured(
     data: config.DataConfig,
     expected: Vocabulary,
     *,
@@ -294,7 +294,7 @@ def _check_given(
     if data.vocabulary_sharing != sharing:
         raise ValueError(
             f"config.data.vocabulary_sharing={data.vocabulary_sharing}, but {origin} "
-            f"has {sharing} vocabularies: give {sharing}"
+            f"has {sharing} vocabularies: set config.data.vocabulary_sharing={sharing}"
         )
     for key, subwords in (
         ("vocabulary", expected.source),
@@ -304,7 +304,7 @@ def _check_given(
         if not path:
             continue
         try:
-            given = read_given(path, key=key).extend(data.symbols)
+            given = load_configured(path, key=key).extend(data.symbols)
         except FileNotFoundError as error:
             logger.info(f"note: {error}; the prepared vocabulary is used")
             continue

@@ -1,4 +1,4 @@
-"""The subwords of one language: text to ids and back, by a SentencePiece model."""
+"""Turn text into subword ids and back, by a SentencePiece model."""
 
 import functools
 import hashlib
@@ -17,8 +17,8 @@ from vaswani_jax.data import readings
 WORD_START = "\u2581"
 # Text of an unknown subword, as SentencePiece writes it by default.
 UNKNOWN = " \u2047 "
-# What a model without such a mark calls it here.
-MARKS = ("<pad>", "<s>", "</s>", "<unk>")
+# Spellings of the special ids that a model lacks.
+SPECIAL_SPELLINGS = ("<pad>", "<s>", "</s>", "<unk>")
 BPE_CODES = b"#version:"
 
 
@@ -66,7 +66,7 @@ class Subwords:
             self._processor.id_to_piece(model_id) if model_id >= 0 else ""
             for model_id in self._model_ids
         ]
-        for token, mark in enumerate(MARKS):
+        for token, mark in enumerate(SPECIAL_SPELLINGS):
             if not spellings[token]:
                 spellings[token] = mark if mark not in spellings else f"{mark}{token}"
         return spellings
@@ -372,3 +372,20 @@ def spell_user_symbols(symbols: Sequence[str]) -> list[str]:
     return [
         spelling for symbol in symbols for spelling in (WORD_START + symbol, symbol)
     ]
+
+
+def load_configured(path: str, *, key: str) -> Subwords:
+    """Load the SentencePiece model that a setting names.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not a SentencePiece model.
+    """
+    try:
+        return Subwords.load(pathlib.Path(path))
+    except OSError as error:
+        raise FileNotFoundError(
+            f"config.data.{key}={path} cannot be read: {error.strerror}"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"config.data.{key}: {error}") from None

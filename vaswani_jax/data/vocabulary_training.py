@@ -1,7 +1,6 @@
-"""Learn a vocabulary from text with SentencePiece, or read the one that is given."""
+"""Learn subwords from text with SentencePiece."""
 
 import io
-import pathlib
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +8,12 @@ from typing import Any
 import sentencepiece
 
 from vaswani_jax.core import config, types
-from vaswani_jax.data.subwords import UNKNOWN, Subwords, spell_user_symbols
+from vaswani_jax.data.subwords import (
+    UNKNOWN,
+    Subwords,
+    load_configured,
+    spell_user_symbols,
+)
 
 # SentencePiece silently leaves longer lines out of the training text.
 LONGEST_LINE_BYTES = 1 << 30
@@ -91,23 +95,6 @@ def _explain(reason: str, data: config.DataConfig, *, key: str) -> str:
     return "no line has a word" if NO_TEXT in reason else reason
 
 
-def read_given(path: str, *, key: str) -> Subwords:
-    """Read the SentencePiece model that a setting names.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not a SentencePiece model.
-    """
-    try:
-        return Subwords.load(pathlib.Path(path))
-    except OSError as error:
-        raise FileNotFoundError(
-            f"config.data.{key}={path} cannot be read: {error.strerror}"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"config.data.{key}: {error}") from None
-
-
 def expected_size(data: config.DataConfig) -> types.VocabSize:
     """Return V before the data is prepared: of given files, else as planned.
 
@@ -118,7 +105,11 @@ def expected_size(data: config.DataConfig) -> types.VocabSize:
 
     def size(key: str, planned: int) -> int:
         path = getattr(data, key)
-        return read_given(path, key=key).extend(data.symbols).size if path else planned
+        return (
+            load_configured(path, key=key).extend(data.symbols).size
+            if path
+            else planned
+        )
 
     planned = data.planned_vocab_size
     if not isinstance(planned, types.VocabSizes):

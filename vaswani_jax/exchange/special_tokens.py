@@ -1,7 +1,7 @@
 """Names of the special tokens in engines that look subwords up by their spelling."""
 
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import MARKS
+from vaswani_jax.data.subwords import SPECIAL_SPELLINGS
 from vaswani_jax.data.vocabulary import Vocabulary
 
 
@@ -21,7 +21,7 @@ def name_subwords(vocabulary: Vocabulary) -> tuple[list[str], list[str]]:
     )
     for token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
         is_unique = has_bytes and sides[0][token] == sides[1][token]
-        name = sides[0][token] if is_unique else f" {MARKS[token]}"
+        name = sides[0][token] if is_unique else f" {SPECIAL_SPELLINGS[token]}"
         for names in sides:
             names[token] = name
     return sides

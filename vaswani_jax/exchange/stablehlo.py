@@ -100,7 +100,7 @@ def save(
         "vocab_size": vocab_size,
         "platforms": PLATFORMS,
         "num_encoder_layers": model.encoder_layers,
-        "num_layers": model.decoder_layers,
+        "num_decoder_layers": model.decoder_layers,
         "num_heads": H,
         "d_k": model.d_k,
         "d_v": model.d_v,
@@ -108,7 +108,7 @@ def save(
         "pad, begin, end, unknown": [0, 1, 2, 3],
         "encode": "source [b, s] -> memory",
         "decode_step": "tokens [b, w], position [], memory, beams -> logits, beams",
-        "memory": "for each of num_layers of the decoder key [b, h, d_k, s], value "
+        "memory": "for each decoder layer: key [b, h, d_k, s], value "
         "[b, h, s, d_v]; mask",
         "beams": "for each of these key [b, h, d_k, t*w], value [b, h, t*w, d_v], "
         "zeros at first; ancestors [b, w, t]: permute its second axis to permute beams",
@@ -135,7 +135,7 @@ def empty_beams(record: dict[str, Any], *, B: int, W: int, T: int) -> list[jax.A
         jnp.zeros((B, H, record["d_k"], T * W), dtype),
         jnp.zeros((B, H, T * W, record["d_v"]), dtype),
     ]
-    return [*layer * record["num_layers"], jnp.zeros((B, W, T), jnp.int32)]
+    return [*layer * record["num_decoder_layers"], jnp.zeros((B, W, T), jnp.int32)]
 
 
 def _structure(model: config.ModelConfig, part: str) -> Any:

@@ -59,7 +59,9 @@ def compare(
     splits = [split for split in ("valid", "test") if split in data.counts]
     if not splits:
         model = "this run" if data.counts else "an imported model"
-        logger.info(f"note: {model} has no validation set: nothing compared")
+        logger.info(
+            f"note: {model} has no validation set and no test set: nothing is compared"
+        )
         return ""
     vocabulary, search = translator.vocabulary, translator.config.search
     source, references = (side[:lines] for side in data.text(splits[0]))

@@ -49,7 +49,7 @@ def load_members(
         settings: Of the run in `workdir`.
         workdir: The run's directory.
         vocabulary: The subwords that all models must have.
-        checkpoints: Checkpoints of that run, with commas between them.
+        checkpoints: Checkpoints of that run, separated by commas.
         ensemble: The directories of other runs, and which of their checkpoints.
 
     Raises:

@@ -12,26 +12,26 @@ from vaswani_jax.core import config, suggestions, types
 from vaswani_jax.model import transformer
 
 
-def patterns(frozen: str) -> list[str]:
+def split_patterns(frozen: str) -> list[str]:
     """Return the patterns of `optimizer.frozen`.
 
-    >>> patterns("encoder/*, embedding/*")
+    >>> split_patterns("encoder/*, embedding/*")
     ['encoder/*', 'embedding/*']
     """
     return [pattern.strip() for pattern in frozen.split(",") if pattern.strip()]
 
 
-def matching(paths: Sequence[str], frozen: str) -> set[str]:
+def match_paths(paths: Sequence[str], frozen: str) -> set[str]:
     """Return the paths that a pattern matches; `*` stands for any text, `/` included.
 
     Raises:
         ValueError: A pattern matches none, or all match.
 
-    >>> matching(["encoder/norm/scale", "embedding/embedding"], "enc*")
+    >>> match_paths(["encoder/norm/scale", "embedding/embedding"], "enc*")
     {'encoder/norm/scale'}
     """
     matches: set[str] = set()
-    for pattern in patterns(frozen):
+    for pattern in split_patterns(frozen):
         matched = {path for path in paths if fnmatch.fnmatchcase(path, pattern)}
         if not matched:
             raise ValueError(
@@ -56,29 +56,29 @@ def _possible_patterns(paths: Sequence[str]) -> list[str]:
     return [*sorted(f"{module}/*" for module in modules), *paths]
 
 
-def is_frozen(settings: config.Config) -> Any:
+def frozen_mask(settings: config.Config) -> Any:
     """Return a tree of the parameters' structure: True where one is frozen.
 
     Raises:
-        ValueError: As `matching`.
+        ValueError: As `match_paths`.
     """
     # The paths depend on how vocabularies are shared, not on their sizes.
     sizes = settings.data.planned_vocab_size
     paths = list(transformer.param_shapes(settings.model, sizes))
-    frozen = matching(paths, settings.optimizer.frozen)
+    frozen = match_paths(paths, settings.optimizer.frozen)
     return flax.traverse_util.unflatten_dict(
         {path: path in frozen for path in paths}, sep="/"
     )
 
 
 def check(settings: config.Config) -> None:
-    """Refuse patterns of which one matches nothing, or that freeze everything.
+    """Refuse a pattern that matches no parameter, and patterns that freeze all.
 
     Raises:
-        ValueError: As `matching`.
+        ValueError: As `match_paths`.
     """
     if settings.optimizer.frozen:
-        is_frozen(settings)
+        frozen_mask(settings)
 
 
 def stop_gradients(settings: config.Config, params: Any) -> Any:
@@ -87,7 +87,7 @@ def stop_gradients(settings: config.Config, params: Any) -> Any:
         return params
     return jax.tree.map(
         lambda frozen, leaf: jax.lax.stop_gradient(leaf) if frozen else leaf,
-        is_frozen(settings),
+        frozen_mask(settings),
         params,
     )
 
@@ -97,7 +97,7 @@ def describe(settings: config.Config, *, vocab_size: types.VocabSize) -> str:
     if not settings.optimizer.frozen:
         return ""
     shapes = transformer.param_shapes(settings.model, vocab_size)
-    frozen = matching(list(shapes), settings.optimizer.frozen)
+    frozen = match_paths(list(shapes), settings.optimizer.frozen)
     sizes = {path: math.prod(shape) for path, shape in shapes.items()}
     total = sum(sizes[path] for path in frozen)
     return (

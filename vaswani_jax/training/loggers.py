@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 PROJECT = "vaswani_jax"
 # In the workdir: the identifier of the run, by the logger's name.
 FILE = "loggers.json"
-Opened = contextlib.AbstractContextManager[types.MetricsLogger]
+LoggerContext = contextlib.AbstractContextManager[types.MetricsLogger]
 
 
 def require(settings: config.Config) -> None:
@@ -39,14 +39,14 @@ def require(settings: config.Config) -> None:
 
 
 @contextlib.contextmanager
-def opened(
+def open_loggers(
     settings: config.Config, workdir: pathlib.Path
 ) -> Iterator[list[types.MetricsLogger]]:
     """Open the loggers of `training.loggers` for a run, and close them at the end.
 
     Args:
         settings: The run's.
-        workdir: The run's directory, whose name is the run's there.
+        workdir: The run's directory; its name becomes the run's name.
 
     Raises:
         ValueError: One cannot be opened: its server cannot be reached, or refuses.
@@ -60,7 +60,9 @@ def opened(
             except Exception as error:  # Each package raises its own kinds.
                 reason = " ".join(str(error).split())[:300]
                 raise ValueError(
-                    f"config.training.loggers={name}: {type(error).__name__}: {reason}"
+                    f"config.training.loggers={name} cannot be opened "
+                    f"({type(error).__name__}: {reason}): check its environment "
+                    "variables, or leave it out"
                 ) from error
             metrics_loggers.append(metrics_logger)
         yield metrics_loggers
@@ -72,7 +74,7 @@ def _wandb(
 ) -> Iterator[types.MetricsLogger]:
     import wandb
 
-    identifier = _recorded(workdir, "wandb") or uuid.uuid4().hex
+    identifier = _read_identifier(workdir, "wandb") or uuid.uuid4().hex
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT),
         name=workdir.name,
@@ -95,7 +97,7 @@ def _mlflow(
 ) -> Iterator[types.MetricsLogger]:
     import mlflow
 
-    identifier = _recorded(workdir, "mlflow")
+    identifier = _read_identifier(workdir, "mlflow")
     if not identifier and not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
         mlflow.set_experiment(PROJECT)
     run = mlflow.start_run(
@@ -116,8 +118,10 @@ def _trackio(
 ) -> Iterator[types.MetricsLogger]:
     import trackio
 
-    # There a run has no other identifier than its name.
-    name = _recorded(workdir, "trackio") or f"{workdir.name}-{uuid.uuid4().hex[:6]}"
+    # A name is a run's only identifier there.
+    name = (
+        _read_identifier(workdir, "trackio") or f"{workdir.name}-{uuid.uuid4().hex[:6]}"
+    )
     run = trackio.init(
         project=PROJECT,
         name=name,
@@ -133,24 +137,24 @@ def _trackio(
             run.finish()
 
 
-OPEN: Mapping[str, Callable[[config.Config, pathlib.Path], Opened]] = {
+OPEN: Mapping[str, Callable[[config.Config, pathlib.Path], LoggerContext]] = {
     "wandb": _wandb,
     "mlflow": _mlflow,
     "trackio": _trackio,
 }
 
 
-def _read(workdir: pathlib.Path) -> dict[str, str]:
+def _read_identifiers(workdir: pathlib.Path) -> dict[str, str]:
     try:
         return dict(json.loads((workdir / FILE).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError):
         return {}
 
 
-def _recorded(workdir: pathlib.Path, name: str) -> str:
-    return _read(workdir).get(name, "")
+def _read_identifier(workdir: pathlib.Path, name: str) -> str:
+    return _read_identifiers(workdir).get(name, "")
 
 
 def _record(workdir: pathlib.Path, name: str, identifier: str) -> None:
-    identifiers = {**_read(workdir), name: identifier}
+    identifiers = {**_read_identifiers(workdir), name: identifier}
     files.write_atomically(workdir / FILE, json.dumps(identifiers))

@@ -143,7 +143,7 @@ class _Loop:
     def train(self, state: TrainState) -> None:
         """Make all remaining updates."""
         progress, num_steps = self.progress, self.run.settings.training.num_steps
-        if not progress.is_evaluated and not self._evaluate(state.decoded_params):
+        if not progress.is_evaluated and not self._evaluate(state.evaluated_params):
             raise Stopped(self.signals.signal_number, progress.step)
         if progress.step >= num_steps:
             logger.info(
@@ -219,7 +219,9 @@ class _Loop:
             self._log_updates(updates, seconds=time.monotonic() - start_time)
             self._make_room(plan)
             # Evaluate before saving, so that a resumed run repeats a killed evaluation.
-            is_evaluated = not is_evaluation_due or self._evaluate(state.decoded_params)
+            is_evaluated = not is_evaluation_due or self._evaluate(
+                state.evaluated_params
+            )
             is_last = is_last or bool(self._stop_reason())
             must_stop = must_stop or not is_evaluated
             if must_stop and not (is_save_due or is_last):

@@ -105,7 +105,7 @@ def adam(settings: config.Config) -> optax.GradientTransformation:
     make_adam: Callable[..., optax.GradientTransformation] = optax.adam
     if settings.optimizer.weight_decay:
         make_adam = functools.partial(
-            optax.adamw, weight_decay=settings.optimizer.weight_decay, mask=is_decayed
+            optax.adamw, weight_decay=settings.optimizer.weight_decay, mask=decay_mask
         )
     return make_adam(
         learning_rate(settings),
@@ -123,11 +123,11 @@ def make_optimizer(settings: config.Config) -> optax.GradientTransformation:
     if not settings.optimizer.frozen:
         return adam(settings)
     return optax.selective_transform(
-        adam(settings), freeze_mask=frozen.is_frozen(settings)
+        adam(settings), freeze_mask=frozen.frozen_mask(settings)
     )
 
 
-def is_decayed(params: Any) -> Any:
+def decay_mask(params: Any) -> Any:
     """Return which leaves of a tree of parameters weight decay concerns."""
     return jax.tree_util.tree_map_with_path(
         lambda path, _: path[-1].key not in NOT_DECAYED,
@@ -174,7 +174,7 @@ def update_average(
         return average
     return jax.tree.map(
         lambda is_frozen, mean, leaf: leaf if is_frozen else mean,
-        frozen.is_frozen(settings),
+        frozen.frozen_mask(settings),
         average,
         params,
     )

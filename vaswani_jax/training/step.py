@@ -36,7 +36,7 @@ class TrainState(flax.struct.PyTreeNode):
     average: Params = None
 
     @property
-    def decoded_params(self) -> Params:
+    def evaluated_params(self) -> Params:
         """The parameters that are evaluated: their moving average, if there is one."""
         return self.params if self.average is None else self.average
 
