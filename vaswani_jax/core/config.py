@@ -1,7 +1,8 @@
 """Declare every setting of a run: type, range, meaning and role, once, on its field.
 
 `configs/*.py` has the values, `core.rules` the rules between several settings. A new
-setting is a field here, or in `core.training_config`, its values there, and its use.
+setting is a field here, in `core.data_config` or in `core.training_config`, its values
+there, and its use.
 """
 
 import dataclasses
@@ -9,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from vaswani_jax.core import types
+from vaswani_jax.core.data_config import DataConfig as DataConfig
 from vaswani_jax.core.settings import declared, setting
 from vaswani_jax.core.training_config import OptimizerConfig, TrainingConfig
 
@@ -17,12 +18,6 @@ from vaswani_jax.core.training_config import OptimizerConfig, TrainingConfig
 model_setting = functools.partial(setting, imported=True)
 # Each decoding may change these; scores depend on them.
 search_setting = functools.partial(setting, changeable=True, affects="scores")
-
-# Where text and data lie says nothing of what they are.
-path_setting = functools.partial(setting, is_path=True, changeable=True)
-
-# Values of data.source whose text is generated.
-GENERATED = ("cldr", "copy", "reverse")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,219 +126,6 @@ class ModelConfig:
     def decoder_layers(self) -> int:
         """Layers of the decoder."""
         return self.num_decoder_layers or self.num_layers
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DataConfig:
-    """Text, vocabulary and batches, section 5.1."""
-
-    source: str = setting(
-        "Where the text comes from: files, a generated corpus, or a dataset.",
-        choices=("text", *GENERATED, "tfds:DATASET/PAIR"),
-        affects="data",
-    )
-    source_locale: str = setting(
-        "Language of the source, as a locale: en, pt_BR.",
-        not_empty=True,
-        example="en",
-        affects="data",
-    )
-    target_locale: str = setting(
-        "Language of the target; several, as de,fr, if source lines have tags (<2de>).",
-        not_empty=True,
-        example="de",
-        affects="data",
-    )
-    tfds_directory: str = path_setting(
-        "Directory of tensorflow-datasets; empty for its default.",
-        legacy="",
-        incidental=True,
-    )
-    text_directory: str = path_setting(
-        "Directory of the text files below.",
-        not_empty=True,
-        for_source=("text",),
-        incidental=True,
-    )
-    train_source: str = path_setting(
-        "Training text, source side.",
-        not_empty=True,
-        for_source=("text",),
-    )
-    train_target: str = path_setting(
-        "Training text, target side.",
-        not_empty=True,
-        for_source=("text",),
-    )
-    valid_source: str = path_setting(
-        "Validation text, source side; empty for no validation set.",
-    )
-    valid_target: str = path_setting(
-        "Validation text, target side; empty for no validation set.",
-    )
-    test_source: str = path_setting("Test text, source side; empty for no test set.")
-    test_target: str = path_setting("Test text, target side; empty for no test set.")
-    num_train: int = setting(
-        "Training pairs to generate.",
-        at_least=1,
-        for_source=GENERATED,
-        affects="data",
-    )
-    num_valid: int = setting(
-        "Validation pairs to generate.",
-        at_least=1,
-        for_source=GENERATED,
-        changeable=True,
-        affects="data",
-    )
-    num_test: int = setting(
-        "Test pairs to generate.",
-        at_least=1,
-        for_source=GENERATED,
-        changeable=True,
-        affects="data",
-    )
-    directory: str = path_setting(
-        "Directory of the prepared data; empty for WORKDIR/data.",
-        incidental=True,
-    )
-    vocabulary: str = path_setting(
-        "File of a SentencePiece model to use; empty to learn one from the text.",
-        legacy="",
-        incidental=True,
-        imported=True,
-    )
-    target_vocabulary: str = path_setting(
-        "SentencePiece model of the target, if vocabularies are separate.",
-        legacy="",
-        incidental=True,
-        imported=True,
-    )
-    vocabulary_sharing: str = setting(
-        "One vocabulary and embedding for both sides, or one for each side.",
-        choices=("shared", "separate"),
-        legacy="shared",
-        affects="data",
-        imported=True,
-    )
-    user_symbols: str = setting(
-        "Tags and placeholders to keep whole, separated by commas.",
-        legacy="",
-        affects="data",
-    )
-    subword_model: str = setting(
-        "SentencePiece model of the vocabulary.",
-        choices=("bpe", "unigram"),
-        affects="data",
-        imported=True,
-    )
-    vocab_size: int = setting(
-        "Subwords in a learned vocabulary, special ones included.",
-        at_least=5,  # the four special ones and a subword
-        affects="data",
-        imported=True,
-    )
-    target_vocab_size: int = setting(
-        "Subwords of the target's vocabulary, if separate; 0 for data.vocab_size.",
-        values="0, or at least 5",
-        at_least=0,
-        legacy=0,
-        affects="data",
-        imported=True,
-    )
-    character_coverage: float = setting(
-        "Share of characters with subwords; 0 for 0.9999, or 1 without byte_fallback.",
-        values="0, or from 0.98 to 1",
-        at_least=0,
-        at_most=1,
-        legacy=0.0,
-        affects="data",
-    )
-    split_digits: bool = setting(
-        "Make each digit a subword of its own.", legacy=False, affects="data"
-    )
-    max_subword_length: int = setting(
-        "Maximum characters of a learned subword.",
-        at_least=1,
-        legacy=16,
-        affects="data",
-    )
-    sentencepiece_sample_size: int = setting(
-        "Lines the vocabulary is learned from, spread over the training text.",
-        at_least=1,
-        affects="data",
-    )
-    byte_fallback: bool = setting(
-        "Encode unknown characters as bytes, not as one unknown subword.",
-        affects="data",
-    )
-    normalization: str = setting(
-        "SentencePiece's normalisation of Unicode.",
-        choices=("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"),
-        affects="data",
-    )
-    subword_dropout: float = setting(
-        "Share of BPE merges skipped in training text (BPE-dropout); 0 in the paper.",
-        at_least=0,
-        below=1,
-        legacy=0.0,
-        affects="data",
-    )
-    subword_samples: int = setting(
-        "Segmentations of each training pair, if subword_dropout samples them.",
-        at_least=1,
-        legacy=1,
-        affects="data",
-    )
-    max_length: int = setting(
-        "Maximum tokens of a training sentence, its end mark included.",
-        at_least=2,
-        affects="data",
-    )
-    source_tokens_per_batch: int = setting(
-        "Source tokens of the global batch, padding included.",
-        values="at least data.max_length, or data.packed_length if batches are packed",
-    )
-    target_tokens_per_batch: int = setting(
-        "Target tokens of the global batch, padding included.",
-        values="at least data.max_length, or data.packed_length if batches are packed",
-    )
-    batching: str = setting(
-        "Batch pairs of similar length, or pack several pairs into each row.",
-        choices=("buckets", "packed"),
-        legacy="buckets",
-    )
-    num_buckets: int = setting(
-        "Maximum number of padded shapes, hence of compilations.", at_least=1
-    )
-    packed_length: int = setting(
-        "Tokens of a packed row.",
-        values="at least data.max_length if batches are packed",
-        legacy=256,
-    )
-    text_form: str = setting(
-        "Form of the text, which decides how BLEU tokenises it.",
-        choices=("detokenized", "tokenized"),
-        changeable=True,
-        affects="scores",
-    )
-    lowercase_scores: bool = setting(
-        "Whether scores ignore case.", changeable=True, affects="scores"
-    )
-
-    @property
-    def planned_vocab_size(self) -> types.VocabSize:
-        """V before the vocabulary is learned."""
-        if self.vocabulary_sharing == "shared":
-            return self.vocab_size
-        return types.VocabSizes(
-            self.vocab_size, self.target_vocab_size or self.vocab_size
-        )
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The user symbols."""
-        return tuple(filter(None, self.user_symbols.split(",")))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import tqdm
 
-from vaswani_jax.core import config, files, rules
+from vaswani_jax.core import config, data_config, files, rules
 from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
@@ -92,7 +92,7 @@ def prepare(
         )
         for split in splits
     }
-    overlap.log(may_copy=data.source in config.GENERATED)
+    overlap.log(may_copy=data.source in data_config.GENERATED)
     _check_unchanged(data, text, seed=seed)
     return Manifest(
         settings=recorded_settings(data),
