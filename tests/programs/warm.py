@@ -7,6 +7,7 @@ its module runs as `python -m` runs it, in its own environment and directory.
 
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -103,6 +104,10 @@ def serve() -> None:
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # Or a program would look through the libraries' objects, and copy their pages,
+    # whenever it collects garbage, at its end above all: most of its time.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         process_id = os.fork()
         if not process_id:
