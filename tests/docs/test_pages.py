@@ -4,6 +4,7 @@ import fcntl
 import importlib.util
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import sys
 import pytest
 
 from tests.docs import pages
+from tests.programs import warm
 
 # The demo in seconds: every `vaswani train` of a page has these settings, too, but for
 # the preset that checks an installation in a minute.
@@ -35,14 +37,14 @@ TRAINING = "vaswani train demo"  # the run that all pages share
 PYTHON = f"""#!/bin/sh
 exec "{sys.executable}" "$@"
 """
-VASWANI = f"""#!/bin/sh
+VASWANI = """#!/bin/sh
 command=$1 preset=$2
 case "$command $preset" in
     "train copy_task:"*) ;;
     "train --"*) shift; set -- train SHORT "$@" ;;
     "train "*) shift 2; set -- train "$preset" SHORT "$@" ;;
 esac
-exec "{sys.executable}" -m vaswani_jax "$@"
+exec START "$@"
 """
 
 
@@ -51,8 +53,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an environment with `vaswani` and `python` in its PATH."""
     programs = tmp_path_factory.mktemp("programs")
     flags = " ".join(f"--config.{key}={value}" for key, value in SHORT.items())
-    scripts = {"python": PYTHON, "vaswani": VASWANI.replace("SHORT", flags)}
-    for name, script in scripts.items():
+    start = shlex.join(warm.command_of("vaswani_jax"))
+    vaswani = VASWANI.replace("SHORT", flags).replace("START", start)
+    for name, script in {"python": PYTHON, "vaswani": vaswani}.items():
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
     return {

@@ -5,6 +5,7 @@ spend on these imports. Nothing of this package is imported before the program i
 its module runs as `python -m` runs it, in its own environment and directory.
 """
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -15,11 +16,13 @@ import pathlib
 import re
 import runpy
 import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 LIBRARIES = (
     "absl.app flax.linen fsspec jax.experimental.multihost_utils jaxtyping "
@@ -34,6 +37,8 @@ LATE = re.compile(
 )
 # The libraries read theirs when they are imported.
 _environment = dict[str, str]()
+_servers = list["subprocess.Popen[bytes]"]()
+STREAMS = b"streams"  # what their descriptors are sent with
 
 
 def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
@@ -66,41 +71,91 @@ def run(
     timeout: float,
 ) -> subprocess.CompletedProcess[bytes]:
     """As `subprocess.run(command, input=stdin, capture_output=True)`."""
-    server = _server()
-    assert server.stdin and server.stdout
-    with tempfile.TemporaryDirectory() as name:
-        streams = [pathlib.Path(name, stream) for stream in ("in", "out", "error")]
-        for path, bytes_ in zip(streams, (stdin, b"", b""), strict=True):
-            path.write_bytes(bytes_)
-        request = [command[2:], [str(path) for path in streams], str(cwd), environment]
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        process_id = int(server.stdout.readline())
-        has_ended = bool(select.select([server.stdout], [], [], timeout)[0])
+    with contextlib.ExitStack() as stack:
+        streams = [
+            stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(3)
+        ]
+        streams[0].write(stdin)
+        streams[0].seek(0)
+        connection = _ask(
+            _address(),
+            command[2:],
+            streams=[stream.fileno() for stream in streams],
+            cwd=str(cwd),
+            environment=environment,
+        )
+        stack.enter_context(connection)
+        replies = stack.enter_context(connection.makefile())
+        process_id = int(replies.readline())
+        # It is readable at the latest when the program has ended.
+        has_ended = bool(select.select([connection], [], [], timeout)[0])
         if not has_ended:
             os.kill(process_id, signal.SIGKILL)
-        status = int(server.stdout.readline())
+        status = int(replies.readline())
         if not has_ended:
             raise subprocess.TimeoutExpired(command, timeout)
-        return subprocess.CompletedProcess(
-            command, status, *(path.read_bytes() for path in streams[1:])
-        )
+        for stream in streams:
+            stream.seek(0)
+        output, errors = (stream.read() for stream in streams[1:])
+        return subprocess.CompletedProcess(command, status, output, errors)
+
+
+def command_of(module: str) -> list[str]:
+    """Return a command that runs a module as `python -m` does, for a shell."""
+    # Without site-packages an interpreter starts in little time.
+    return [sys.executable, "-S", "-E", __file__, _address(), module]
+
+
+def wait_for(address: str, module: Sequence[str]) -> int:
+    """Run a program with all that this process has; return what a shell calls `$?`."""
+    connection = _ask(
+        address,
+        module,
+        streams=range(3),
+        cwd=os.getcwd(),
+        environment=os.environ,
+    )
+    with connection, connection.makefile() as replies:
+        _, status = map(int, replies)
+    return status if status >= 0 else 128 - status
+
+
+def _ask(
+    address: str,
+    module: Sequence[str],
+    *,
+    streams: Sequence[int],
+    cwd: str,
+    environment: Mapping[str, str],
+) -> socket.socket:
+    """Ask for a program; return where its number is read from, and then its status."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    socket.send_fds(connection, [STREAMS], streams)
+    request = [module, cwd, dict(environment)]
+    connection.sendall(json.dumps(request).encode() + b"\n")
+    return connection
 
 
 @functools.cache
-def _server() -> "subprocess.Popen[str]":
-    """Start the process that the programs are forked from; it ends with this one."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.programs.warm"],
+def _address() -> str:
+    """Start the process that programs are forked from, which ends with this one."""
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    address = f"{directory}/programs"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.programs.warm", address],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
         cwd=pathlib.Path(__file__).parents[2],
     )
+    _servers.append(server)
+    assert server.stdout and server.stdout.readline() == b"ready\n"
+    return address
 
 
-def serve() -> None:
-    """Fork a program for each line on standard input; print its number and status."""
+def serve(address: str) -> None:
+    """Fork a program for each connection, until standard input ends."""
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -108,27 +163,51 @@ def serve() -> None:
     # whenever it collects garbage, at its end above all: most of its time.
     gc.collect()
     gc.freeze()
-    for line in sys.stdin:
-        process_id = os.fork()
-        if not process_id:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(address)
+    server.listen()
+    print("ready", flush=True)
+    while sys.stdin not in select.select([sys.stdin, server], [], [])[0]:
+        connection, _ = server.accept()
+        if not os.fork():
+            server.close()
             # The program ends as this interpreter does: with its functions for that.
-            become(*json.loads(line))
+            answer(connection)
             return
-        print(process_id, flush=True)
-        status = os.waitpid(process_id, 0)[1]
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        connection.close()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def answer(connection: socket.socket) -> None:
+    """Fork a program; send its number, and its status when it has ended."""
+    _, streams, *_ = socket.recv_fds(connection, len(STREAMS), 3)
+    with connection.makefile() as requests:
+        request = json.loads(requests.readline())
+    process_id = os.fork()
+    if not process_id:
+        connection.close()
+        become(streams, *request)
+        return
+    for stream in streams:
+        os.close(stream)
+    connection.sendall(f"{process_id}\n".encode())
+    status = os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
+    connection.sendall(f"{status}\n".encode())
+    os._exit(0)
 
 
 def become(
+    streams: Sequence[int],
     module: Sequence[str],
-    streams: Sequence[str],
     cwd: str,
     environment: dict[str, str],
 ) -> None:
     """Turn this forked process into the program."""
-    for number, path in enumerate(streams):
-        with open(path, "ab" if number else "rb") as stream:
-            os.dup2(stream.fileno(), number)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     sys.stdin = os.fdopen(0, closefd=False)
     os.chdir(cwd)
     os.environ.clear()
@@ -138,4 +217,6 @@ def become(
 
 
 if __name__ == "__main__":
-    serve()
+    if sys.argv[2:]:
+        sys.exit(wait_for(sys.argv[1], sys.argv[2:]))
+    serve(sys.argv[1])
