@@ -9,8 +9,11 @@ from vaswani_jax.core import compilation_cache, memory, parallel, types
 from vaswani_jax.data import batching
 from vaswani_jax.training import microbatching, step
 
+pytestmark = pytest.mark.usefixtures("steps_once")
+
 V = 300
 MIB = 2**20
+BUCKET = batching.Bucket(16, 512)  # 64 rows for each of eight devices
 
 
 def empty(bucket):
@@ -18,10 +21,14 @@ def empty(bucket):
     return types.Batch(*(np.zeros(shape, np.int32) for _ in range(3)))
 
 
-def plan(buckets, *, accumulate_steps, previous=1):
-    wide = settings.small_settings(
+def wide_settings(accumulate_steps):
+    return settings.small_settings(
         **{"training.accumulate_steps": accumulate_steps, "model.d_ff": 64}
     )
+
+
+def plan(buckets, *, accumulate_steps, previous=1):
+    wide = wide_settings(accumulate_steps)
     state = parallel.replicate(step.create_state(wide, vocab_size=V))
     return microbatching.plan(
         wide,
@@ -35,8 +42,7 @@ def plan(buckets, *, accumulate_steps, previous=1):
 
 
 def test_a_step_needs_at_least_its_logits_and_their_gradient():
-    bucket = batching.Bucket(16, 64 * jax.device_count())
-    planned = plan([bucket], accumulate_steps="1")
+    planned = plan([BUCKET], accumulate_steps="1")
     assert planned.step_bytes > 2 * 4 * 64 * 16 * V  # of one device, in float32
     assert planned.state_bytes > 3 * 4 * V * settings.small_settings().model.d_model
 
@@ -54,28 +60,26 @@ def test_a_moving_average_needs_as_much_as_the_parameters():
 
 
 def test_auto_divides_the_batch_until_it_fits(monkeypatch):
-    bucket = batching.Bucket(16, 64 * jax.device_count())
-    undivided = plan([bucket], accumulate_steps="1")
+    undivided = plan([BUCKET], accumulate_steps="1")
     monkeypatch.setattr(
         memory,
         "available_bytes",
         lambda held: undivided.state_bytes + undivided.step_bytes // 3,
     )
-    planned = plan([bucket], accumulate_steps="auto")
+    planned = plan([BUCKET], accumulate_steps="auto")
     assert planned.num_microbatches in (4, 8)
     assert (
         planned.state_bytes + planned.step_bytes
         <= microbatching.USABLE * planned.available_bytes
     )
     # What is not auto is done as it was asked for.
-    assert plan([bucket], accumulate_steps="1").num_microbatches == 1
+    assert plan([BUCKET], accumulate_steps="1").num_microbatches == 1
 
 
 def test_what_was_found_is_remembered_beside_the_compiled_programs(
     tmp_path, monkeypatch
 ):
-    bucket = batching.Bucket(16, 64)
-    plain = plan([bucket], accumulate_steps="1")
+    plain = plan([BUCKET], accumulate_steps="1")
     directory = tmp_path / "compiled"
     monkeypatch.setattr(compilation_cache, "directory", lambda: directory)
     measured = []
@@ -87,7 +91,7 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
 
     monkeypatch.setattr(memory, "needed_bytes", counted)
     for _ in range(2):
-        planned = plan([bucket], accumulate_steps="1")
+        planned = plan([BUCKET], accumulate_steps="1")
         assert (planned.state_bytes, planned.step_bytes) == (
             plain.state_bytes,
             plain.step_bytes,
@@ -95,14 +99,14 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     assert len(measured) == 1
     # Another shape is another entry; a damaged or missing one is made again.
     assert (
-        plan([batching.Bucket(16, 128)], accumulate_steps="1").step_bytes
+        plan([batching.Bucket(16, 1024)], accumulate_steps="1").step_bytes
         > plain.step_bytes
     )
     assert len(measured) == 2
     files = sorted(directory.iterdir())
     files[0].write_text("")
     files[1].unlink()
-    assert plan([bucket], accumulate_steps="1").step_bytes == plain.step_bytes
+    assert plan([BUCKET], accumulate_steps="1").step_bytes == plain.step_bytes
     assert len(measured) == 3
 
 
@@ -111,13 +115,12 @@ def test_what_cannot_be_remembered_is_found_again(tmp_path, monkeypatch):
     monkeypatch.setattr(
         compilation_cache, "directory", lambda: tmp_path / "file" / "compiled"
     )
-    assert plan([batching.Bucket(16, 64)], accumulate_steps="1").step_bytes > 0
+    assert plan([BUCKET], accumulate_steps="1").step_bytes > 0
 
 
 def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
-    bucket = batching.Bucket(16, 64)
-    assert plan([bucket], accumulate_steps="auto").num_microbatches == 1
-    assert plan([bucket], accumulate_steps="auto", previous=2).num_microbatches == 2
+    assert plan([BUCKET], accumulate_steps="auto").num_microbatches == 1
+    assert plan([BUCKET], accumulate_steps="auto", previous=2).num_microbatches == 2
 
 
 def test_the_programs_of_all_shapes_need_memory_where_they_lie_in_it():
@@ -150,7 +153,7 @@ def test_the_programs_of_all_shapes_need_memory_where_they_lie_in_it():
 
 
 def test_auto_divides_what_the_compiler_refuses():
-    auto = settings.small_settings(**{"training.accumulate_steps": "auto"})
+    auto = wide_settings("auto")
     make_train_step = step.make_train_steps(auto, vocab_size=V)
 
     def make_refusing_step(number):
@@ -163,14 +166,14 @@ def test_auto_divides_what_the_compiler_refuses():
             run,
             state=parallel.replicate(step.create_state(run, vocab_size=V)),
             empty_batch=empty,
-            buckets=[batching.Bucket(16, 64)],
+            buckets=[BUCKET],
             vocab_size=V,
             previous=1,
             make_train_step=make_refusing_step,
         )
 
     assert planned(auto).num_microbatches == 4
-    whole = settings.small_settings(**{"training.accumulate_steps": "1"})
+    whole = wide_settings("1")
     with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
         planned(whole)
 
@@ -182,12 +185,12 @@ def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
 
 
 def test_a_step_that_does_not_fit_is_known(monkeypatch):
-    planned = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+    planned = plan([BUCKET], accumulate_steps="1")
     assert planned.fits
     needed = planned.state_bytes + planned.step_bytes
     for available, warned in ((needed, False), (needed - 1, True)):
         monkeypatch.setattr(memory, "available_bytes", lambda held, a=available: a)
-        planned = plan([batching.Bucket(16, 64)], accumulate_steps="1")
+        planned = plan([BUCKET], accumulate_steps="1")
         assert planned.fits != warned
 
 
