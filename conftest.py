@@ -1,5 +1,6 @@
 """Eight virtual devices on a CPU, so that every test can spread over devices."""
 
+import gc
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ if os.environ["JAX_PLATFORMS"] == "cpu":
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("no_deadline", deadline=None)
 hypothesis.settings.load_profile("no_deadline")
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collections pass by what stays for all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
