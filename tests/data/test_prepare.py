@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tqdm
 
+from tests import ugly_text
 from tests.data import small_text
 from vaswani_jax.data import prepare, prepared
 from vaswani_jax.data.vocabulary_training import learn_subwords
@@ -214,3 +215,35 @@ def test_a_terminal_shows_progress_and_the_log_has_lines_of_it(
     assert "tokenising train: 100%" in terminal.getvalue()
     assert file.getvalue() == ""
     assert caplog.messages.count("tokenised 50 of 120 pairs of train") == 2
+
+
+def test_ugly_text_is_prepared_without_loss(tmp_path):
+    lines = [*ugly_text.LINES]
+    # Each line is once a source and once a target; one side is blank in two pairs.
+    sides = {"en": lines, "de": [*lines[7:], *lines[:7]]}
+    (tmp_path / "text").mkdir()
+    for split in small_text.SIZES:
+        for ending, side in sides.items():
+            small_text.write_lines(tmp_path / "text" / f"{split}.{ending}", side)
+    # Rare characters are spelt in bytes.
+    changes = {"data.vocab_size": 700, "data.byte_fallback": True}
+    data = small_text.prepare(tmp_path / "text", **changes, **{"data.max_length": 400})
+    assert data.counts["train"] == {"kept": 48, "empty": 2, "too_long": 0}
+    assert [*map(list, data.text("valid"))] == [*sides.values()]
+    kept = [
+        pair for pair in zip(*sides.values(), strict=True) if all(map(str.strip, pair))
+    ]
+    corpus = data.corpus("train")
+    for (_, target), ids in zip(kept, small_text.sentences(corpus.target), strict=True):
+        decoded = data.vocabulary.decode(ids)
+        assert (
+            decoded.split() == target.replace("\0", " ").replace("\u2581", " ").split()
+        )
+    sources = [source for source, _ in kept]
+    encoded = data.vocabulary.encode(sources)
+    assert small_text.sentences(corpus.source) == encoded
+    # A source has each of its words, but for those that are read as nothing.
+    for source, ids in zip(sources, encoded, strict=True):
+        assert (
+            len(data.vocabulary.places(source)) == len(ids) >= len(source.split()) - 1
+        )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from tests import settings
+from tests import settings, ugly_text
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -18,6 +18,8 @@ SPELT = [
     *("ba </s> ko", "</s>", "<pad> ba", "ba<s>ko", "<unk>", "ba <blank> ko <0x41>"),
     *("ko\t\u3000ba", "ba  <2xx> ko", "ko >>fra<<"),
 ]
+# Other engines take NUL for a character, and white space alone for text.
+UGLY = [line for line in ugly_text.LINES if line.strip() and "\0" not in line]
 
 
 def make_translator(lines: list[str], *, vocab_size: int) -> Translator:
@@ -49,8 +51,9 @@ def test_marian_reads_special_tokens_in_a_text_as_text(
     pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     formats.save(tmp_path, translator, form="marian")
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(tmp_path))
-    expected = [[*ids, types.EOS_ID] for ids in translator.vocabulary.encode(SPELT)]
-    assert tokenizer(SPELT)["input_ids"] == expected
+    lines = [*SPELT, *UGLY]
+    expected = [[*ids, types.EOS_ID] for ids in translator.vocabulary.encode(lines)]
+    assert tokenizer(lines)["input_ids"] == expected
     [ids] = translator.vocabulary.encode(["bab ko"], target=True)
     marked = [types.BOS_ID, *ids, types.EOS_ID, types.PAD_ID]
     assert tokenizer.decode(marked, skip_special_tokens=True) == "bab ko"
@@ -73,6 +76,11 @@ def test_ctranslate2_reads_special_tokens_in_a_text_as_text(
     scored = engine.score_batch(names, [["\u2581ba"]] * len(SPELT))
     # Each line as ids, by the name of each id in the engine.
     spellings = special_tokens.name_subwords(translator.vocabulary)[0]
+    ugly = subwords.encode(UGLY, out_type=str)
+    assert [
+        [spellings.index(name) if name in spellings else types.UNK_ID for name in line]
+        for line in ugly
+    ] == translator.vocabulary.encode(UGLY)
     by_ids = [
         [spellings[token] for token in ids]
         for ids in translator.vocabulary.encode(SPELT)

@@ -4,12 +4,14 @@ import contextlib
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from tests import ugly_text
 from tests.programs import runs
 from vaswani_jax.inference import line_io
 
@@ -96,8 +98,14 @@ def test_token_scores_add_up_to_the_hypothesiss_score(trained: pathlib.Path) -> 
 def test_given_outputs_are_scored(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    (tmp_path / "target").write_text("a b c\n\nd e\nb a\n")
-    flags = ["--score", f"--target={tmp_path / 'target'}"]
+    # Bytes spell ugly text; longer lines are refused.
+    ugly = [line for line in ugly_text.LINES if len(line.encode()) < 60]
+    assert len(ugly) > 40
+    for name, first in (("source", LINES), ("target", "a b c\n\nd e\nb a\n")):
+        text = first + "".join(line + "\n" for line in ugly)
+        (tmp_path / name).write_bytes(text.encode())
+    flags = [f"--{name}={tmp_path / name}" for name in ("target",)]
+    flags += ["--score", f"--input={tmp_path / 'source'}"]
     result = decoded(trained, *flags, "--format=json")
     scored = [json.loads(line) for line in result.stdout.decode().splitlines()]
     assert scored[1]["tokens"] == ["</s>"]
@@ -110,7 +118,7 @@ def test_given_outputs_are_scored(
     total = sum(entry["log_prob"] for entry in scored)
     tokens = sum(len(entry["tokens"]) for entry in scored)
     messages = result.stderr.decode()
-    assert f"4 pairs, {tokens} tokens, log P {total:.4f}" in messages
+    assert f"{4 + len(ugly)} pairs, {tokens} tokens, log P {total:.4f}" in messages
     assert f"perplexity {np.exp(-total / tokens):.4f}" in messages
     plain = lines_of(trained, *flags)
     np.testing.assert_allclose(
@@ -134,16 +142,22 @@ def test_alignments_and_attention_of_each_line_are_written(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     words, arrays = tmp_path / "words", tmp_path / "attention.npz"
-    outputs = lines_of(trained, f"--alignments={words}", f"--attention={arrays}")
-    aligned = words.read_text().split("\n")
-    assert len(aligned) == len(outputs) + 1
+    lines = [*LINES.splitlines(), *ugly_text.LINES]
+    flags = [f"--alignments={words}", f"--attention={arrays}"]
+    result = decoded(trained, *flags, stdin="\n".join(lines))
+    outputs = result.stdout.decode().removesuffix("\n").split("\n")
+    aligned = words.read_text().removesuffix("\n").split("\n")
+    assert len(aligned) == len(outputs) == len(lines)
+    # Each line with a character that the letters lack is counted.
+    counts = re.search(r"(\d+) lines have characters that", result.stderr.decode())
+    assert counts and int(counts[1]) == 44
     contents = np.load(arrays)
     for number, (line, output, pairs) in enumerate(
-        zip(LINES.splitlines(), outputs, aligned, strict=False), start=1
+        zip(lines, outputs, aligned, strict=True), start=1
     ):
         each = [tuple(map(int, pair.split("-"))) for pair in pairs.split()]
-        if not line:
-            assert not each
+        if not line.strip():
+            assert not each and not output
             continue
         assert [target for _, target in each] == list(range(len(output.split())))
         assert all(source < len(line.split()) for source, _ in each)
