@@ -187,7 +187,17 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
     ).vocabulary
     run_record.check_fits(start.checkpoint, settings=config, vocabulary=vocabulary)
     extended = vocabulary.extend(config.data.symbols)
-    if names := extended.target.spellings[vocabulary.target.size :]:
+    names = list(
+        dict.fromkeys(
+            name
+            for old, new in (
+                (vocabulary.source, extended.source),
+                (vocabulary.target, extended.target),
+            )
+            for name in new.spellings[old.size :]
+        )
+    )
+    if names:
         logger.info(
             f"{len(names)} new subwords, whose embeddings begin at random: "
             f"{', '.join(names)}"

@@ -36,7 +36,6 @@ ROLES = {
     "incidental": {
         *("seed", "model.dtype", "model.attention", "model.rematerialize"),
         *("data.tfds_directory", "data.text_directory", "data.directory"),
-        *("data.vocabulary", "data.target_vocabulary"),
         *("training.accumulate_steps", "training.log_every_steps"),
         "training.shard_optimizer",
         *("training.evaluate_every_steps", "training.keep_checkpoints"),
@@ -80,7 +79,6 @@ RANGES = {
         *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
         *("model.d_k", "model.d_v", "model.max_positions", "data.num_buckets"),
         *("data.sentencepiece_sample_size", "data.subword_samples"),
-        "data.max_subword_length",
         *("training.log_every_steps", "training.evaluate_every_steps"),
         *("training.checkpoint_every_steps", "training.keep_checkpoints"),
         *("training.average_checkpoints", "search.beam_size", "search.min_tokens"),
@@ -104,6 +102,7 @@ RANGES = {
         "training.ema_decay",
     },
     "in (0, 1]": {"search.top_p"},
+    "in [1, 512]": {"data.max_subword_length"},
     "one of shared, separate": {"data.vocabulary_sharing"},
     "in [1, 2147483647]": {"training.num_steps", "optimizer.warmup_steps"},
     "in [0, 9223372036854775807]": {"seed"},  # NumPy's generators

@@ -25,6 +25,10 @@ def test_loggers_are_names_that_exist():
     assert text.endswith("got 'wandb,mflow'; did you mean mlflow?")
 
 
+def test_a_logger_is_named_once():
+    assert "has 'wandb' twice" in refusal({"training.loggers": "wandb,wandb"})
+
+
 def test_r_drop_needs_dropout():
     assert parsed({"training.r_drop": 5.0, "model.relu_dropout_rate": 0.1})
     text = refusal({"training.r_drop": 5.0, "model.dropout_rate": 0.0})

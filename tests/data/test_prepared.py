@@ -62,6 +62,7 @@ def test_changed_text_is_refused_with_its_split(text, split, ending):
         ({"data.vocab_size": 41}, True),
         ({"data.max_length": 31}, True),
         ({"data.test_source": "", "data.test_target": ""}, None),
+        ({"data.valid_source": "", "data.valid_target": ""}, False),
         ("train", True),
         ("valid", False),
     ],

@@ -18,6 +18,10 @@ IDS = {
     "T5's": {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
     "BART's": {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3},
     "no marks": {"pad_id": -1, "bos_id": -1, "eos_id": -1, "unk_id": 0},
+    "BERT's": {
+        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "pad_piece": "[PAD]"},
+        **{"unk_piece": "[UNK]", "bos_piece": "[CLS]", "eos_piece": "[SEP]"},
+    },
 }
 
 
@@ -44,15 +48,27 @@ def test_a_model_with_any_ids_gives_its_own_subwords_under_ours(ids):
         lines, processor.encode(lines, out_type=str), encoded, strict=True
     ):
         # SentencePiece spells what is unknown; the rest has its names.
-        expected = [processor.id_to_piece(processor.piece_to_id(n)) for n in names]
+        unknown = processor.unk_id()
+        expected = [
+            "<unk>" if processor.piece_to_id(name) == unknown else name
+            for name in names
+        ]
         assert [subwords.subword(token) for token in tokens] == expected
         assert subwords.text(tokens) == processor.decode(processor.encode(line))
     assert min(map(min, encoded)) == types.UNK_ID
     assert types.UNK_ID not in encoded[0]
     assert len(set(subwords.spellings)) == subwords.size
+    # Engines that look subwords up expect these names.
+    assert subwords.spellings[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
     assert [subwords.surface(i, unknown="?") for i in range(4)] == ["", "", "", "?"]
     names = [subwords.subword_id(name) for name in subwords.spellings]
     assert names == list(range(subwords.size))
+
+
+def test_a_special_token_of_a_model_is_no_symbol_to_add():
+    subwords = Subwords(foreign_model(**IDS["BERT's"]))
+    with pytest.raises(ValueError, match=r"user_symbols must have no special.*SEP"):
+        subwords.extend(["[SEP]"])
 
 
 def two_sides():
@@ -111,6 +127,15 @@ def test_given_files_are_the_vocabularies_of_the_data(text, tmp_path, monkeypatc
     data = small_text.prepare(text, **separate)
     assert data.vocabulary.source.model == (tmp_path / "vocabulary").read_bytes()
     assert data.vocabulary.target.model == (tmp_path / "target_vocabulary").read_bytes()
+    # A run that starts from it may add symbols, though the settings name the files.
+    more = small_text.settings_of(text, **separate, **{"data.user_symbols": "<b>"})
+    extended = prepared.open_or_prepare(
+        more,
+        text.with_name("extended"),
+        rebuild=False,
+        initial_vocabulary=data.vocabulary.extend(["<a>", "<b>"]),
+    )
+    assert extended.vocabulary.source.size == data.vocabulary.source.size + 4
     # What was prepared serves without the files, and not with others.
     (tmp_path / "target_vocabulary").unlink()
     assert small_text.prepare(text, **separate).vocabulary.size == data.vocabulary.size

@@ -1,6 +1,7 @@
 """What SentencePiece learns by each setting, and what it is refused with."""
 
 import pytest
+import sentencepiece
 
 from tests import settings
 from tests.data import small_vocabularies
@@ -143,13 +144,23 @@ def test_no_learned_subword_is_longer_than_the_setting_says():
         (None, r"config\.data\.vocabulary=.* cannot be read: No such file"),
         (b"", "it is empty"),
         (b"#version: 0.2\nt h\n", "has BPE codes of subword-nmt.*config.data"),
-        (b"the\n", "is not a SentencePiece model: it is damaged, or a file of another"),
+        (b"the\n", "is not a SentencePiece model: it is damaged, a list of words"),
+        ("suffix", "puts spaces after words"),
     ],
-    ids=["missing", "empty", "BPE codes", "word list"],
+    ids=["missing", "empty", "BPE codes", "word list", "suffix"],
 )
 def test_a_given_file_that_is_no_model_is_refused(content, reason, tmp_path):
     path = tmp_path / "given"
-    if content is not None:
+    if content == "suffix":
+        with open(path, "wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(small_vocabularies.training_lines(1)),
+                model_writer=file,
+                vocab_size=60,
+                treat_whitespace_as_suffix=True,
+                minloglevel=2,
+            )
+    elif content is not None:
         path.write_bytes(content)
     with pytest.raises((ValueError, FileNotFoundError), match=reason):
         load_configured(str(path), key="vocabulary")

@@ -120,6 +120,14 @@ def test_corpus_scores_leaves_tokenized_text_alone():
     )
 
 
+def test_tokenized_text_in_which_a_line_is_one_token_has_no_bleu():
+    lines = ["\u8fd9\u53ea\u8def\u5f88\u7eff\u53f7\u7801\u662f" * 2] * 2
+    scores = bleu.corpus_scores(
+        lines, lines, text_form="tokenized", target_language="zh", lowercase=False
+    )
+    assert [score.name for score in scores] == ["chrf"]
+
+
 def test_paper_bleu_is_the_formula_over_tokens_written_by_hand():
     outputs = [
         "Der Nord ##AT##-##AT## Süd ##AT##-##AT## Weg , sagte er , ist &quot; nicht "

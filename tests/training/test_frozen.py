@@ -30,6 +30,11 @@ def test_a_pattern_that_matches_nothing_is_refused_with_the_nearest(
     assert str(refused.value) == text + suggestion
 
 
+def test_patterns_of_commas_alone_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"config\.optimizer\.frozen=',' has no"):
+        frozen.match_paths(["a/b"], ",")
+
+
 def test_freezing_everything_is_refused() -> None:
     with pytest.raises(ValueError, match="frozen=\\* freezes all parameters"):
         frozen.check(settings.small_settings(**{"optimizer.frozen": "*"}))

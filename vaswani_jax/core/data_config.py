@@ -93,13 +93,11 @@ class DataConfig:
     vocabulary: str = path_setting(
         "File of a SentencePiece model to use; empty to learn one from the text.",
         legacy="",
-        incidental=True,
         imported=True,
     )
     target_vocabulary: str = path_setting(
         "SentencePiece model of the target, if vocabularies are separate.",
         legacy="",
-        incidental=True,
         imported=True,
     )
     vocabulary_sharing: str = setting(
@@ -148,6 +146,7 @@ class DataConfig:
     max_subword_length: int = setting(
         "Maximum characters of a learned subword.",
         at_least=1,
+        at_most=512,
         legacy=16,
         affects="data",
     )

@@ -34,7 +34,8 @@ def locales_by_tag(data: DataConfig) -> Mapping[str, str]:
 
 def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
-    text = line.lstrip()
+    # Invisible marks before a tag are read as nothing.
+    text = re.sub(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+", "", line)
     return next((tag for tag in locales_by_tag(data) if text.startswith(tag)), None)
 
 

@@ -254,7 +254,10 @@ def _check_training(training: TrainingConfig) -> None:
     parts = training.accumulate_steps
     if parts != "auto" and not (parts.isdecimal() and int(parts) > 0):
         raise ValueError(f"config.{key} must be {SETTINGS[key].range}, got {parts!r}")
-    for name in names_of_loggers(training):
+    names = names_of_loggers(training)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"config.training.loggers has {name!r} twice")
         if name not in LOGGERS:
             rule = SETTINGS["training.loggers"].range
             hint = suggestions.suggest(name, LOGGERS)

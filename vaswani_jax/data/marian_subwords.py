@@ -120,9 +120,10 @@ class MarianSubwords(Subwords):
             *((begin + match.end(), end + match.end()) for begin, end in places),
         ]
 
-    def unknown_characters(self, text: str) -> list[str]:
+    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
         match = self._match_code(text)
-        return super().unknown_characters(text[match.end() :] if match else text)
+        text = text[match.end() :] if match else text
+        return super().unknown_characters(text, reads=reads)
 
     def _match_code(self, text: str) -> re.Match[str] | None:
         """Return the code that a text begins with, if the list has any codes."""
@@ -145,7 +146,7 @@ class MarianSubwords(Subwords):
 
     def extend(self, symbols: Sequence[str]) -> "MarianSubwords":
         """Return subwords that keep these symbols whole, too; their ids come last."""
-        missing = [symbol for symbol in symbols if symbol not in self.user_symbols]
+        missing = [s for s in dict.fromkeys(symbols) if s not in self.user_symbols]
         if not missing:
             return self
         added = [s for s in spell_user_symbols(missing) if s not in self._tokens]

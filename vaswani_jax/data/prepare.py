@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import logging
 import pathlib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -171,10 +172,15 @@ def _learn(
     longest = (data.max_length - 1) * max(
         data.max_subword_length, *map(len, spell_user_symbols(data.symbols)), 1
     )
+
+    def may_fit(line: str) -> bool:
+        if len(line) <= longest:
+            return True
+        # SentencePiece reads many spaces as one, and some normalisations compose.
+        return len(" ".join(unicodedata.normalize("NFKC", line).split())) <= longest
+
     usable = (
-        pair
-        for pair in pairs
-        if all(clean_lines(pair)) and max(map(len, pair)) <= longest
+        pair for pair in pairs if all(clean_lines(pair)) and all(map(may_fit, pair))
     )
     if side is None:
         return learn_subwords(itertools.chain.from_iterable(usable), data)
@@ -219,7 +225,7 @@ def _tokenise(
         repeated = overlap.watch(repeated)
     pairs = _progress(repeated, f"tokenising {split}", total=samples * total)
     counts = {"kept": 0, "empty": 0, "too_long": 0}
-    unknown = UnknownCharacters(vocabulary)
+    unknown = {side: UnknownCharacters(vocabulary) for side in ("source", "target")}
     with contextlib.ExitStack() as stack:
         writers = [
             stack.enter_context(
@@ -234,7 +240,8 @@ def _tokenise(
         ]
         for number, lines in enumerate(_chunks(pairs)):
             if number * CHUNK_LINES < total:  # Later ones repeat the text.
-                unknown.count(lines[0])
+                unknown["source"].count(lines[0])
+                unknown["target"].count(lines[1], target=True)
             sides = [
                 vocabulary.encode(
                     side_lines,
@@ -255,8 +262,9 @@ def _tokenise(
                     f"tokenised {num_read:,} of {samples * total:,} pairs of {split}"
                 )
     _report(split, counts, max_length=data.max_length, samples=samples)
-    if description := unknown.describe():
-        logger.info(f"source of {split}: {description}")
+    for name, characters in unknown.items():
+        if description := characters.describe():
+            logger.info(f"{name} of {split}: {description}")
     return counts
 
 

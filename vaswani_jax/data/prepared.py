@@ -20,7 +20,7 @@ from vaswani_jax.data import (
     vocabulary,
 )
 from vaswani_jax.data.manifest import Difference, Manifest
-from vaswani_jax.data.subwords import load_configured
+from vaswani_jax.data.subwords import WORD_START, load_configured
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -169,8 +169,12 @@ def open_matching(
 
 
 def _text_differences(settings: config.Config, recorded: Manifest) -> list[Difference]:
+    splits = sources.splits(settings.data)
     differences = []
-    for split in sources.splits(settings.data):
+    if "valid" in recorded.text and "valid" not in splits:
+        text = "config.data.valid_source is empty, but a validation set is there"
+        differences.append(Difference(text, is_fixed=False))
+    for split in splits:
         is_train = split == "train"
         record = recorded.text.get(split)
         if record is None:
@@ -304,10 +308,13 @@ def _check_configured(
         if not path:
             continue
         try:
-            given = load_configured(path, key=key).extend(data.symbols)
+            given = load_configured(path, key=key)
         except FileNotFoundError as error:
             logger.info(f"note: {error}; the prepared vocabulary is used")
             continue
+        # The model of --init_from may have more symbols than these settings.
+        added = [name.lstrip(WORD_START) for name in subwords.spellings[given.size :]]
+        given = given.extend([*dict.fromkeys(added), *data.symbols])
         if given.fingerprint != subwords.fingerprint:
             raise ValueError(
                 f"config.data.{key}={path} has the fingerprint {given.fingerprint}, "

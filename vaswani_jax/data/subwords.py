@@ -17,7 +17,7 @@ from vaswani_jax.data import readings
 WORD_START = "\u2581"
 # Text of an unknown subword, as SentencePiece writes it by default.
 UNKNOWN = " \u2047 "
-# Spellings of the special ids that a model lacks.
+# Spellings of the special ids, whatever a model calls them.
 SPECIAL_SPELLINGS = ("<pad>", "<s>", "</s>", "<unk>")
 BPE_CODES = b"#version:"
 
@@ -62,14 +62,16 @@ class Subwords:
         self._knows: dict[str, bool] = {}
 
     def _spell(self) -> list[str]:
-        spellings = [
-            self._processor.id_to_piece(model_id) if model_id >= 0 else ""
-            for model_id in self._model_ids
+        others = [
+            self._processor.id_to_piece(i)
+            for i in self._model_ids[len(SPECIAL_SPELLINGS) :]
         ]
-        for token, mark in enumerate(SPECIAL_SPELLINGS):
-            if not spellings[token]:
-                spellings[token] = mark if mark not in spellings else f"{mark}{token}"
-        return spellings
+        # Programs that look subwords up by their spelling expect these names.
+        special = [
+            name if name not in others else f"{name}{token}"
+            for token, name in enumerate(SPECIAL_SPELLINGS)
+        ]
+        return [*special, *others]
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "Subwords":
@@ -90,12 +92,18 @@ class Subwords:
                 "config.data.subword_model=bpe learn a vocabulary of the same size"
             )
         try:
-            return cls(model)
+            subwords = cls(model)
         except RuntimeError:  # It names a line of its own source.
             raise ValueError(
-                f"{path} is not a SentencePiece model: it is damaged, or a file of "
-                "another kind"
+                f"{path} is not a SentencePiece model: it is damaged, a list of words, "
+                "BPE codes, or a file of another kind"
             ) from None
+        if parse_model(model).trainer_spec.treat_whitespace_as_suffix:
+            raise ValueError(
+                f"{path} puts spaces after words (treat_whitespace_as_suffix): train "
+                "a model that puts them before"
+            )
+        return subwords
 
     def files(self, stem: str) -> dict[str, bytes]:
         """Return the files that keep the subwords, by their names."""
@@ -160,12 +168,18 @@ class Subwords:
         encoded = self._reader_of([text]).encode(text, return_type="offset_mapping")
         return [(int(begin), int(end)) for begin, end in encoded["offsets"]]
 
-    def unknown_characters(self, text: str) -> list[str]:
-        """Return the characters of a text, as it is read, that no subword has."""
+    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+        """Return the characters of a text that no subword has.
+
+        Args:
+            text: A line without NUL.
+            reads: As in `encode`.
+        """
         if self._characters.issuperset(text):
             return []
         text = self._without_symbols(text)
-        read = self._reader_of([text]).normalize(text)
+        processor = self._reader_of([text]) if reads else self._processor
+        read = processor.normalize(text)
         return [c for c in dict.fromkeys(read) if c not in self._characters]
 
     def _reader_of(self, texts: Sequence[str]) -> sentencepiece.SentencePieceProcessor:
@@ -304,17 +318,26 @@ class Subwords:
 
     def extend(self, symbols: Sequence[str]) -> "Subwords":
         """Return subwords that keep these symbols whole, too; their ids come last."""
-        missing = [symbol for symbol in symbols if symbol not in self.user_symbols]
+        missing = [s for s in dict.fromkeys(symbols) if s not in self.user_symbols]
         if not missing:
             return self
         return Subwords(self._extend_model(missing))
 
     def _extend_model(self, symbols: Sequence[str]) -> bytes:
-        """Return the model with each symbol, alone and after a space."""
+        """Return the model with each symbol, alone and after a space.
+
+        Raises:
+            ValueError: A symbol is a special token of the model, whose id would change.
+        """
         proto = parse_model(self.model)
         spellings = {piece.piece: piece for piece in proto.pieces}
         for spelling in spell_user_symbols(symbols):
             piece = spellings.get(spelling) or proto.pieces.add()
+            if piece.type not in (piece.NORMAL, piece.USER_DEFINED, piece.UNUSED):
+                raise ValueError(
+                    "config.data.user_symbols must have no special token of the "
+                    f"vocabulary, got {spelling!r}"
+                )
             piece.piece = spelling
             piece.score = 0.0
             piece.type = piece.USER_DEFINED

@@ -9,7 +9,7 @@ NUM_NAMED = 5
 
 
 class UnknownCharacters:
-    """The source characters that a vocabulary lacks, counted over blocks of lines.
+    """The characters that a vocabulary lacks, counted over blocks of lines.
 
     Bytes, or the unknown subword, stand for them: a model that never met them in
     training translates such lines badly.
@@ -25,10 +25,10 @@ class UnknownCharacters:
         self.num_lines = 0
         self.lines_by_character: collections.Counter[str] = collections.Counter()
 
-    def count(self, lines: Iterable[str]) -> None:
-        """Count source lines."""
+    def count(self, lines: Iterable[str], *, target: bool = False) -> None:
+        """Count lines of the source, or of the target."""
         for line in lines:
-            characters = self._vocabulary.unknown_characters(line)
+            characters = self._vocabulary.unknown_characters(line, target=target)
             self.num_lines += bool(characters)
             self.lines_by_character.update(characters)
 

@@ -110,9 +110,11 @@ class Vocabulary:
         """Return where each subword of a source line lies in it; see `Subwords`."""
         return self.source.places(*clean_lines([line]))
 
-    def unknown_characters(self, line: str) -> list[str]:
-        """Return the characters of a source line, as read, that no subword has."""
-        return self.source.unknown_characters(*clean_lines([line]))
+    def unknown_characters(self, line: str, *, target: bool = False) -> list[str]:
+        """Return the characters of a line that no subword has; a source's as read."""
+        [text] = clean_lines([line])
+        subwords = self.target if target else self.source
+        return subwords.unknown_characters(text, reads=not target)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids up to the end mark, without special ids.

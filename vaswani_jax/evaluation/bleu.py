@@ -10,7 +10,7 @@ import logging
 import math
 import re
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import sacrebleu
 import sacremoses
@@ -101,7 +101,8 @@ def corpus_scores(
     tokenizer = locales.bleu_tokenizer(target_language, references)
     target_language = locales.language_code(target_language)
     variants = [(False, False)]
-    if text_form == "detokenized" and tokenizer in WITHOUT_WORDS:
+    is_unsegmented = text_form == "tokenized" and _is_unsegmented(references)
+    if is_unsegmented or (text_form == "detokenized" and tokenizer in WITHOUT_WORDS):
         variants = []
     elif target_language == "de":
         variants.append((True, False))
@@ -119,12 +120,14 @@ def corpus_scores(
         )
         for compound_split, to_ascii in variants
     ]
-    if text_form == "tokenized":
+    if text_form == "tokenized" and variants:
         return multi_bleu_scores
-    metrics = (
+    metrics: list[tuple[str, str, Any]] = [
         ("sacrebleu", "BLEU", _bleu(tokenizer, lowercase=lowercase)),
         ("chrf", "chrF2", sacrebleu.CHRF(lowercase=lowercase)),
-    )
+    ]
+    if is_unsegmented:  # BLEU would take each line for one word.
+        metrics = metrics[1:]
     sacrebleu_scores = [
         Score(
             f"{name}_lc" if lowercase else name,
@@ -185,9 +188,13 @@ def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
 
 def has_words(references: Sequence[str], *, data: DataConfig) -> bool:
     """Return False for tokenized text in which each line is one token."""
-    if data.text_form != "tokenized" or locales.is_segmented(references):
-        return True
-    return locales.share_without_spaces(references) <= 0.5
+    return data.text_form != "tokenized" or not _is_unsegmented(references)
+
+
+def _is_unsegmented(references: Sequence[str]) -> bool:
+    if locales.is_segmented(references):
+        return False
+    return locales.share_without_spaces(references) > 0.5
 
 
 def multi_bleu_score(

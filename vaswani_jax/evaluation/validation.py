@@ -36,9 +36,8 @@ def make_validators(
         )
         return []
     text = data.text("valid")
-    if settings.training.best_metric == "bleu" and not bleu.has_words(
-        text[1], data=settings.data
-    ):
+    has_words = bleu.has_words(text[1], data=settings.data)
+    if settings.training.best_metric == "bleu" and not has_words:
         raise ValueError(
             f"config.training.best_metric=bleu: {bleu.UNSEGMENTED}, or "
             "config.training.best_metric=loss"
@@ -54,12 +53,14 @@ def make_validators(
         )
     )
     logger.info(f"shapes of the validation (rows x tokens): {shapes}")
-    return [
-        loss_evaluator(
-            settings, batches, vocab_size=data.vocabulary.size, name="valid"
-        ),
-        bleu_evaluator(translator, text, data=settings.data, name="valid"),
+    evaluators = [
+        loss_evaluator(settings, batches, vocab_size=data.vocabulary.size, name="valid")
     ]
+    if has_words:
+        evaluators.append(
+            bleu_evaluator(translator, text, data=settings.data, name="valid")
+        )
+    return evaluators
 
 
 def make_batches(

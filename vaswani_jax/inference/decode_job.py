@@ -158,6 +158,7 @@ class TranslationJob:
                     first_line=self.num_lines + 1,
                 )
                 self.unknown.count(lines)
+                self.unknown.count(prefixes or [], target=True)
                 self.long_lines += line_translator.count_long_lines(
                     hypotheses, self._translator.config
                 )
@@ -253,6 +254,7 @@ class ScoringJob:
             first = self.num_lines + 1
             scores = self._translator.score(sources, targets, first_line=first)
             self.unknown.count(sources)
+            self.unknown.count(targets, target=True)
             yield [
                 formats.format_score(number, score, form=self._form)
                 for number, score in enumerate(scores, start=first)

@@ -85,7 +85,9 @@ class ScoredRun:
                 return f"started from {start['init_from']}"
             for change in start["changes"]:
                 key, now = change["key"], change["now"]
-                affects_params = key.startswith(("model.", "optimizer."))
+                affects_params = key.startswith(
+                    ("model.", "optimizer.", "training.ema_decay")
+                )
                 setting = config.SETTINGS.get(key)
                 if affects_params and not (setting and setting.incidental):
                     return f"config.{key} changed from {change['was']!r} to {now!r}"

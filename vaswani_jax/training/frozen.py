@@ -31,6 +31,8 @@ def match_paths(paths: Sequence[str], frozen: str) -> set[str]:
     {'encoder/norm/scale'}
     """
     matches: set[str] = set()
+    if not split_patterns(frozen):
+        raise ValueError(f"config.optimizer.frozen={frozen!r} has no pattern")
     for pattern in split_patterns(frozen):
         matched = {path for path in paths if fnmatch.fnmatchcase(path, pattern)}
         if not matched:

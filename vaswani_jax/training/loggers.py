@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -107,9 +108,15 @@ def _mlflow(
         if not identifier:
             _record(workdir, "mlflow", run.info.run_id)
             mlflow.log_params(config.flatten(config.to_dict(settings)))
-        yield lambda step, values: mlflow.log_metrics(dict(values), step=step)
-    finally:
-        mlflow.end_run()
+        # MLflow refuses the brackets of valid/bleu[de].
+        yield lambda step, values: mlflow.log_metrics(
+            {re.sub(r"\[(.*)\]", r".\1", name): v for name, v in values.items()},
+            step=step,
+        )
+    except BaseException:
+        mlflow.end_run("FAILED")
+        raise
+    mlflow.end_run()
 
 
 @contextlib.contextmanager
