@@ -240,12 +240,13 @@ def _tokenise(
         ]
         for number, lines in enumerate(_chunks(pairs)):
             if number * CHUNK_LINES < total:  # Later ones repeat the text.
-                unknown["source"].count(lines[0])
+                unknown["source"].count(lines[0], verbatim=True)
                 unknown["target"].count(lines[1], target=True)
             sides = [
                 vocabulary.encode(
                     side_lines,
                     target=bool(side),
+                    verbatim=True,
                     dropout=dropout,
                     seed=(seed, number, side),
                 )

@@ -25,10 +25,14 @@ class UnknownCharacters:
         self.num_lines = 0
         self.lines_by_character: collections.Counter[str] = collections.Counter()
 
-    def count(self, lines: Iterable[str], *, target: bool = False) -> None:
-        """Count lines of the source, or of the target."""
+    def count(
+        self, lines: Iterable[str], *, target: bool = False, verbatim: bool = False
+    ) -> None:
+        """Count lines of the source or the target; see `Vocabulary.encode`."""
         for line in lines:
-            characters = self._vocabulary.unknown_characters(line, target=target)
+            characters = self._vocabulary.unknown_characters(
+                line, target=target, verbatim=verbatim
+            )
             self.num_lines += bool(characters)
             self.lines_by_character.update(characters)
 

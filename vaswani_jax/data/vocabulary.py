@@ -84,6 +84,7 @@ class Vocabulary:
         lines: Sequence[str],
         *,
         target: bool = False,
+        verbatim: bool = False,
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
@@ -97,24 +98,30 @@ class Vocabulary:
         Args:
             lines: Lines of one language.
             target: Whether this is the target language.
+            verbatim: Whether this is text of a corpus, all of whose characters stay.
             dropout: Probability to leave out each merge of BPE (Provilkov et al.,
                 2020, "BPE-dropout").
             seed: Decides which merges are left out, within one process.
         """
         subwords = self.target if target else self.source
         return subwords.encode(
-            clean_lines(lines), reads=not target, dropout=dropout, seed=seed
+            clean_lines(lines),
+            reads=not (target or verbatim),
+            dropout=dropout,
+            seed=seed,
         )
 
     def places(self, line: str) -> list[tuple[int, int]]:
         """Return where each subword of a source line lies in it; see `Subwords`."""
         return self.source.places(*clean_lines([line]))
 
-    def unknown_characters(self, line: str, *, target: bool = False) -> list[str]:
-        """Return the characters of a line that no subword has; a source's as read."""
+    def unknown_characters(
+        self, line: str, *, target: bool = False, verbatim: bool = False
+    ) -> list[str]:
+        """Return the characters of a line that no subword has, as `encode` reads it."""
         [text] = clean_lines([line])
         subwords = self.target if target else self.source
-        return subwords.unknown_characters(text, reads=not target)
+        return subwords.unknown_characters(text, reads=not (target or verbatim))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids up to the end mark, without special ids.
