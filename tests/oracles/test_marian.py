@@ -294,7 +294,7 @@ def test_ctranslate2_finds_our_translations_with_our_scores(
         tmp_path,
         params=params,
         model=small.model,
-        spellings=names,
+        spellings=(names, names),
         quantization=None,
     )
     translator = engine.Translator(str(tmp_path), intra_threads=1)
