@@ -18,6 +18,9 @@ annotations.check()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if os.environ["JAX_PLATFORMS"] == "cpu":
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {xla.flags(8)}"
+# torch and CTranslate2, here and in programs: the other cores have other tests, and
+# threads that wait for such small models compute nothing.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("no_deadline", deadline=None)
