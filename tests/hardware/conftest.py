@@ -41,11 +41,32 @@ def verdict_of(
 
 @pytest.fixture
 def judge(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> Callable[..., dict[str, Any]]:
     """Judge on 8 devices of some memory, which are those of this CPU."""
+    return judge_in(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where what tests have found of programs that they do not replace is kept."""
+    return tmp_path_factory.mktemp("findings")
+
+
+@pytest.fixture
+def judge_once(
+    monkeypatch: pytest.MonkeyPatch, findings: pathlib.Path
+) -> Callable[..., dict[str, Any]]:
+    """As `judge`, but what one test has compiled is found by the next."""
+    return judge_in(findings, monkeypatch)
+
+
+def judge_in(
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any]]:
+    """Return a function that keeps in a directory what it finds of programs."""
     monkeypatch.setattr(topology, "devices", lambda hardware: jax.devices())
-    monkeypatch.setattr(compilation_cache, "directory", lambda: tmp_path)
+    monkeypatch.setattr(compilation_cache, "directory", lambda: directory)
 
     def judge(work: Workload, *, memory_bytes: int = 10**9) -> dict[str, Any]:
         chip = dataclasses.replace(chips.CHIPS["v5e"], memory_bytes=memory_bytes)

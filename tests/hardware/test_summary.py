@@ -9,8 +9,11 @@ from vaswani_jax.hardware import summary
 Judge = Callable[..., dict[str, Any]]
 
 
-def test_words_keep_facts_and_estimates_apart(judge: Judge) -> None:
-    result = {**judge(tiny_run.run_of()), "launch": "launch/one_host.sh --config=demo"}
+def test_words_keep_facts_and_estimates_apart(judge_once: Judge) -> None:
+    result = {
+        **judge_once(tiny_run.run_of()),
+        "launch": "launch/one_host.sh --config=demo",
+    }
     text = summary.describe(result)
     assert "compiled, not run" in text
     assert "bound; no estimate without cycles" in text
@@ -31,8 +34,8 @@ def test_words_keep_facts_and_estimates_apart(judge: Judge) -> None:
     assert text.endswith("launch: launch/one_host.sh --config=demo")
 
 
-def test_each_program_has_its_own_relayouts(judge: Judge) -> None:
-    result = {**judge(tiny_run.run_of()), "launch": ""}
+def test_each_program_has_its_own_relayouts(judge_once: Judge) -> None:
+    result = {**judge_once(tiny_run.run_of()), "launch": ""}
     programs = [*result["steps"], result["search"]]
     for number, program in enumerate(programs, start=7001):
         program["relayouts"] = {"count": number, "bytes": 0}
@@ -41,8 +44,8 @@ def test_each_program_has_its_own_relayouts(judge: Judge) -> None:
         assert f"{number} copies of activations or gradients" in text
 
 
-def test_only_communication_that_hides_work_is_overlapped(judge: Judge) -> None:
-    result = {**judge(tiny_run.run_of()), "launch": ""}
+def test_only_communication_that_hides_work_is_overlapped(judge_once: Judge) -> None:
+    result = {**judge_once(tiny_run.run_of()), "launch": ""}
     for step in result["steps"]:
         facts = {"asynchronous": 9, "overlapped": 4, "hidden_kernels": 3}
         step["communication"].update(facts)

@@ -18,9 +18,9 @@ from vaswani_jax.training import microbatching
 Judge = Callable[..., dict[str, Any]]
 
 
-def test_the_largest_and_the_commonest_shape_are_compiled(judge: Judge) -> None:
+def test_the_largest_and_the_commonest_shape_are_compiled(judge_once: Judge) -> None:
     work = tiny_run.run_of()
-    result = judge(work)
+    result = judge_once(work)
     assert [step["length"] for step in result["steps"]] == [8, 16]
     assert [step["rows"] for step in result["steps"]] == [8, 8]
     assert [step["batches_per_epoch"] for step in result["steps"]] == [5, 2]
@@ -31,18 +31,18 @@ def test_the_largest_and_the_commonest_shape_are_compiled(judge: Judge) -> None:
     needed += memory["step_programs_bytes"] + memory["search_programs_bytes"]
     assert memory["needed_bytes"] == needed
     one = dataclasses.replace(work, shapes=work.shapes[:1])
-    assert [step["length"] for step in judge(one)["steps"]] == [8]
+    assert [step["length"] for step in judge_once(one)["steps"]] == [8]
 
 
-def test_the_programs_of_all_shapes_count(judge: Judge) -> None:
+def test_the_programs_of_all_shapes_count(judge_once: Judge) -> None:
     work = tiny_run.run_of()
-    memory = judge(work)["memory"]
-    more = judge(dataclasses.replace(work, num_shapes=6))["memory"]
+    memory = judge_once(work)["memory"]
+    more = judge_once(dataclasses.replace(work, num_shapes=6))["memory"]
     assert more["step_programs_bytes"] == 2 * memory["step_programs_bytes"]
 
 
-def test_every_number_names_its_origin_and_is_json(judge: Judge) -> None:
-    result = judge(tiny_run.run_of())
+def test_every_number_names_its_origin_and_is_json(judge_once: Judge) -> None:
+    result = judge_once(tiny_run.run_of())
     paths = set(origins.number_paths({**result, "origin": None}))
     assert paths == set(result["origin"])
     assert "steps[].memory.temp_size_in_bytes" in paths
@@ -51,8 +51,11 @@ def test_every_number_names_its_origin_and_is_json(judge: Judge) -> None:
         origins.of({"unknown_number": 1}, chips.CHIPS["v5e"])
 
 
-def test_a_larger_model_changes_the_numbers(judge: Judge) -> None:
-    small, wide = judge(tiny_run.run_of()), judge(tiny_run.run_of(**{"model.d_ff": 80}))
+def test_a_larger_model_changes_the_numbers(judge_once: Judge) -> None:
+    small, wide = (
+        judge_once(tiny_run.run_of()),
+        judge_once(tiny_run.run_of(**{"model.d_ff": 80})),
+    )
     for name in ("state_bytes", "step_bytes", "search_bytes"):
         assert wide["memory"][name] > small["memory"][name], name
     for before, after in zip(small["steps"], wide["steps"], strict=True):
@@ -60,18 +63,18 @@ def test_a_larger_model_changes_the_numbers(judge: Judge) -> None:
         assert after["flops"] > before["flops"]
 
 
-def test_auto_divides_what_does_not_fit(judge: Judge) -> None:
-    whole = judge(tiny_run.run_of())["memory"]
+def test_auto_divides_what_does_not_fit(judge_once: Judge) -> None:
+    whole = judge_once(tiny_run.run_of())["memory"]
     memory_bytes = whole["needed_bytes"] - whole["step_bytes"] // 3
-    tight = judge(tiny_run.run_of(), memory_bytes=memory_bytes)
+    tight = judge_once(tiny_run.run_of(), memory_bytes=memory_bytes)
     assert not tight["fits"]
     assert tight["how_to_fit"] == microbatching.HOW_TO_FIT
     auto = tiny_run.run_of(**{"training.accumulate_steps": "auto"})
-    assert judge(auto)["num_microbatches"] == 1
-    divided = judge(auto, memory_bytes=memory_bytes)
+    assert judge_once(auto)["num_microbatches"] == 1
+    divided = judge_once(auto, memory_bytes=memory_bytes)
     assert divided["num_microbatches"] > 1
     assert divided["memory"]["step_bytes"] < whole["step_bytes"]
-    impossible = judge(auto, memory_bytes=1000)
+    impossible = judge_once(auto, memory_bytes=1000)
     assert not impossible["fits"]
     assert "not even single rows" in impossible["reason"]
 
@@ -136,11 +139,11 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
     assert [step["length"] for step in refused["steps"]] == [12, 16]
 
 
-def test_notes_say_what_the_figures_leave_out(judge: Judge) -> None:
-    [evaluation] = judge(tiny_run.run_of())["notes"]
+def test_notes_say_what_the_figures_leave_out(judge_once: Judge) -> None:
+    [evaluation] = judge_once(tiny_run.run_of())["notes"]
     assert "programs of the validation's loss" in evaluation
     work = dataclasses.replace(tiny_run.run_of(), target_tokens=None)
-    [_, data] = judge(work)["notes"]
+    [_, data] = judge_once(work)["notes"]
     assert "padding counts as target tokens" in data
 
 
