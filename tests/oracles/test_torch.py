@@ -215,7 +215,7 @@ def test_loss_and_every_gradient_are_torchs(
         )
         return sums.loss / sums.tokens
 
-    value, gradients = jax.value_and_grad(mean)(params)
+    value, gradients = jax.jit(jax.value_and_grad(mean))(params)
     np.testing.assert_allclose(value, torch_loss.item(), rtol=1e-5)
     expected = dict(peer.named_parameters())
     named_gradients = to_torch(gradients)

@@ -413,7 +413,7 @@ def test_r_drop_is_the_loss_of_its_paper_on_two_draws() -> None:
         each = (-likelihood + alpha / 2 * divergence) / 2
         return jnp.sum(jnp.where(real, each, 0)) / jnp.sum(real)
 
-    gradients = jax.grad(objective)(state.params)
+    gradients = jax.jit(jax.grad(objective))(state.params)
     new_state, metrics = updates.on_one(settings_)(
         state, updates.shared_among(batch, 1)
     )
@@ -438,12 +438,9 @@ def model(request):
 
 def logits_of(model, params, batch):
     batch = jax.tree.map(jax.numpy.asarray, batch)
-    return transformer.Transformer(model, short_pairs.V).apply(
-        {"params": params},
-        batch.source,
-        batch.target_in,
-        segments=batch.segments,
-        deterministic=True,
+    network = transformer.Transformer(model, short_pairs.V)
+    return jax.jit(functools.partial(network.apply, deterministic=True))(
+        {"params": params}, batch.source, batch.target_in, segments=batch.segments
     )
 
 
