@@ -473,8 +473,10 @@ def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
         training_step.train_step(small, vocab_size=short_pairs.V, num_microbatches=1),
         donate_state=False,
     )
+    params = settings.random_params(model, vocab_size=short_pairs.V, seed=1)
+    opt_state = optimizer.make_optimizer(small).init(params)
     state = parallel.replicate(
-        training_step.create_state(small, vocab_size=short_pairs.V)
+        training_step.TrainState(jnp.int32(0), params, opt_state, None)
     )
     results = [
         run(state, parallel.split_rows(batch, num_microbatches=1))
