@@ -18,7 +18,7 @@ CONFIG_REFUSALS = {
     "max_position_embeddings": ("many", "max_position_embeddings must be a positive"),
     "dropout": (None, "dropout must be a number, got None"),
     "scale_embedding": (False, "scale_embedding must be True, got False"),
-    "decoder_layers": (1, "must be the same number, got 2 and 1"),
+    "decoder_layers": (0, "decoder_layers must be a positive number, got 0"),
     "activation_function": ("gelu", "one of relu, swish, silu, got 'gelu'"),
     "normalize_before": (True, "normalize_before must be False"),
     "model_type": ("bart", "model_type must be marian, got 'bart'"),
