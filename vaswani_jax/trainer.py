@@ -32,7 +32,7 @@ from vaswani_jax.data import prepared
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import scores, validation
 from vaswani_jax.plots import canvas, learning_curves
-from vaswani_jax.training import divergence, loggers, loop, step
+from vaswani_jax.training import divergence, frozen, loggers, loop, step
 
 logger = logging.getLogger(__name__)
 
@@ -202,6 +202,11 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
             f"{len(names)} new subwords, whose embeddings begin at random: "
             f"{', '.join(names)}"
         )
+        if tables := frozen.frozen_embeddings(config):
+            logger.warning(
+                f"config.optimizer.frozen={config.optimizer.frozen} freezes "
+                f"{', '.join(tables)}: the embeddings of new subwords stay random"
+            )
     return _InitialModel(start.checkpoint.items["params"], extended)
 
 

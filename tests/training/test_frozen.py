@@ -35,6 +35,16 @@ def test_patterns_of_commas_alone_are_refused() -> None:
         frozen.match_paths(["a/b"], ",")
 
 
+def test_frozen_embeddings_are_named() -> None:
+    def named(frozen_: str, sharing: str = "shared") -> list[str]:
+        changes = {"optimizer.frozen": frozen_, "data.vocabulary_sharing": sharing}
+        return frozen.frozen_embeddings(settings.small_settings(**changes))
+
+    assert named("embedding/*") == ["embedding/embedding"]
+    assert named("encoder/*") == named("") == []
+    assert named("source*", "separate") == ["source_embedding/embedding"]
+
+
 def test_freezing_everything_is_refused() -> None:
     with pytest.raises(ValueError, match="frozen=\\* freezes all parameters"):
         frozen.check(settings.small_settings(**{"optimizer.frozen": "*"}))

@@ -73,6 +73,20 @@ def frozen_mask(settings: config.Config) -> Any:
     )
 
 
+def frozen_embeddings(settings: config.Config) -> list[str]:
+    """Return the paths of embeddings that are frozen.
+
+    Raises:
+        ValueError: As `match_paths`.
+    """
+    if not settings.optimizer.frozen:
+        return []
+    mask = flax.traverse_util.flatten_dict(frozen_mask(settings), sep="/")
+    return [
+        path for path in mask if path.endswith("embedding/embedding") and mask[path]
+    ]
+
+
 def check(settings: config.Config) -> None:
     """Refuse a pattern that matches no parameter, and patterns that freeze all.
 
