@@ -146,6 +146,7 @@ def test_a_run_may_begin_a_moving_average_but_not_weight_decay(
         fingerprints = {
             "training_text": data.training_text_fingerprint(),
             "valid_text": data.text_fingerprint("valid"),
+            "tokenizer": "13a",
         }
         return resume.resume(
             resume.Run(small, workdir, data.vocabulary, **fingerprints)
