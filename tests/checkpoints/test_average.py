@@ -88,7 +88,7 @@ def test_checkpoints_of_different_runs_are_averaged_with_a_warning(
     assert all(name in warnings[0] for name in names)
 
 
-def test_moving_averages_are_averaged_and_a_mixture_is_said(
+def test_moving_averages_are_averaged_and_a_mixture_warns(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trees.save(tmp_path, {1: 1.0})
@@ -100,7 +100,7 @@ def test_moving_averages_are_averaged_and_a_mixture_is_said(
     assert not caplog.records
     assert trees.value_of(average.average_params(tmp_path, [1, 2])) == 1.5
     [record] = caplog.records
-    assert "of the checkpoints [1, 2] only [2] have a moving average" in record.message
+    assert "only the checkpoints [2] of [1, 2] have a moving average" in record.message
 
 
 def test_a_damaged_one_is_left_out_of_the_last_ones(

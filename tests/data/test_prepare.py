@@ -256,5 +256,7 @@ def test_ugly_text_is_prepared_without_loss(tmp_path):
     # A source has each of its words, but for those that are read as nothing.
     for source, ids in zip(sources, encoded, strict=True):
         assert (
-            len(data.vocabulary.places(source)) == len(ids) >= len(source.split()) - 1
+            len(data.vocabulary.find_spans(source))
+            == len(ids)
+            >= len(source.split()) - 1
         )

@@ -139,10 +139,10 @@ snippets = strategies.sampled_from(
 def test_each_subword_has_a_place_in_the_text(vocabulary, normalized_vocabulary, text):
     for each in (vocabulary, normalized_vocabulary):
         [ids] = each.encode([text])
-        places = each.places(text)
-        assert len(places) == len(ids)
-        assert places == sorted(places)
-        assert all(0 <= begin <= end <= len(text) for begin, end in places)
+        spans = each.find_spans(text)
+        assert len(spans) == len(ids)
+        assert spans == sorted(spans)
+        assert all(0 <= begin <= end <= len(text) for begin, end in spans)
 
 
 def test_places_are_those_of_the_text_that_is_given(vocabulary):
@@ -150,7 +150,7 @@ def test_places_are_those_of_the_text_that_is_given(vocabulary):
     [ids] = vocabulary.encode([text])
     spelt = [
         (vocabulary.source.subword(token), text[begin:end].strip(" \u3000\t"))
-        for token, (begin, end) in zip(ids, vocabulary.places(text), strict=True)
+        for token, (begin, end) in zip(ids, vocabulary.find_spans(text), strict=True)
     ]
     for subword, original in spelt:
         shown = original.strip("\ufeff\u200f")
@@ -163,8 +163,8 @@ def test_a_code_may_follow_a_byte_order_mark_and_has_a_place():
     subwords = MarianSubwords(model.model, [*names, *model.spellings[4:]])
     plain = subwords.encode([">>fra<< ba ko"], reads=True)
     assert subwords.encode(["\ufeff>>fra<<\u00a0ba\tko"], reads=True) == plain
-    assert subwords.places("\ufeff>>fra<< ba ko")[0] == (0, 8)
-    assert subwords.places("\ufeff>>fra<< ba ko")[1][1] == len("\ufeff>>fra<< ba")
+    assert subwords.find_spans("\ufeff>>fra<< ba ko")[0] == (0, 8)
+    assert subwords.find_spans("\ufeff>>fra<< ba ko")[1][1] == len("\ufeff>>fra<< ba")
     assert subwords.unknown_characters(">>fra<< ba > ") == [">"]
 
 

@@ -37,8 +37,8 @@ def test_any_text_has_starts_within_it(text: str, locale: str) -> None:
     assert starts == sorted(set(starts))
     assert all(0 < start < len(text) for start in starts)
     vocabulary = settings.letters_vocabulary()
-    places = vocabulary.places(text)
-    for index in sentences.first_subwords(starts, places, text):
+    spans = vocabulary.find_spans(text)
+    for index in sentences.first_subwords(starts, spans, text):
         # A part of the line in which no sentence goes on.
-        begin = places[index][0]
+        begin = spans[index][0]
         assert any(not text[begin:start].strip() for start in starts if start >= begin)

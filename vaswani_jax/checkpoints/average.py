@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     """Return the mean of the parameters of some checkpoints, summed in float64.
 
-    Of a checkpoint with a moving average, that is taken.
+    A checkpoint with a moving average counts with that.
 
     Warns if they are of different runs, whose mean is seldom a model.
 
@@ -30,9 +30,9 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     with_average = [step for step in steps if store.has_average(directory, step)]
     if with_average and len(with_average) < len(steps):
         logger.warning(
-            f"of the checkpoints {list(steps)} only {with_average} have a moving "
-            "average (config.training.ema_decay): the mean is of these, and of the "
-            "parameters of the others"
+            f"only the checkpoints {with_average} of {list(steps)} have a moving "
+            "average (config.training.ema_decay): the others enter the mean with "
+            "their parameters"
         )
     for step in steps:
         checkpoint = store.restore_for_decoding(directory, step)
@@ -44,9 +44,9 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
             )
         if record and not run_record.may_be_same_run(record, checkpoint.record):
             logger.warning(
-                f"checkpoints of different runs are averaged: {checkpoint.step} is of "
-                f"{run_record.describe_run(checkpoint.record)}, the one before of "
-                f"{run_record.describe_run(record)}"
+                f"checkpoints of different runs are averaged: {checkpoint.step} comes "
+                f"from {run_record.describe_run(checkpoint.record)}, the one before "
+                f"from {run_record.describe_run(record)}"
             )
         record = checkpoint.record
         params = jax.tree.map(np.float64, checkpoint.items["params"])

@@ -101,8 +101,8 @@ def check_tags(lines: Sequence[str], data: DataConfig, *, first_line: int) -> No
     tags = locales_by_tag(data)
     for number, line in enumerate(lines if tags else (), start=first_line):
         if line.strip() and find_tag(line, data) is None:
-            *others, last = tags
+            *first_tags, last_tag = tags
             raise ValueError(
                 f"line {number} must begin with a tag that names the target language, "
-                f"{', '.join(others)} or {last}, got {line[:40]!r}"
+                f"{', '.join(first_tags)} or {last_tag}, got {line[:40]!r}"
             )

@@ -124,7 +124,7 @@ def _check_vocabulary(data: DataConfig) -> None:
             )
     if 0 < data.target_vocab_size < 5:
         raise ValueError(
-            f"config.data.target_vocab_size must be 0, or at least 5, got "
+            "config.data.target_vocab_size must be 0, or at least 5, got "
             f"{data.target_vocab_size}"
         )
     if 0 < data.character_coverage < LEAST_COVERAGE:
@@ -136,9 +136,9 @@ def _check_vocabulary(data: DataConfig) -> None:
     for symbol in symbols:
         if not symbol or NOT_IN_SYMBOL.search(symbol) or SPECIAL.fullmatch(symbol):
             raise ValueError(
-                "config.data.user_symbols must be symbols without white space, divided "
-                "by commas, and none that SentencePiece uses itself (<pad>, <s>, "
-                f"</s>, <unk>, <0x41>, \u2581), got {symbol!r}"
+                "config.data.user_symbols must be symbols without white space, "
+                "separated by commas, and none that SentencePiece uses itself (<pad>, "
+                f"<s>, </s>, <unk>, <0x41>, \u2581), got {symbol!r}"
             )
         if symbols.count(symbol) > 1:
             raise ValueError(f"config.data.user_symbols has {symbol!r} twice")
@@ -182,15 +182,16 @@ def _locales_of_text(data: DataConfig) -> Iterator[tuple[str, str]]:
 
 def _check_target_locales(data: DataConfig) -> None:
     """Refuse several target locales where no line would have the tag of its own."""
-    locales = languages.target_locales(data)
-    if len(locales) == 1:
+    target_locales = languages.target_locales(data)
+    if len(target_locales) == 1:
         return
     if data.source not in ("cldr", "text"):
         raise ValueError(
             "config.data.target_locale may list several locales if config.data.source "
             f"is cldr or text, got {data.target_locale!r} with {data.source!r}"
         )
-    if len(set(locales)) < len(locales) or not all(map(LOCALE.fullmatch, locales)):
+    are_codes = all(map(LOCALE.fullmatch, target_locales))
+    if len(set(target_locales)) < len(target_locales) or not are_codes:
         raise ValueError(
             "config.data.target_locale must be different locales, separated by commas "
             f"alone, as de,fr; got {data.target_locale!r}"
@@ -204,10 +205,11 @@ def _check_target_locales(data: DataConfig) -> None:
     for key in ("num_valid", "num_test") if data.source == "cldr" else ():
         # Each language counts as much as another in what is scored.
         number = getattr(data, key)
-        if number % len(locales):
+        if number % len(target_locales):
             raise ValueError(
-                f"config.data.{key} must be a multiple of the {len(locales)} locales "
-                f"of config.data.target_locale={data.target_locale}, got {number}"
+                f"config.data.{key} must be a multiple of the {len(target_locales)} "
+                f"locales of config.data.target_locale={data.target_locale}, got "
+                f"{number}"
             )
 
 

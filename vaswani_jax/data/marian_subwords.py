@@ -110,14 +110,14 @@ class MarianSubwords(Subwords):
             for match, p in zip(matches, pieces, strict=True)
         ]
 
-    def places(self, text: str) -> list[tuple[int, int]]:
+    def find_spans(self, text: str) -> list[tuple[int, int]]:
         match = self._match_code(text)
         if not match:
-            return super().places(text)
-        places = super().places(text[match.end() :])
+            return super().find_spans(text)
+        spans = super().find_spans(text[match.end() :])
         return [
             match.span(),
-            *((begin + match.end(), end + match.end()) for begin, end in places),
+            *((begin + match.end(), end + match.end()) for begin, end in spans),
         ]
 
     def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:

@@ -289,7 +289,7 @@ def _check_configured(
     """Refuse settings of another vocabulary than the one that is there.
 
     Args:
-        data: Names the files of given vocabularies, which may be gone.
+        data: Names the files of vocabularies, which may be gone.
         expected: The vocabulary.
         directory: The prepared data that it is of; None for that of --init_from.
     """
@@ -308,18 +308,20 @@ def _check_configured(
         if not path:
             continue
         try:
-            given = load_configured(path, key=key)
+            configured = load_configured(path, key=key)
         except FileNotFoundError as error:
             logger.info(f"note: {error}; the prepared vocabulary is used")
             continue
         # The model of --init_from may have more symbols than these settings.
-        added = [name.lstrip(WORD_START) for name in subwords.spellings[given.size :]]
-        given = given.extend([*dict.fromkeys(added), *data.symbols])
-        if given.fingerprint != subwords.fingerprint:
+        new_spellings = subwords.spellings[configured.size :]
+        symbols = [spelling.lstrip(WORD_START) for spelling in new_spellings]
+        configured = configured.extend([*symbols, *data.symbols])
+        if configured.fingerprint != subwords.fingerprint:
             raise ValueError(
-                f"config.data.{key}={path} has the fingerprint {given.fingerprint}, "
-                f"but {origin} has {subwords.fingerprint}: restore the file, leave "
-                f"config.data.{key} empty, or name another --workdir"
+                f"config.data.{key}={path} has the fingerprint "
+                f"{configured.fingerprint}, but {origin} has {subwords.fingerprint}: "
+                f"restore the file, leave config.data.{key} empty, or name another "
+                "--workdir"
             )
 
 

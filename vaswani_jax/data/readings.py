@@ -1,4 +1,4 @@
-"""What to read in place of characters that a vocabulary lacks.
+"""Replace source characters that a vocabulary lacks by equivalent ones.
 
 A reader sees the same text in "10 km" with a space and with a no-break space, in an
 e-acute and in an e with U+0301 after it. A model does not: what training never had is
@@ -116,9 +116,9 @@ def _spell(character: str, is_known: Callable[[str], bool]) -> str | None:
     # A form of a space with a mark on it shows the mark alone.
     if not parts or " " in parts:
         return None
-    spelt = [part if is_known(part) else _spell(part, is_known) for part in parts]
-    known = [text for text in spelt if text is not None]
-    return "".join(known) if len(known) == len(spelt) else None
+    spellings = [part if is_known(part) else _spell(part, is_known) for part in parts]
+    texts = [text for text in spellings if text is not None]
+    return "".join(texts) if len(texts) == len(spellings) else None
 
 
 @functools.cache

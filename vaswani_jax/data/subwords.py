@@ -49,9 +49,9 @@ class Subwords:
             processor.eos_id(),
             processor.unk_id(),
         )
-        others = [token for token in range(size) if token not in marks]
+        ordinary = [token for token in range(size) if token not in marks]
         # The model's id of each of ours, -1 for a mark that it lacks, and back.
-        self._model_ids = [*marks, *others]
+        self._model_ids = [*marks, *ordinary]
         self._ids = np.zeros(size, np.int64)
         for token, model_id in enumerate(self._model_ids):
             if model_id >= 0:
@@ -59,19 +59,19 @@ class Subwords:
         self._has_model_order = self._model_ids == list(range(size))
         self.spellings = self._spell()
         self._tokens = {spelling: i for i, spelling in enumerate(self.spellings)}
-        self._knows: dict[str, bool] = {}
+        self._known_characters: dict[str, bool] = {}
 
     def _spell(self) -> list[str]:
-        others = [
+        ordinary = [
             self._processor.id_to_piece(i)
             for i in self._model_ids[len(SPECIAL_SPELLINGS) :]
         ]
         # Programs that look subwords up by their spelling expect these names.
         special = [
-            name if name not in others else f"{name}{token}"
+            name if name not in ordinary else f"{name}{token}"
             for token, name in enumerate(SPECIAL_SPELLINGS)
         ]
-        return [*special, *others]
+        return [*special, *ordinary]
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "Subwords":
@@ -155,7 +155,7 @@ class Subwords:
         )
         return self._from_model(sampled)
 
-    def places(self, text: str) -> list[tuple[int, int]]:
+    def find_spans(self, text: str) -> list[tuple[int, int]]:
         """Return where each subword that a text is read as lies in it.
 
         Args:
@@ -197,13 +197,13 @@ class Subwords:
 
     def _is_known(self, character: str) -> bool:
         """Return True if subwords have all that normalisation makes of a character."""
-        if character not in self._knows:
+        if character not in self._known_characters:
             # Without the rules of a normalisation it is itself.
             normalized = character
             if self._is_normalized:
                 normalized = self._processor.normalize(character)
-            self._knows[character] = self._characters.issuperset(normalized)
-        return self._knows[character]
+            self._known_characters[character] = self._characters.issuperset(normalized)
+        return self._known_characters[character]
 
     @functools.cached_property
     def _is_normalized(self) -> bool:

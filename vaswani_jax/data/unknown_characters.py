@@ -42,8 +42,8 @@ class UnknownCharacters:
             return ""
         characters = sorted(self.lines_by_character.items(), key=lambda c: (-c[1], c))
         names = [_name(character) for character, _ in characters[:NUM_NAMED]]
-        if others := len(characters) - len(names):
-            names.append(f"and {others:,} other{'s' * (others > 1)}")
+        if num_others := len(characters) - len(names):
+            names.append(f"and {num_others:,} other{'s' * (num_others > 1)}")
         return (
             f"{self.num_lines:,} lines have characters that the vocabulary lacks: "
             f"{', '.join(names)}"

@@ -111,9 +111,9 @@ class Vocabulary:
             seed=seed,
         )
 
-    def places(self, line: str) -> list[tuple[int, int]]:
+    def find_spans(self, line: str) -> list[tuple[int, int]]:
         """Return where each subword of a source line lies in it; see `Subwords`."""
-        return self.source.places(*clean_lines([line]))
+        return self.source.find_spans(*clean_lines([line]))
 
     def unknown_characters(
         self, line: str, *, target: bool = False, verbatim: bool = False

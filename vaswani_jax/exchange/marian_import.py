@@ -206,10 +206,10 @@ def read_spellings(
 
 
 def _locale(
-    side: str, given: str, *, tokenizer: dict[str, Any], path: pathlib.Path
+    side: str, locale_flag: str, *, tokenizer: dict[str, Any], path: pathlib.Path
 ) -> str:
-    """Return the locale that the user has given or the tokenizer names."""
-    locale = given or tokenizer.get(f"{side}_lang") or ""
+    """Return the locale of the flag, or the one that the tokenizer names."""
+    locale = locale_flag or tokenizer.get(f"{side}_lang") or ""
     if not locale:
         raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
     if not rules.LOCALE.fullmatch(str(locale)):
@@ -217,8 +217,8 @@ def _locale(
             f"{path}: {side}_lang {locale!r} is no code of a language: give "
             f"--{side}_locale"
         )
-    if given:
-        locales.check_language(given, name=f"--{side}_locale")
+    if locale_flag:
+        locales.check_language(locale_flag, name=f"--{side}_locale")
     return str(locale)
 
 

@@ -87,8 +87,8 @@ def _source_words(
     ]
     word_of_character = words(line, first=0)
     numbers = iter(
-        _word_at(place, word_of_character, subword=subwords.subword(token))
-        for token, place in zip(ids, vocabulary.places(line), strict=True)
+        _word_at(span, word_of_character, subword=subwords.subword(token))
+        for token, span in zip(ids, vocabulary.find_spans(line), strict=True)
     )
     return [
         np.array(
@@ -99,11 +99,11 @@ def _source_words(
 
 
 def _word_at(
-    place: tuple[int, int], word_of_character: Int[np.ndarray, "_"], *, subword: str
+    span: tuple[int, int], word_of_character: Int[np.ndarray, "_"], *, subword: str
 ) -> int:
     """Return the line's word in which a subword begins, or -1."""
-    begin, end = place
-    # All bytes of a character but the last have an empty place, where it begins.
+    begin, end = span
+    # All bytes of a character but the last have an empty span, where it begins.
     if begin == end and subword != WORD_START:
         end += 1
     numbers = np.unique(word_of_character[begin:end])

@@ -273,7 +273,9 @@ class LineTranslator:
         """Return where parts may end, best first: by sentence, word and character."""
         vocabulary = self._vocabulary
         starts = sentences.sentence_starts(line, self._settings.data.source_locale)
-        sentence_ends = sentences.first_subwords(starts, vocabulary.places(line), line)
+        sentence_ends = sentences.first_subwords(
+            starts, vocabulary.find_spans(line), line
+        )
         subwords = vocabulary.source
         kinds = (
             sorted(sentence_ends),

@@ -1,4 +1,4 @@
-"""Where the sentences of a line begin, to cut lines that are too long."""
+"""Find where the sentences of a line begin, to cut lines that are too long."""
 
 from collections.abc import Sequence
 
@@ -31,32 +31,32 @@ def sentence_starts(line: str, locale: str) -> list[int]:
 
 
 def first_subwords(
-    starts: Sequence[int], places: Sequence[tuple[int, int]], line: str
+    starts: Sequence[int], spans: Sequence[tuple[int, int]], line: str
 ) -> frozenset[int]:
     """Return the indices of the subwords that begin sentences.
 
     A subword with a part of two sentences begins none.
 
-    >>> places = [(0, 2), (2, 3), (3, 5), (5, 6)]
-    >>> sorted(first_subwords([4], places, "No. Hi"))
+    >>> spans = [(0, 2), (2, 3), (3, 5), (5, 6)]
+    >>> sorted(first_subwords([4], spans, "No. Hi"))
     [2]
     >>> sorted(first_subwords([2], [(0, 1), (1, 4)], "好。再见"))
     []
 
     Args:
         starts: The first character of each sentence, in order.
-        places: Where each subword lies, as `Vocabulary.places` says.
+        spans: Where each subword lies, as `Vocabulary.find_spans` says.
         line: The text.
     """
     indices, index = set(), 0
     for start in starts:
-        while index < len(places) and places[index][0] < start >= places[index][1]:
+        while index < len(spans) and spans[index][0] < start >= spans[index][1]:
             index += 1
         first = index
-        if first == len(places) or line[places[first][0] : start].strip():
+        if first == len(spans) or line[spans[first][0] : start].strip():
             continue
         # The space before a sentence may be a subword of its own.
-        while first and line[slice(*places[first - 1])].isspace():
+        while first and line[slice(*spans[first - 1])].isspace():
             first -= 1
         indices.add(first)
     return frozenset(indices)

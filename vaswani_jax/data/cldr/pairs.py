@@ -97,8 +97,8 @@ def cldr_pairs(
 
 def _equal_shares(number: int, num_shares: int) -> list[int]:
     """Return whole numbers of a given sum that differ by at most 1."""
-    share, rest = divmod(number, num_shares)
-    return [share + (index < rest) for index in range(num_shares)]
+    share, remainder = divmod(number, num_shares)
+    return [share + (index < remainder) for index in range(num_shares)]
 
 
 def _require_babel() -> None:
