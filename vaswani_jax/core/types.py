@@ -12,6 +12,8 @@ PAD_ID = 0
 BOS_ID = 1
 EOS_ID = 2
 UNK_ID = 3
+# The first id after the special ones; in a vocabulary of tree symbols, of a label.
+FIRST_LABEL_ID = 4
 # A logit without probability that, unlike -inf, gives no NaN.
 NEVER = -1e9
 # Returns figures of a model's parameters by name, such as valid/bleu.
@@ -20,11 +22,34 @@ Evaluator = Callable[[Any], Mapping[str, float]]
 MetricsLogger = Callable[[int, Mapping[str, float]], object]
 
 
+class TreeIds(NamedTuple):
+    """What the ids of a vocabulary of words and of one of tree symbols mean.
+
+    Attributes:
+        num_labels: L. Target ids from `FIRST_LABEL_ID` on open a constituent of each
+            label, the next L close one, and all that follow stand for one word each.
+        word_starts: One bit a source id, as `np.packbits` has them: whether the id
+            begins a word.
+    """
+
+    num_labels: int
+    word_starts: bytes
+
+    @property
+    def first_word(self) -> int:
+        """The lowest target id that stands for a word."""
+        return FIRST_LABEL_ID + 2 * self.num_labels
+
+
 class VocabSizes(NamedTuple):
-    """V of each side, if the sides have vocabularies and embeddings of their own."""
+    """V of each side, if the sides have vocabularies and embeddings of their own.
+
+    `trees` is there if the target's vocabulary is that of tree symbols (section 6.3).
+    """
 
     source: int
     target: int
+    trees: TreeIds | None = None
 
 
 # V of the vocabulary that both sides share (section 3.4), or of both vocabularies.

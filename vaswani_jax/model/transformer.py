@@ -37,9 +37,9 @@ class Transformer(nn.Module):
         # Deviation: section 3.4 shares one embedding; with two vocabularies the
         # softmax shares the target's.
         if isinstance(self.vocab_size, types.VocabSizes):
-            source, target = self.vocab_size
-            self.source_embedding = embed(source, logits_bias=False)
-            self.target_embedding = embed(target, logits_bias=model.logits_bias)
+            sizes = self.vocab_size
+            self.source_embedding = embed(sizes.source, logits_bias=False)
+            self.target_embedding = embed(sizes.target, logits_bias=model.logits_bias)
         else:
             self.embedding = embed(self.vocab_size, logits_bias=model.logits_bias)
         self.encoder = encoder.Encoder(model)
