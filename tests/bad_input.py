@@ -16,7 +16,7 @@ import ml_collections
 from configs import own_text
 from tests import settings
 from vaswani_jax.core import config, parallel, parsing
-from vaswani_jax.data import prepared, treebank
+from vaswani_jax.data import linearization, prepared, treebank
 from vaswani_jax.evaluation import bleu
 from vaswani_jax.inference import line_io, line_translator
 from vaswani_jax.training import step
@@ -109,12 +109,16 @@ class Checks:
         path = self._file("trees", data)
         try:
             for tree in treebank.read(path):
-                words = tree.symbols.count(treebank.WORD)
-                assert words == len(tree.words) == len(tree.tags) > 0
-                opened = sum(symbol[0] == "(" for symbol in tree.symbols)
-                assert opened * 2 + words == len(tree.symbols)
+                assert list(treebank.parse([str(tree)], name="tree")) == [tree]
+                cleaned = treebank.clean(tree)
+                if cleaned:
+                    words = [leaf.word for leaf in cleaned.leaves()]
+                    symbols = linearization.linearize(cleaned)
+                    assert linearization.build_tree(symbols, words) == cleaned
         except ValueError as error:
-            assert re.match(f"{path}, line [0-9]+: .", str(error)), error
+            message = str(error)
+            if message != f"{path} has no tree":
+                assert re.match(f"{path}, line [0-9]+: .", message), error
 
     def configure(self, section: str, key: str, value: Any) -> None:
         """A value that a key should perhaps not have."""

@@ -1,5 +1,6 @@
-"""Trees in brackets to symbols, against a reader that recurs."""
+"""Trees in brackets against a reader that recurs, and what `clean` leaves of them."""
 
+import gzip
 import pathlib
 import re
 
@@ -7,6 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from tests.data import nodes
 from vaswani_jax.data import treebank
 
 PENN = """
@@ -20,7 +22,7 @@ PENN = """
             (PP=2 (-NONE- *ICH*)) ))))
     (. .) ))
 ( (X (-NONE- *) ))
-(NP (-LRB- -LRB-) (NN it) (PRP$ its))(TOP (FRAG-TTL (NN Yes)))
+(NP (-LRB- -LRB-) (NN it) (PRP$ its))(TOP (FRAG-TTL (NN-TTL Yes)))
 """
 
 
@@ -30,16 +32,51 @@ def write(tmp_path: pathlib.Path, text: str | bytes) -> pathlib.Path:
     return path
 
 
-def test_the_penn_treebanks_own_layout(tmp_path: pathlib.Path) -> None:
-    trees = list(treebank.read(write(tmp_path, PENN)))
-    assert [" ".join(tree.symbols) for tree in trees] == [
-        "(S (NP XX )NP (VP XX (S (VP XX (VP XX )VP )VP )S )VP XX )S",
-        "(NP XX XX XX )NP",
-        "(FRAG XX )FRAG",
+def test_trees_are_read_as_they_are_written(tmp_path: pathlib.Path) -> None:
+    assert [str(tree) for tree in treebank.read(write(tmp_path, PENN))] == [
+        "( (S (NP-SBJ-1 (PRP He)) (VP (VBD wanted) (S (NP-SBJ (-NONE- *-1)) (VP (TO to)"
+        " (VP (VB go) (PP=2 (-NONE- *ICH*)))))) (. .)))",
+        "( (X (-NONE- *)))",
+        "(NP (-LRB- -LRB-) (NN it) (PRP$ its))",
+        "(TOP (FRAG-TTL (NN-TTL Yes)))",
     ]
-    assert trees[0].words == ["He", "wanted", "to", "go", "."]
-    assert trees[0].tags == ["PRP", "VBD", "TO", "VB", "."]
-    assert trees[1].tags == ["-LRB-", "NN", "PRP$"]
+
+
+def test_the_penn_treebanks_own_layout_becomes_constituents(
+    tmp_path: pathlib.Path,
+) -> None:
+    trees = map(treebank.clean, treebank.read(write(tmp_path, PENN)))
+    assert [str(tree) for tree in trees] == [
+        "(S (NP (PRP He)) (VP (VBD wanted) (S (VP (TO to) (VP (VB go))))) (. .))",
+        "None",
+        "(NP (-LRB- -LRB-) (NN it) (PRP$ its))",
+        "(FRAG (NN-TTL Yes))",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("( (TOP (S (NN a))))", "(S (NN a))"),
+        ("( (S1 (NP (NN a)) (VP (VB b))))", "(S (NP (NN a)) (VP (VB b)))"),
+        ("(TOP (NN a) (NP (NN b)))", "(S (NN a) (NP (NN b)))"),
+        ("(ROOT (NN a))", "(S (NN a))"),
+        ("(NN a)", "(S (NN a))"),
+        ("(ROOT a)", "(S (ROOT a))"),
+        ("( (NP (NN a)) (S (-NONE- *)))", "(NP (NN a))"),
+        ("(S (ROOT (NN a)))", "(S (ROOT (NN a)))"),
+        (
+            "(VP (PRT|ADVP-1 (RP a)) (ADVP|PRT (RP b)))",
+            "(VP (PRT (RP a)) (PRT (RP b)))",
+        ),
+        ("(S (NP (NP-SBJ=2 (NN a))))", "(S (NP (NP (NN a))))"),
+        ("(NP (-LRB- (NN a)) (JJ|NN b))", "(NP (-LRB- (NN a)) (JJ|NN b))"),
+        (r"(NP (CD 1\/2) (SYM \*))", r"(NP (CD 1\/2) (SYM \*))"),
+    ],
+)
+def test_what_is_no_constituent_is_left_out(text: str, cleaned: str) -> None:
+    [tree] = treebank.parse([text], name="text")
+    assert str(treebank.clean(tree)) == cleaned
 
 
 @pytest.mark.parametrize(
@@ -65,67 +102,99 @@ def test_what_is_no_tree_is_refused_with_its_place(
         list(treebank.read(path))
 
 
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_a_tree_is_refused(tmp_path: pathlib.Path, text: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ValueError, match=f"^{path} has no tree$"):
+        list(treebank.read(path))
+
+
+def test_gzipped_trees_are_read(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "trees.mrg.gz"
+    path.write_bytes(gzip.compress(b"(NP (NN a))"))
+    assert [str(tree) for tree in treebank.read(path)] == ["(NP (NN a))"]
+
+
+A = treebank.Tree("NN", word="a")
+
+
+@pytest.mark.parametrize("parts", [{}, {"children": (A,), "word": "b"}])
+def test_a_tree_has_either_a_word_or_parts(parts: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\(NP needs either a word or parts"):
+        treebank.Tree("NP", **parts)  # type: ignore[arg-type]
+
+
 def test_depth_has_no_limit(tmp_path: pathlib.Path) -> None:
     depth = 20_000
-    path = write(tmp_path, "(A " * depth + "(B c)" + ")" * depth)
-    [tree] = treebank.read(path)
-    assert tree.symbols == ["(A"] * depth + ["XX"] + [")A"] * depth
+    text = "(A " * depth + "(B c)" + ")" * depth
+    [tree] = treebank.read(write(tmp_path, text))
+    assert str(tree) == text
+    assert tree.leaves() == [treebank.Tree("B", word="c")]
+    assert treebank.clean(tree) == tree
+    assert len({tree, treebank.clean(tree)}) == 1
 
 
-def nested(text: str) -> list[object]:
-    """The nested lists of brackets, by Python's own parser."""
-    quoted = re.sub(r"[^()\s]+", lambda match: repr(match[0]) + ",", text)
-    nested_lists = quoted.replace("(", "[").replace(")", "],")
-    return list(eval(f"[{nested_lists}]"))
+def nested(text: str) -> list[nodes.Node]:
+    """The trees of a text as nested tuples, by Python's own parser."""
+    quoted = re.sub(r"[^()\s]+", lambda match: repr(match[0]) + ",", text, flags=re.A)
+    return list(eval(f"[{quoted.replace(')', '),')}]"))
 
 
-def symbols_of(node: list[object]) -> list[str]:
+@hypothesis.given(
+    expected=strategies.lists(nodes.nodes(), min_size=1, max_size=4),
+    space=strategies.sampled_from([" ", "\n", "\t \n"]),
+)
+def test_any_trees_are_read_as_pythons_parser_reads_them(
+    expected: list[nodes.Node], space: str
+) -> None:
+    texts = list(map(nodes.text_of, expected))
+    text = " ".join(texts).replace(" ", space)
+    trees = list(treebank.parse(text.split("\n"), name="text"))
+    assert nested(text) == expected
+    assert list(map(nodes.node_of, trees)) == expected
+    assert list(map(str, trees)) == texts
+    words = [[leaf.word for leaf in tree.leaves()] for tree in trees]
+    assert words == list(map(nodes.words_of, expected))
+
+
+def cleaned_parts(node: nodes.Node) -> list[nodes.Node]:
+    """A tree without empty elements and functions of labels, or nothing."""
     label, *parts = node
     if isinstance(parts[0], str):
-        return ["XX"]
-    inside = [symbol for part in parts for symbol in symbols_of(part)]  # type: ignore[arg-type]
-    return [f"({label}", *inside, f"){label}"]
+        return [node] if label != "-NONE-" else []
+    inside = [part for inner in parts for part in cleaned_parts(inner)]
+    category = {"NP-SBJ-1": "NP", "VP=2": "VP", "PRT|ADVP": "PRT"}.get(label, label)
+    return [(category, *inside)] if inside else []
 
 
-def words_of(node: list[object]) -> list[object]:
-    if isinstance(node[1], str):
-        return [node[1]]
-    return [word for part in node[1:] for word in words_of(part)]  # type: ignore[arg-type]
+def without_roots(node: nodes.Node) -> list[nodes.Node]:
+    """What the outermost brackets that are no constituents have."""
+    label, *parts = node
+    if label not in ("TOP", "ROOT") or isinstance(parts[0], str):
+        return [node]
+    return [part for inner in parts for part in without_roots(inner)]
 
 
-LABELS = strategies.sampled_from(["NP", "VP", "S", "-LRB-"])
-LEAVES = strategies.tuples(LABELS, strategies.sampled_from(["a", "Ä", "-", "1/2", "'"]))
-TREES = strategies.recursive(
-    LEAVES.map(lambda leaf: f"({leaf[0]} {leaf[1]})"),
-    lambda inner: strategies.tuples(LABELS, strategies.lists(inner, min_size=1)).map(
-        lambda node: f"({node[0]} {' '.join(node[1])})"
-    ),
-    max_leaves=20,
-)
-
-
-@hypothesis.given(texts=strategies.lists(TREES, min_size=1, max_size=4))
-def test_any_tree_is_read_as_a_recursive_reader_reads_it(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
-) -> None:
-    path = write(tmp_path_factory.mktemp("trees"), "\n".join(texts))
-    trees = list(treebank.read(path))
-    assert [tree.symbols for tree in trees] == [
-        symbols_of(node)  # type: ignore[arg-type]
-        for node in nested(" ".join(texts))
-    ]
-    assert [tree.words for tree in trees] == [
-        words_of(node)  # type: ignore[arg-type]
-        for node in nested(" ".join(texts))
-    ]
+@hypothesis.given(nodes.nodes(nodes.PENN_LABELS, nodes.PENN_TAGS))
+def test_any_tree_is_cleaned_as_by_recursion(node: nodes.Node) -> None:
+    cleaned = treebank.clean(nodes.tree_of(node))
+    parts = [part for root in without_roots(node) for part in cleaned_parts(root)]
+    if cleaned is None:
+        assert not parts
+    elif len(parts) == 1 and not isinstance(parts[0][1], str):
+        assert nodes.node_of(cleaned) == parts[0]
+    else:
+        assert nodes.node_of(cleaned) == ("S", *parts)
 
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data/gum_trees"
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/gum_trees")
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the trees of GUM, {SHARED}")
 def test_real_trees_have_their_words() -> None:
     trees = list(treebank.read(SHARED / "dev.trees.txt"))
     lines = (SHARED / "dev.tokens.txt").read_text().splitlines()
     assert len(trees) == 1575
-    assert [" ".join(tree.words) for tree in trees] == lines
+    for tree, line in zip(trees, lines, strict=True):
+        assert " ".join(leaf.word for leaf in tree.leaves()) == line

@@ -1,33 +1,83 @@
-"""Section 6.3: read constituency trees in brackets as sequences of symbols.
-
-The symbols are those of Vinyals et al. (2015), "Grammar as a Foreign Language", whom
-section 6.3 follows: "(NP" where a constituent begins, ")NP" where it ends, and `WORD`
-for each word between them.
-"""
+"""Section 6.3: read constituency trees in brackets, and clean them for parsing."""
 
 import dataclasses
 import pathlib
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from vaswani_jax.data import text_files
 
-WORD = "XX"
 # Brackets, labels and words, as the Penn Treebank writes them.
 TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 # The label of an element that is not spoken.
 EMPTY = "-NONE-"
 # Labels of an outermost bracket that is no constituent.
 ROOTS = {"", "ROOT", "TOP", "S1"}
+# The label around a sentence whose tree has no constituent around all its parts.
+SENTENCE = "S"
+# EVALB takes a particle (PRT) and an adverb phrase (ADVP) for the same.
+PARTICLES = {"PRT|ADVP", "ADVP|PRT"}
 
 
-class Tree(NamedTuple):
-    """The constituents of a sentence, its words and their parts of speech."""
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Tree:
+    """A constituent with its parts, or a pre-terminal: a tag with its word.
 
-    symbols: list[str]
-    words: list[str]
-    tags: list[str]
+    Its string is one line of brackets, and trees with the same string are equal.
+
+    >>> the, man = Tree("DT", word="the"), Tree("NN", word="man")
+    >>> print(Tree("NP", (the, man)))
+    (NP (DT the) (NN man))
+
+    Attributes:
+        label: Its syntactic category, or the part of speech of its word.
+        children: The parts of a constituent, one at least.
+        word: The word of a pre-terminal.
+    """
+
+    label: str
+    children: "tuple[Tree, ...]" = ()
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.children) == bool(self.word):
+            raise ValueError(f"({self.label} needs either a word or parts")
+
+    def leaves(self) -> "list[Tree]":
+        """Return the pre-terminals in the order of the words."""
+        leaves = []
+        stack = [self]
+        while stack:
+            tree = stack.pop()
+            if tree.word:
+                leaves.append(tree)
+            stack.extend(reversed(tree.children))
+        return leaves
+
+    # Without recursion, as all here: the depth of a tree has no limit.
+    def __str__(self) -> str:
+        parts = []
+        stack: list[Tree | str] = [self]
+        while stack:
+            tree = stack.pop()
+            if isinstance(tree, str):
+                parts.append(tree)
+            elif tree.word:
+                parts.append(f" ({tree.label} {tree.word})")
+            else:
+                parts.append(f" ({tree.label}")
+                stack.append(")")
+                stack.extend(reversed(tree.children))
+        return "".join(parts)[1:]
+
+    def __repr__(self) -> str:
+        return f"<Tree {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
 
 @dataclasses.dataclass
@@ -37,55 +87,69 @@ class _Bracket:
     line: int
     label: str = ""
     word: str = ""
-    parts: int = 0
-    start: int = -1  # index of its opening symbol, if it has one
+    children: list[Tree] = dataclasses.field(default_factory=list)
 
 
 def read(path: pathlib.Path) -> Iterator[Tree]:
-    """Yield the trees of a file; a tree may take several lines.
-
-    Empty elements (-NONE-) are left out, with constituents that have nothing else. A
-    label with functions and indices (NP-SBJ-1) becomes its category. An outermost
-    bracket that is no constituent (ROOT, TOP, S1, or without a label) is left out.
+    """Yield the trees of a file, plain or gzipped, as `parse` does.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A line is not UTF-8, or not of a tree. The message has the file,
-            the line and the rule.
+        ValueError: A line is not UTF-8 or not of a tree, or the file has no tree. The
+            message has the file, the line and the rule.
+    """
+    is_empty = True
+    for tree in parse(text_files.read_lines(path), name=str(path)):
+        is_empty = False
+        yield tree
+    if is_empty:
+        raise ValueError(f"{path} has no tree")
+
+
+def parse(lines: Iterable[str], *, name: str) -> Iterator[Tree]:
+    """Yield the trees of lines; a line may have several, a tree may take several lines.
+
+    Trees stay as they are written: with empty elements, functions of labels, and the
+    outermost bracket, whose label may be the empty string. `clean` removes these.
+
+    Args:
+        lines: Text in brackets.
+        name: Name of the text, for errors.
+
+    Raises:
+        ValueError: A line is not of a tree. The message has the name, the line and the
+            rule.
     """
     stack: list[_Bracket] = []
-    tree = Tree([], [], [])
-    for line, text in enumerate(text_files.read_lines(path), start=1):
+    for line, text in enumerate(lines, start=1):
         for token in TOKEN.findall(text):
             try:
-                _read_token(token, line=line, stack=stack, tree=tree)
+                tree = _read_token(token, line=line, stack=stack)
             except ValueError as error:
-                raise ValueError(f"{path}, line {line}: {error}") from None
-            if not stack and tree.words:
+                raise ValueError(f"{name}, line {line}: {error}") from None
+            if tree:
                 yield tree
-                tree = Tree([], [], [])
     if stack:
         raise ValueError(
-            f"{path}, line {stack[0].line}: ({stack[0].label} is not closed by the end "
+            f"{name}, line {stack[0].line}: ({stack[0].label} is not closed by the end "
             "of the file"
         )
 
 
-def _read_token(token: str, *, line: int, stack: list[_Bracket], tree: Tree) -> None:
-    """Open or close a bracket, or set the label or the word of the innermost one."""
+def _read_token(token: str, *, line: int, stack: list[_Bracket]) -> Tree | None:
+    """Take a token into the innermost bracket; return the tree that it completes."""
     bracket = stack[-1] if stack else None
     if token == "(":
         if bracket:
-            _add_part(bracket, tree, is_outermost=len(stack) == 1)
+            _check_has_parts(bracket, is_outermost=len(stack) == 1)
         stack.append(_Bracket(line))
     elif bracket is None and token == ")":
         raise ValueError("a bracket is closed that was not opened")
     elif bracket is None:
         raise ValueError(f"{token[:40]!r} stands outside of brackets")
     elif token == ")":
-        stack.pop()
-        _close(bracket, tree)
-    elif bracket.word or bracket.parts:
+        return _close(stack)
+    elif bracket.word or bracket.children:
         raise ValueError(
             f"({bracket.label[:40]} has {token[:40]!r} beside another part"
         )
@@ -93,40 +157,88 @@ def _read_token(token: str, *, line: int, stack: list[_Bracket], tree: Tree) -> 
         bracket.word = token
     else:
         bracket.label = token
+    return None
 
 
-def _add_part(bracket: _Bracket, tree: Tree, *, is_outermost: bool) -> None:
-    """Note that a bracket has another one in it; write its symbol before the first."""
+def _check_has_parts(bracket: _Bracket, *, is_outermost: bool) -> None:
+    """Raise an error if a bracket may not have another one in it."""
     if bracket.word:
         raise ValueError(f"({bracket.label[:40]} has a bracket beside a word")
     if not (bracket.label or is_outermost):
         raise ValueError("a bracket within another has no label")
-    if not bracket.parts and not (is_outermost and bracket.label in ROOTS):
-        bracket.start = len(tree.symbols)
-        tree.symbols.append(f"({category(bracket.label)}")
-    bracket.parts += 1
 
 
-def _close(bracket: _Bracket, tree: Tree) -> None:
-    """Write the word of a bracket, or its closing symbol unless it is empty."""
-    if not (bracket.word or bracket.parts):
+def _close(stack: list[_Bracket]) -> Tree | None:
+    """Close the innermost bracket; return its tree if it was the outermost, too."""
+    bracket = stack.pop()
+    if not (bracket.word or bracket.children):
         raise ValueError(f"({bracket.label[:40]} has neither a word nor parts")
-    if bracket.word and bracket.label != EMPTY:
-        tree.symbols.append(WORD)
-        tree.words.append(bracket.word)
-        tree.tags.append(bracket.label)
-    elif bracket.start == len(tree.symbols) - 1 >= 0:
-        tree.symbols.pop()
-    elif bracket.start >= 0:
-        tree.symbols.append(f"){category(bracket.label)}")
+    tree = Tree(bracket.label, tuple(bracket.children), bracket.word)
+    if not stack:
+        return tree
+    stack[-1].children.append(tree)
+    return None
+
+
+def clean(tree: Tree) -> Tree | None:
+    """Return the constituents of a tree, or None if it has no word.
+
+    Empty elements (-NONE-) are left out, with constituents that have nothing else. A
+    label with functions and indices (NP-SBJ-1) becomes its category, PRT|ADVP becomes
+    PRT; tags stay as they are. Outermost brackets that are no constituents (ROOT, TOP,
+    S1, or without a label) are left out; if there is no constituent around all that
+    they have, it gets the label S.
+
+    >>> lines = ["( (NP-SBJ (NN John)) (VP (VBZ sleeps) (NP (-NONE- *))))"]
+    >>> print(clean(next(parse(lines, name="example"))))
+    (S (NP (NN John)) (VP (VBZ sleeps)))
+    """
+    parts = [tree]
+    while any(_is_root(part) for part in parts):
+        parts = [
+            child
+            for part in parts
+            for child in (part.children if _is_root(part) else [part])
+        ]
+    parts = _spoken(parts)
+    if len(parts) == 1 and parts[0].children:
+        return parts[0]
+    return Tree(SENTENCE, tuple(parts)) if parts else None
+
+
+def _is_root(tree: Tree) -> bool:
+    """Return whether an outermost bracket is no constituent."""
+    return bool(tree.children) and tree.label in ROOTS
+
+
+def _spoken(trees: Iterable[Tree]) -> list[Tree]:
+    """Return the trees without empty elements, with categories as labels."""
+    top: list[Tree] = []
+    # The trees to read in reverse, each with the list for its result; or a list of
+    # results that are complete, with the label of their constituent.
+    stack: list[tuple[Tree | str, list[Tree], list[Tree]]]
+    stack = [(tree, top, []) for tree in reversed(list(trees))]
+    while stack:
+        tree, results, children = stack.pop()
+        if isinstance(tree, str):
+            if children:
+                results.append(Tree(tree, tuple(children)))
+        elif not tree.word:
+            stack.append((category(tree.label), results, children))
+            stack.extend((child, children, []) for child in reversed(tree.children))
+        elif tree.label != EMPTY:
+            results.append(tree)
+    return top
 
 
 def category(label: str) -> str:
-    """Return the category of a label, without its functions and indices.
+    """Return the category of a constituent's label, without functions and indices.
 
-    >>> [category(label) for label in ("NP-SBJ-1", "NP=2", "-LRB-", "PRP$")]
-    ['NP', 'NP', '-LRB-', 'PRP$']
+    >>> labels = ("NP-SBJ-1", "NP=2", "-LRB-", "PRT|ADVP")
+    >>> [category(label) for label in labels]
+    ['NP', 'NP', '-LRB-', 'PRT']
     """
     if label.startswith("-"):
         return label
-    return re.split("[-=]", label, maxsplit=1)[0] or label
+    label = re.split("[-=]", label, maxsplit=1)[0] or label
+    return "PRT" if label in PARTICLES else label
