@@ -176,7 +176,7 @@ def import_params(
         name = TABLES[embedding][0]
         tensors[name] = tensors[name][list(order)]
     sizes = [len(order) for order in orders.values()]
-    vocab_size = sizes[0] if len(sizes) == 1 else types.VocabSizes(*sizes)
+    vocab_size = sizes[0] if len(sizes) == 1 else types.VocabSizes(sizes[0], sizes[1])
     interleaved = interleaving(model.d_model)
     params = {}
     for name, shape in transformer.param_shapes(model, vocab_size).items():
