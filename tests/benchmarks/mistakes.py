@@ -12,6 +12,7 @@ IMPORT = "tests/oracles/test_marian_import.py"
 LOSS = "tests/training/test_loss.py"
 STEP = "tests/training/test_step.py"
 BEAM = "tests/inference/test_beam_search.py"
+BRACKETS = "tests/inference/test_brackets.py"
 PRESETS = "tests/paper/test_presets.py"
 PRINTED = "tests/paper/test_printed.py"
 PARAMETERS = "tests/model/test_cost.py"
@@ -193,6 +194,34 @@ MISTAKES = (
         "$origin = jnp.take_along_axis($extended.origin,",
         "$origin = 0 * jnp.take_along_axis($extended.origin,",
         f"{BEAM}::test_a_model_s_search_finds_what_full_passes_find",
+    ),
+    Mistake(
+        "a tree has one word too many",
+        "legal_symbols",
+        "$words_left = $num_words[:, None] -",
+        "$words_left = 1 + $num_words[:, None] -",
+        f"{BRACKETS}::test_every_output_is_a_tree_over_its_sentences_words",
+    ),
+    Mistake(
+        "a constituent closes with any label",
+        "legal_symbols",
+        "$token == $label + L",
+        "($token >= $label * 0 + 4 + L) & ($token < 4 + 2 * L)",
+        f"{BRACKETS}::test_every_output_is_a_tree_over_its_sentences_words",
+    ),
+    Mistake(
+        "a tree ends before its constituents close",
+        "legal_symbols",
+        "$may_end = ($depth == 0) & ($words_left == 0)",
+        "$may_end = $words_left == 0",
+        f"{BRACKETS}::test_every_output_is_a_tree_over_its_sentences_words",
+    ),
+    Mistake(
+        "the last sentences of a batch have the room of the first",
+        "brackets.make_constraint",
+        "max_lengths=max_lengths[$rows]",
+        "max_lengths=max_lengths[: $rows.shape[0]]",
+        f"{BRACKETS}::test_every_output_is_a_tree_over_its_sentences_words",
     ),
     Mistake(
         "exported keys stand where values belong",
