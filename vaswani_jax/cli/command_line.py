@@ -13,7 +13,6 @@ import ml_collections
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import help_text
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import paths, presets
@@ -180,12 +179,18 @@ def _take(words: list[str], flag: str) -> tuple[str, list[str]]:
 
 def _run_of(checkpoint: str) -> str:
     """Return the workdir of a run to start from, if it has recorded its settings."""
+    from vaswani_jax.checkpoints import (
+        select,
+    )  # It loads JAX, as all programs need not.
+
     folder = select.split_name(checkpoint)[0]
     workdir = re.sub(r"/(checkpoints|best|averaged)/\d+/?$", "", folder)
     return workdir if workdir and presets.is_run(workdir) else ""
 
 
 def _missing_config(syntax: Syntax, workdir: str, *, init_from: str) -> str:
+    from vaswani_jax.checkpoints import select
+
     if init_from:
         folder = pathlib.Path(select.split_name(init_from)[0])
         return f"--init_from={init_from}: {select.why_no_run(folder)}"

@@ -7,8 +7,6 @@ import os
 import shutil
 import sys
 
-from vaswani_jax.core import processes
-
 # `python -m` names the logger of the program itself "__main__".
 OUR_LOGGERS = ("vaswani_jax", "__main__")
 # Absl lets every line of these through; what they log seldom concerns a user.
@@ -110,12 +108,21 @@ def install() -> None:
     sys.stderr = LastingStderr(os.open(os.devnull, os.O_WRONLY) if is_closed else 2)
     handler = LineHandler(sys.stderr)
     handler.setFormatter(_Formatter())
-    handler.addFilter(lambda record: processes.is_main_process())
+    handler.addFilter(_is_of_main_process)
     for name in OUR_LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False  # Absl's handler of the root would repeat the line.
     set_level(quiet=False, verbose=False)
+
+
+def _is_of_main_process(record: logging.LogRecord) -> bool:
+    """Return False in all processes but the first of several."""
+    if "jax" not in sys.modules:  # which alone connects several
+        return True
+    from vaswani_jax.core import processes
+
+    return processes.is_main_process()
 
 
 def set_level(*, quiet: bool, verbose: bool) -> None:

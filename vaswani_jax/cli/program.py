@@ -19,9 +19,7 @@ from vaswani_jax.core import (
     cpu_allocator,
     files,
     interrupts,
-    parallel,
     parsing,
-    processes,
     remote,
     tpu_flags,
 )
@@ -69,6 +67,8 @@ class Program:
         expected: Errors that are printed in one line, with status 1. All others keep
             their traceback.
         handles_sigterm: Whether it saves before SIGTERM ends it.
+        computes: Whether it uses devices. A program that does not starts without JAX,
+            whose import takes a second.
     """
 
     main: Callable[[], None]
@@ -76,6 +76,7 @@ class Program:
     check_flags: Callable[[], None] = lambda: None
     expected: tuple[type[Exception], ...] = EXPECTED_ERRORS
     handles_sigterm: bool = False
+    computes: bool = True
 
     def run(self, argv: Sequence[str] | None = None) -> None:
         """Parse the command line, run the program and exit.
@@ -108,14 +109,28 @@ class Program:
             settings()  # Refuses what is wrong before any other line is written.
         _refuse_empty_workdir()
         self.check_flags()
+        is_one_of_several = any(
+            flags.FLAGS[name].value is not None for name in PROCESS_FLAGS
+        )
+        if is_one_of_several and not self.syntax.multi_process:
+            raise ValueError(
+                "--coordinator is a flag of train, translate and evaluate alone"
+            )
+        if self.computes:
+            self._prepare_devices(is_one_of_several=is_one_of_several)
+        if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
+            logger.info(f"--workdir={flags.FLAGS.workdir}")
+        self.main()
+        sys.stdout.flush()
+
+    def _prepare_devices(self, *, is_one_of_several: bool) -> None:
+        """Set up the allocator, JAX and the other processes, if there are some."""
+        from vaswani_jax.core import parallel, processes
+
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
         tpu_flags.set_defaults(os.environ)
-        if any(flags.FLAGS[name].value is not None for name in PROCESS_FLAGS):
-            if not self.syntax.multi_process:
-                raise ValueError(
-                    "--coordinator is a flag of train, translate and evaluate alone"
-                )
+        if is_one_of_several:
             processes.connect(
                 coordinator=COORDINATOR.value,
                 num_processes=NUM_PROCESSES.value,
@@ -123,10 +138,6 @@ class Program:
                 handles_sigterm=self.handles_sigterm,
             )
         logger.debug(memory_note)
-        if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
-            logger.info(f"--workdir={flags.FLAGS.workdir}")
-        self.main()
-        sys.stdout.flush()
 
 
 def _refuse_empty_workdir() -> None:
@@ -185,6 +196,8 @@ def local_path(flag: str, value: str) -> pathlib.Path:
 
 def _refuse_absent_platform() -> None:
     if os.environ.get("JAX_PLATFORMS"):
+        from vaswani_jax.core import parallel
+
         try:
             parallel.check_platform()
         except ValueError as error:
