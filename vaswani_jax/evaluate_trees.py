@@ -1,0 +1,150 @@
+"""Score a parser's trees against a treebank's by EVALB's rules (section 6.3).
+
+vaswani evaluate-trees gold.trees test.trees --by_label
+python -m vaswani_jax.evaluate_trees --gold=gold.trees --test=test.trees
+"""
+
+import json
+import logging
+import pathlib
+import re
+
+from absl import flags
+
+from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.data import text_files, treebank
+from vaswani_jax.data.treebank import Tree
+from vaswani_jax.evaluation import bracketing
+
+logger = logging.getLogger(__name__)
+
+GOLD = path_flags.define_path(
+    "gold", None, "The reference: trees in brackets, plain or .gz.", required=True
+)
+TEST = path_flags.define_path(
+    "test", None, "A parser's trees of the same sentences.", required=True
+)
+EVALB = flags.DEFINE_bool(
+    "evalb",
+    False,
+    "Compute EVALB's own figures, of one tree a line: leave out sentences whose words "
+    "differ, let the tags of each file decide what is punctuation, count ROOT.",
+)
+PARAMETERS = flags.DEFINE_enum(
+    "parameters",
+    bracketing.COLLINS.name,
+    list(bracketing.PARAMETERS),
+    "EVALB's parameter file. nk leaves out the tags ? and !, too.",
+)
+BY_LABEL = flags.DEFINE_bool("by_label", False, "Print a table of labels, too.")
+BY_LENGTH = flags.DEFINE_bool(
+    "by_length", False, "Print a table of sentence lengths, too."
+)
+JSON = flags.DEFINE_bool("json", False, "Print one JSON object, which has all tables.")
+
+
+def check_flags() -> None:
+    """Refuse names of no files, and EVALB's repair of quotes, which is not here."""
+    for flag, name in (("--gold", GOLD.value), ("--test", TEST.value)):
+        path = pathlib.Path(name)
+        if not path.exists() or path.is_dir():
+            raise FileNotFoundError(f"{flag}: no file {name}")
+    if EVALB.value and PARAMETERS.value == bracketing.NK.name:
+        raise ValueError(
+            "--evalb goes with --parameters=COLLINS: with nk EVALB also repairs tags "
+            "of quotes, which this program does not"
+        )
+
+
+def main() -> None:
+    """Print the score."""
+    paths = pathlib.Path(GOLD.value), pathlib.Path(TEST.value)
+    score = _score_lines(*paths) if EVALB.value else _score_trees(*paths)
+    if JSON.value:
+        print(json.dumps(score.as_dict()))
+    else:
+        print(score.format(by_label=BY_LABEL.value, by_length=BY_LENGTH.value))
+
+
+def _score_trees(
+    gold_path: pathlib.Path, test_path: pathlib.Path
+) -> bracketing.BracketingScore:
+    gold, test = (list(treebank.read(path)) for path in (gold_path, test_path))
+    if len(gold) != len(test):
+        raise ValueError(
+            f"{gold_path} has {len(gold):,} trees, {test_path} {len(test):,}: every "
+            "gold tree needs one test tree"
+        )
+    parameters = bracketing.PARAMETERS[PARAMETERS.value]
+    try:
+        return bracketing.score(gold, test, parameters=parameters)
+    except bracketing.OtherWordsError as error:
+        gold_line, test_line = (
+            _line_of_tree(path, error.number) for path in (gold_path, test_path)
+        )
+        raise ValueError(
+            f"{test_path}, line {test_line} (gold: {gold_path}, line {gold_line}): "
+            f"{error.reason}; the words must be the same, or --evalb leaves the "
+            "sentence out"
+        ) from None
+
+
+def _line_of_tree(path: pathlib.Path, number: int) -> int:
+    """Return the line on which a tree of a file begins; both count from 1."""
+    depth = trees = 0
+    for line, text in enumerate(text_files.read_lines(path), start=1):
+        for bracket in re.findall(r"[()]", text):
+            trees += bracket == "(" and depth == 0
+            if trees == number:
+                return line
+            depth += 1 if bracket == "(" else -1
+    raise ValueError(f"{path} has no tree {number}")
+
+
+def _score_lines(
+    gold_path: pathlib.Path, test_path: pathlib.Path
+) -> bracketing.BracketingScore:
+    gold, test = (_read_lines(path) for path in (gold_path, test_path))
+    for label in sorted(treebank.ROOTS - bracketing.COLLINS.deleted):
+        count = sum(
+            any(tree.label == label and tree.children for tree in line or ())
+            for line in gold
+        )
+        if count:
+            logger.warning(
+                f"EVALB counts the outermost bracket ({label} of {count:,} lines in "
+                f"{gold_path} as a constituent"
+            )
+    return bracketing.score_as_evalb(gold, test)
+
+
+def _read_lines(path: pathlib.Path) -> list[list[Tree] | None]:
+    """Return the trees of each line of a file, None for a line that is not of trees."""
+    lines: list[list[Tree] | None] = []
+    reasons = {}
+    for number, text in enumerate(text_files.read_lines(path), start=1):
+        try:
+            lines.append(list(treebank.parse([text], name="")))
+        except ValueError as error:
+            lines.append(None)
+            reason = str(error).removeprefix(", line 1: ")
+            reasons[number] = reason.removesuffix(" of the file")
+    if reasons:
+        number, reason = next(iter(reasons.items()))
+        logger.warning(
+            f"{path}, line {number}: {reason}; counted as an error, as are all lines "
+            f"that are not of trees, {len(reasons):,} in this file"
+        )
+    return lines
+
+
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("gold", "test")),
+    check_flags=check_flags,
+    computes=False,
+)
+
+if __name__ == "__main__":
+    PROGRAM.run()

@@ -1,0 +1,574 @@
+"""Section 6.3: score constituents by EVALB's rules, as the results of table 4 are.
+
+A constituent is a label over a span of words. F1 compares those of two trees over the
+same words, by the rules of EVALB (Sekine and Collins, 1997): punctuation does not
+count, and functions and indices are cut off labels, so that NP-SBJ-1 is NP. All figures
+are of sums over the sentences, never means of their scores.
+
+`score` is for trees over the words of the reference. Its tags decide what is
+punctuation, every sentence counts, and an outermost bracket that is no constituent
+(ROOT, TOP, S1, or without a label) does not. `score_as_evalb` gives EVALB's own
+figures: they depend on the tags of both files, and leave out sentences whose words
+differ.
+"""
+
+import bisect
+import collections
+import dataclasses
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vaswani_jax import __version__
+from vaswani_jax.data import linearization, treebank
+from vaswani_jax.data.treebank import Tree
+
+logger = logging.getLogger(__name__)
+# The longest sentence of each class but the last, in words.
+LONGEST = (5, 10, 15, 20, 30)
+# EVALB's second table is of sentences of at most this length.
+SHORT = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What a parameter file of EVALB says.
+
+    Attributes:
+        name: The file's name without its ending, for the signature.
+        deleted: Labels that do not count: a word with such a tag goes, a constituent
+            loses its bracket.
+        equal: Labels, and the label that each counts as.
+        cut: Characters that end the label of a constituent.
+    """
+
+    name: str
+    deleted: frozenset[str]
+    equal: Mapping[str, str]
+    cut: str = "-="
+
+    def counts_as(self, label: str) -> str:
+        """Return the label that a label counts as.
+
+        >>> COLLINS.counts_as("PRT"), COLLINS.counts_as("NP")
+        ('ADVP', 'NP')
+        """
+        return self.equal.get(label, label)
+
+    def category(self, label: str) -> str:
+        """Return what the label of a constituent counts as.
+
+        >>> [COLLINS.category(label) for label in ("NP-SBJ-1", "NP=2", "PRT-2", "-X-")]
+        ['NP', 'NP', 'ADVP', '']
+        """
+        return self.counts_as(re.split(f"[{re.escape(self.cut)}]", label)[0])
+
+
+# The usual one for the Wall Street Journal.
+COLLINS = Parameters(
+    "COLLINS",
+    deleted=frozenset(["TOP", treebank.EMPTY, ",", ":", "``", "''", "."]),
+    equal={"PRT": "ADVP"},
+)
+# That of the Berkeley Neural Parser.
+NK = dataclasses.replace(COLLINS, name="nk", deleted=COLLINS.deleted | {"S1", "?", "!"})
+PARAMETERS = {parameters.name: parameters for parameters in (COLLINS, NK)}
+
+
+class OtherWordsError(ValueError):
+    """A tree has other words than its reference.
+
+    Attributes:
+        number: The number of the tree, from 1.
+        reason: The first difference.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"tree {number}: {reason}")
+        self.number = number
+        self.reason = reason
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Numbers of constituents.
+
+    >>> counts = Counts(gold=4, test=2, matched=2)
+    >>> counts.precision, counts.recall, round(counts.f1, 2)
+    (100.0, 50.0, 66.67)
+
+    Attributes:
+        gold: Those of the reference.
+        test: Those of the test.
+        matched: Those of both.
+    """
+
+    gold: int
+    test: int
+    matched: int
+
+    @property
+    def precision(self) -> float:
+        """The share of the test's constituents that match, in percent."""
+        return _percent(self.matched, self.test)
+
+    @property
+    def recall(self) -> float:
+        """The share of the reference's constituents that match, in percent."""
+        return _percent(self.matched, self.gold)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        return _percent(2 * self.matched, self.gold + self.test)
+
+    def as_dict(self) -> dict[str, int | float]:
+        """Return the figures, then the numbers, by their names."""
+        figures = {"f1": self.f1, "precision": self.precision, "recall": self.recall}
+        return figures | dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class BracketingScore:
+    """The score of a parser. Figures are percentages, but for `crossing`.
+
+    Attributes:
+        counts: Constituents, of which `f1`, `precision` and `recall` are.
+        complete_match: Sentences whose constituents all match.
+        crossing: Constituents of a sentence that cross one of the reference, on
+            average.
+        no_crossing: Sentences without such constituents.
+        short: Constituents of sentences of at most 40 words.
+        unlabelled: Constituents, of which words alone have to match.
+        tagging: Words with the tag of the reference; None if no test tree has tags.
+        by_label: Constituents by label, the most frequent first; ADVP has PRT, too.
+        by_length: Constituents by the number of the sentence's words.
+        sentences: The number of sentences that count.
+        errors: Sentences that EVALB leaves out: their words differ, or one of their
+            lines is no tree.
+        skips: Sentences that EVALB leaves out: the test has no words.
+        signature: How the score was computed.
+    """
+
+    counts: Counts
+    complete_match: float
+    crossing: float
+    no_crossing: float
+    short: Counts
+    unlabelled: Counts
+    tagging: float | None
+    by_label: Mapping[str, Counts]
+    by_length: Mapping[str, Counts]
+    sentences: int
+    errors: int
+    skips: int
+    signature: str
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall, from 0 to 100."""
+        return self.counts.f1
+
+    @property
+    def precision(self) -> float:
+        """The share of the test's constituents that match, in percent."""
+        return self.counts.precision
+
+    @property
+    def recall(self) -> float:
+        """The share of the reference's constituents that match, in percent."""
+        return self.counts.recall
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures by their names, F1 first; `tagging` if there are tags."""
+        figures = {
+            "f1": self.f1,
+            "precision": self.precision,
+            "recall": self.recall,
+            "complete_match": self.complete_match,
+            "crossing": self.crossing,
+            "no_crossing": self.no_crossing,
+            "f1_40": self.short.f1,
+            "f1_unlabelled": self.unlabelled.f1,
+        }
+        return figures if self.tagging is None else figures | {"tagging": self.tagging}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        return {
+            **self.figures(),
+            **{name: getattr(self, name) for name in ("sentences", "errors", "skips")},
+            "signature": self.signature,
+            **{
+                name: {key: counts.as_dict() for key, counts in table.items()}
+                for name, table in (
+                    ("by_label", self.by_label),
+                    ("by_length", self.by_length),
+                )
+            },
+        }
+
+    def format(self, *, by_label: bool = False, by_length: bool = False) -> str:
+        """Return one line for each figure, F1 with the signature first.
+
+        Args:
+            by_label: Add a table of labels.
+            by_length: Add a table of sentence lengths.
+        """
+        rows = [f"{name} {value:.2f}" for name, value in self.figures().items()]
+        rows[0] += f"  {self.signature}"
+        if by_label:
+            rows += _table("label", self.by_label)
+        if by_length:
+            rows += _table("words", self.by_length)
+        return "\n".join(rows)
+
+
+def score(
+    gold: Sequence[Tree], test: Sequence[Tree], *, parameters: Parameters = COLLINS
+) -> BracketingScore:
+    """Return the score of trees over the words of the reference.
+
+    Args:
+        gold: The reference, one tree for each sentence. Empty elements (-NONE-) are no
+            words, neither here nor in the test.
+        test: As many trees, in the same order.
+        parameters: Which labels do not count.
+
+    Raises:
+        OtherWordsError: A tree has other words than its reference.
+        ValueError: The numbers of trees differ or are 0.
+    """
+    numbers = f"{len(gold):,} gold trees and {len(test):,} test trees"
+    if len(gold) != len(test):
+        raise ValueError(f"every gold tree needs one test tree, got {numbers}")
+    if not gold:
+        raise ValueError(f"a score needs at least one tree, got {numbers}")
+    sentences = []
+    has_tags = False
+    for number, pair in enumerate(zip(gold, test, strict=True), start=1):
+        gold_words, test_words = (_spoken(tree.leaves()) for tree in pair)
+        if reason := _first_difference(gold_words, test_words):
+            raise OtherWordsError(number, reason)
+        has_tags |= any(leaf.label != linearization.WORD for leaf in test_words)
+        keeps = [leaf.label not in parameters.deleted for leaf in gold_words]
+        gold_side, test_side = (
+            _read_side(_without_root(tree), keeps=keeps, parameters=parameters)
+            for tree in pair
+        )
+        sentences.append(
+            _compare(
+                gold_side, test_side, length=len(gold_words), parameters=parameters
+            )
+        )
+    return _add_up(
+        sentences,
+        has_tags=has_tags,
+        signature=(
+            f"bracketing|evalb|prm:{parameters.name}|tags:reference"
+            f"|sentences:{len(sentences)}|v:{__version__}"
+        ),
+    )
+
+
+def score_as_evalb(
+    gold: Sequence[Sequence[Tree] | None],
+    test: Sequence[Sequence[Tree] | None],
+    *,
+    parameters: Parameters = COLLINS,
+) -> BracketingScore:
+    """Return the figures of EVALB for two files, line by line.
+
+    As EVALB, it leaves out sentences whose words differ (errors) and those without
+    words in the test (skips), and warns if a file has more lines than the other.
+    Unlike EVALB, it does not stop at the twelfth error.
+
+    Args:
+        gold: The trees of each line, None for a line that is not of trees.
+        test: Those of the test.
+        parameters: Which labels do not count.
+
+    Raises:
+        ValueError: No sentence is left.
+    """
+    if len(gold) != len(test):
+        logger.warning(
+            f"the gold file has {len(gold):,} lines, the test file {len(test):,}: "
+            "the last lines of the longer one are left out"
+        )
+    sentences = []
+    errors = skips = 0
+    for gold_line, test_line in zip(gold, test, strict=False):
+        if gold_line is None or test_line is None:
+            errors += 1
+            continue
+        gold_leaves, test_leaves = (
+            _spoken(leaf for tree in line for leaf in tree.leaves())
+            for line in (gold_line, test_line)
+        )
+        gold_side, test_side = (
+            _read_side(
+                line,
+                keeps=[leaf.label not in parameters.deleted for leaf in leaves],
+                parameters=parameters,
+            )
+            for line, leaves in ((gold_line, gold_leaves), (test_line, test_leaves))
+        )
+        if not test_side.words:
+            skips += 1
+        elif _first_difference(gold_side.words, test_side.words):
+            errors += 1
+        else:
+            length = len(gold_leaves)
+            sentences.append(
+                _compare(gold_side, test_side, length=length, parameters=parameters)
+            )
+    if not sentences:
+        raise ValueError(
+            f"no sentence is left to score (errors: {errors:,}, skips: {skips:,})"
+        )
+    return _add_up(
+        sentences,
+        has_tags=True,
+        errors=errors,
+        skips=skips,
+        signature=(
+            f"bracketing|evalb|prm:{parameters.name}|tags:own"
+            f"|sentences:{len(sentences)}|errors:{errors}|skips:{skips}"
+            f"|v:{__version__}"
+        ),
+    )
+
+
+class _Constituent(NamedTuple):
+    """A label over the words from `start` to before `end`."""
+
+    start: int
+    end: int
+    label: str
+
+    def crosses(self, other: "_Constituent") -> bool:
+        """Return whether both have words in common, and each a word of its own."""
+        return (
+            self.start < other.start < self.end < other.end
+            or other.start < self.start < other.end < self.end
+        )
+
+
+class _Side(NamedTuple):
+    """What counts of a sentence in one of the files."""
+
+    words: list[Tree]
+    constituents: collections.Counter[_Constituent]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sentence:
+    """What a sentence adds to the sums: labels are counted by constituent."""
+
+    length: int
+    gold: collections.Counter[str]
+    test: collections.Counter[str]
+    matched: collections.Counter[str]
+    matched_spans: int
+    crossing: int
+    words: int
+    correct_tags: int
+
+    @property
+    def is_complete(self) -> bool:
+        return self.gold.total() == self.test.total() == self.matched.total()
+
+
+def _read_side(
+    trees: Sequence[Tree], *, keeps: Iterable[bool], parameters: Parameters
+) -> _Side:
+    """Return what counts of a sentence.
+
+    Args:
+        trees: Its tree, or several side by side.
+        keeps: For each word whether it counts; empty elements are none.
+        parameters: Which labels do not count.
+    """
+    words: list[Tree] = []
+    constituents: collections.Counter[_Constituent] = collections.Counter()
+    remaining_keeps = iter(keeps)
+    # Trees to read, and of what was read the label and the first word.
+    stack: list[Tree | tuple[str, int]] = [*reversed(trees)]
+    while stack:
+        entry = stack.pop()
+        if isinstance(entry, tuple):
+            label, start = entry
+            if start < len(words) and label not in parameters.deleted:
+                constituents[_Constituent(start, len(words), label)] += 1
+        elif entry.children:
+            stack.append((parameters.category(entry.label), len(words)))
+            stack.extend(reversed(entry.children))
+        elif entry.label != treebank.EMPTY and next(remaining_keeps):
+            words.append(entry)
+    return _Side(words, constituents)
+
+
+def _compare(
+    gold: _Side, test: _Side, *, length: int, parameters: Parameters
+) -> _Sentence:
+    """Return what a sentence adds to the sums; both sides have the same words."""
+    matched = gold.constituents & test.constituents
+    return _Sentence(
+        length=length,
+        gold=_labels(gold.constituents),
+        test=_labels(test.constituents),
+        matched=_labels(matched),
+        matched_spans=(_spans(gold.constituents) & _spans(test.constituents)).total(),
+        crossing=sum(
+            count
+            for constituent, count in test.constituents.items()
+            if any(map(constituent.crosses, gold.constituents))
+        ),
+        words=len(gold.words),
+        correct_tags=sum(
+            parameters.counts_as(gold_word.label)
+            == parameters.counts_as(test_word.label)
+            for gold_word, test_word in zip(gold.words, test.words, strict=True)
+        ),
+    )
+
+
+def _labels(
+    constituents: collections.Counter[_Constituent],
+) -> collections.Counter[str]:
+    labels: collections.Counter[str] = collections.Counter()
+    for constituent, count in constituents.items():
+        labels[constituent.label] += count
+    return labels
+
+
+def _spans(
+    constituents: collections.Counter[_Constituent],
+) -> collections.Counter[tuple[int, int]]:
+    spans: collections.Counter[tuple[int, int]] = collections.Counter()
+    for constituent, count in constituents.items():
+        spans[constituent[:2]] += count
+    return spans
+
+
+def _add_up(
+    sentences: Sequence[_Sentence],
+    *,
+    has_tags: bool,
+    signature: str,
+    errors: int = 0,
+    skips: int = 0,
+) -> BracketingScore:
+    """Return the score of all sentences."""
+    counts = _counts(sentences)
+    crossing = sum(sentence.crossing for sentence in sentences)
+    words = sum(sentence.words for sentence in sentences)
+    correct_tags = sum(sentence.correct_tags for sentence in sentences)
+    matched_spans = sum(sentence.matched_spans for sentence in sentences)
+    return BracketingScore(
+        counts=counts,
+        complete_match=_percent(
+            sum(sentence.is_complete for sentence in sentences), len(sentences)
+        ),
+        crossing=crossing / len(sentences),
+        no_crossing=_percent(
+            sum(not sentence.crossing for sentence in sentences), len(sentences)
+        ),
+        short=_counts([s for s in sentences if s.length <= SHORT]),
+        unlabelled=dataclasses.replace(counts, matched=matched_spans),
+        tagging=_percent(correct_tags, words) if has_tags else None,
+        by_label=_by_label(sentences),
+        by_length=_by_length(sentences),
+        sentences=len(sentences),
+        errors=errors,
+        skips=skips,
+        signature=signature,
+    )
+
+
+def _counts(sentences: Sequence[_Sentence]) -> Counts:
+    """Return the sums over sentences."""
+    return Counts(
+        gold=sum(sentence.gold.total() for sentence in sentences),
+        test=sum(sentence.test.total() for sentence in sentences),
+        matched=sum(sentence.matched.total() for sentence in sentences),
+    )
+
+
+def _by_label(sentences: Sequence[_Sentence]) -> dict[str, Counts]:
+    """Return the sums over sentences for each label, the most frequent first."""
+    gold, test, matched = (collections.Counter[str]() for _ in range(3))
+    for sentence in sentences:
+        gold += sentence.gold
+        test += sentence.test
+        matched += sentence.matched
+    return {
+        label: Counts(gold[label], test[label], matched[label])
+        for label in sorted(
+            {*gold, *test}, key=lambda label: (-gold[label], -test[label], label)
+        )
+    }
+
+
+def _by_length(sentences: Iterable[_Sentence]) -> dict[str, Counts]:
+    """Return the sums over sentences of similar lengths: 1-5, ..., 31+ words."""
+    firsts = [1, *(longest + 1 for longest in LONGEST)]
+    names = [f"{first}-{last}" for first, last in zip(firsts, LONGEST, strict=False)]
+    names.append(f"{firsts[-1]}+")
+    members: dict[str, list[_Sentence]] = {name: [] for name in names}
+    for sentence in sentences:
+        members[names[bisect.bisect_left(LONGEST, sentence.length)]].append(sentence)
+    return {name: _counts(group) for name, group in members.items() if group}
+
+
+def _spoken(leaves: Iterable[Tree]) -> list[Tree]:
+    """Return the words, without empty elements."""
+    return [leaf for leaf in leaves if leaf.label != treebank.EMPTY]
+
+
+def _without_root(tree: Tree) -> list[Tree]:
+    """Return what an outermost bracket has that is no constituent, or the tree."""
+    parts = [tree]
+    while len(parts) == 1 and parts[0].children and parts[0].label in treebank.ROOTS:
+        parts = list(parts[0].children)
+    return parts
+
+
+def _first_difference(gold: Sequence[Tree], test: Sequence[Tree]) -> str:
+    """Return in words where the words of a test tree differ, "" if they do not."""
+    for number, (gold_leaf, test_leaf) in enumerate(
+        zip(gold, test, strict=False), start=1
+    ):
+        if gold_leaf.word != test_leaf.word:
+            return (
+                f"word {number} is {gold_leaf.word!r} in the gold tree, "
+                f"{test_leaf.word!r} in the test tree"
+            )
+    if len(gold) == len(test):
+        return ""
+    number = min(len(gold), len(test)) + 1
+    longer, shorter = ("gold", "test") if len(gold) > len(test) else ("test", "gold")
+    word = max(gold, test, key=len)[number - 1].word
+    return (
+        f"word {number} is {word!r} in the {longer} tree, missing in the {shorter} tree"
+    )
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0
+
+
+def _table(heading: str, rows: Mapping[str, Counts]) -> list[str]:
+    """Return lines of figures and numbers under a heading."""
+    width = max(map(len, [heading, *rows]))
+    return [
+        "",
+        f"{heading:{width}}      f1  precision  recall    gold    test",
+        *(
+            f"{name:{width}}  {counts.f1:6.2f}  {counts.precision:9.2f}  "
+            f"{counts.recall:6.2f}  {counts.gold:6d}  {counts.test:6d}"
+            for name, counts in rows.items()
+        ),
+    ]
