@@ -17,9 +17,12 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt
 	touch $(VENV)/installed $@
 
 # Implementations that we did not write, for tests/oracles; make test skips what is
-# not there. Of their files most are never read: Python compiles those that are.
+# not there. Of their files most are never read: Python compiles those that are. Of
+# allennlp and supar single files are used, which need nothing else.
 $(VENV)/installed-oracles: pyproject.toml constraints.txt
 	$(INSTALL) --no-compile --editable '.[dev,oracles]'
+	$(PYTHON) -m pip install --quiet --no-compile --no-deps --upgrade \
+		--constraint constraints.txt --target $(VENV)/oracles allennlp supar
 	touch $(VENV)/installed $(VENV)/installed-dev $@
 
 oracles: $(VENV)/installed-oracles
