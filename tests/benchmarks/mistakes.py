@@ -20,6 +20,8 @@ FLOPS = "tests/model/test_cost.py"
 LAYERS = "tests/paper/test_table1.py"
 BLEU = "tests/evaluation/test_bleu.py"
 TFDS = "tests/data/test_tfds.py"
+TREEBANK = "tests/data/test_treebank.py"
+SYMBOLS = "tests/data/test_linearization.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -355,5 +357,54 @@ MISTAKES = (
         "(-(-$number * $total // $size) for $number in range($size))",
         "iter(range($size))",
         "tests/data/test_prepare.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",
+    ),
+    Mistake(
+        "a root is a constituent",
+        "treebank._is_root",
+        "$tree.label in ROOTS",
+        '$tree.label == ""',
+        f"{TREEBANK}::test_any_tree_is_cleaned_as_by_recursion",
+    ),
+    Mistake(
+        "traces are words",
+        "treebank._spoken",
+        "elif $tree.label != EMPTY",
+        "else",
+        f"{TREEBANK}::test_any_tree_is_cleaned_as_by_recursion",
+    ),
+    Mistake(
+        "functions of labels stay",
+        "treebank.category",
+        '$re.split("[-=]", $label, maxsplit=1)[0]',
+        '""',
+        f"{TREEBANK}::test_the_penn_treebanks_own_layout_becomes_constituents",
+    ),
+    Mistake(
+        "closing symbols have no label",
+        "linearize",
+        'f"){$part.label}"',
+        '")"',
+        f"{SYMBOLS}::test_any_tree_comes_back_from_its_symbols",
+    ),
+    Mistake(
+        "words that are left stand before a later word",
+        "build_tree",
+        "$num_words += 1 $last = None",
+        "$num_words += 1",
+        f"{SYMBOLS}::test_long_symbols_become_trees_over_the_words",
+    ),
+    Mistake(
+        "a tree has one word less than the sentence",
+        "build_tree",
+        "$words[$num_words:]",
+        "$words[$num_words + 1 :]",
+        f"{SYMBOLS}::test_any_symbols_become_a_tree_over_the_words",
+    ),
+    Mistake(
+        "the last word has no symbol",
+        "build_tree",
+        "elif $num_words < len($words)",
+        "elif $num_words + 1 < len($words)",
+        f"{SYMBOLS}::test_any_tree_comes_back_from_its_symbols",
     ),
 )

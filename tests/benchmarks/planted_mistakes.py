@@ -9,6 +9,7 @@ fail. Prints a table, and exits with 1 if a mistake went unnoticed. Needs the or
 """
 
 import ast
+import functools
 import pathlib
 import re
 import shutil
@@ -49,6 +50,7 @@ def find_location(location: str, root: pathlib.Path) -> tuple[pathlib.Path, int,
     return matches[0]
 
 
+@functools.cache
 def _definitions(text: str, module: str) -> dict[str, tuple[int, int]]:
     """Return where each function, class and constant of a module lies in its text."""
     starts = [0]
