@@ -89,6 +89,7 @@ def _data() -> ml_collections.ConfigDict:
     data.target_tokens_per_batch = 25_000  # section 5.1
     data.batching = "buckets"  # section 5.1: "by approximate sequence length"
     data.num_buckets = 8  # open
+    data.bucket_lengths = "shared"  # open
     data.packed_length = 256  # for packed batches only
     data.text_form = "detokenized"  # as in WMT14; scores tokenise it
     data.lowercase_scores = False  # open

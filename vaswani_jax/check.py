@@ -100,7 +100,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
         bucket = usual_bucket(settings.data)
         logger.info(
             f"no data is prepared in {data_directory}: batches of {bucket.rows:,} x "
-            f"{bucket.length} tokens stand for all shapes"
+            f"{bucket.describe_tokens()} stand for all shapes"
         )
         return Workload(
             vocab_size=vocabulary_training.expected_size(settings.data),
@@ -133,7 +133,8 @@ def usual_bucket(data: config.DataConfig) -> batching.Bucket:
     is_packed = data.batching == "packed"
     length = data.packed_length if is_packed else min(USUAL_LENGTH, data.max_length)
     budget = min(data.source_tokens_per_batch, data.target_tokens_per_batch)
-    return batching.Bucket(length, batching.rows_within(budget, length=length))
+    rows = batching.rows_within(budget, length=length)
+    return batching.Bucket(rows, length, length)
 
 
 PROGRAM = program.Program(

@@ -23,6 +23,8 @@ from vaswani_jax.data import batching, packing, token_files
 
 CHUNK = 500_000
 MAX_LENGTH = 256
+# Buckets with one length of both sides, with one of each, and packed rows.
+MODES = "shared", "separate", "packed"
 
 
 def write(directory: pathlib.Path, pairs: int) -> None:
@@ -73,7 +75,12 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
         batches = packing.PackedBatches(corpus, row_length=MAX_LENGTH, **budget)
     else:
         batches = batching.BucketedBatches(
-            corpus, num_buckets=8, max_length=MAX_LENGTH, shuffle=True, **budget
+            corpus,
+            num_buckets=8,
+            bucket_lengths=mode,
+            max_length=MAX_LENGTH,
+            shuffle=True,
+            **budget,
         )
     start = epochs * batches.batches_per_epoch + 12_345
     batches.batch_at(start)
@@ -98,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--directory", type=pathlib.Path, required=True)
     parser.add_argument("--pairs", type=int, default=36_000_000)
-    parser.add_argument("--mode", choices=["buckets", "packed"])
+    parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--epochs", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.mode:
@@ -108,7 +115,7 @@ def main() -> None:
     written = arguments.directory / "written"
     if not written.exists() or written.read_text() != str(arguments.pairs):
         write(arguments.directory, arguments.pairs)
-    for mode in ("buckets", "packed"):
+    for mode in MODES:
         for epochs in (0, 3):
             print(f"{mode}, after {epochs} epochs", flush=True)
             command = [sys.executable, "-m", "tests.benchmarks.plan_epoch"]

@@ -103,7 +103,7 @@ RANGES = {
     },
     "in (0, 1]": {"search.top_p"},
     "in [1, 512]": {"data.max_subword_length"},
-    "one of shared, separate": {"data.vocabulary_sharing"},
+    "one of shared, separate": {"data.vocabulary_sharing", "data.bucket_lengths"},
     "in [1, 2147483647]": {"training.num_steps", "optimizer.warmup_steps"},
     "in [0, 9223372036854775807]": {"seed"},  # NumPy's generators
     "positive": {

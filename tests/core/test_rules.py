@@ -38,6 +38,14 @@ def test_r_drop_needs_dropout():
     assert parsed({"training.r_drop": 0.0, "model.dropout_rate": 0.0})
 
 
+def test_separate_lengths_need_buckets():
+    changes = {"data.bucket_lengths": "separate"}
+    assert parsed(changes).data.bucket_lengths == "separate"
+    text = refusal({**changes, "data.batching": "packed"})
+    assert "config.data.bucket_lengths=separate needs config.data.batching" in text
+    assert text.endswith("got 'packed'")
+
+
 def test_equation_3_has_no_other_rate():
     text = refusal({"optimizer.learning_rate": 1e-3})
     assert "config.optimizer.learning_rate must be 0 with" in text

@@ -71,14 +71,14 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
         token_file(tmp_path / "source", sources),
         token_file(tmp_path / "target", targets),
     )
-    shapes: list[tuple[int, ...]] = []
+    shapes: list[batching.Bucket] = []
     batch_at = batching.Batches.batch_at
 
     def recorded(
         batches: batching.Batches, step: int, local_rows: batching.LocalRows
     ) -> types.Batch:
         batch = batch_at(batches, step, local_rows)
-        shapes.append(batch.source.shape)
+        shapes.append(batching.Bucket(*batch.source.shape, batch.target_out.shape[1]))
         return batch
 
     monkeypatch.setattr(batching.Batches, "batch_at", recorded)
@@ -227,10 +227,42 @@ def test_bleu_evaluator_gives_the_mean_and_the_score_of_each_language(
     )
 
 
+def text_files(directory: pathlib.Path) -> dict[str, Any]:
+    """Write pairs whose targets are longer, and return the settings that read them."""
+    generator = random.Random(1)
+    for split, count in (("train", 200), ("valid", 61)):
+        words = [generator.choices("abcdefgh", k=1 + n % 5) for n in range(count)]
+        lines = [" ".join(letters) for letters in words]
+        (directory / f"{split}.source").write_text("\n".join(lines))
+        (directory / f"{split}.target").write_text("\n".join(f"{n} {n}" for n in lines))
+    names = {
+        f"data.{split}_{side}": f"{split}.{side}"
+        for split in ("train", "valid")
+        for side in ("source", "target")
+    }
+    return {"data.text_directory": str(directory), **names}
+
+
+@pytest.mark.parametrize(
+    ("changes", "notation"),
+    [
+        ({}, "rows x tokens"),
+        (
+            {
+                "data.source": "text",
+                "data.vocab_size": 20,
+                "data.bucket_lengths": "separate",
+            },
+            "rows x tokens, or rows x source x target tokens",
+        ),
+    ],
+)
 def test_the_shapes_that_are_logged_are_those_that_are_computed(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    changes: dict[str, Any],
+    notation: str,
 ) -> None:
     """Models that compute nothing record the shapes that they are called with."""
 
@@ -243,11 +275,14 @@ def test_the_shapes_that_are_logged_are_those_that_are_computed(
 
     monkeypatch.setattr(LineTranslator, "search", staticmethod(echo))
     monkeypatch.setattr(validation, "compile_loss_step", lambda *_: one_token)
-    computed: list[tuple[int, int]] = []
+    computed: list[tuple[int, ...]] = []
     split_rows = parallel.split_rows
 
     def recorded(tree: Any, *, num_microbatches: int) -> Any:
-        computed.append(tree.source.shape)
+        lengths = [tree.source.shape[1]]
+        if isinstance(tree, types.Batch) and tree.target_out.shape[1] != lengths[0]:
+            lengths.append(tree.target_out.shape[1])
+        computed.append((len(tree.source), *lengths))
         return split_rows(tree, num_microbatches=num_microbatches)
 
     monkeypatch.setattr(parallel, "split_rows", recorded)
@@ -256,18 +291,26 @@ def test_the_shapes_that_are_logged_are_those_that_are_computed(
             "data.num_valid": 61,  # one is left when they are searched by fours
             "data.num_buckets": 6,
             "search.source_tokens_per_batch": 64,
+            **text_files(tmp_path),
+            **changes,
         }
     )
-    data = prepared.open_or_prepare(small, tmp_path, rebuild=False)
+    data = prepared.open_or_prepare(small, tmp_path / "data", rebuild=False)
     caplog.set_level(logging.INFO, logger="vaswani_jax.evaluation")
     evaluators = validation.make_validators(small, data)
-    [line] = [record.message for record in caplog.records]
-    assert line.startswith("shapes of the validation (rows x tokens): loss in ")
+    [line] = [
+        record.message
+        for record in caplog.records
+        if record.name == validation.__name__
+    ]
+    assert line.startswith(f"shapes of the validation ({notation}): loss in ")
     for part, evaluate in zip(line.split("; "), evaluators, strict=True):
         computed.clear()
         evaluate(np.zeros(1))
-        shapes = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)x(\d+)", part)]
-        assert shapes == sorted(set(computed)) and len(shapes) > 1
+        texts = re.findall(r"\d+x[\dx]+", part)
+        shapes = [tuple(map(int, text.split("x"))) for text in texts]
+        by_length = sorted(set(computed), key=lambda shape: (shape[1:], shape))
+        assert shapes == by_length and len(shapes) > 1
 
 
 class Unsegmented(prepared.PreparedData):

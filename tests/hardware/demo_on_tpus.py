@@ -13,7 +13,7 @@ ROWS_OF_A_CHIP = 13
 
 def run(*, num_chips: int = 8, **overrides: Any) -> Workload:
     """Return that demo, with one layer a side and one shape of batches."""
-    bucket = batching.Bucket(length=32, rows=num_chips * ROWS_OF_A_CHIP)
+    bucket = batching.Bucket(num_chips * ROWS_OF_A_CHIP, 32, 32)
     values = demo.get_config()
     changes = {"model.num_layers": 1, "model.dtype": "bfloat16", **overrides}
     values.update_from_flattened_dict(changes)

@@ -42,6 +42,7 @@ def program(
     return programs.Program(
         rows=13,
         length=32,
+        target_length=32,
         num_microbatches=1,
         lowering_seconds=1.0,
         compile_seconds=2.0,

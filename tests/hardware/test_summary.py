@@ -34,6 +34,13 @@ def test_words_keep_facts_and_estimates_apart(judge_once: Judge) -> None:
     assert text.endswith("launch: launch/one_host.sh --config=demo")
 
 
+def test_a_step_has_two_lengths_where_the_sides_differ(judge_once: Judge) -> None:
+    result = {**judge_once(tiny_run.run_of()), "launch": ""}
+    assert "step 8 x 16 " in summary.describe(result)
+    result["steps"][1]["target_length"] = 24
+    assert "step 8 x 16 x 24 " in summary.describe(result)
+
+
 def test_each_program_has_its_own_relayouts(judge_once: Judge) -> None:
     result = {**judge_once(tiny_run.run_of()), "launch": ""}
     programs = [*result["steps"], result["search"]]

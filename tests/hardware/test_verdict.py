@@ -101,7 +101,7 @@ def test_what_a_compiler_refuses_does_not_fit(
 def test_no_shape_is_forgotten_when_all_are_compiled(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    middle = batching.Bucket(12, 64)
+    middle = batching.Bucket(64, 12, 10)
     work = dataclasses.replace(
         tiny_run.run_of(),
         shapes=[
@@ -130,6 +130,7 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
     assert not larger["fits"]
     assert larger["memory"]["step_bytes"] == 2 * 10**9
     assert [step["length"] for step in larger["steps"]] == [8, 12, 16]
+    assert [step["target_length"] for step in larger["steps"]] == [8, 10, 16]
     monkeypatch.setattr(compilation_cache, "directory", lambda: None)
     monkeypatch.setattr(verdict.programs, "train_step", refuse_short)
     refused = judge(work)
@@ -162,7 +163,7 @@ def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> No
     work = tiny_run.run_of(
         **{"data.source_tokens_per_batch": 1300, "data.target_tokens_per_batch": 1300}
     )
-    shapes = [Shape(bucket=batching.Bucket(16, 80), batches=1)]
+    shapes = [Shape(bucket=batching.Bucket(80, 16, 16), batches=1)]
     packed, tiles = judge(dataclasses.replace(work, shapes=shapes))["recommendations"]
     assert "config.data.batching=packed" in packed
     assert "of 1024 give each device 128 tokens of length 16" in tiles

@@ -8,7 +8,7 @@ from vaswani_jax.hardware.workload import Shape, Workload
 
 
 def test_the_commonest_shape_is_judged_or_all() -> None:
-    short, long = batching.Bucket(8, 64), batching.Bucket(16, 32)
+    short, long = batching.Bucket(64, 8, 8), batching.Bucket(32, 16, 16)
     work = Workload(
         settings=settings.small_settings(),
         vocab_size=40,

@@ -7,7 +7,7 @@ from vaswani_jax.data import batching
 from vaswani_jax.hardware.workload import Shape, Workload
 
 V = 40
-SHORT, LONG = batching.Bucket(8, 64), batching.Bucket(16, 64)
+SHORT, LONG = batching.Bucket(64, 8, 8), batching.Bucket(64, 16, 16)
 
 
 def run_of(**overrides: Any) -> Workload:

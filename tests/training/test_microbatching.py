@@ -13,12 +13,12 @@ pytestmark = pytest.mark.usefixtures("steps_once")
 
 V = 300
 MIB = 2**20
-BUCKET = batching.Bucket(16, 512)  # 64 rows for each of eight devices
+BUCKET = batching.Bucket(512, 16, 16)  # 64 rows for each of eight devices
 
 
 def empty(bucket):
-    shape = (bucket.rows, bucket.length)
-    return types.Batch(*(np.zeros(shape, np.int32) for _ in range(3)))
+    lengths = bucket.source_length, bucket.target_length, bucket.target_length
+    return types.Batch(*(np.zeros((bucket.rows, n), np.int32) for n in lengths))
 
 
 def wide_settings(accumulate_steps):
@@ -99,7 +99,7 @@ def test_what_was_found_is_remembered_beside_the_compiled_programs(
     assert len(measured) == 1
     # Another shape is another entry; a damaged or missing one is made again.
     assert (
-        plan([batching.Bucket(16, 1024)], accumulate_steps="1").step_bytes
+        plan([batching.Bucket(1024, 16, 16)], accumulate_steps="1").step_bytes
         > plain.step_bytes
     )
     assert len(measured) == 2
@@ -125,7 +125,7 @@ def test_auto_leaves_whole_what_fits_and_goes_on_as_before():
 
 def test_the_programs_of_all_shapes_need_memory_where_they_lie_in_it():
     small = settings.small_settings(**{"training.accumulate_steps": "auto"})
-    bucket = batching.Bucket(16, 64)
+    bucket = batching.Bucket(64, 16, 16)
 
     def choose(available, *, program):
         return microbatching.choose(
@@ -181,7 +181,7 @@ def test_auto_divides_what_the_compiler_refuses():
 def test_rows_that_do_not_fit_are_refused_with_the_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda held: 3 * MIB // 2**10)
     with pytest.raises(ValueError, match="single rows of 16 tokens"):
-        plan([batching.Bucket(16, 4)], accumulate_steps="auto")
+        plan([batching.Bucket(4, 16, 16)], accumulate_steps="auto")
 
 
 def test_a_step_that_does_not_fit_is_known(monkeypatch):
@@ -196,10 +196,13 @@ def test_a_step_that_does_not_fit_is_known(monkeypatch):
 
 def test_rows_that_devices_and_parts_add_are_logged():
     # Of 8 devices, 12 rows each: 6 + 6, or 8 parts of 2.
-    even, long = batching.Bucket(16, 1600), batching.Bucket(256, 96)
+    even, long = batching.Bucket(1600, 16, 16), batching.Bucket(96, 256, 256)
     assert microbatching.describe_padding([even, long], num_microbatches=2) == ""
     text = microbatching.describe_padding([even, long], num_microbatches=8)
     assert "compute 128 rows of 256 tokens for 96: 33% more" in text
+    long = batching.Bucket(96, 200, 256)
+    text = microbatching.describe_padding([even, long], num_microbatches=8)
+    assert "rows of 200 source and 256 target tokens for 96: 33% more" in text
     for parts in (1, 2, 3, 8, 100):
         for rows in (1, 7, 96):
             leaf = np.zeros((rows, 3))
@@ -216,18 +219,35 @@ def test_the_largest_shape_is_that_of_the_most_logits():
             small, buckets, vocab_size=vocab_size, num_microbatches=1
         )
 
-    wide, long = batching.Bucket(4, 96), batching.Bucket(16, 16)
+    wide, long = batching.Bucket(96, 4, 4), batching.Bucket(16, 16, 16)
     assert largest(long, wide, vocab_size=9000) == wide
     # Attention weights grow with the square of the length.
-    long = batching.Bucket(2000, 8)
-    wide = batching.Bucket(4, 4000)
+    long = batching.Bucket(8, 2000, 2000)
+    wide = batching.Bucket(4000, 4, 4)
     assert largest(wide, long, vocab_size=9) == long
+
+
+def test_the_lengths_of_both_sides_count_for_the_largest_shape():
+    def largest(*buckets, **changes):
+        return microbatching.largest_bucket(
+            settings.small_settings(**changes),
+            buckets,
+            vocab_size=9000,
+            num_microbatches=1,
+        )
+
+    source, target = batching.Bucket(64, 40, 8), batching.Bucket(64, 8, 40)
+    # Only the target has logits.
+    assert largest(source, target) == target
+    assert largest(target, batching.Bucket(64, 12, 40)).source_length == 12
+    many = {"model.num_encoder_layers": 99, "model.num_decoder_layers": 1}
+    assert largest(source, target, **many) == source
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_the_layers_of_both_stacks_count_for_the_largest_shape(stack):
     # Logits of 9,000 subwords outweigh the attention of one layer, not of many.
-    wide, long = batching.Bucket(4, 560), batching.Bucket(200, 8)
+    wide, long = batching.Bucket(560, 4, 4), batching.Bucket(8, 200, 200)
     for layers, expected in ((1, wide), (20, long)):
         small = settings.small_settings(**{f"model.num_{stack}_layers": layers})
         assert expected == microbatching.largest_bucket(
@@ -239,8 +259,8 @@ def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
     # 8 parts on 8 devices: 96 rows take as many as 128.
     monkeypatch.setattr(parallel, "num_devices", lambda: 8)
     small = settings.small_settings()
-    even, uneven = batching.Bucket(32, 128), batching.Bucket(40, 96)
-    assert even.rows * even.length > uneven.rows * uneven.length
+    even, uneven = batching.Bucket(128, 32, 32), batching.Bucket(96, 40, 40)
+    assert even.rows * even.source_length > uneven.rows * uneven.source_length
     planned = [
         microbatching.largest_bucket(
             small, [even, uneven], vocab_size=9000, num_microbatches=parts
@@ -252,7 +272,10 @@ def test_rows_of_padding_count_for_the_largest_shape(monkeypatch):
 
 def test_the_shape_planned_is_the_largest_in_its_parts():
     devices = jax.device_count()
-    even, uneven = batching.Bucket(16, 64 * devices), batching.Bucket(20, 33 * devices)
+    even, uneven = (
+        batching.Bucket(64 * devices, 16, 16),
+        batching.Bucket(33 * devices, 20, 20),
+    )
     needed = {
         bucket: plan([bucket], accumulate_steps="32").step_bytes
         for bucket in (even, uneven)

@@ -225,10 +225,7 @@ def _num_microbatches(
     setting = settings.training.accumulate_steps
     if setting != microbatching.AUTO:
         return int(setting)
-    by_bucket = {
-        batching.Bucket(length=max(_shape(batch)[1:]), rows=_shape(batch)[0]): batch
-        for batch in batches
-    }
+    by_bucket = {batching.Bucket(*_shape(batch)): batch for batch in batches}
     state = step.create_state(settings, vocab_size=vocab_size)
     return microbatching.plan(
         settings,

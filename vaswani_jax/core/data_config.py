@@ -198,6 +198,11 @@ class DataConfig:
     num_buckets: int = setting(
         "Maximum number of padded shapes, hence of compilations.", at_least=1
     )
+    bucket_lengths: str = setting(
+        "Pad both sides of a bucket to one length, or each side to its own.",
+        choices=("shared", "separate"),
+        legacy="shared",
+    )
     packed_length: int = setting(
         "Tokens of a packed row.",
         values="at least data.max_length if batches are packed",

@@ -108,6 +108,11 @@ def _check_data(data: DataConfig) -> None:
             )
     _check_vocabulary(data)
     longest = "max_length"
+    if data.bucket_lengths == "separate" and data.batching != "buckets":
+        raise ValueError(
+            "config.data.bucket_lengths=separate needs config.data.batching=buckets, "
+            f"got {data.batching!r}"
+        )
     if data.batching == "packed":
         _check_at_least(data, "packed_length", minimum_key=longest)
         longest = "packed_length"

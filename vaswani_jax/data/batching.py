@@ -7,7 +7,7 @@ holds depends on the seed and the step alone.
 import abc
 import collections
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from vaswani_jax.data import token_files
 
 # Bucket lengths are multiples of this.
 LENGTH_MULTIPLE = 4
+# Separate lengths above this are multiples of more, lest there be too many to try.
+FINE_LENGTH = 512
 # With this multiple of rows, 2, 4 or 8 devices share a batch evenly.
 ROW_MULTIPLE = 8
 # From the rows of a global batch to the rows that this process reads.
@@ -26,10 +28,22 @@ LocalRows = Callable[[int], range]
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """One padded shape: `rows` pairs of at most `length` tokens a side."""
+    """One padded shape: so many pairs of at most so many tokens on each side."""
 
-    length: int
     rows: int
+    source_length: int
+    target_length: int
+
+    def __str__(self) -> str:
+        """Return rows and tokens, as 64x32; as 64x24x40 if the sides differ."""
+        lengths = dict.fromkeys((self.source_length, self.target_length))
+        return "x".join(map(str, (self.rows, *lengths)))
+
+    def describe_tokens(self) -> str:
+        """Return the tokens of a row in words."""
+        if self.source_length == self.target_length:
+            return f"{self.source_length} tokens"
+        return f"{self.source_length} source and {self.target_length} target tokens"
 
 
 def best_lengths(
@@ -74,6 +88,100 @@ def best_lengths(
     return lengths[::-1]
 
 
+def side_lengths(longest: int, *, max_length: int) -> Int[np.ndarray, "L"]:
+    """Return the lengths that one side of a bucket may have.
+
+    Multiples of 4 up to 512, of 8 up to 1,024, of 16 up to 2,048 and so on. The last
+    holds the longest sentence and may be `max_length`.
+
+    Args:
+        longest: Tokens of the longest sentence of the side.
+        max_length: The largest length that a bucket may have.
+
+    >>> side_lengths(9, max_length=10)
+    array([ 4,  8, 10])
+    """
+    ends = [LENGTH_MULTIPLE]
+    while ends[-1] < longest:
+        doublings = (ends[-1] // FINE_LENGTH).bit_length()
+        ends.append(ends[-1] + LENGTH_MULTIPLE * 2**doublings)
+    return np.minimum(ends, max_length)
+
+
+def best_length_pairs(
+    counts: Int[np.ndarray, "S T"],
+    *,
+    source_lengths: Int[np.ndarray, "S"],
+    target_lengths: Int[np.ndarray, "T"],
+    num_buckets: int,
+) -> list[tuple[int, int]]:
+    """Return the bucket lengths, source's and target's, that need the fewest tokens.
+
+    No length is below that of the bucket before, so each bucket holds what those before
+    it hold, and a pair takes the first that holds both its sides. By dynamic
+    programming over the last bucket: its cost is the sum of its lengths times the pairs
+    that it holds and those before do not.
+
+    Args:
+        counts: The number of pairs that need these lengths, the smallest that hold
+            them.
+        source_lengths: The lengths that a bucket may have for the source, ascending.
+        target_lengths: Those for the target.
+        num_buckets: The largest number of buckets.
+
+    >>> best_length_pairs(
+    ...     np.array([[5, 0, 0], [0, 0, 3]]),
+    ...     source_lengths=np.array([4, 8]),
+    ...     target_lengths=np.array([4, 8, 12]),
+    ...     num_buckets=2,
+    ... )
+    [(4, 4), (8, 12)]
+    """
+    # Index 0 on either axis stands for no bucket at all.
+    source, target = (
+        np.insert(ends, 0, 0) for ends in (source_lengths, target_lengths)
+    )
+    num_held = np.zeros((len(source), len(target)), np.int64)
+    num_held[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
+    row_lengths = source[:, None] + target
+    by_length = np.argsort(row_lengths, axis=None, kind="stable")
+    distinct, starts = np.unique(row_lengths.ravel()[by_length], return_index=True)
+    groups = list(zip(distinct, np.split(by_length, starts[1:]), strict=True))
+    unreachable = 2**60  # more tokens than there are, and far from an overflow
+    cost = np.where(num_held == 0, 0, unreachable)
+    costs = []
+    for _ in range(num_buckets):
+        costs.append(cost)
+        next_cost = np.zeros_like(cost)
+        # What pairs in earlier buckets save depends on the sum of the lengths alone.
+        for row_length, cells in groups:
+            cheapest = cost - row_length * num_held
+            for axis in (0, 1):
+                np.minimum.accumulate(cheapest, axis=axis, out=cheapest)
+            held = row_length * num_held.flat[cells]
+            next_cost.flat[cells] = cheapest.flat[cells] + held
+        cost = next_cost
+    pairs: list[tuple[int, int]] = []
+    last = len(source_lengths), len(target_lengths)
+    for cost in reversed(costs):
+        if not num_held[last]:
+            break
+        held = tuple(slice(index + 1) for index in last)
+        saved = cost[held] - row_lengths[last] * num_held[held]
+        before = np.unravel_index(saved.argmin(), saved.shape)
+        if before != last:
+            pairs.append((int(source[last[0]]), int(target[last[1]])))
+        last = int(before[0]), int(before[1])
+    return pairs[::-1]
+
+
+def shape_notation(buckets: Iterable[Bucket]) -> str:
+    """Return what the numbers in the texts of some buckets mean."""
+    if all(bucket.source_length == bucket.target_length for bucket in buckets):
+        return "rows x tokens"
+    return "rows x tokens, or rows x source x target tokens"
+
+
 class Slice(NamedTuple):
     """The rows of a batch in the order of an epoch, and the index of their bucket."""
 
@@ -106,10 +214,9 @@ class Batches(abc.ABC):
         return len(self._slices)
 
     @property
-    def shapes(self) -> list[tuple[int, int]]:
-        """Rows and length of each shape of batch in an epoch."""
-        numbers = sorted({batch.bucket for batch in self._slices})
-        return [(self.buckets[n].rows, self.buckets[n].length) for n in numbers]
+    def shapes(self) -> list[Bucket]:
+        """The padded shapes that batches of an epoch have."""
+        return [self.buckets[n] for n in sorted({each.bucket for each in self._slices})]
 
     @property
     def num_batches(self) -> dict[Bucket, int]:
@@ -121,7 +228,9 @@ class Batches(abc.ABC):
     def padding_share(self) -> float:
         """Share of the positions of an epoch's batches that hold no token."""
         shapes = [self.buckets[batch.bucket] for batch in self._slices]
-        positions = 2 * sum(shape.rows * shape.length for shape in shapes)
+        positions = sum(
+            shape.rows * (shape.source_length + shape.target_length) for shape in shapes
+        )
         return 1 - token_files.positions(self._corpus) / positions
 
     def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
@@ -178,6 +287,7 @@ class BucketedBatches(Batches):
         source_tokens: int,
         target_tokens: int,
         num_buckets: int,
+        bucket_lengths: str,
         max_length: int,
         seed: int,
         shuffle: bool,
@@ -188,27 +298,32 @@ class BucketedBatches(Batches):
             corpus: The pairs.
             source_tokens: Padded source tokens of a batch, at most.
             target_tokens: Padded target tokens of a batch, at most.
-            num_buckets: The largest number of padded lengths.
+            num_buckets: The largest number of padded shapes.
+            bucket_lengths: "shared" for one padded length of both sides, "separate" for
+                one of each.
             max_length: Tokens of the longest sentence, with its end mark.
             seed: Decides the order of the pairs.
             shuffle: Whether to draw a new order for each epoch.
         """
-        lengths = token_files.longer_sides(corpus)
-        lengths += 1  # the end mark
-        counts = token_files.histogram(lengths)
-        ends = best_lengths(counts, num_buckets=num_buckets, max_length=max_length)
-        budget = min(source_tokens, target_tokens)
-        buckets = [Bucket(end, rows_within(budget, length=end)) for end in ends]
-        bucket_of_length = np.searchsorted(ends, np.arange(len(counts)))
-        bucket_counts = np.bincount(
-            bucket_of_length, weights=counts, minlength=len(ends)
-        ).astype(np.int64)
-        super().__init__(
-            corpus, buckets=buckets, slices=plan_slices(bucket_counts, buckets)
+        plan = _separate_lengths if bucket_lengths == "separate" else _shared_lengths
+        lengths, self._pair_buckets = plan(
+            corpus, num_buckets=num_buckets, max_length=max_length
         )
+        buckets = [
+            Bucket(
+                min(
+                    rows_within(source_tokens, length=source),
+                    rows_within(target_tokens, length=target),
+                ),
+                source,
+                target,
+            )
+            for source, target in lengths
+        ]
+        counts = token_files.histogram(self._pair_buckets)
+        super().__init__(corpus, buckets=buckets, slices=plan_slices(counts, buckets))
         self._seed = seed
         self._shuffle = shuffle
-        self._pair_buckets = bucket_of_length.astype(np.int16)[lengths]
 
     def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         if self._shuffle:
@@ -227,18 +342,61 @@ class BucketedBatches(Batches):
     def _assemble(
         self, bucket: Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
     ) -> types.Batch:
-        shape = (bucket.rows, bucket.length)
-        source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
+        source = np.zeros((bucket.rows, bucket.source_length), np.int32)
+        target_in, target_out = (
+            np.zeros((bucket.rows, bucket.target_length), np.int32) for _ in range(2)
+        )
         row = first_row + np.arange(len(rows))
-        ids, lengths = self._corpus.source.rows(rows, length=bucket.length)
+        ids, lengths = self._corpus.source.rows(rows, length=bucket.source_length)
         source[row] = ids
         source[row, lengths] = types.EOS_ID
-        ids, lengths = self._corpus.target.rows(rows, length=bucket.length)
+        ids, lengths = self._corpus.target.rows(rows, length=bucket.target_length)
         target_in[row, 1:] = ids[:, :-1]
         target_in[row, 0] = types.BOS_ID
         target_out[row] = ids
         target_out[row, lengths] = types.EOS_ID
         return types.Batch(source, target_in, target_out)
+
+
+def _shared_lengths(
+    corpus: token_files.Corpus, *, num_buckets: int, max_length: int
+) -> tuple[list[tuple[int, int]], Int[np.ndarray, "N"]]:
+    """Return the lengths of buckets, twice the same, and the bucket of each pair."""
+    lengths = token_files.longer_sides(corpus)
+    lengths += 1  # the end mark
+    counts = token_files.histogram(lengths)
+    ends = best_lengths(counts, num_buckets=num_buckets, max_length=max_length)
+    bucket_of_length = np.searchsorted(ends, np.arange(len(counts)))
+    return [(end, end) for end in ends], bucket_of_length.astype(np.int16)[lengths]
+
+
+def _separate_lengths(
+    corpus: token_files.Corpus, *, num_buckets: int, max_length: int
+) -> tuple[list[tuple[int, int]], Int[np.ndarray, "N"]]:
+    """Return the lengths of buckets, source's and target's, and each pair's bucket."""
+    # Pairs in a cell need the same two lengths.
+    cells, ends = np.zeros(1, np.int32), []
+    for side in corpus:
+        lengths = side.lengths()
+        lengths += 1  # the end mark
+        longest = int(lengths.max())
+        ends.append(side_lengths(longest, max_length=max_length))
+        end_of_length = np.searchsorted(ends[-1], np.arange(longest + 1))
+        cells = cells * len(ends[-1]) + end_of_length.astype(np.int32)[lengths]
+    counts = np.zeros((len(ends[0]), len(ends[1])), np.int64)
+    occupied = token_files.histogram(cells)
+    counts.flat[: len(occupied)] = occupied
+    pairs = best_length_pairs(
+        counts,
+        source_lengths=ends[0],
+        target_lengths=ends[1],
+        num_buckets=num_buckets,
+    )
+    source, target = map(np.array, zip(*pairs, strict=True))
+    bucket_of_cell = np.maximum.outer(
+        np.searchsorted(source, ends[0]), np.searchsorted(target, ends[1])
+    )
+    return pairs, bucket_of_cell.ravel().astype(np.int16)[cells]
 
 
 def plan_slices(counts: Int[np.ndarray, "K"], buckets: list[Bucket]) -> list[Slice]:

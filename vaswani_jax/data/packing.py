@@ -78,7 +78,7 @@ class PackedBatches(batching.Batches):
         size = batching.rows_within(budget, length=row_length)
         super().__init__(
             corpus,
-            buckets=[batching.Bucket(row_length, size)],
+            buckets=[batching.Bucket(size, row_length, row_length)],
             slices=[
                 batching.Slice(0, start, min(start + size, self._num_rows))
                 for start in range(0, self._num_rows, size)
@@ -103,7 +103,7 @@ class PackedBatches(batching.Batches):
     def _assemble(
         self, bucket: batching.Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
     ) -> types.Batch:
-        shape = (bucket.rows, bucket.length)
+        shape = (bucket.rows, bucket.source_length)
         pairs, row, column, first = self._pairs_of(rows)
 
         def side(file: token_files.TokenFile) -> tuple[np.ndarray, ...]:
@@ -186,6 +186,7 @@ def training_batches(
         source_tokens=data.source_tokens_per_batch,
         target_tokens=data.target_tokens_per_batch,
         num_buckets=data.num_buckets,
+        bucket_lengths=data.bucket_lengths,
         max_length=data.max_length,
         seed=seed,
         shuffle=True,

@@ -45,14 +45,12 @@ def make_validators(
     by_language.explain_tokens(*text, data=settings.data)
     batches = make_batches(settings, data.corpus("valid"))
     translator = LineTranslator(settings, data.vocabulary)
-    shapes = "; ".join(
-        f"{name} in {', '.join(f'{rows}x{length}' for rows, length in pairs)}"
-        for name, pairs in (
-            ("loss", batches.shapes),
-            ("search", translator.shapes(text[0])),
-        )
+    searches = translator.shapes(text[0])
+    logger.info(
+        f"shapes of the validation ({batching.shape_notation(batches.shapes)}): "
+        f"loss in {', '.join(map(str, batches.shapes))}; "
+        f"search in {', '.join(f'{rows}x{length}' for rows, length in searches)}"
     )
-    logger.info(f"shapes of the validation (rows x tokens): {shapes}")
     evaluators = [
         loss_evaluator(settings, batches, vocab_size=data.vocabulary.size, name="valid")
     ]
@@ -74,6 +72,7 @@ def make_batches(
         source_tokens=min(data.source_tokens_per_batch, tokens),
         target_tokens=min(data.target_tokens_per_batch, tokens),
         num_buckets=max(1, data.num_buckets // 2),
+        bucket_lengths=data.bucket_lengths,
         max_length=data.max_length,
         seed=settings.seed,
         shuffle=False,

@@ -73,7 +73,7 @@ class Compiler:
         settings, vocab_size = self._work.settings, self._work.vocab_size
         parts = f" in {number} parts" if number > 1 else ""
         return self._find(
-            f"the step of {bucket.rows:,} x {bucket.length} tokens{parts}",
+            f"the step of {bucket.rows:,} x {bucket.describe_tokens()}{parts}",
             (
                 settings.optimizer,
                 *(getattr(settings.training, name) for name in STEP_SETTINGS),

@@ -32,11 +32,12 @@ COMPILED = {
     "relayouts.count": "as_text(): copies of activations and gradients",
     "relayouts.bytes": "as_text(): copies of activations and gradients",
     "rows": "rows of one device, with those that devices and parts add",
-    "length": "tokens of a row",
+    "length": "source tokens of a row",
 }
 COMMUNICATION = "as_text(): all-reduce, reduce-scatter, all-gather"
 STEP = {
     **COMPILED,
+    "target_length": "target tokens of a row",
     "batches_per_epoch": "the plan of the prepared data",
     "communication.count": COMMUNICATION,
     "communication.bytes": f"{COMMUNICATION}; bytes of their results on one device",

@@ -34,7 +34,8 @@ class Program:
 
     Attributes:
         rows: Rows of one device.
-        length: Tokens of a row.
+        length: Source tokens of a row.
+        target_length: Target tokens of a row; None for a search.
         num_microbatches: Parts that the rows are computed in.
         lowering_seconds: Time to trace the program and to lower it.
         compile_seconds: Time to compile it, on this machine at its load.
@@ -49,6 +50,7 @@ class Program:
 
     rows: int
     length: int
+    target_length: int | None
     num_microbatches: int
     lowering_seconds: float
     compile_seconds: float
@@ -99,18 +101,25 @@ def train_step(
     """
     rows = rows_of_a_device(bucket.rows, num_microbatches=num_microbatches)
     state = _state(settings, vocab_size=vocab_size)
-    ids = _ids(rows, bucket.length)
-    segments = types.Segments(ids, ids) if settings.data.batching == "packed" else None
-    batch = types.Batch(ids, ids, ids, segments)
+    source, target = _ids(rows, bucket.source_length), _ids(rows, bucket.target_length)
+    is_packed = settings.data.batching == "packed"
+    segments = types.Segments(source, target) if is_packed else None
+    batch = types.Batch(source, target, target, segments)
     make_train_step = step.make_train_steps(settings, vocab_size=vocab_size)
     part = rows // num_microbatches
     return _compile(
         lambda: make_train_step(num_microbatches).lower(state, batch),  # type: ignore[attr-defined]
         state=state,
         rows=rows,
-        length=bucket.length,
+        length=bucket.source_length,
+        target_length=bucket.target_length,
         num_microbatches=num_microbatches,
-        activations=_axes(part, bucket.length),
+        activations=sorted(
+            {
+                *_axes(part, bucket.source_length),
+                *_axes(part, bucket.target_length),
+            }
+        ),
         gradients=[
             leaf.size for leaf in jax.tree.leaves(state.params) if leaf.ndim > 1
         ],
@@ -140,6 +149,7 @@ def search(
         state=params,
         rows=rows,
         length=length,
+        target_length=None,
         num_microbatches=1,
         activations=_axes(rows, length) + _axes(rows * settings.search.beam_size, 1),
         gradients=(),
@@ -167,8 +177,8 @@ def update_flops(
         settings.model,
         vocab_size=vocab_size,
         rows=bucket.rows,
-        source=bucket.length,
-        target=bucket.length,
+        source=bucket.source_length,
+        target=bucket.target_length,
     )
 
 
@@ -202,6 +212,7 @@ def _compile(
     state: Any,
     rows: int,
     length: int,
+    target_length: int | None,
     num_microbatches: int,
     activations: Sequence[int],
     gradients: Sequence[int],
@@ -218,6 +229,7 @@ def _compile(
     return Program(
         rows=rows,
         length=length,
+        target_length=target_length,
         num_microbatches=num_microbatches,
         lowering_seconds=lowering_seconds,
         compile_seconds=compile_seconds,

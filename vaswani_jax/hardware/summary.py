@@ -59,7 +59,7 @@ def _facts(verdict: dict[str, Any]) -> list[tuple[str, str]]:
     figures = []
     for step in verdict["steps"]:
         figures += [
-            (f"step {step['rows']} x {step['length']}", _program(step)),
+            (f"step {_shape(step)}", _program(step)),
             ("  all-reduces", _communication(step)),
             ("  relayouts", _relayouts(step)),
         ]
@@ -75,6 +75,11 @@ def _facts(verdict: dict[str, Any]) -> list[tuple[str, str]]:
                 (f"  turn of loop {number}", f"{loop['kernels']:,} kernels{expected}")
             )
     return figures
+
+
+def _shape(step: dict[str, Any]) -> str:
+    lengths = dict.fromkeys((step["length"], step["target_length"]))
+    return " x ".join(map(str, (step["rows"], *lengths)))
 
 
 def _program(program: dict[str, Any]) -> str:

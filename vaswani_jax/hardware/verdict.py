@@ -134,7 +134,7 @@ def _judge(
         num_steps += 1  # The largest.
     programs_of.expect(num_steps + 1)
     steps = _compile_steps(work, programs_of, available=available)
-    length = min(work.commonest.length, work.settings.search.max_source_tokens)
+    length = min(work.commonest.source_length, work.settings.search.max_source_tokens)
     rows, length = search_shape(work.settings, length=length)
     search, search_reason = None, ""
     try:
@@ -232,6 +232,7 @@ def _step_facts(
     facts = {
         "rows": program.rows,
         "length": program.length,
+        "target_length": program.target_length,
         "batches_per_epoch": batches or None,
         **_compiled(program),
         "communication": {
@@ -339,7 +340,9 @@ def _expectations(
     bounds = {"least_step_seconds": mean(least), "model_flops": mean(flops)}
     if not all(times.values()):
         return {"bounds": bounds}
-    tokens = work.target_tokens or mean(lambda bucket: bucket.rows * bucket.length)
+    tokens = work.target_tokens or mean(
+        lambda bucket: bucket.rows * bucket.target_length
+    )
     run = estimates.run(
         mean(lambda bucket: times[bucket].seconds),  # type: ignore[union-attr]
         chip,
@@ -380,27 +383,31 @@ def _recommendations(
     if hardware.chip.platform != "tpu":
         return []
     result = []
-    if data.batching == "buckets" and work.num_shapes > 1:
+    if (
+        data.batching == "buckets"
+        and data.bucket_lengths == "shared"
+        and work.num_shapes > 1
+    ):
         result.append(
             f"config.data.batching=packed has one shape to compile instead of "
             f"{work.num_shapes}"
         )
     bucket = work.commonest
     number = plan.num_microbatches
+    longer = max(bucket.source_length, bucket.target_length)
 
     def tokens(rows: int) -> int:
         rows = programs.rows_of_a_device(rows, num_microbatches=number)
-        return rows // number * bucket.length
+        return rows // number * longer
 
     unit = TILE * hardware.num_devices * number
     budget = min(data.source_tokens_per_batch, data.target_tokens_per_batch)
     rounded = budget // unit * unit
-    rows = batching.rows_within(rounded, length=bucket.length) if rounded else 0
+    rows = batching.rows_within(rounded, length=longer) if rounded else 0
     if rows and tokens(bucket.rows) % TILE and not tokens(rows) % TILE:
         result.append(
             "config.data.source_tokens_per_batch and target_tokens_per_batch of "
             f"{rounded} give each device {tokens(rows):,} tokens of length "
-            f"{bucket.length}, a multiple of {TILE}, instead of "
-            f"{tokens(bucket.rows):,}"
+            f"{longer}, a multiple of {TILE}, instead of {tokens(bucket.rows):,}"
         )
     return result

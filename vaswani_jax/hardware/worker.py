@@ -3,6 +3,7 @@
 A process has one compiler for devices that are not here, and one set of variables.
 """
 
+import dataclasses
 import json
 import logging
 import os
@@ -43,8 +44,7 @@ def run(
         **vars(work),
         "settings": config.to_dict(work.settings),
         "shapes": [
-            (shape.bucket.length, shape.bucket.rows, shape.batches)
-            for shape in work.shapes
+            (*dataclasses.astuple(shape.bucket), shape.batches) for shape in work.shapes
         ],
         "hardware": [hardware.name for hardware in all_hardware],
         "cache": str(cache),
@@ -83,8 +83,8 @@ def main() -> None:
         settings=parsing.parse(ml_collections.ConfigDict(request["settings"])),
         vocab_size=request["vocab_size"],
         shapes=[
-            Shape(bucket=batching.Bucket(length, rows), batches=batches)
-            for length, rows, batches in request["shapes"]
+            Shape(bucket=batching.Bucket(*bucket), batches=batches)
+            for *bucket, batches in request["shapes"]
         ],
         num_shapes=request["num_shapes"],
         target_tokens=request["target_tokens"],

@@ -12,7 +12,7 @@ class Shape:
     """A padded shape of global batches.
 
     Attributes:
-        bucket: Its rows and length.
+        bucket: Its rows and lengths.
         batches: How many batches of an epoch have it; 0 if no data is prepared.
     """
 

@@ -393,12 +393,13 @@ def _log_start(
     init_from: str,
 ) -> None:
     num_params = sum(leaf.size for leaf in jax.tree.leaves(resumed.state.params))
-    shapes = ", ".join(f"{bucket.rows}x{bucket.length}" for bucket in batches.buckets)
+    shapes = ", ".join(map(str, batches.buckets))
+    notation = batching.shape_notation(batches.buckets)
     logger.info(
         f"{parallel.describe()}; {num_params:,} parameters; "
         f"{run.vocabulary.describe()}\n"
         f"{batches.batches_per_epoch:,} batches an epoch in {len(batches.buckets)} "
-        f"training shapes (rows x tokens): {shapes}; {batches.padding_share:.1%} "
+        f"training shapes ({notation}): {shapes}; {batches.padding_share:.1%} "
         "padding"
     )
     frozen_parameters = frozen.describe(run.settings, vocab_size=run.vocabulary.size)

@@ -96,11 +96,15 @@ def largest_bucket(
     model = settings.model
 
     def size(bucket: batching.Bucket) -> int:
-        widths = 2 * model.d_ff + 12 * model.d_model + bucket.length * model.num_heads
-        layers = model.encoder_layers + model.decoder_layers
-        row = types.num_target_subwords(vocab_size) + layers * widths
+        source, target = bucket.source_length, bucket.target_length
+        width = 2 * model.d_ff + 12 * model.d_model
+        encoder = model.encoder_layers * (width + source * model.num_heads)
+        # The decoder attends to both sides.
+        keys = (source + target) * model.num_heads // 2
+        decoder = model.decoder_layers * (width + keys)
+        logits = types.num_target_subwords(vocab_size)
         rows = parallel.computed_rows(bucket.rows, num_microbatches=num_microbatches)
-        return rows * bucket.length * row
+        return rows * (source * encoder + target * (decoder + logits))
 
     return max(buckets, key=size)
 
@@ -119,11 +123,12 @@ def describe_padding(
     worst = max(buckets, key=lambda bucket: computed(bucket) / bucket.rows)
     if computed(worst) == worst.rows:
         return ""
+    share = computed(worst) / worst.rows - 1
     return (
         f"{parallel.num_devices()} device(s) with {num_microbatches} part(s) of as "
-        f"many rows each compute {computed(worst):,} rows of {worst.length} tokens for "
-        f"{worst.rows:,}: {computed(worst) / worst.rows - 1:.0%} more, the most of all "
-        "shapes"
+        f"many rows each compute {computed(worst):,} rows of "
+        f"{worst.describe_tokens()} for {worst.rows:,}: {share:.0%} more, the most of "
+        "all shapes"
     )
 
 
@@ -227,7 +232,7 @@ def choose(
         if number >= bucket.rows / parallel.num_devices():
             raise DoesNotFitError(
                 f"config.training.accumulate_steps=auto: {candidate}; not even single "
-                f"rows of {bucket.length} tokens fit",
+                f"rows of {bucket.describe_tokens()} fit",
                 candidate,
             )
         number *= 2
