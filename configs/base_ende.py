@@ -145,6 +145,7 @@ def _search() -> ml_collections.ConfigDict:
     search.min_tokens = 1  # no limit
     search.max_tokens = 0  # no other limit
     search.no_repeat_ngram = 0  # no limit
+    search.legal_trees = True  # open; for parsing only, section 6.3
     search.sampling = False  # section 6.1: beam search
     search.temperature = 1.0  # for sampling only, like the next two
     search.top_k = 0  # all tokens

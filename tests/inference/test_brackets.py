@@ -10,14 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vaswani_jax.core import types
-from vaswani_jax.inference import beam_search, brackets, sampling
+from tests import settings
+from vaswani_jax.core import parallel, types
+from vaswani_jax.inference import beam_search, brackets, generate, padding, sampling
 
-# The labels 4 and 5 are closed by 6 and 7; the words' symbols are 8 and 9.
-SIZES = types.VocabSizes(source=12, target=10, trees=types.TreeIds(2, b""))
+# The labels 4 and 5 are closed by 6 and 7; the words' symbols are 8 and 9. Of source
+# ids, 5, 7 and 11 begin words.
+STARTS = np.isin(np.arange(12), [5, 7, 11])
+TREES = types.TreeIds(2, np.packbits(STARTS).tobytes())
+SIZES = types.VocabSizes(source=12, target=10, trees=TREES)
 OPENINGS, CLOSING, WORDS = (4, 5), {4: 6, 5: 7}, (8, 9)
-# More logits than symbols, as accelerators have: the last three can never follow.
-V, LONGEST, NUM_CODES = 13, 17, 997
+V, LONGEST, NUM_CODES = 10, 17, 997
 Tokens = tuple[int, ...]
 
 
@@ -55,8 +58,8 @@ def search(
     options = beam_search.SearchOptions(
         beam_size=W, n_best=W, alpha=0.6, buffer_lengths=(2, 4), max_length=LONGEST
     )
-    constraint = brackets.make_constraint(
-        SIZES, num_words=num_words, max_lengths=max_lengths, num_logits=V
+    constraint = brackets.TreeGrammar(
+        trees=TREES, num_words=num_words, max_lengths=max_lengths, num_logits=V
     )
     common: dict[str, Any] = {
         "max_lengths": max_lengths,
@@ -75,7 +78,7 @@ def search(
     )
 
 
-def outputs_of(hypotheses: types.Hypotheses, b: int) -> list[Tokens]:
+def outputs_of(hypotheses: Any, b: int) -> list[Tokens]:
     """Return the hypotheses of a sentence that have a probability."""
     lines = zip(hypotheses.tokens[b].tolist(), hypotheses.scores[b], strict=True)
     return [tuple(filter(None, ids)) for ids, score in lines if score > -np.inf]
@@ -168,7 +171,7 @@ def test_a_wide_beam_finds_all_trees() -> None:
         return total / ((5 + len(tokens)) / 6) ** 0.6
 
     num_words, max_lengths = np.array([1, 2, 2, 3]), np.array([10, 8, 9, 8])
-    hypotheses = search(table, num_words, max_lengths, W=600)
+    hypotheses = search(table, num_words, max_lengths, W=500)
     for b, (n, longest) in enumerate(zip(num_words, max_lengths, strict=True)):
         outputs = outputs_of(hypotheses, b)
         expected = [(*tree, types.EOS_ID) for tree in trees(n, longest - 1)]
@@ -179,18 +182,22 @@ def test_a_wide_beam_finds_all_trees() -> None:
         )
 
 
-def legal_after(*prefix: int, num_words: int = 3, longest: int = 99) -> set[int]:
-    tokens = np.zeros((1, 1, 30), np.int32)
-    tokens[0, 0, : len(prefix)] = prefix
-    is_legal = brackets.legal_symbols(
-        jnp.asarray(tokens),
-        jnp.int32(len(prefix)),
-        vocab_size=SIZES,
-        num_words=jnp.array([num_words]),
-        max_lengths=jnp.array([longest]),
-        num_logits=V,
+@jax.jit
+def allowed(
+    tokens: jax.Array, num_words: jax.Array, longest: jax.Array, position: jax.Array
+) -> jax.Array:
+    grammar = brackets.TreeGrammar(
+        trees=TREES, num_words=num_words, max_lengths=longest, num_logits=V
     )
-    return set(np.flatnonzero(is_legal).tolist())
+    return grammar(tokens, jnp.arange(1), position)
+
+
+def legal_after(*prefix: int, longest: int = 99) -> set[int]:
+    """Return the symbols that may follow, if the sentence has three words."""
+    tokens = np.zeros((1, 1, 12), np.int32)
+    tokens[0, 0, : len(prefix)] = prefix
+    scores = allowed(tokens, np.array([3]), np.array([longest]), len(prefix))
+    return set(np.flatnonzero(np.isfinite(scores)).tolist())
 
 
 def test_ten_constituents_open_between_two_words() -> None:
@@ -200,15 +207,54 @@ def test_ten_constituents_open_between_two_words() -> None:
 
 
 def test_an_opening_needs_room_for_all_that_the_tree_then_lacks() -> None:
-    # (S (NP XX XX )NP XX )S and the end mark.
+    # (S XX (NP XX )NP XX )S and the end mark.
     assert legal_after(4, 8, longest=8) == {*OPENINGS, *WORDS}
     assert legal_after(4, 8, longest=7) == {*WORDS}
     # A search that leaves no room for a tree is not left without any symbol.
     assert legal_after(longest=2) == {*OPENINGS}
 
 
-def test_the_source_says_how_many_words_a_tree_has() -> None:
-    starts_word = np.isin(np.arange(SIZES.source), [5, 7, 11])
-    sizes = SIZES._replace(trees=types.TreeIds(2, np.packbits(starts_word).tobytes()))
-    source = jnp.array([[5, 6, 7, 4, 11, 2, 0], [6, 2, 0, 0, 0, 0, 0]])
-    assert brackets.count_words(source, sizes).tolist() == [3, 0]
+def test_models_write_trees_over_the_words_of_the_source() -> None:
+    """Two models, on eight devices, after prefixes."""
+    changed = settings.small_settings(**{"search.max_extra_tokens": 6})
+    models = (changed.model, changed.model)
+    run = generate.make_generator(changed, models, vocab_size=SIZES, n_best=2)
+    sources = [[5, 6, 7], [11], [5, 5, 7, 6], [7, 3], [6], [4, 5, 6, 8], [7, 7], [11]]
+    prefixes = [[4, 5], [], [5, 8, 9], [4, 8, 6], [], [4, 5, 9], [4, 6], [4, 8, 9]]
+    rows = generate.Rows(
+        padding.pad([[*ids, types.EOS_ID] for ids in sources], rows=8, length=6),
+        padding.pad(prefixes, rows=8, length=3),
+        np.zeros((8, 2), np.int32),
+    )
+    params = tuple(
+        parallel.replicate(settings.random_params(model, vocab_size=SIZES, seed=seed))
+        for seed, model in enumerate(models)
+    )
+    split = parallel.split_rows(rows, num_microbatches=1)
+    assert split.source.shape[0] == 8
+    hypotheses = parallel.join_rows(parallel.over_rows(run)(params, split))
+    for b, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+        outputs = outputs_of(hypotheses, b)
+        # An empty constituent, and two words where there is one.
+        is_possible = prefix not in ([4, 6], [4, 8, 9])
+        assert bool(outputs) == is_possible
+        for tokens in outputs:
+            assert is_tree(tokens, int(STARTS[source].sum()))
+            assert tokens[: len(prefix)] == tuple(prefix)
+
+
+@pytest.mark.parametrize("sampling", [False, True])
+def test_only_programs_that_write_trees_know_of_them(sampling: bool) -> None:
+    model = settings.small_settings().model
+    params = settings.random_params(model, vocab_size=SIZES, seed=1)
+
+    def program(vocab_size: types.VocabSizes, *, legal_trees: bool) -> str:
+        changed = settings.small_settings(
+            **{"search.legal_trees": legal_trees, "search.sampling": sampling}
+        )
+        search = settings.search_of(changed, vocab_size=vocab_size)
+        return str(jax.make_jaxpr(search)(params, np.ones((2, 3), np.int32)))
+
+    free = program(SIZES, legal_trees=False)
+    assert free == program(SIZES._replace(trees=None), legal_trees=True)
+    assert free != program(SIZES, legal_trees=True)

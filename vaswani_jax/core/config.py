@@ -163,6 +163,10 @@ class SearchConfig:
         at_least=0,
         legacy=0,
     )
+    legal_trees: bool = search_setting(
+        "Write one tree over exactly the words, if the target is trees (section 6.3).",
+        legacy=True,
+    )
     sampling: bool = search_setting(
         "Draw outputs at random instead of searching.", legacy=False
     )

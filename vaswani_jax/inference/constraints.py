@@ -41,6 +41,15 @@ def make_constraint(
     return constraint
 
 
+def join(
+    first: beam_search.Constraint | None, second: beam_search.Constraint
+) -> beam_search.Constraint:
+    """Return the constraint to what both allow; None allows everything."""
+    if first is None:
+        return second
+    return lambda *hypotheses: first(*hypotheses) + second(*hypotheses)
+
+
 def encode_prefixes(
     prefixes: Sequence[str],
     *,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
-from vaswani_jax.inference import beam_search, constraints, sampling
+from vaswani_jax.inference import beam_search, brackets, constraints, sampling
 from vaswani_jax.model import decoder, transformer
 
 
@@ -47,6 +47,7 @@ def make_generator(
     """
     search = settings.search
     networks = [transformer.Transformer(model, vocab_size) for model in models]
+    trees = vocab_size.trees if isinstance(vocab_size, types.VocabSizes) else None
 
     def run(params: Sequence[Any], rows: Rows) -> types.Hypotheses:
         max_lengths, max_length = _max_lengths(rows, search, models=models)
@@ -60,34 +61,48 @@ def make_generator(
             max_length=max_length,
         )
         stepper, state = _start(networks, params, source=rows.source, options=options)
-        constraint = None
+        num_logits = transformer.num_logits(vocab_size)
+        constraint: beam_search.Constraint | None = None
         if rows.prefix.shape[1] or search.no_repeat_ngram:
             constraint = constraints.make_constraint(
-                search,
-                rows.prefix,
-                vocab_size=transformer.num_logits(vocab_size),
+                search, rows.prefix, vocab_size=num_logits
             )
-        if not search.sampling:
-            return beam_search.beam_search(
+        grammar = None
+        if trees is not None and search.legal_trees:
+            grammar = brackets.TreeGrammar(
+                trees=trees,
+                num_words=brackets.count_words(rows.source, trees),
+                max_lengths=max_lengths,
+                num_logits=num_logits,
+            )
+            constraint = constraints.join(constraint, grammar)
+        if search.sampling:
+            hypotheses = sampling.sample(
+                stepper,
+                state,
+                max_lengths=max_lengths,
+                keys=_keys(settings.seed, rows.numbers),
+                options=options,
+                distribution=sampling.Distribution(
+                    temperature=search.temperature,
+                    top_k=search.top_k,
+                    top_p=search.top_p,
+                ),
+                constraint=constraint,
+            )
+        else:
+            hypotheses = beam_search.beam_search(
                 stepper,
                 state,
                 max_lengths=max_lengths,
                 options=options,
                 constraint=constraint,
             )
-        return sampling.sample(
-            stepper,
-            state,
-            max_lengths=max_lengths,
-            keys=_keys(settings.seed, rows.numbers),
-            options=options,
-            distribution=sampling.Distribution(
-                temperature=search.temperature,
-                top_k=search.top_k,
-                top_p=search.top_p,
-            ),
-            constraint=constraint,
-        )
+        if grammar and rows.prefix.shape[1]:
+            is_possible = grammar.admits(rows.prefix)[:, None]
+            scores = jnp.where(is_possible, hypotheses.scores, -jnp.inf)
+            hypotheses = hypotheses._replace(scores=scores)
+        return hypotheses
 
     return run
 
