@@ -171,7 +171,7 @@ def test_a_wide_beam_finds_all_trees() -> None:
         return total / ((5 + len(tokens)) / 6) ** 0.6
 
     num_words, max_lengths = np.array([1, 2, 2, 3]), np.array([10, 8, 9, 8])
-    hypotheses = search(table, num_words, max_lengths, W=500)
+    hypotheses = search(table, num_words, max_lengths, W=256)
     for b, (n, longest) in enumerate(zip(num_words, max_lengths, strict=True)):
         outputs = outputs_of(hypotheses, b)
         expected = [(*tree, types.EOS_ID) for tree in trees(n, longest - 1)]
