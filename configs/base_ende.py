@@ -39,6 +39,7 @@ def _model() -> ml_collections.ConfigDict:
     model.attention_dropout_rate = 0.0  # section 5.4 does not drop out here
     model.relu_dropout_rate = 0.0  # nor here
     model.activation = "relu"  # equation 2
+    model.deterministic_attention = False  # not in the paper; for trees alone
     model.attention_bias = False  # section 3.2.2: projections are matrices
     model.logits_bias = False  # section 3.4: a linear transformation
     model.layer_norm_epsilon = 1e-6  # open; as in the authors' code

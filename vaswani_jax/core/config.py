@@ -67,6 +67,11 @@ class ModelConfig:
         legacy="relu",
         affects="outputs",
     )
+    deterministic_attention: bool = model_setting(
+        "Give the decoder the state of the next word of a tree; the paper does not.",
+        legacy=False,
+        affects="outputs",
+    )
     attention_bias: bool = model_setting(
         "Whether the projections of attention have a bias; the paper's have none.",
         legacy=False,

@@ -6,12 +6,16 @@ import json
 import pathlib
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from vaswani_jax.core import types
 from vaswani_jax.data.marian_subwords import MarianSubwords
 from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tree_symbols import TreeSymbols
 
 SHARED = "vocabulary"
 SIDES = ("source", "target")
+ENDINGS = ("model", "json", "symbols.json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +54,13 @@ class Vocabulary:
         """V of the embedding, special ids included; of each one if there are two."""
         if self.is_shared:
             return self.source.size
-        return types.VocabSizes(self.source.size, self.target.size)
+        trees = None
+        if isinstance(self.target, TreeSymbols):
+            starts = [self.source.starts_word(i) for i in range(self.source.size)]
+            trees = types.TreeIds(
+                len(self.target.labels), np.packbits(starts).tobytes()
+            )
+        return types.VocabSizes(self.source.size, self.target.size, trees)
 
     def describe(self) -> str:
         """Return in words the number of subwords."""
@@ -170,13 +180,16 @@ def load(directory: pathlib.Path) -> Vocabulary:
             for side in SIDES
         ]
         return Vocabulary(sides[0], sides[1], is_shared=True)
-    if names & {"source.model", "source.json", "target.model", "target.json"}:
+    if names & {f"{side}.{end}" for side in SIDES for end in ENDINGS}:
         source, target = (_load_side(directory, side) for side in SIDES)
         return Vocabulary(source, target, is_shared=False)
     return Vocabulary.shared(_load_model(directory / f"{SHARED}.model"))
 
 
 def _load_side(directory: pathlib.Path, side: str) -> Subwords:
+    symbols = directory / f"{side}.symbols.json"
+    if symbols.exists():
+        return TreeSymbols.load(symbols)
     spellings = directory / f"{side}.json"
     if spellings.exists():
         return MarianSubwords.load_listed(directory / f"{side}.spm", spellings)

@@ -9,7 +9,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import config, parallel
-from vaswani_jax.model import attention, feed_forward, rematerialize, residual
+from vaswani_jax.model import (
+    attention,
+    feed_forward,
+    next_word,
+    rematerialize,
+    residual,
+)
 
 
 class BeamCache(flax.struct.PyTreeNode):
@@ -22,17 +28,21 @@ class BeamCache(flax.struct.PyTreeNode):
 
     layers: tuple[attention.CachedHeads, ...]  # K = T * W
     ancestors: Int[Array, "B W T"]
+    words_written: Int[Array, "B W"] | None = None
 
     def reorder(self, origin: Int[Array, "B W"]) -> "BeamCache":
         """Return the cache after each hypothesis continues that of beam `origin`."""
         ancestors = jnp.take_along_axis(self.ancestors, origin[:, :, None], axis=1)
-        return self.replace(ancestors=ancestors)
+        written = self.words_written
+        if written is not None:
+            written = jnp.take_along_axis(written, origin, axis=1)
+        return self.replace(ancestors=ancestors, words_written=written)
 
     def resize(self, length: int) -> "BeamCache":
         """Return the same cache with room for `length` positions, at least T."""
         _, W, T = self.ancestors.shape
         widths = [(0, 0), (0, 0), (0, length - T)]
-        return BeamCache(
+        return self.replace(
             layers=tuple(layer.pad((length - T) * W) for layer in self.layers),
             ancestors=jnp.pad(self.ancestors, widths),
         )
@@ -48,6 +58,7 @@ class DecoderCache(flax.struct.PyTreeNode):
     beams: BeamCache
     memory: tuple[attention.CachedHeads, ...]
     memory_mask: Bool[Array, "B 1 1 S"]
+    words: next_word.WordStates | None = None
 
 
 class DecoderLayer(nn.Module):
@@ -232,6 +243,6 @@ class Decoder(nn.Module):
                 position=position,
             )
             layers.append(self_cache)
-        beams = BeamCache(layers=tuple(layers), ancestors=ancestors)
+        beams = cache.beams.replace(layers=tuple(layers), ancestors=ancestors)
         x = self._apply_final_norm(x).reshape(B, W, -1)
         return x, cache.replace(beams=beams)

@@ -19,6 +19,7 @@ from vaswani_jax.model import (
     embeddings,
     encoder,
     masks,
+    next_word,
     positional_encoding,
 )
 
@@ -44,12 +45,24 @@ class Transformer(nn.Module):
             self.embedding = embed(self.vocab_size, logits_bias=model.logits_bias)
         self.encoder = encoder.Encoder(model)
         self.decoder = decoder.Decoder(model)
+        if model.deterministic_attention:
+            self.next_word = next_word.NextWord(model, self._tree_ids())
         self.source_dropout = dropout.Dropout(model.dropout_rate)
         self.target_dropout = dropout.Dropout(model.dropout_rate)
         if model.positional_encoding == "learned":
             shape = (model.max_positions, model.d_model)
             self.source_positions = positional_encoding.LearnedPositions(*shape)
             self.target_positions = positional_encoding.LearnedPositions(*shape)
+
+    def _tree_ids(self) -> types.TreeIds:
+        """Return what the ids of words and symbols mean."""
+        trees = getattr(self.vocab_size, "trees", None)
+        if trees is None:
+            raise ValueError(
+                "config.model.deterministic_attention=True needs a vocabulary of tree "
+                "symbols (config.data.source=treebank)"
+            )
+        return trees
 
     def _embedding(self, *, source: bool) -> embeddings.Embedding:
         """Return the embedding of one side; the target's gives the logits."""
@@ -128,6 +141,10 @@ class Transformer(nn.Module):
             self_mask = masks.segment_mask(segments.target, segments.target)
             memory_mask = masks.segment_mask(segments.target, segments.source)
         self_mask = masks.causal_mask(target_in.shape[1]) & self_mask
+        if self.model.deterministic_attention:
+            words = self.next_word.states(source, memory)
+            written = jnp.cumsum(self.next_word.is_word(target_in), axis=1)
+            x = x + self.next_word(words, written)
         decoder_masks = (self_mask, memory_mask)
         x = self.decoder(x, memory, masks=decoder_masks, deterministic=deterministic)
         return self._embedding(source=False).logits(x)
@@ -136,11 +153,19 @@ class Transformer(nn.Module):
         self, source: Int[Array, "B S"], *, beam_size: int, max_length: int
     ) -> decoder.DecoderCache:
         """Encode, project the memory once, and allocate the cache of the beams."""
-        return self.decoder.start_cache(
-            self.encode(source, deterministic=True),
+        memory = self.encode(source, deterministic=True)
+        cache = self.decoder.start_cache(
+            memory,
             masks.padding_mask(source),
             beam_size=beam_size,
             max_length=max_length,
+        )
+        if not self.model.deterministic_attention:
+            return cache
+        written = jnp.zeros((source.shape[0], beam_size), jnp.int32)
+        return cache.replace(
+            beams=cache.beams.replace(words_written=written),
+            words=self.next_word.states(source, memory),
         )
 
     def decode_step(
@@ -154,6 +179,10 @@ class Transformer(nn.Module):
         embedding = self._embedding(source=False)
         x = embedding(tokens) + self._positions(position[None], source=False)
         x = x.astype(jnp.dtype(self.model.dtype))
+        if self.model.deterministic_attention:
+            written = cache.beams.words_written + self.next_word.is_word(tokens)
+            cache = cache.replace(beams=cache.beams.replace(words_written=written))
+            x = x + self.next_word(cache.words, written)
         x, cache = self.decoder.decode_step(x, cache, position=position)
         return embedding.logits(x), cache
 

@@ -1,0 +1,159 @@
+"""The target's vocabulary in parsing (section 6.3): the symbols of trees."""
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from vaswani_jax.core import types
+from vaswani_jax.data import linearization, treebank
+from vaswani_jax.data.subwords import SPECIAL_SPELLINGS, Subwords
+
+
+class TreeSymbols(Subwords):
+    """Symbols of trees as ids: those that open a constituent, close one, or are a word.
+
+    A text is a tree in brackets, its ids are the symbols that `linearization` writes
+    for it. A symbol that the training trees lack is unknown.
+
+    Attributes:
+        labels: The labels of constituents.
+        words: The symbols that stand for one word each: tags, or `linearization.WORD`.
+    """
+
+    def __init__(self, labels: Sequence[str], words: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        self.words = tuple(words)
+        self.model = json.dumps(
+            {"labels": self.labels, "words": self.words}, ensure_ascii=False, indent=0
+        ).encode()
+        self.spellings = [
+            *SPECIAL_SPELLINGS,
+            *(f"({label}" for label in self.labels),
+            *(f"){label}" for label in self.labels),
+            *self.words,
+        ]
+        self._tokens = {
+            symbol: token
+            for token, symbol in enumerate(self.spellings)
+            if token > types.UNK_ID
+        }
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], *, terminals: str) -> "TreeSymbols":
+        """Return the symbols of trees, one a line, in the order of their names.
+
+        Args:
+            lines: Trees in brackets.
+            terminals: What stands for a word, of `linearization.TERMINALS`.
+        """
+        symbols = {
+            symbol
+            for tree in treebank.parse(lines, name="training trees")
+            for symbol in linearization.linearize(_cleaned(tree), terminals)
+        }
+        return cls(
+            sorted(symbol[1:] for symbol in symbols if symbol.startswith("(")),
+            sorted(symbol for symbol in symbols if symbol[0] not in "()"),
+        )
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> "TreeSymbols":
+        """Load the symbols in a file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is damaged.
+        """
+        try:
+            symbols = json.loads(path.read_text(encoding="utf-8"))
+            return cls(*(list(map(str, symbols[key])) for key in ("labels", "words")))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+
+    def files(self, stem: str) -> dict[str, bytes]:
+        """Return the file that keeps the symbols, by its name."""
+        return {f"{stem}.symbols.json": self.model}
+
+    @property
+    def size(self) -> int:
+        return len(self.spellings)
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.model).hexdigest()[:16]
+
+    @property
+    def is_bpe(self) -> bool:
+        """True: no symbol is ever split, so merges of words alone are left out."""
+        return True
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        reads: bool = False,
+        dropout: float = 0.0,
+        seed: Sequence[int] = (0,),
+    ) -> list[list[int]]:
+        """Return the ids of each tree; there is nothing to sample.
+
+        Raises:
+            ValueError: A text is no tree. The message has its number and the rule.
+        """
+        return [
+            [self.subword_id(symbol) for symbol in self._symbols_of(text, number)]
+            for number, text in enumerate(texts, start=1)
+        ]
+
+    def _symbols_of(self, text: str, number: int = 1) -> list[str]:
+        if not text:
+            return []
+        trees = list(treebank.parse([text], name=f"tree {number}"))
+        if len(trees) != 1:
+            raise ValueError(f"tree {number}: a line has one tree, got {len(trees)}")
+        return linearization.linearize(_cleaned(trees[0]), self.terminals)
+
+    @property
+    def terminals(self) -> str:
+        """What stands for a word, of `linearization.TERMINALS`."""
+        return "word" if self.words == (linearization.WORD,) else "tag"
+
+    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+        """Return the symbols of a tree that are unknown."""
+        symbols = dict.fromkeys(self._symbols_of(text))
+        return [symbol for symbol in symbols if symbol not in self._tokens]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the symbols of ids, with spaces between them."""
+        return " ".join(self.spellings[token] for token in ids)
+
+    @property
+    def user_symbols(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset()
+
+    def num_tags(self, ids: Sequence[int]) -> int:
+        return 0
+
+    def extend(self, symbols: Sequence[str]) -> "TreeSymbols":
+        """Return these symbols: tags and placeholders are the source's alone."""
+        return self
+
+    def starts_word(self, token: int) -> bool:
+        """Return True: each symbol is one by itself."""
+        return True
+
+    def is_byte(self, token: int) -> bool:
+        return False
+
+
+def _cleaned(tree: treebank.Tree) -> treebank.Tree:
+    """Return a tree for parsing.
+
+    Raises:
+        ValueError: It has no word.
+    """
+    cleaned = treebank.clean(tree)
+    if cleaned is None:
+        raise ValueError(f"{str(tree)[:80]} has no word")
+    return cleaned

@@ -1,0 +1,67 @@
+"""The source's vocabulary in parsing (section 6.3): subwords of words that are given."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool
+
+from vaswani_jax.core import types
+from vaswani_jax.data.subwords import WORD_START, Subwords
+
+# Between words, as between the brackets of trees, stands white space of ASCII alone.
+WORD = re.compile(r"\S+", re.ASCII)
+# What treebanks write for brackets, which could not be told from those of a tree.
+BRACKETS = {"(": "-LRB-", ")": "-RRB-"}
+
+
+def split_words(line: str) -> list[str]:
+    """Return the words of a line as a tree has them.
+
+    >>> split_words("He ( she ) slept")
+    ['He', '-LRB-', 'she', '-RRB-', 'slept']
+    """
+    return [
+        re.sub("[()]", lambda match: BRACKETS[match[0]], word)
+        for word in WORD.findall(line)
+    ]
+
+
+class WordSubwords(Subwords):
+    """Subwords of lines of words: the first subword of each word starts it, no other.
+
+    So the ids tell how many words there are and where each of them is.
+    """
+
+    @property
+    def word_starts(self) -> Bool[np.ndarray, "V"]:
+        """Whether each id begins a word."""
+        return np.array([self.starts_word(token) for token in range(self.size)])
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        reads: bool = False,
+        dropout: float = 0.0,
+        seed: Sequence[int] = (0,),
+    ) -> list[list[int]]:
+        """Return the ids of each line of words; see `Subwords.encode`."""
+        lines = [split_words(text) for text in texts]
+        encoded = super().encode(
+            list(map(" ".join, lines)), reads=reads, dropout=dropout, seed=seed
+        )
+        starts = self.word_starts
+        return [
+            ids
+            if np.count_nonzero(starts[ids]) == len(words) and ids == ids
+            else self._encode_words(words, reads=reads)
+            for words, ids in zip(lines, encoded, strict=True)
+        ]
+
+    def _encode_words(self, words: Sequence[str], *, reads: bool) -> list[int]:
+        """Return the ids of words of which one has a space, or no subword, in it."""
+        ids = []
+        for [first, *rest] in super().encode(words, reads=reads) if words else []:
+            pass
+        return ids
