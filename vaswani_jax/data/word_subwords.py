@@ -1,12 +1,12 @@
 """The source's vocabulary in parsing (section 6.3): subwords of words that are given."""
 
+import functools
 import re
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool
 
-from vaswani_jax.core import types
 from vaswani_jax.data.subwords import WORD_START, Subwords
 
 # Between words, as between the brackets of trees, stands white space of ASCII alone.
@@ -33,7 +33,7 @@ class WordSubwords(Subwords):
     So the ids tell how many words there are and where each of them is.
     """
 
-    @property
+    @functools.cached_property
     def word_starts(self) -> Bool[np.ndarray, "V"]:
         """Whether each id begins a word."""
         return np.array([self.starts_word(token) for token in range(self.size)])
@@ -51,17 +51,28 @@ class WordSubwords(Subwords):
         encoded = super().encode(
             list(map(" ".join, lines)), reads=reads, dropout=dropout, seed=seed
         )
-        starts = self.word_starts
         return [
             ids
-            if np.count_nonzero(starts[ids]) == len(words) and ids == ids
+            if np.count_nonzero(self.word_starts[ids]) == len(words)
             else self._encode_words(words, reads=reads)
             for words, ids in zip(lines, encoded, strict=True)
         ]
 
     def _encode_words(self, words: Sequence[str], *, reads: bool) -> list[int]:
-        """Return the ids of words of which one has a space, or no subword, in it."""
+        """Return the ids of words of which one is read as none or as several."""
         ids = []
-        for [first, *rest] in super().encode(words, reads=reads) if words else []:
-            pass
+        for word_ids in super().encode(words, reads=reads):
+            starts = self.word_starts[word_ids].tolist()
+            if not (starts and starts[0]):
+                ids.append(self.subword_id(WORD_START))
+            rest = zip(word_ids, starts, strict=True)
+            ids += [
+                token
+                for position, (token, is_start) in enumerate(rest)
+                if position == 0 or not is_start
+            ]
         return ids
+
+    def extend(self, symbols: Sequence[str]) -> "WordSubwords":
+        """Return subwords that keep these symbols whole, too; their ids come last."""
+        return WordSubwords(super().extend(symbols).model)
