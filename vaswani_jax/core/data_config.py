@@ -14,6 +14,9 @@ path_setting = functools.partial(setting, is_path=True, changeable=True)
 
 # Values of data.source whose text is generated.
 GENERATED = ("cldr", "copy", "reverse")
+# About as many as the Penn Treebank's: 26 labels, 46 tags.
+NUM_LABELS = 26
+NUM_SYMBOLS = types.FIRST_LABEL_ID + 2 * NUM_LABELS + 46
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +25,7 @@ class DataConfig:
 
     source: str = setting(
         "Where the text comes from: files, a generated corpus, or a dataset.",
-        choices=("text", *GENERATED, "tfds:DATASET/PAIR"),
+        choices=("text", "treebank", *GENERATED, "tfds:DATASET/PAIR"),
         affects="data",
     )
     source_locale: str = setting(
@@ -43,9 +46,9 @@ class DataConfig:
         incidental=True,
     )
     text_directory: str = path_setting(
-        "Directory of the text files below.",
+        "Directory of the text files or trees below.",
         not_empty=True,
-        for_source=("text",),
+        for_source=("text", "treebank"),
         incidental=True,
     )
     train_source: str = path_setting(
@@ -66,6 +69,38 @@ class DataConfig:
     )
     test_source: str = path_setting("Test text, source side; empty for no test set.")
     test_target: str = path_setting("Test text, target side; empty for no test set.")
+    train_trees: str = setting(
+        "Training trees: files, directories, globs, sections as 02-21, lists as @ids.",
+        not_empty=True,
+        for_source=("treebank",),
+        changeable=True,
+        legacy="",
+    )
+    valid_trees: str = setting(
+        "Validation trees, likewise; empty for no validation set.",
+        changeable=True,
+        legacy="",
+    )
+    test_trees: str = setting(
+        "Test trees, likewise; empty for no test set.", changeable=True, legacy=""
+    )
+    silver_trees: str = setting(
+        "More training trees, made by parsers; empty for none (WSJ only, section 6.3).",
+        changeable=True,
+        legacy="",
+    )
+    gold_repeats: int = setting(
+        "How often an epoch has each training tree that is not silver.",
+        at_least=1,
+        legacy=1,
+        affects="data",
+    )
+    tree_terminals: str = setting(
+        "What the target has for a word: its tag, or the same symbol XX for all.",
+        choices=("tag", "word"),
+        legacy="tag",
+        affects="data",
+    )
     num_train: int = setting(
         "Training pairs to generate.",
         at_least=1,
@@ -223,6 +258,9 @@ class DataConfig:
         """V before the vocabulary is learned."""
         if self.vocabulary_sharing == "shared":
             return self.vocab_size
+        if self.source == "treebank":  # The trees have the number of their symbols.
+            trees = types.TreeIds(NUM_LABELS, bytes(-(-self.vocab_size // 8)))
+            return types.VocabSizes(self.vocab_size, NUM_SYMBOLS, trees)
         return types.VocabSizes(
             self.vocab_size, self.target_vocab_size or self.vocab_size
         )

@@ -17,6 +17,23 @@ except ImportError:  # Windows has none.
 Digests = Mapping[str, tuple[int, str]]
 
 
+def describe_file(
+    path: pathlib.Path, previous: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return a file's size, modification time and SHA-256.
+
+    Args:
+        path: The file.
+        previous: An earlier description, or an empty one. It is returned if its size
+            and modification time are those of the file, which is then not read.
+    """
+    status = os.stat(path)
+    size_and_time = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+    if size_and_time.items() <= previous.items():
+        return previous
+    return {**size_and_time, "sha256": hash_file(path)[1]}
+
+
 def hash_files(paths: Iterable[pathlib.Path], *, directory: pathlib.Path) -> Digests:
     """Return the size in bytes and the SHA-256 of files, by path within a directory."""
     return {str(path.relative_to(directory)): hash_file(path) for path in sorted(paths)}

@@ -37,6 +37,7 @@ def check(settings: Config) -> None:
     """Refuse settings that exclude each other."""
     _check_model(settings.model)
     _check_data(settings.data)
+    _check_trees(settings)
     _check_fused_lengths(settings)
     _check_search(settings.search)
     _check_needs(settings)
@@ -48,11 +49,15 @@ def check(settings: Config) -> None:
 
 def _check_patience(settings: Config) -> None:
     data, patience = settings.data, settings.training.patience
-    if patience and data.source == "text" and not data.valid_source:
+    names = {
+        "text": ("valid_source", "valid_target"),
+        "treebank": ("valid_trees",),
+    }.get(data.source)
+    if patience and names and not getattr(data, names[0]):
+        keys = " and ".join(f"config.data.{name}" for name in names)
         raise ValueError(
-            f"config.training.patience={patience} needs a validation set: name "
-            "config.data.valid_source and config.data.valid_target, or set "
-            "config.training.patience=0"
+            f"config.training.patience={patience} needs a validation set: name {keys}, "
+            "or set config.training.patience=0"
         )
 
 
@@ -118,6 +123,40 @@ def _check_data(data: DataConfig) -> None:
         longest = "packed_length"
     for side in ("source", "target"):
         _check_at_least(data, f"{side}_tokens_per_batch", minimum_key=longest)
+
+
+def _check_trees(settings: Config) -> None:
+    """Refuse what trees exclude, and what they alone have."""
+    data, model, training = settings.data, settings.model, settings.training
+    is_treebank = data.source == "treebank"
+    if model.deterministic_attention and not is_treebank:
+        raise ValueError(
+            "config.model.deterministic_attention=True needs "
+            f"config.data.source=treebank, got {data.source!r}"
+        )
+    if (training.best_metric == "f1") and not is_treebank:
+        raise ValueError(
+            "config.training.best_metric=f1 needs config.data.source=treebank, got "
+            f"{data.source!r}"
+        )
+    if not is_treebank:
+        return
+    excluded = {
+        "config.data.vocabulary_sharing": (data.vocabulary_sharing, "separate"),
+        "config.data.target_vocabulary": (data.target_vocabulary, ""),
+        "config.data.target_vocab_size": (data.target_vocab_size, 0),
+        "config.data.batching": (data.batching, "buckets"),
+    }
+    for key, (value, needed) in excluded.items():
+        if value != needed:
+            raise ValueError(
+                f"config.data.source=treebank needs {key}={needed}, got {value!r}"
+            )
+    if training.best_metric == "bleu":
+        raise ValueError(
+            "config.data.source=treebank needs config.training.best_metric=f1 or loss, "
+            "got 'bleu'"
+        )
 
 
 def _check_vocabulary(data: DataConfig) -> None:

@@ -143,8 +143,8 @@ class TrainingConfig:
         changeable=True,
     )
     best_metric: str = setting(
-        "Validation metric that chooses the best checkpoint.",
-        choices=("bleu", "loss"),
+        "Validation metric that chooses the best checkpoint; f1 is that of trees.",
+        choices=("bleu", "f1", "loss"),
         changeable=True,
         legacy="bleu",
     )

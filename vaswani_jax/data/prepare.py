@@ -15,9 +15,11 @@ from vaswani_jax.data import sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
 from vaswani_jax.data.subwords import Subwords, load_configured, spell_user_symbols
+from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
 from vaswani_jax.data.vocabulary_training import learn_subwords
+from vaswani_jax.data.word_subwords import WordSubwords
 
 logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
@@ -143,6 +145,16 @@ def _make_vocabulary(
     total: int,
 ) -> Vocabulary:
     """Return the vocabulary of the files in the settings; learn what they lack."""
+    if data.source == "treebank":
+        subwords = configured[0] or _learn(data, 0, seed=seed, total=total)
+        return Vocabulary(
+            WordSubwords(subwords.model),
+            TreeSymbols.learn(
+                (tree for _, tree in sources.pairs(data, "train", seed=seed)),
+                terminals=data.tree_terminals,
+            ),
+            is_shared=False,
+        )
     if data.vocabulary_sharing == "shared":
         return Vocabulary.shared(
             configured[0] or _learn(data, None, seed=seed, total=total)

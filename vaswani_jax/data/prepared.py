@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 # The names of all files of prepared data.
 PREPARED_FILE = re.compile(
     rf"{manifest.NAME}|(vocabulary|source|target)\.(model|json|spm)"
+    r"|target\.symbols\.json"
     r"|(train|valid|test)\.(source|target)\.(offsets|u?int(16|32)|txt)"
 )
 

@@ -1,4 +1,4 @@
-"""Sources of sentence pairs: text files, tensorflow-datasets, and generators.
+"""Sources of sentence pairs: text files, trees, tensorflow-datasets, generators.
 
 Every source gives, for each split ("train", "valid", "test"), pairs of lines, and a
 record of exactly which text that is.
@@ -6,7 +6,6 @@ record of exactly which text that is.
 
 import functools
 import itertools
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.core import config, files, languages, remote
-from vaswani_jax.data import text_files, tfds
+from vaswani_jax.data import text_files, tfds, treebank_pairs
 from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
 
 Pairs = Iterator[tuple[str, str]]
@@ -23,6 +22,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def splits(data: config.DataConfig) -> list[str]:
     """Return the splits of a configuration: train, and valid and test if named."""
+    if data.source == "treebank":
+        return treebank_pairs.splits(data)
     named = {"valid": data.valid_source, "test": data.test_source}
     is_text = data.source == "text"
     return ["train", *(split for split in named if not is_text or named[split])]
@@ -32,8 +33,12 @@ def prepare(data: config.DataConfig) -> None:
     """Download what `pairs` reads, if it is a corpus of tensorflow-datasets.
 
     Raises:
-        ValueError: The corpus does not exist, or cannot be downloaded or converted.
+        FileNotFoundError: There are no trees where settings say.
+        ValueError: The corpus does not exist, or cannot be downloaded or converted, or
+            splits share trees.
     """
+    if data.source == "treebank":
+        treebank_pairs.check_splits(data)
     if data.source.startswith(tfds.PREFIX):
         tfds.prepare(data)
 
@@ -84,6 +89,8 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
             line is not UTF-8 or lacks the tag of one of several target languages (the
             message has the file and the line).
     """
+    if data.source == "treebank":
+        return treebank_pairs.pairs(data, split)
     if data.source == "text":
         source, target = text_paths(data, split)
         text = _text_pairs(source, target)
@@ -139,19 +146,15 @@ def text_record(
     """
     if data.source.startswith(tfds.PREFIX):
         return tfds.record(data, split)
+    if data.source == "treebank":
+        return treebank_pairs.record(data, split, previous=previous)
     if data.source != "text":
         version = cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}
     record = {}
     names = ("source", "target")
     for side, path in zip(names, text_paths(data, split), strict=True):
-        status = os.stat(path)
-        size_and_time = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-        previous_file = previous.get(side, {})
-        if size_and_time.items() <= previous_file.items():
-            record[side] = previous_file
-        else:
-            record[side] = {**size_and_time, "sha256": files.hash_file(path)[1]}
+        record[side] = files.describe_file(path, previous.get(side, {}))
     return record
 
 

@@ -22,6 +22,7 @@ class UnknownCharacters:
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Start with no line."""
         self._vocabulary = vocabulary
+        self._noun = "characters"
         self.num_lines = 0
         self.lines_by_character: collections.Counter[str] = collections.Counter()
 
@@ -29,6 +30,8 @@ class UnknownCharacters:
         self, lines: Iterable[str], *, target: bool = False, verbatim: bool = False
     ) -> None:
         """Count lines of the source or the target; see `Vocabulary.encode`."""
+        if target and self._vocabulary.is_trees:
+            self._noun = "symbols"
         for line in lines:
             characters = self._vocabulary.unknown_characters(
                 line, target=target, verbatim=verbatim
@@ -45,11 +48,13 @@ class UnknownCharacters:
         if num_others := len(characters) - len(names):
             names.append(f"and {num_others:,} other{'s' * (num_others > 1)}")
         return (
-            f"{self.num_lines:,} lines have characters that the vocabulary lacks: "
+            f"{self.num_lines:,} lines have {self._noun} that the vocabulary lacks: "
             f"{', '.join(names)}"
         )
 
 
 def _name(character: str) -> str:
+    if len(character) > 1:  # the symbol of a tree
+        return character
     code = f"U+{ord(character):04X}"
     return f"{character} ({code})" if character.isprintable() else code

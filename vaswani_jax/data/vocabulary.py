@@ -12,10 +12,12 @@ from vaswani_jax.core import types
 from vaswani_jax.data.marian_subwords import MarianSubwords
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.tree_symbols import TreeSymbols
+from vaswani_jax.data.word_subwords import WordSubwords
 
 SHARED = "vocabulary"
 SIDES = ("source", "target")
-ENDINGS = ("model", "json", "symbols.json")
+ENDINGS = ("model", "json")
+SYMBOLS = "target.symbols.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,18 +57,24 @@ class Vocabulary:
         if self.is_shared:
             return self.source.size
         trees = None
-        if isinstance(self.target, TreeSymbols):
-            starts = [self.source.starts_word(i) for i in range(self.source.size)]
-            trees = types.TreeIds(
-                len(self.target.labels), np.packbits(starts).tobytes()
-            )
+        if isinstance(self.target, TreeSymbols) and isinstance(
+            self.source, WordSubwords
+        ):
+            starts = np.packbits(self.source.word_starts).tobytes()
+            trees = types.TreeIds(len(self.target.labels), starts)
         return types.VocabSizes(self.source.size, self.target.size, trees)
+
+    @property
+    def is_trees(self) -> bool:
+        """Whether the target is trees over the words of the source (section 6.3)."""
+        return isinstance(self.target, TreeSymbols)
 
     def describe(self) -> str:
         """Return in words the number of subwords."""
         if self.is_shared:
             return f"vocabulary of {self.source.size:,} subwords"
-        return f"vocabularies of {self.source.size:,} and {self.target.size:,} subwords"
+        kind = "symbols" if self.is_trees else "subwords"
+        return f"vocabularies of {self.source.size:,} and {self.target.size:,} {kind}"
 
     @property
     def fingerprint(self) -> str:
@@ -180,6 +188,10 @@ def load(directory: pathlib.Path) -> Vocabulary:
             for side in SIDES
         ]
         return Vocabulary(sides[0], sides[1], is_shared=True)
+    if SYMBOLS in names:
+        source = WordSubwords.load(directory / "source.model")
+        target = TreeSymbols.load(directory / SYMBOLS)
+        return Vocabulary(source, target, is_shared=False)
     if names & {f"{side}.{end}" for side in SIDES for end in ENDINGS}:
         source, target = (_load_side(directory, side) for side in SIDES)
         return Vocabulary(source, target, is_shared=False)
@@ -187,9 +199,6 @@ def load(directory: pathlib.Path) -> Vocabulary:
 
 
 def _load_side(directory: pathlib.Path, side: str) -> Subwords:
-    symbols = directory / f"{side}.symbols.json"
-    if symbols.exists():
-        return TreeSymbols.load(symbols)
     spellings = directory / f"{side}.json"
     if spellings.exists():
         return MarianSubwords.load_listed(directory / f"{side}.spm", spellings)

@@ -73,6 +73,12 @@ class WordSubwords(Subwords):
             ]
         return ids
 
+    def find_spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where the word of each subword lies in a text."""
+        words = [match.span() for match in WORD.finditer(text)]
+        [ids] = self.encode([text], reads=True)
+        return [words[n - 1] for n in np.cumsum(self.word_starts[ids])]
+
     def extend(self, symbols: Sequence[str]) -> "WordSubwords":
         """Return subwords that keep these symbols whole, too; their ids come last."""
         return WordSubwords(super().extend(symbols).model)

@@ -17,7 +17,7 @@ import numpy as np
 from vaswani_jax.core import config, languages, parallel, types
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import constraints, generate, padding, sentences
+from vaswani_jax.inference import constraints, generate, padding, sentences, trees
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -155,12 +155,9 @@ class LineTranslator:
         by_line: list[list[list[Output]]] = [[] for _ in lines]
         for piece, n_best in zip(pieces, outputs, strict=True):
             by_line[piece.line].append(n_best)
-        separators = (
-            languages.piece_separator(line, self._settings.data) for line in lines
-        )
         return [
-            self._join(parts, separator=separator)
-            for parts, separator in zip(by_line, separators, strict=True)
+            self._join(parts, line=line)
+            for parts, line in zip(by_line, lines, strict=True)
         ]
 
     def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
@@ -223,16 +220,15 @@ class LineTranslator:
         return list(first.values())
 
     def _join(
-        self, parts: Sequence[Sequence[Output]], *, separator: str
+        self, parts: Sequence[Sequence[Output]], *, line: str
     ) -> list[Hypothesis]:
         """Return a line's translations: the n-th joins each piece's n-th, or last."""
         vocabulary = self._vocabulary
         hypotheses = []
         for rank in range(max(map(len, parts), default=1)):
             outputs = tuple(n_best[min(rank, len(n_best) - 1)] for n_best in parts)
-            texts = (vocabulary.decode(output.ids) for output in outputs)
             hypothesis = Hypothesis(
-                text=separator.join(filter(None, texts)),
+                text=self._text(outputs, line=line),
                 score=sum((output.score for output in outputs), start=0.0),
                 tokens=tuple(
                     vocabulary.target.subword(token)
@@ -243,6 +239,15 @@ class LineTranslator:
             )
             hypotheses.append(hypothesis)
         return self._distinct(hypotheses, [each.text for each in hypotheses])
+
+    def _text(self, outputs: Sequence[Output], *, line: str) -> str:
+        """Return the text of the outputs of a line's pieces, or their tree."""
+        if self._vocabulary.is_trees:
+            pairs = ((output.source, output.ids) for output in outputs)
+            return trees.format_tree(pairs, line=line, vocabulary=self._vocabulary)
+        texts = (self._vocabulary.decode(output.ids) for output in outputs)
+        separator = languages.piece_separator(line, self._settings.data)
+        return separator.join(filter(None, texts))
 
     def _cut(self, line: str, ids: list[int]) -> list[list[int]]:
         """Return parts of at most `max_source_tokens`, each with the line's tags."""

@@ -50,9 +50,8 @@ class Criterion:
     def score(self, metrics: Mapping[str, float]) -> float:
         """Return the score that the metrics of an evaluation give; higher is better."""
         score = -metrics.get("valid/loss", 0.0)
-        if self.settings.training.best_metric == "bleu":
-            score = metrics.get("valid/bleu", score)
-        return score
+        metric = self.settings.training.best_metric
+        return score if metric == "loss" else metrics.get(f"valid/{metric}", score)
 
     def describe(self) -> dict[str, str]:
         """Return what is recorded beside a score."""

@@ -1,0 +1,96 @@
+"""Section 6.3: the trees of a treebank as pairs of a line of words and a tree."""
+
+import logging
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vaswani_jax.core import config, files, remote
+from vaswani_jax.data import treebank, treebank_files
+
+logger = logging.getLogger(__name__)
+
+
+def splits(data: config.DataConfig) -> list[str]:
+    """Return the splits of a treebank: train, and valid and test if they are named."""
+    return ["train", *(s for s in ("valid", "test") if _places(data, s))]
+
+
+def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of each tree, with spaces between them, and the tree in brackets.
+
+    The trees are clean, see `treebank.clean`; those without a word are left out.
+    Training trees come `gold_repeats` times, then the silver ones.
+
+    Raises:
+        FileNotFoundError: A place has no file.
+        ValueError: A file is not one of trees. The message has the file and the line.
+    """
+    repeats = data.gold_repeats if split == "train" else 1
+    for key in _keys(split):
+        for _ in range(repeats if key != "silver_trees" else 1):
+            for path in _find(data, key):
+                for tree in treebank.read(path):
+                    if (cleaned := treebank.clean(tree)) is not None:
+                        words = (leaf.word for leaf in cleaned.leaves())
+                        yield " ".join(words), str(cleaned)
+
+
+def record(
+    data: config.DataConfig, split: str, *, previous: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what identifies the trees of a split: a record of each file by its path.
+
+    Args:
+        data: Where the trees are.
+        split: The part of them.
+        previous: An earlier record, or an empty one. A file that has its size and
+            modification time is not read again.
+
+    Raises:
+        FileNotFoundError: A place has no file.
+    """
+    directory = pathlib.Path(data.text_directory)
+    return {
+        f"{key}:{os.path.relpath(path, directory)}": files.describe_file(
+            path, previous.get(f"{key}:{os.path.relpath(path, directory)}", {})
+        )
+        for key in _keys(split)
+        for path in _find(data, key)
+    }
+
+
+def check_splits(data: config.DataConfig) -> None:
+    """Refuse a file that is read for training and for validation or test.
+
+    Raises:
+        FileNotFoundError: A place has no file.
+        ValueError: Two splits share a file.
+    """
+    owners: dict[pathlib.Path, str] = {}
+    for split in splits(data):
+        for key in _keys(split):
+            for path in map(pathlib.Path.resolve, _find(data, key)):
+                owner = owners.setdefault(path, key)
+                if owner != key:
+                    raise ValueError(
+                        f"config.data.{key} and config.data.{owner} both have {path}: "
+                        "no tree may be in two splits"
+                    )
+
+
+def _keys(split: str) -> list[str]:
+    return [f"{split}_trees", *(["silver_trees"] if split == "train" else [])]
+
+
+def _places(data: config.DataConfig, split: str) -> str:
+    return str(getattr(data, f"{split}_trees"))
+
+
+def _find(data: config.DataConfig, key: str) -> list[pathlib.Path]:
+    places = getattr(data, key)
+    if not places:
+        return []
+    directory = remote.open_directory(data.text_directory).pull()
+    return treebank_files.find_files(directory, places, key=f"config.data.{key}")
