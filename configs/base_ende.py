@@ -66,6 +66,12 @@ def _data() -> ml_collections.ConfigDict:
     data.valid_target = ""
     data.test_source = ""
     data.test_target = ""
+    data.train_trees = ""  # for trees alone, section 6.3, like the next five
+    data.valid_trees = ""
+    data.test_trees = ""
+    data.silver_trees = ""
+    data.gold_repeats = 1
+    data.tree_terminals = "tag"
     data.num_train = 0  # no pairs to generate
     data.num_valid = 0
     data.num_test = 0

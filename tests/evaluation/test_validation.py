@@ -152,7 +152,7 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> LineTranslator:
 
 
 @pytest.mark.parametrize(("text_form", "lowercase"), SACREBLEU)
-def test_bleu_evaluator_scores_every_line_with_its_reference(
+def test_score_evaluator_scores_every_line_with_its_reference(
     translator: LineTranslator,
     text_form: str,
     lowercase: bool,
@@ -171,7 +171,7 @@ def test_bleu_evaluator_scores_every_line_with_its_reference(
         **{"data.text_form": text_form, "data.lowercase_scores": lowercase}
     ).data
     caplog.set_level(logging.INFO, logger="vaswani_jax")
-    evaluate = validation.bleu_evaluator(
+    evaluate = validation.score_evaluator(
         translator, (source, references), data=data, name="held_out"
     )
     right = score(outputs, references)
@@ -188,12 +188,12 @@ def test_bleu_evaluator_scores_every_line_with_its_reference(
     assert all(abs(value - right) > 0.1 for value in wrong)
 
 
-def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
+def test_score_evaluator_translates_with_the_parameters_it_is_given(
     translator: LineTranslator,
 ) -> None:
     source = random_text()
     references = translator.translate(dictionary(1), source)
-    evaluate = validation.bleu_evaluator(
+    evaluate = validation.score_evaluator(
         translator,
         (source, references),
         data=settings.small_settings().data,
@@ -203,14 +203,14 @@ def test_bleu_evaluator_translates_with_the_parameters_it_is_given(
     assert scores == [pytest.approx(100), pytest.approx(0, abs=10), scores[0]]
 
 
-def test_bleu_evaluator_gives_the_mean_and_the_score_of_each_language(
+def test_score_evaluator_gives_the_mean_and_the_score_of_each_language(
     translator: LineTranslator,
 ) -> None:
     source = [f"<2{'de' if n % 3 else 'fr'}> {line}" for n, line in enumerate(WORDS)]
     outputs = translator.translate(dictionary(1), source)
     references = [line if n % 3 else "-" for n, line in enumerate(outputs)]
     changes = settings.TWO_TARGETS
-    evaluate = validation.bleu_evaluator(
+    evaluate = validation.score_evaluator(
         translator,
         (source, references),
         data=settings.small_settings(**changes).data,

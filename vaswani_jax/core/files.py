@@ -17,9 +17,7 @@ except ImportError:  # Windows has none.
 Digests = Mapping[str, tuple[int, str]]
 
 
-def describe_file(
-    path: pathlib.Path, previous: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def describe_file(path: pathlib.Path, previous: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a file's size, modification time and SHA-256.
 
     Args:

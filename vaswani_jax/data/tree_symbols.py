@@ -129,7 +129,7 @@ class TreeSymbols(Subwords):
         return " ".join(self.spellings[token] for token in ids)
 
     @property
-    def user_symbols(self) -> frozenset[str]:  # type: ignore[override]
+    def user_symbols(self) -> frozenset[str]:
         return frozenset()
 
     def num_tags(self, ids: Sequence[int]) -> int:

@@ -189,9 +189,11 @@ def load(directory: pathlib.Path) -> Vocabulary:
         ]
         return Vocabulary(sides[0], sides[1], is_shared=True)
     if SYMBOLS in names:
-        source = WordSubwords.load(directory / "source.model")
-        target = TreeSymbols.load(directory / SYMBOLS)
-        return Vocabulary(source, target, is_shared=False)
+        return Vocabulary(
+            WordSubwords.load(directory / "source.model"),
+            TreeSymbols.load(directory / SYMBOLS),
+            is_shared=False,
+        )
     if names & {f"{side}.{end}" for side in SIDES for end in ENDINGS}:
         source, target = (_load_side(directory, side) for side in SIDES)
         return Vocabulary(source, target, is_shared=False)

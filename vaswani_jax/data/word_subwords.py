@@ -1,4 +1,4 @@
-"""The source's vocabulary in parsing (section 6.3): subwords of words that are given."""
+"""The source's vocabulary in parsing (section 6.3): subwords of words in a line."""
 
 import functools
 import re

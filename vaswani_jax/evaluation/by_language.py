@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from vaswani_jax.core import config, languages
-from vaswani_jax.evaluation import bleu
+from vaswani_jax.evaluation import bleu, tree_scores
 from vaswani_jax.evaluation.bleu import Score
 
 
@@ -21,7 +21,7 @@ def scores_by_locale(
     *,
     data: config.DataConfig,
 ) -> dict[str, list[Score]]:
-    """Return `bleu.score_outputs` of the lines of each target locale.
+    """Return `bleu.score_outputs` of the lines of each target locale; F1 of trees.
 
     Args:
         source: The source lines, each with its tag if there are several locales.
@@ -35,6 +35,8 @@ def scores_by_locale(
     Raises:
         ValueError: The numbers of lines differ or are 0, or a line has no tag.
     """
+    if data.source == "treebank":
+        return {data.target_locale: tree_scores.score_trees(outputs, references)}
     locales = languages.locales_by_tag(data)
     if not locales:
         scores = bleu.score_outputs(outputs, references, data=data)
@@ -58,6 +60,8 @@ def explain_tokens(
     source: Sequence[str], references: Sequence[str], *, data: config.DataConfig
 ) -> None:
     """Log what scores count in the references; see `bleu.explain_tokens`."""
+    if data.source == "treebank":
+        return
     by_locale = languages.references_by_locale(source, references, data)
     for locale, lines in by_locale.items():
         of_locale = dataclasses.replace(data, target_locale=locale)

@@ -1,4 +1,4 @@
-"""Validate a model while it trains: loss, perplexity and BLEU of held-out text."""
+"""Validate a model while it trains: loss, perplexity, and BLEU, or F1 of trees."""
 
 import functools
 import logging
@@ -36,7 +36,8 @@ def make_validators(
         )
         return []
     text = data.text("valid")
-    has_words = bleu.has_words(text[1], data=settings.data)
+    is_treebank = settings.data.source == "treebank"
+    has_words = is_treebank or bleu.has_words(text[1], data=settings.data)
     if settings.training.best_metric == "bleu" and not has_words:
         raise ValueError(
             f"config.training.best_metric=bleu: {bleu.UNSEGMENTED}, or "
@@ -56,7 +57,7 @@ def make_validators(
     ]
     if has_words:
         evaluators.append(
-            bleu_evaluator(translator, text, data=settings.data, name="valid")
+            score_evaluator(translator, text, data=settings.data, name="valid")
         )
     return evaluators
 
@@ -120,18 +121,18 @@ def compile_loss_step(
     return parallel.over_devices(loss_step, donate_state=False)
 
 
-def bleu_evaluator(
+def score_evaluator(
     translator: LineTranslator,
     text: tuple[list[str], list[str]],
     *,
     data: config.DataConfig,
     name: str,
 ) -> types.Evaluator:
-    """Return a function from parameters to `name`/bleu.
+    """Return a function from parameters to `name`/bleu, or of trees `name`/f1.
 
-    The score is the first of `bleu.score_outputs`: sacreBLEU, or tokenized BLEU for
-    tokenized text. It counts every line. Of several target languages it is the mean of
-    theirs, which are metrics, too, as `name`/bleu[de].
+    The score is the first of `by_language.score_outputs`: sacreBLEU, tokenized BLEU for
+    tokenized text, or F1 for trees. It counts every line. Of several target languages
+    it is the mean of theirs, which are metrics, too, as `name`/bleu[de].
 
     Args:
         translator: Translates the source lines.
@@ -140,11 +141,12 @@ def bleu_evaluator(
         name: Of the split.
     """
     source, references = text
+    metric = "f1" if data.source == "treebank" else "bleu"
 
     def evaluate(params: Any) -> Mapping[str, float]:
         outputs = translator.translate(params, source)
         scores = by_language.scores_by_locale(source, outputs, references, data=data)
-        metrics = {f"{name}/bleu": by_language.mean_score(scores)}
+        metrics = {f"{name}/{metric}": by_language.mean_score(scores)}
         if len(languages.target_locales(data)) > 1:
             metrics |= {f"{name}/bleu[{key}]": scores[key][0].value for key in scores}
         return metrics

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from vaswani_jax.core import types
 from vaswani_jax.data import linearization, treebank, word_subwords
 from vaswani_jax.data.vocabulary import Vocabulary
 
@@ -28,13 +25,15 @@ def format_tree(
         line: The line.
         vocabulary: Of words and symbols.
     """
+    subwords = vocabulary.source
+    assert isinstance(subwords, word_subwords.WordSubwords)
     words = word_subwords.split_words(line)
     if not words:
         return ""
     trees = []
     start = 0
     for source, target in outputs:
-        num_words = count_words(source, vocabulary)
+        num_words = int(subwords.word_starts[list(source)].sum())
         part = words[start : start + num_words]
         start += num_words
         if part:
@@ -46,10 +45,3 @@ def format_tree(
     if len(trees) > 1:
         whole = treebank.Tree(treebank.SENTENCE, tuple(trees))
     return str(treebank.Tree(TOP, (whole,)))
-
-
-def count_words(source: Sequence[int], vocabulary: Vocabulary) -> int:
-    """Return the number of words of source ids."""
-    trees = vocabulary.size.trees  # type: ignore[union-attr]
-    bits = np.unpackbits(np.frombuffer(trees.word_starts, np.uint8))
-    return int(bits[np.asarray(source, int)].sum()) if source else 0

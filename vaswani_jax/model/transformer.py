@@ -179,10 +179,11 @@ class Transformer(nn.Module):
         embedding = self._embedding(source=False)
         x = embedding(tokens) + self._positions(position[None], source=False)
         x = x.astype(jnp.dtype(self.model.dtype))
-        if self.model.deterministic_attention:
-            written = cache.beams.words_written + self.next_word.is_word(tokens)
+        words, written = cache.words, cache.beams.words_written
+        if words is not None and written is not None:
+            written = written + self.next_word.is_word(tokens)
             cache = cache.replace(beams=cache.beams.replace(words_written=written))
-            x = x + self.next_word(cache.words, written)
+            x = x + self.next_word(words, written)
         x, cache = self.decoder.decode_step(x, cache, position=position)
         return embedding.logits(x), cache
 
