@@ -147,10 +147,16 @@ def logits(
     target_in: np.ndarray,
     *,
     model: config.ModelConfig,
+    trees: types.TreeIds | None = None,
 ) -> np.ndarray:
-    """Logits [T, V] of one pair of sentences without padding."""
+    """Logits [T, V] of one pair of sentences without padding.
+
+    With `trees` there is deterministic attention: what the ids mean.
+    """
     memory = encode(params, source, model=model)
     x = embed(params, target_in, "target", model=model)
+    if trees is not None:
+        x = x + next_words(params, source, target_in, memory, trees=trees)
     T, S = len(target_in), len(source)
     earlier = np.array([[key <= query for key in range(T)] for query in range(T)])
     everywhere = np.ones((T, S), bool)
@@ -176,6 +182,33 @@ def logits(
         x = layer_norm(norm, x, epsilon=epsilon)
     softmax = embedding(params, "target")
     return x @ softmax["embedding"].T + softmax.get("bias", 0)
+
+
+def next_words(
+    params: Params,
+    source: np.ndarray,
+    target_in: np.ndarray,
+    memory: np.ndarray,
+    *,
+    trees: types.TreeIds,
+) -> np.ndarray:
+    """What deterministic attention adds to the decoder's input, word by word."""
+    words: list[list[int]] = []  # the positions of each word, the end mark's last
+    for position, token in enumerate(source):
+        byte = trees.word_starts[token // 8]
+        starts = token == types.EOS_ID or byte >> (7 - token % 8) & 1
+        if starts:
+            words.append([])
+        if words:
+            words[-1].append(position)
+    added, written = [], 0
+    for token in target_in:
+        written += int(token >= 4 + 2 * trees.num_labels)
+        state = np.zeros(memory.shape[1])
+        if written < len(words):
+            state = memory[words[written]].mean(axis=0)
+        added.append(state @ params["next_word"]["projection"]["kernel"])
+    return np.array(added)
 
 
 def smoothed_targets(target_out: np.ndarray, V: int, label_smoothing: float) -> Any:

@@ -24,6 +24,15 @@ OTHER_VARIANT = {
     "model.logits_bias": True,
     "model.layer_norm_epsilon": 0.1,
 }
+# What the paper has not, and trees alone can have.
+DETERMINISTIC = {
+    "model.deterministic_attention": True,
+    "data.source": "treebank",
+    "data.text_directory": ".",
+    "data.train_trees": "trees",
+    "data.vocabulary_sharing": "separate",
+    "training.best_metric": "f1",
+}
 
 
 def small_model(**overrides: Any) -> config.ModelConfig:

@@ -19,6 +19,12 @@ from vaswani_jax.model import cost, dropout, transformer
 
 # More subwords of the source than of the target, whose table gives the logits.
 SEPARATE = types.VocabSizes(source=13, target=small.V)
+# Ids 3, 4, 7 and 10 begin words; target ids from 8 on stand for words.
+TREES = types.VocabSizes(
+    source=small.V,
+    target=small.V,
+    trees=types.TreeIds(num_labels=2, word_starts=bytes([0b00011001, 0b00100000])),
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +33,7 @@ SEPARATE = types.VocabSizes(source=13, target=small.V)
         *((variant, small.V) for variant in small.VARIANTS),
         (small.OTHER_VARIANT, small.V),
         (small.OTHER_VARIANT, SEPARATE),
+        (small.DETERMINISTIC, TREES),
     ],
 )
 def test_logits_equal_the_formulas(
@@ -43,7 +50,11 @@ def test_logits_equal_the_formulas(
     for row in range(small.B):
         source, target_in = (side[row][side[row] != 0] for side in batch[:2])
         expected = reference.logits(
-            reference.to_float64(params), source, target_in, model=model
+            reference.to_float64(params),
+            source,
+            target_in,
+            model=model,
+            trees=getattr(vocab_size, "trees", None),
         )
         row_logits = logits[row, : len(target_in)]
         np.testing.assert_allclose(row_logits, expected, rtol=1e-4, atol=2e-5)
@@ -154,6 +165,7 @@ def test_a_row_of_padding_gives_finite_logits() -> None:
         (small.VARIANTS[0], small.V),
         (small.PRE_LEARNED, small.V),
         (small.OTHER_VARIANT, SEPARATE),
+        (small.DETERMINISTIC, TREES),
     ],
 )
 def test_decoding_step_by_step_equals_the_full_pass(

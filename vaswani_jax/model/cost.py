@@ -84,6 +84,8 @@ def count_by_matrix(
         "W_2 and b_2": layers * (model.d_ff + 1) * d_model,
         "layer normalisation": (attentions + layers) * 2 * d_model,
     }
+    if model.deterministic_attention:
+        counts["next word's projection"] = d_model**2
     if model.attention_bias:
         counts["attention's biases"] = attentions * (2 * keys + values + d_model)
     if model.logits_bias:
