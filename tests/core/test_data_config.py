@@ -3,14 +3,18 @@
 import pytest
 
 from tests import settings
+from vaswani_jax.core import types
 
 
 @pytest.mark.parametrize(
     ("changes", "size"),
     [
         ({}, 40),
-        ({"data.vocabulary_sharing": "separate"}, (40, 40)),
-        ({"data.vocabulary_sharing": "separate", "data.target_vocab_size": 9}, (40, 9)),
+        ({"data.vocabulary_sharing": "separate"}, types.VocabSizes(40, 40)),
+        (
+            {"data.vocabulary_sharing": "separate", "data.target_vocab_size": 9},
+            types.VocabSizes(40, 9),
+        ),
     ],
 )
 def test_the_planned_size_is_of_one_vocabulary_or_of_two(changes, size):
