@@ -8,7 +8,11 @@ from vaswani_jax import api
 from vaswani_jax.core import config, parsing, paths, presets, remote
 
 # Texts that are no paths; a new setting is one of them or expands its ~.
-NO_PATHS = {"data.source_locale", "data.target_locale", "data.user_symbols"}
+NO_PATHS = {
+    *("data.source_locale", "data.target_locale", "data.user_symbols"),
+    # Places below data.text_directory.
+    *("data.train_trees", "data.valid_trees", "data.test_trees", "data.silver_trees"),
+}
 LOCALES = {"data.source_locale": "en", "data.target_locale": "de"}
 
 

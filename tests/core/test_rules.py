@@ -149,7 +149,10 @@ def test_fused_attention_refuses_odd_lengths_of_random_work():
 
 def test_a_source_is_text_generated_or_a_dataset():
     text = refusal({"data.source": "other"})
-    assert "one of text, cldr, copy, reverse, tfds:DATASET/PAIR; got 'other'" in text
+    assert (
+        "one of text, treebank, cldr, copy, reverse, tfds:DATASET/PAIR; got 'other'"
+        in text
+    )
 
 
 @pytest.mark.parametrize("source", ["text", "cldr", "copy", "reverse"])

@@ -80,7 +80,7 @@ def test_each_side_has_its_own_ids_and_size():
     vocabulary = two_sides()
     lines = small_vocabularies.training_lines(1)[:9]
     source, target = vocabulary.source, vocabulary.target
-    assert vocabulary.size == (source.size, target.size)
+    assert vocabulary.size == types.VocabSizes(source.size, target.size)
     assert vocabulary.encode(lines) == source.encode(lines)
     assert vocabulary.encode(lines, target=True) == target.encode(lines)
     encoded = vocabulary.encode(lines, target=True)
@@ -152,6 +152,6 @@ def test_each_side_learns_from_its_own_lines_to_its_own_size(text):
             "data.target_vocab_size": 38,
         },
     )
-    assert data.vocabulary.size == (40, 38)
+    assert data.vocabulary.size == types.VocabSizes(40, 38)
     opened = prepared.open_prepared(data.directory)
     assert opened.vocabulary.fingerprint == data.vocabulary.fingerprint

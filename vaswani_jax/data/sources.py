@@ -4,6 +4,7 @@ Every source gives, for each split ("train", "valid", "test"), pairs of lines, a
 record of exactly which text that is.
 """
 
+import dataclasses
 import functools
 import itertools
 import pathlib
@@ -38,7 +39,7 @@ def prepare(data: config.DataConfig) -> None:
             splits share trees.
     """
     if data.source == "treebank":
-        treebank_pairs.check_splits(data)
+        treebank_pairs.check_splits(_local(data))
     if data.source.startswith(tfds.PREFIX):
         tfds.prepare(data)
 
@@ -90,7 +91,7 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
             message has the file and the line).
     """
     if data.source == "treebank":
-        return treebank_pairs.pairs(data, split)
+        return treebank_pairs.pairs(_local(data), split)
     if data.source == "text":
         source, target = text_paths(data, split)
         text = _text_pairs(source, target)
@@ -132,6 +133,12 @@ def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
     return tuple(paths)
 
 
+def _local(data: config.DataConfig) -> config.DataConfig:
+    """Return the settings with a directory of text on this machine."""
+    directory = remote.open_directory(data.text_directory).pull()
+    return dataclasses.replace(data, text_directory=str(directory))
+
+
 def text_record(
     data: config.DataConfig, split: str, *, seed: int, previous: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -147,7 +154,7 @@ def text_record(
     if data.source.startswith(tfds.PREFIX):
         return tfds.record(data, split)
     if data.source == "treebank":
-        return treebank_pairs.record(data, split, previous=previous)
+        return treebank_pairs.record(_local(data), split, previous=previous)
     if data.source != "text":
         version = cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}

@@ -1,15 +1,12 @@
 """Section 6.3: the trees of a treebank as pairs of a line of words and a tree."""
 
-import logging
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vaswani_jax.core import config, files, remote
+from vaswani_jax.core import config, files
 from vaswani_jax.data import treebank, treebank_files
-
-logger = logging.getLogger(__name__)
 
 
 def splits(data: config.DataConfig) -> list[str]:
@@ -92,5 +89,4 @@ def _find(data: config.DataConfig, key: str) -> list[pathlib.Path]:
     places = getattr(data, key)
     if not places:
         return []
-    directory = remote.open_directory(data.text_directory).pull()
-    return treebank_files.find_files(directory, places, key=f"config.data.{key}")
+    return treebank_files.find_files(pathlib.Path(data.text_directory), places, key=key)

@@ -1,0 +1,71 @@
+"""Trees of files as pairs, their record, and what two splits may not share."""
+
+import dataclasses
+
+import pytest
+
+from tests import settings
+from vaswani_jax.data import sources, treebank_pairs
+
+TREEBANK = {
+    "data.source": "treebank",
+    "data.train_trees": "02-03",
+    "data.valid_trees": "22",
+    "data.test_trees": "",
+    "data.vocabulary_sharing": "separate",
+    "training.best_metric": "f1",
+}
+TREES = {
+    "02/a.mrg": "( (S (NP-SBJ (NN Bread)) (VP (VBZ is) (NP (-NONE- *)))) )",
+    "03/b.mrg": "(S (-NONE- *))\n(S (NP (DT The)\n (NN man)) (VP (VBZ sleeps)))",
+    "22/c.mrg": "(ROOT (UH Oh))",
+    "silver/d.trees": "(S (NP (PRP I)) (VP (VBP am)))",
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    for name, text in TREES.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+    overrides = TREEBANK | {"data.text_directory": str(tmp_path)}
+    return settings.small_settings(**overrides).data
+
+
+def test_pairs_are_words_and_clean_trees(data):
+    assert list(treebank_pairs.pairs(data, "train")) == [
+        ("Bread is", "(S (NP (NN Bread)) (VP (VBZ is)))"),
+        ("The man sleeps", "(S (NP (DT The) (NN man)) (VP (VBZ sleeps)))"),
+    ]
+    assert list(sources.pairs(data, "valid", seed=1)) == [("Oh", "(S (UH Oh))")]
+    assert sources.splits(data) == ["train", "valid"]
+
+
+def test_gold_trees_are_repeated_and_silver_trees_follow_once(data):
+    data = dataclasses.replace(data, silver_trees="silver", gold_repeats=3)
+    words = [source for source, _ in treebank_pairs.pairs(data, "train")]
+    assert words == ["Bread is", "The man sleeps"] * 3 + ["I am"]
+
+
+def test_the_record_changes_with_a_file_and_not_with_its_place(data, tmp_path):
+    record = treebank_pairs.record(data, "train", previous={})
+    assert list(record) == ["train_trees:02/a.mrg", "train_trees:03/b.mrg"]
+    assert treebank_pairs.record(data, "train", previous=record) == record
+    identity = sources.content_identity(record)
+    (tmp_path / "03/b.mrg").write_text("(S (UH No))", encoding="utf-8")
+    changed = treebank_pairs.record(data, "train", previous=record)
+    assert sources.content_identity(changed) != identity
+
+
+def test_a_place_without_trees_is_named(data):
+    data = dataclasses.replace(data, valid_trees="24")
+    with pytest.raises(FileNotFoundError, match=r"config\.data\.valid_trees.*24"):
+        sources.prepare(data)
+
+
+@pytest.mark.parametrize("key", ["valid_trees", "silver_trees"])
+def test_no_file_may_be_in_two_splits(data, key):
+    data = dataclasses.replace(data, **{key: "03/b.mrg"})
+    with pytest.raises(ValueError, match=f"config.data.{key} and config.data.train"):
+        sources.prepare(data)
