@@ -9,6 +9,7 @@ import dataclasses
 TORCH = "tests/oracles/test_torch.py"
 MARIAN = "tests/oracles/test_marian.py"
 IMPORT = "tests/oracles/test_marian_import.py"
+TRANSFORMER = "tests/model/test_transformer.py"
 LOSS = "tests/training/test_loss.py"
 STEP = "tests/training/test_step.py"
 BEAM = "tests/inference/test_beam_search.py"
@@ -165,9 +166,23 @@ MISTAKES = (
     Mistake(
         "hypotheses keep the ancestors of those they displaced",
         "BeamCache.reorder",
-        "self.replace(ancestors=$chosen)",
-        "self",
+        "self.replace(ancestors=$chosen, words_written=$written)",
+        "self.replace(words_written=$written)",
         f"{MARIAN}::test_marian_mt_finds_our_translations_with_our_scores",
+    ),
+    Mistake(
+        "hypotheses keep the next word of those they displaced",
+        "BeamCache.reorder",
+        "self.replace(ancestors=$chosen, words_written=$written)",
+        "self.replace(ancestors=$chosen)",
+        f"{TRANSFORMER}::test_decoding_step_by_step_equals_the_full_pass",
+    ),
+    Mistake(
+        "the word that is next is the one that was written",
+        "NextWord.__call__",
+        "words.numbers[:, None, :] == written[:, :, None]",
+        "words.numbers[:, None, :] == written[:, :, None] - 1",
+        f"{TRANSFORMER}::test_logits_equal_the_formulas",
     ),
     Mistake(
         "cached attention does not see its own position",
