@@ -1,0 +1,40 @@
+"""Section 6.3 on open trees of the Wall Street Journal's size: CRAFT, 18,951 sentences.
+
+  python -m vaswani_jax.main --config=configs/parsing_craft.py --workdir=runs/craft \\
+      --config.data.text_directory=craft
+
+trains the paper's parser on the trees below craft/train, full articles of biology that
+people have annotated, and scores those below craft/dev (docs/results/parsing.md says
+where they are from). `:small` has the size of configs/parsing_gum.py for two CPU cores,
+`:options` besides what the paper has not.
+
+Here: not run as it stands.
+"""
+
+import ml_collections
+
+from configs import parsing_gum, parsing_wsj
+
+TREES = {
+    "data.text_directory": "craft",
+    "data.train_trees": "train",
+    "data.valid_trees": "dev",
+    "data.test_trees": "",
+}
+
+
+def get_config(variant: str = "paper") -> ml_collections.ConfigDict:
+    """Return the settings of a parser of CRAFT.
+
+    Args:
+        variant: "paper" for the model of section 6.3; "small" or "options" for those of
+            configs/parsing_gum.py.
+    """
+    if variant not in ("paper", "small", "options"):
+        raise ValueError(f"parsing_craft.py has paper, small, options; got {variant!r}")
+    if variant == "paper":
+        config = parsing_wsj.get_config()
+    else:
+        config = parsing_gum.get_config("plain" if variant == "small" else variant)
+    config.update_from_flattened_dict(TREES)
+    return config
