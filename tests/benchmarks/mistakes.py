@@ -23,6 +23,7 @@ BLEU = "tests/evaluation/test_bleu.py"
 TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 SYMBOLS = "tests/data/test_linearization.py"
+BRACKETING = "tests/evaluation/test_bracketing.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -421,5 +422,49 @@ MISTAKES = (
         "elif $num_words < len($words)",
         "elif $num_words + 1 < len($words)",
         f"{SYMBOLS}::test_any_tree_comes_back_from_its_symbols",
+    ),
+    Mistake(
+        "constituents match whatever their labels",
+        "bracketing._read_side",
+        "_Constituent($start, len($words), $label)",
+        '_Constituent($start, len($words), "")',
+        f"{BRACKETING}::test_precision_and_recall_are_of_the_test_and_of_the_reference",
+    ),
+    Mistake(
+        "punctuation has its place in constituents",
+        "bracketing.score",
+        "$leaf.label not in $parameters.deleted for $leaf in $gold_words",
+        "True for $leaf in $gold_words",
+        f"{BRACKETING}::test_what_counts_and_what_matches",
+    ),
+    Mistake(
+        "ROOT is a constituent",
+        "bracketing.score",
+        "_without_root($tree)",
+        "[$tree]",
+        f"{BRACKETING}::test_what_counts_and_what_matches",
+    ),
+    Mistake(
+        "doubled constituents match as one",
+        "bracketing._compare",
+        "$gold.constituents & $test.constituents",
+        "collections.Counter({*$gold.constituents} & {*$test.constituents})",
+        f"{BRACKETING}::test_what_counts_and_what_matches",
+    ),
+    Mistake(
+        "the recall of constituents is the mean of the sentences",
+        "bracketing._counts",
+        "matched=sum($sentence.matched.total() for $sentence in $sentences)",
+        "matched=round(sum($sentence.gold.total() for $sentence in $sentences) * "
+        "sum($sentence.matched.total() / $sentence.gold.total() "
+        "for $sentence in $sentences) / len($sentences))",
+        f"{BRACKETING}::test_figures_are_of_sums_not_means",
+    ),
+    Mistake(
+        "EVALB's errors among the constituents' sums",
+        "bracketing.score_as_evalb",
+        "elif _first_difference($gold_side.words, $test_side.words)",
+        "elif len($gold_side.words) != len($test_side.words)",
+        f"{BRACKETING}::test_the_sample_of_evalb_has_its_published_figures",
     ),
 )
