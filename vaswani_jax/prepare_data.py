@@ -11,7 +11,7 @@ from absl import flags
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.data import prepared
+from vaswani_jax.data import prepared, treebank_checks
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,10 @@ def main() -> None:
         required_fingerprint=lambda: select.recorded_vocabulary(workdir.path),
     )
     prepared.push(settings.data, workdir)
+    if data.vocabulary.is_trees:
+        treebank_checks.warn_of_lengths(
+            data.corpus("train"), settings=settings, counts=data.counts["train"]
+        )
     logger.info(f"{directory}: {data.describe()}")
 
 

@@ -28,7 +28,7 @@ from vaswani_jax.core import (
 )
 from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator, MetricsLogger
-from vaswani_jax.data import prepared
+from vaswani_jax.data import prepared, treebank_checks
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import scores, validation
 from vaswani_jax.plots import canvas, learning_curves
@@ -140,6 +140,10 @@ def train(
             init_from = ""
         initial = _load_initial(config, init_from) if init_from else None
         data = _prepare(config, directory, initial=initial, rebuild=rebuild_data)
+        if data.vocabulary.is_trees:
+            treebank_checks.warn_of_lengths(
+                data.corpus("train"), settings=config, counts=data.counts["train"]
+            )
         compilation_cache.enable(directory.path / "compiled")
         try:
             outcome = loop.train(

@@ -173,7 +173,8 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[Diffe
     splits = sources.splits(settings.data)
     differences = []
     if "valid" in recorded.text and "valid" not in splits:
-        text = "config.data.valid_source is empty, but a validation set is there"
+        key = "valid_trees" if settings.data.source == "treebank" else "valid_source"
+        text = f"config.data.{key} is empty, but a validation set is there"
         differences.append(Difference(text, is_fixed=False))
     for split in splits:
         is_train = split == "train"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.core import config, files, languages, remote
-from vaswani_jax.data import text_files, tfds, treebank_pairs
+from vaswani_jax.data import text_files, tfds, treebank_checks, treebank_pairs
 from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
 
 Pairs = Iterator[tuple[str, str]]
@@ -47,11 +47,15 @@ def prepare(data: config.DataConfig) -> None:
 def count(data: config.DataConfig, split: str, *, seed: int) -> int:
     """Return the number of pairs of a split, after checking every line of a text file.
 
+    Of trees it logs what is unusual, see `treebank_checks.count_pairs`.
+
     Raises:
         FileNotFoundError, ValueError: The text cannot be used, see `pairs`.
     """
     if data.source.startswith(tfds.PREFIX):
         return tfds.count(data, split)
+    if data.source == "treebank":
+        return treebank_checks.count_pairs(_local(data), split)
     return sum(1 for _ in pairs(data, split, seed=seed))
 
 

@@ -24,14 +24,33 @@ def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
         FileNotFoundError: A place has no file.
         ValueError: A file is not one of trees. The message has the file and the line.
     """
-    repeats = data.gold_repeats if split == "train" else 1
-    for key in _keys(split):
-        for _ in range(repeats if key != "silver_trees" else 1):
-            for path in _find(data, key):
-                for tree in treebank.read(path):
-                    if (cleaned := treebank.clean(tree)) is not None:
-                        words = (leaf.word for leaf in cleaned.leaves())
-                        yield " ".join(words), str(cleaned)
+    for key in keys(split):
+        for _ in range(repeats(data, key)):
+            for tree in clean_trees(data, key):
+                if tree is not None:
+                    words = (leaf.word for leaf in tree.leaves())
+                    yield " ".join(words), str(tree)
+
+
+def clean_trees(data: config.DataConfig, key: str) -> Iterator[treebank.Tree | None]:
+    """Yield each tree of one of `keys`, once; None for one without a word.
+
+    Raises:
+        FileNotFoundError, ValueError: As `pairs`.
+    """
+    for path in _find(data, key):
+        for tree in treebank.read(path):
+            yield treebank.clean(tree)
+
+
+def keys(split: str) -> list[str]:
+    """Return the settings that name the trees of a split."""
+    return [f"{split}_trees", *(["silver_trees"] if split == "train" else [])]
+
+
+def repeats(data: config.DataConfig, key: str) -> int:
+    """Return how often a split has each tree of one of `keys`."""
+    return data.gold_repeats if key == "train_trees" else 1
 
 
 def record(
@@ -53,7 +72,7 @@ def record(
         f"{key}:{os.path.relpath(path, directory)}": files.describe_file(
             path, previous.get(f"{key}:{os.path.relpath(path, directory)}", {})
         )
-        for key in _keys(split)
+        for key in keys(split)
         for path in _find(data, key)
     }
 
@@ -67,7 +86,7 @@ def check_splits(data: config.DataConfig) -> None:
     """
     owners: dict[pathlib.Path, str] = {}
     for split in splits(data):
-        for key in _keys(split):
+        for key in keys(split):
             for path in map(pathlib.Path.resolve, _find(data, key)):
                 owner = owners.setdefault(path, key)
                 if owner != key:
@@ -75,10 +94,6 @@ def check_splits(data: config.DataConfig) -> None:
                         f"config.data.{key} and config.data.{owner} both have {path}: "
                         "no tree may be in two splits"
                     )
-
-
-def _keys(split: str) -> list[str]:
-    return [f"{split}_trees", *(["silver_trees"] if split == "train" else [])]
 
 
 def _places(data: config.DataConfig, split: str) -> str:

@@ -29,14 +29,15 @@ def make_validators(
         ValueError: BLEU would choose the best checkpoint, and has no meaning for the
             form of the text.
     """
+    is_treebank = settings.data.source == "treebank"
     if "valid" not in data.counts:
+        key = "valid_trees" if is_treebank else "valid_source"
         logger.info(
-            "note: no validation set (config.data.valid_source is empty): no scores "
+            f"note: no validation set (config.data.{key} is empty): no scores "
             "during training, no best checkpoint, and no early stopping"
         )
         return []
     text = data.text("valid")
-    is_treebank = settings.data.source == "treebank"
     has_words = is_treebank or bleu.has_words(text[1], data=settings.data)
     if settings.training.best_metric == "bleu" and not has_words:
         raise ValueError(

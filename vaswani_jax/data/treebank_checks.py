@@ -1,0 +1,85 @@
+"""Warn of trees that a run cannot learn from, or cannot write (section 6.3)."""
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from vaswani_jax.core import config
+from vaswani_jax.data import (
+    linearization,
+    token_files,
+    treebank_files,
+    treebank_pairs,
+)
+
+logger = logging.getLogger(__name__)
+# Of the training trees, so many may be left out as too long.
+MOST_TOO_LONG = 0.05
+# So many must have room in the outputs of a search.
+LEAST_WITHIN = 0.999
+
+
+def count_pairs(data: config.DataConfig, split: str) -> int:
+    """Return the number of pairs of a split, after reading all of its trees.
+
+    Logs how many trees have no word. Warns of sections of the Wall Street Journal with
+    another number of trees than LDC99T42, and of training trees without tags.
+
+    Raises:
+        FileNotFoundError, ValueError: As `treebank_pairs.pairs`.
+    """
+    num_pairs = 0
+    for key in treebank_pairs.keys(split):
+        num_trees = num_empty = 0
+        tags = set()
+        for tree in treebank_pairs.clean_trees(data, key):
+            num_trees += 1
+            num_empty += tree is None
+            tags |= {leaf.label for leaf in tree.leaves()} if tree else set()
+        num_pairs += (num_trees - num_empty) * treebank_pairs.repeats(data, key)
+        if num_empty:
+            logger.info(
+                f"config.data.{key}: {num_empty:,} of {num_trees:,} trees have no word "
+                "and are left out"
+            )
+        places = getattr(data, key)
+        if warning := treebank_files.wsj_warning(places, num_trees):
+            logger.warning(f"config.data.{key}={places}: {warning}")
+        is_untagged = split == "train" and tags == {linearization.WORD}
+        if is_untagged and data.tree_terminals == "tag":
+            logger.warning(
+                f"the only tag of config.data.{key} is {linearization.WORD}: there is "
+                "no tag to learn from these trees, see config.data.tree_terminals"
+            )
+    return num_pairs
+
+
+def warn_of_lengths(
+    trees: token_files.Corpus,
+    *,
+    settings: config.Config,
+    counts: Mapping[str, int],
+) -> None:
+    """Warn if the training leaves many trees out, or the search cannot write some.
+
+    Args:
+        trees: The training pairs of words and trees.
+        settings: Their lengths.
+        counts: How many pairs are "kept", and how many "too_long".
+    """
+    max_length = settings.data.max_length
+    share = counts["too_long"] / max(1, counts["kept"] + counts["too_long"])
+    if share > MOST_TOO_LONG:
+        logger.warning(
+            f"config.data.max_length={max_length} leaves out {100 * share:.1f} % of "
+            "the training trees"
+        )
+    # The search takes what is longer than the source, both with their end marks.
+    extra = trees.target.lengths() - trees.source.lengths()
+    needed = int(np.quantile(extra, LEAST_WITHIN, method="inverted_cdf"))
+    if needed > settings.search.max_extra_tokens:
+        logger.warning(
+            f"config.search.max_extra_tokens={settings.search.max_extra_tokens}: "
+            f"{100 * LEAST_WITHIN:g} % of the training trees need up to {needed}"
+        )
