@@ -1,12 +1,17 @@
 """A process of its own judges, and says in one line why it cannot."""
 
+import dataclasses
+import io
 import pathlib
 import subprocess
+from typing import Any
 
 import pytest
 
-from tests.hardware import demo_on_tpus
-from vaswani_jax.hardware import topology, worker
+from tests.hardware import demo_on_tpus, tiny_run
+from vaswani_jax.core import types
+from vaswani_jax.data import batching
+from vaswani_jax.hardware import topology, worker, workload
 
 V5E = topology.parse("v5e:8")
 
@@ -27,6 +32,45 @@ def answer(
 
 def judge(tmp_path: pathlib.Path) -> list[dict[str, object]]:
     return worker.run(demo_on_tpus.run(), [V5E], cache=tmp_path)
+
+
+TREES = types.TreeIds(num_labels=2, word_starts=b"\xff\x00")
+
+
+@pytest.mark.parametrize(
+    "vocab_size",
+    [40, types.VocabSizes(40, 30), types.VocabSizes(40, 30, TREES)],
+    ids=["shared", "separate", "trees"],
+)
+def test_the_process_judges_the_run_that_it_was_sent(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    vocab_size: types.VocabSize,
+) -> None:
+    oblong = workload.Shape(bucket=batching.Bucket(64, 24, 40), batches=7)
+    work = tiny_run.run_of()
+    work = dataclasses.replace(
+        work, vocab_size=vocab_size, shapes=[*work.shapes, oblong]
+    )
+    judged: list[workload.Workload] = []
+
+    def run(command: list[str], **options: Any) -> object:
+        lines = io.TextIOWrapper(io.BytesIO(options["input"].encode()))
+        with monkeypatch.context() as process:
+            process.setattr(worker.sys, "stdin", lines)
+            process.setattr(worker.logging, "basicConfig", lambda **options: None)
+            process.setattr(worker.jax.config, "update", lambda *arguments: None)
+            process.setattr(
+                worker.verdict,
+                "judge",
+                lambda work, hardware: judged.append(work),
+            )
+            worker.main()
+        return subprocess.CompletedProcess(command, 0, stdout='{"verdicts": [{}]}')
+
+    monkeypatch.setattr(worker.subprocess, "run", run)
+    worker.run(work, [V5E], cache=tmp_path)
+    assert judged == [work]
 
 
 def test_the_last_line_is_the_answer(

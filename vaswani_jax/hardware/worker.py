@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import ml_collections
 
-from vaswani_jax.core import compilation_cache, config, parsing
+from vaswani_jax.core import compilation_cache, config, parsing, types
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import topology, verdict
 from vaswani_jax.hardware.workload import Shape, Workload
@@ -43,6 +43,7 @@ def run(
     request = {
         **vars(work),
         "settings": config.to_dict(work.settings),
+        "vocab_size": _encode(work.vocab_size),
         "shapes": [
             (*dataclasses.astuple(shape.bucket), shape.batches) for shape in work.shapes
         ],
@@ -71,6 +72,26 @@ def run(
     return list(answer["verdicts"])
 
 
+def _encode(vocab_size: types.VocabSize) -> Any:
+    """Return V as JSON can hold it."""
+    if isinstance(vocab_size, int):
+        return vocab_size
+    source, target, trees = vocab_size
+    return source, target, trees and (trees.num_labels, trees.word_starts.hex())
+
+
+def _decode(value: Any) -> types.VocabSize:
+    """Return V as `_encode` wrote it."""
+    if isinstance(value, int):
+        return value
+    source, target, trees = value
+    if trees is None:
+        return types.VocabSizes(source, target)
+    num_labels, word_starts = trees
+    word_starts = bytes.fromhex(word_starts)
+    return types.VocabSizes(source, target, types.TreeIds(num_labels, word_starts))
+
+
 def main() -> None:
     """Read a request from standard input, and print the answer as the last line."""
     request = json.load(sys.stdin.buffer)
@@ -81,7 +102,7 @@ def main() -> None:
     jax.config.update("jax_enable_compilation_cache", False)
     work = Workload(
         settings=parsing.parse(ml_collections.ConfigDict(request["settings"])),
-        vocab_size=request["vocab_size"],
+        vocab_size=_decode(request["vocab_size"]),
         shapes=[
             Shape(bucket=batching.Bucket(*bucket), batches=batches)
             for *bucket, batches in request["shapes"]
