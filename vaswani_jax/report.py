@@ -16,6 +16,7 @@ from vaswani_jax.paper import (
     scored_runs,
     small_table3,
     table1,
+    table4,
     tables,
 )
 from vaswani_jax.plots import canvas
@@ -69,6 +70,7 @@ def main() -> None:
         "Table 3: variations of the base model": tables.table3(rows, runs),
         "Table 3: parameters by matrix, in millions": tables.matrices(rows),
         "Table 3 at the scale of two cores": small_table3.format_table(small, runs),
+        "Table 4: constituency parsing": table4.format_table(runs),
         "All scored runs": tables.evaluations(runs),
         "Section 5.3: the learning rate": (
             f"{tables.learning_rate(rows['base'])}\n\n"

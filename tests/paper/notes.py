@@ -1,4 +1,4 @@
-"""Table 3 in the notes on the paper, PAPER.md, which others wrote."""
+"""Tables 3 and 4 in the notes on the paper, PAPER.md, which others wrote."""
 
 import pathlib
 
@@ -23,3 +23,10 @@ def table3_cells():
         if row in printed.TABLE3 and len(cells) > 10:
             rows[row] = cells[:-1]
     return rows
+
+
+def table4_rows():
+    """Return parser, training and F1 of each row."""
+    lines = PATH.read_text().split("| Parser | Training | F1 |\n")[1].splitlines()[1:13]
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in lines]
+    return [(name.split(" (4")[0], training, float(f1)) for name, training, f1 in rows]

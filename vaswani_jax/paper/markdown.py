@@ -7,12 +7,17 @@ ROUNDING = 1e-9  # 27.3 - 27.0 is a little more than 0.3
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table; None is an empty cell."""
+    r"""Return a table; None is an empty cell.
+
+    >>> print(table(["scorer"], [["evalb|prm:COLLINS"]]).splitlines()[-1])
+    | evalb\|prm:COLLINS |
+    """
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join("" if cell is None else str(cell) for cell in line) + " |"
-        for line in lines
-    )
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(content: Any) -> str:
+    return "" if content is None else str(content).replace("|", r"\|")
 
 
 def verdict(figure: float | None, printed: float | None, *, tolerance: float) -> str:

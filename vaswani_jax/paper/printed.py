@@ -1,4 +1,4 @@
-"""Tables 2 and 3 as printed, the conclusions drawn from table 3, and the costs."""
+"""Tables 2 to 4 as printed, the conclusions drawn from table 3, and the costs."""
 
 import dataclasses
 
@@ -129,6 +129,39 @@ CONCLUSIONS = (
         (("base", "D3"), ("D4", "base")),
     ),
     Conclusion("5.4", "label smoothing improves BLEU", ("bleu",), (("D3", "base"),)),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parser:
+    """A row of table 4, on section 23 of the Wall Street Journal's treebank (WSJ).
+
+    Attributes:
+        name: As printed.
+        training: What it was trained on, as printed.
+        f1: Of labelled brackets, from 0 to 100.
+    """
+
+    name: str
+    training: str
+    f1: float
+
+
+WSJ_ONLY = "WSJ only, discriminative"
+SEMI_SUPERVISED = "semi-supervised"
+TABLE4 = (
+    Parser("Vinyals & Kaiser et al. (2014)", WSJ_ONLY, 88.3),
+    Parser("Petrov et al. (2006)", WSJ_ONLY, 90.4),
+    Parser("Zhu et al. (2013)", WSJ_ONLY, 90.4),
+    Parser("Dyer et al. (2016)", WSJ_ONLY, 91.7),
+    Parser("Transformer (4 layers)", WSJ_ONLY, 91.3),
+    Parser("Zhu et al. (2013)", SEMI_SUPERVISED, 91.3),
+    Parser("Huang & Harper (2009)", SEMI_SUPERVISED, 91.3),
+    Parser("McClosky et al. (2006)", SEMI_SUPERVISED, 92.1),
+    Parser("Vinyals & Kaiser et al. (2014)", SEMI_SUPERVISED, 92.1),
+    Parser("Transformer (4 layers)", SEMI_SUPERVISED, 92.7),
+    Parser("Luong et al. (2015)", "multi-task", 93.0),
+    Parser("Dyer et al. (2016)", "generative", 93.3),
 )
 
 

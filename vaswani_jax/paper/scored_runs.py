@@ -44,8 +44,15 @@ class ScoredRun:
         )
 
     @property
+    def is_parsing(self) -> bool:
+        """Whether the run writes trees, which F1 scores."""
+        return bool(self.settings["data.source"] == "treebank")
+
+    @property
     def metric(self) -> str:
-        """The name of the BLEU that comes nearest to the paper's."""
+        """The name of the BLEU that comes nearest to the paper's; of trees, of F1."""
+        if self.is_parsing:
+            return "f1"
         data = self.record["data"]
         if "," in data["target_locale"]:  # several languages, each with its BLEU
             return "mean"
@@ -58,10 +65,21 @@ class ScoredRun:
         return name + ("_lc" if data["lowercase_scores"] else "")
 
     @property
-    def bleu(self) -> float:
-        """The value of `metric`."""
+    def score(self) -> float:
+        """The value of `metric`, from 0 to 100."""
         scores = self.record["scores"]
         return next(float(s["value"]) for s in scores if s["name"] == self.metric)
+
+    @property
+    def bleu(self) -> float:
+        """The BLEU that comes nearest to the paper's.
+
+        Raises:
+            ValueError: The run writes trees.
+        """
+        if self.is_parsing:
+            raise ValueError(f"{self.workdir} writes trees: it has no BLEU")
+        return self.score
 
     @property
     def flaw(self) -> str:
@@ -95,7 +113,7 @@ class ScoredRun:
 
     @property
     def source(self) -> str:
-        """The workdir, and the name of its BLEU or its flaw."""
+        """The workdir, and the name of its score or its flaw."""
         return f"{self.workdir}: {self.flaw or self.metric}"
 
 
@@ -143,7 +161,7 @@ def _read_run(path: pathlib.Path) -> ScoredRun:
     if type(seed := run.settings.get("seed")) is not int:
         raise ValueError(f"the seed of its config.json is {seed!r}")
     # Fails for a record that lacks what a table shows.
-    _ = run.perplexity, run.bleu, run.record["checkpoint"], run.scoring
+    _ = run.perplexity, run.score, run.record["checkpoint"], run.scoring
     _ = run.flaw, run.record["references"], run.record["vocabulary"]
     _ = run.record["search"]["beam_size"], run.record["step"]
     return run

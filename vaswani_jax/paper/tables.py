@@ -166,11 +166,12 @@ def evaluations(runs: Sequence[ScoredRun]) -> str:
                 f"{run.record['checkpoint']} at {run.record['step']:,}",
                 f"{search['beam_size']}, {search['length_penalty']:g}",
                 f"{run.perplexity:.2f}",
-                f"{run.bleu:.2f}",
+                f"{run.score:.2f}",
                 run.metric,
             ]
         )
-    head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", "BLEU", "is"]
+    score = "BLEU or F1" if any(run.is_parsing for run in runs) else "BLEU"
+    head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", score, "is"]
     return markdown.table(head, lines)
 
 

@@ -1,0 +1,170 @@
+"""Table 4: the paper's parsers beside the runs of this code, on any treebank."""
+
+import dataclasses
+import pathlib
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vaswani_jax.core import config
+from vaswani_jax.paper import markdown, printed
+from vaswani_jax.paper.scored_runs import ScoredRun
+
+WSJ = "WSJ"
+# Section 6.3: which sections are for training, development and the test.
+WSJ_TRAINING = "02-21"
+WSJ_SECTIONS = {"22": "section 22", "23": "section 23"}
+WSJ_TEST = WSJ_SECTIONS["23"]
+NOT_RUN = "not run: the treebank is licensed by the LDC (LDC99T42)"
+# What the paper's model does not have, and what it is called here.
+OPTIONS = {
+    "model.deterministic_attention": "deterministic attention",
+    "search.legal_trees": "legal trees",
+}
+NOTES = (
+    "F1 of labelled brackets, from 0 to 100. The paper's figures are of section 23 of "
+    "the Wall Street Journal's treebank (WSJ); those of another treebank cannot be "
+    "compared with them. Ours are scored by EVALB's rules, and every sentence counts. "
+    "Runs that differ by their seed share a row, with the mean of their F1."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setting:
+    """What a row of ours is about.
+
+    Attributes:
+        parser: The model, with what the paper's does not have.
+        training: What it was trained on.
+        treebank: The treebank's name.
+        split: The part that was parsed.
+    """
+
+    parser: str
+    training: str
+    treebank: str
+    split: str
+
+    @property
+    def order(self) -> tuple[bool, str, str, str, str]:
+        """The row's place: WSJ first, then by treebank, split and training."""
+        return (
+            self.treebank != WSJ,
+            *(self.treebank, self.split, self.training, self.parser),
+        )
+
+
+def format_table(runs: Sequence[ScoredRun]) -> str:
+    """Return the paper's rows, then ours; of WSJ that they were not run, if so."""
+    rows: list[list[Any]] = [
+        [parser.name, parser.training, WSJ, WSJ_TEST, f"{parser.f1:.1f}"]
+        for parser in printed.TABLE4
+    ]
+    groups = _group([run for run in runs if run.is_parsing])
+    results = sorted(
+        ((_describe(group[0]), group) for group in groups),
+        key=lambda result: result[0].order,
+    )
+    tested = {
+        setting.training
+        for setting, _ in results
+        if (setting.treebank, setting.split) == (WSJ, WSJ_TEST)
+    }
+    ours = "**Transformer (4 layers), this code**"
+    for training in ("WSJ only", printed.SEMI_SUPERVISED):
+        if training not in tested:
+            rows.append([ours, training, WSJ, WSJ_TEST, NOT_RUN])
+    rows += [
+        [*dataclasses.astuple(setting), *_result_cells(group)]
+        for setting, group in results
+    ]
+    head = ["parser", "training", "treebank", "split", "F1"]
+    head += ["scorer", "seeds", "from"]
+    padded = [row + [None] * (len(head) - len(row)) for row in rows]
+    return f"{NOTES}\n\n{markdown.table(head, padded)}"
+
+
+def _group(runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]:
+    """Return a list for each setting: the newest evaluation of each of its seeds.
+
+    Of several searches, the one that the runs were configured with comes first, then
+    the newest. A list has complete runs, or else a single one with its flaw.
+    """
+    searches: dict[tuple[Any, ...], dict[tuple[Any, ...], list[ScoredRun]]] = {}
+    for run in sorted(runs, key=lambda run: run.time):
+        by_search = searches.setdefault(_identity(run), {})
+        by_search.setdefault(_values(run.scoring, "scores"), []).append(run)
+    groups = []
+    for by_search in searches.values():
+        group = max(by_search.values(), key=_rank)
+        complete = [run for run in group if not run.flaw]
+        seeds = {int(run.settings["seed"]): run for run in complete or group[-1:]}
+        groups.append([run for _, run in sorted(seeds.items())])
+    return groups
+
+
+def _rank(group: Sequence[ScoredRun]) -> tuple[bool, bool, float]:
+    newest = group[-1]
+    configured = _values(newest.settings, "scores")
+    return (
+        any(not run.flaw for run in group),
+        _values(newest.scoring, "scores") == configured,
+        newest.time,
+    )
+
+
+def _identity(run: ScoredRun) -> tuple[Any, ...]:
+    """Return what runs have in common that differ by their seed or search alone."""
+    kinds = {setting.affects for setting in config.SETTINGS.values()} - {"scores"}
+    text = (run.record[key] for key in ("split", "references", "vocabulary"))
+    return (_values(run.settings, *kinds), *text)
+
+
+def _values(settings: Mapping[str, Any], *kinds: str) -> tuple[Any, ...]:
+    """Return the values of settings that affect one of the kinds."""
+    return tuple(
+        settings.get(key)
+        for key, setting in config.SETTINGS.items()
+        if not setting.incidental and setting.affects in kinds
+    )
+
+
+def _describe(run: ScoredRun) -> _Setting:
+    settings, data = run.settings, run.record["data"]
+    encoder, decoder = (
+        settings[f"model.num_{stack}_layers"] or settings["model.num_layers"]
+        for stack in ("encoder", "decoder")
+    )
+    layers = f"{encoder}" if encoder == decoder else f"{encoder} + {decoder}"
+    options = [
+        name for key, name in OPTIONS.items() if {**settings, **run.scoring}[key]
+    ]
+    parser = ", ".join([f"Transformer ({layers} layers)", *options, "this code"])
+    places = str(data[f"{run.record['split']}_trees"]).strip()
+    if str(data["train_trees"]).strip() == WSJ_TRAINING and places in WSJ_SECTIONS:
+        treebank, split = WSJ, WSJ_SECTIONS[places]
+    else:
+        directory = pathlib.Path(data["text_directory"])
+        treebank = directory.name or str(directory)
+        split = f"{run.record['split']} ({places})"
+    training = printed.SEMI_SUPERVISED if data["silver_trees"] else f"{treebank} only"
+    return _Setting(f"**{parser}**", training, treebank, split)
+
+
+def _result_cells(group: Sequence[ScoredRun]) -> list[str | None]:
+    """Return F1 with the scorer's signature, the seeds, and where they come from."""
+    first = group[0]
+    if first.flaw:
+        return [None, None, None, first.source]
+    figures = [run.score for run in group]
+    f1 = f"{statistics.fmean(figures):.2f}"
+    if len(figures) > 1:
+        f1 += f" ({min(figures):.2f} to {max(figures):.2f})"
+    [signature] = {
+        score["signature"]
+        for score in first.record["scores"]
+        if score["name"] == first.metric
+    }
+    seeds = ", ".join(str(run.settings["seed"]) for run in group)
+    workdirs = ", ".join(str(run.workdir) for run in group)
+    return [f1, signature, f"{len(group)} ({seeds})", workdirs]
