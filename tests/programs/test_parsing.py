@@ -1,0 +1,82 @@
+"""Parsing as a user runs it: train on trees, parse lines, score."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from tests.programs import runs, trees
+from vaswani_jax.data import treebank
+
+PRESET = "configs/parsing_gum.py:options"
+
+
+def vaswani(program: str, workdir: pathlib.Path, *flags: str, **options: bytes) -> str:
+    """Run a program with the settings of a toy; what it printed."""
+    words = [
+        *(sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"),
+        f"--config={runs.ROOT / PRESET}",
+        *(f"--config.{key}={value}" for key, value in trees.SETTINGS.items()),
+        f"--config.data.text_directory={workdir.parent}",
+    ]
+    result = runs.run(*words, *flags, devices=2, **options)
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    directory = tmp_path_factory.mktemp("treebank")
+    trees.write_treebank(directory)
+    workdir = directory / "run"
+    assert "\nf1  " in vaswani("main", workdir)
+    return workdir
+
+
+def test_a_toy_learns_to_parse_and_f1_chooses_its_best(parser: pathlib.Path) -> None:
+    rows = [
+        json.loads(row)
+        for row in (parser / "metrics.jsonl").read_text().split("\n")
+        if row
+    ]
+    scores = {row["step"]: row["valid/f1"] for row in rows if "valid/f1" in row}
+    assert max(scores.values()) > 95
+    [record] = (parser / "evaluations").glob("valid-averaged-*.json")
+    first = json.loads(record.read_text())["scores"][0]
+    assert first["name"] == "f1"
+    assert first["signature"].startswith("bracketing|evalb|prm:COLLINS|tags:reference")
+
+
+def test_lines_of_words_become_trees_that_score_as_evaluate_says(
+    parser: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    gold = parser.parent / "dev.trees.txt"
+    lines = [
+        " ".join(leaf.word for leaf in tree.leaves()) for tree in treebank.read(gold)
+    ]
+    output = vaswani("decode", parser, "--input=-", stdin="\n".join(lines).encode())
+    assert len(output.splitlines()) == len(lines)
+    test = tmp_path / "test.trees"
+    test.write_text(output, encoding="utf-8")
+    result = runs.run(
+        *(sys.executable, "-m", "vaswani_jax.evaluate_trees"),
+        *(f"--gold={gold}", f"--test={test}"),
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    [record] = (parser / "evaluations").glob("valid-averaged-*.json")
+    f1 = json.loads(record.read_text())["scores"][0]["value"]
+    assert result.stdout.decode().startswith(f"f1 {f1:.2f}")
+
+
+def test_any_words_become_one_tree_over_them_and_an_empty_line_stays(
+    parser: pathlib.Path,
+) -> None:
+    lines = ["the man ( sees ) every ▁ ½ .", "", "?"]
+    output = vaswani("decode", parser, "--input=-", stdin="\n".join(lines).encode())
+    first, empty, last = output.split("\n")[:3]
+    assert empty == ""
+    [of_first, of_last] = treebank.parse([first, last], name="output")
+    words = "the man -LRB- sees -RRB- every ▁ ½ .".split()
+    assert [leaf.word for leaf in of_first.leaves()] == words
+    assert [leaf.word for leaf in of_last.leaves()] == ["?"]
