@@ -57,6 +57,14 @@ TWO_TARGETS = {
     "data.target_locale": "de,fr",
     "data.user_symbols": "<2de>,<2fr>",
 }
+# A run that parses.
+TREEBANK = {
+    "data.source": "treebank",
+    "data.text_directory": ".",
+    "data.train_trees": "trees",
+    "data.vocabulary_sharing": "separate",
+    "training.best_metric": "f1",
+}
 
 
 def small_settings(**overrides: Any) -> config.Config:

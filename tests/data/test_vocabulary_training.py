@@ -5,6 +5,7 @@ import sentencepiece
 
 from tests import settings
 from tests.data import small_vocabularies
+from vaswani_jax.core import types
 from vaswani_jax.data.subwords import load_configured
 from vaswani_jax.data.vocabulary_training import (
     expected_size,
@@ -189,5 +190,11 @@ def test_the_size_before_preparation_is_that_of_given_files(tmp_path):
     assert expected_size(data) == 312  # the symbol after a space, and alone
     separate = {"data.vocabulary_sharing": "separate", "data.target_vocab_size": 99}
     data = settings.small_settings(**given, **separate).data
-    assert expected_size(data) == (312, 99)
+    assert expected_size(data) == types.VocabSizes(312, 99)
     assert expected_size(settings.small_settings(**separate).data)[1] == 99
+
+
+def test_the_size_before_trees_are_prepared_says_that_they_are_trees():
+    data = settings.small_settings(**settings.TREEBANK).data
+    assert expected_size(data) == data.planned_vocab_size
+    assert data.planned_vocab_size.trees is not None

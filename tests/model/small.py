@@ -27,11 +27,7 @@ OTHER_VARIANT = {
 # What the paper has not, and trees alone can have.
 DETERMINISTIC = {
     "model.deterministic_attention": True,
-    "data.source": "treebank",
-    "data.text_directory": ".",
-    "data.train_trees": "trees",
-    "data.vocabulary_sharing": "separate",
-    "training.best_metric": "f1",
+    **settings.TREEBANK,
 }
 
 

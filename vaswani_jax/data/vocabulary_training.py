@@ -115,5 +115,7 @@ def expected_size(data: config.DataConfig) -> types.VocabSize:
     if not isinstance(planned, types.VocabSizes):
         return size("vocabulary", planned)
     return types.VocabSizes(
-        size("vocabulary", planned.source), size("target_vocabulary", planned.target)
+        source=size("vocabulary", planned.source),
+        target=size("target_vocabulary", planned.target),
+        trees=planned.trees,
     )
