@@ -46,6 +46,22 @@ def test_separate_lengths_need_buckets():
     assert text.endswith("got 'packed'")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("no_repeat_ngram", 3, "config.search.no_repeat_ngram=0, got 3"),
+        ("min_tokens", 5, "config.search.min_tokens=1, got 5"),
+        ("max_tokens", 9, "config.search.max_tokens=0, got 9"),
+        ("max_extra_tokens", 1, "config.search.max_extra_tokens of at least 2, got 1"),
+    ],
+)
+def test_a_search_for_trees_has_room_and_repeats_symbols(key, value, rule):
+    changes = {**settings.TREEBANK, f"search.{key}": value}
+    assert refusal(changes).endswith(f"config.search.legal_trees=True needs {rule}")
+    assert parsed({**changes, "search.legal_trees": False})
+    assert parsed({f"search.{key}": value})
+
+
 def test_equation_3_has_no_other_rate():
     text = refusal({"optimizer.learning_rate": 1e-3})
     assert "config.optimizer.learning_rate must be 0 with" in text

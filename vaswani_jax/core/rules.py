@@ -157,6 +157,24 @@ def _check_trees(settings: Config) -> None:
             "config.data.source=treebank needs config.training.best_metric=f1 or loss, "
             "got 'bleu'"
         )
+    if settings.search.legal_trees:
+        _check_legal_trees(settings.search)
+
+
+def _check_legal_trees(search: SearchConfig) -> None:
+    """Refuse limits that leave no room for a tree, or no symbol to go on with."""
+    for key, needed in {"no_repeat_ngram": 0, "min_tokens": 1, "max_tokens": 0}.items():
+        value = getattr(search, key)
+        if value != needed:
+            raise ValueError(
+                f"config.search.legal_trees=True needs config.search.{key}={needed}, "
+                f"got {value}"
+            )
+    if search.max_extra_tokens < 2:  # The two brackets of the root.
+        raise ValueError(
+            "config.search.legal_trees=True needs config.search.max_extra_tokens of at "
+            f"least 2, got {search.max_extra_tokens}"
+        )
 
 
 def _check_vocabulary(data: DataConfig) -> None:
