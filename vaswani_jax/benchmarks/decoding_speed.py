@@ -51,6 +51,7 @@ def make_timer(
         min_tokens=output_tokens,
         max_tokens=output_tokens,
         max_extra_tokens=max(1, output_tokens - source_tokens),
+        legal_trees=False,  # No tree has so many symbols for any source.
     )
     settings = dataclasses.replace(settings, search=search)
     state = step.create_state(settings, vocab_size=vocab_size)
