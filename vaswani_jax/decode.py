@@ -107,7 +107,7 @@ def main() -> None:
         job.check_prefixes(PREFIX.value)
         blocks = line_io.zip_blocks(lines, PREFIX.value)
     written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
-    line_translator.warn_of_long_lines(job.long_lines, settings)
+    line_translator.warn_of_unusual_lines(job.unusual_lines, settings)
     line_translator.warn_of_unknown_characters(job.unknown)
     logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
 

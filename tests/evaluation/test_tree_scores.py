@@ -4,6 +4,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.evaluation import by_language, tree_scores
+from vaswani_jax.inference.line_translator import Hypothesis
 
 GOLD = ["(TOP (S (NP (DT The) (NN man)) (VP (VBZ sleeps))))"]
 # The test has two of the three constituents and one of its own.
@@ -36,3 +37,12 @@ def test_a_treebank_has_these_scores_and_no_bleu():
 def test_what_is_no_tree_is_refused():
     with pytest.raises(ValueError, match=r"outputs, line 1: .* not closed"):
         tree_scores.score_trees(["(S (NN a)"], ["(S (NN a))"])
+
+
+def test_trees_that_were_repaired_are_not_well_formed():
+    hypotheses = [
+        Hypothesis("", 0.0, (), (), ("NN",), is_repaired=is_repaired)
+        for is_repaired in (True, False, False, False)
+    ]
+    score = tree_scores.share_of_trees(hypotheses)
+    assert (score.name, score.value) == ("well_formed", 75)

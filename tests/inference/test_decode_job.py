@@ -126,7 +126,7 @@ def test_lines_are_numbered_across_blocks() -> None:
     assert translator.calls == [(2, None, 1), (2, ["p"], 3)]
     assert job.num_lines == 3
     # Three words and the end mark are more than data.max_length.
-    assert +job.long_lines == {"data.max_length": 2}
+    assert +job.unusual_lines == {"data.max_length": 2}
 
 
 def test_lines_with_unknown_characters_are_counted_and_named(

@@ -33,6 +33,16 @@ def test_json_has_the_token_scores_of_every_piece() -> None:
     assert (second["text"], second["log_probs"]) == ("c", [-2.0])
 
 
+def test_json_has_the_symbols_of_trees_and_whether_they_were_repaired() -> None:
+    tree = Hypothesis("(S (X a))", -1.0, ("(S", "</s>"), (), ("(S",), is_repaired=True)
+    line = formats.format_translation(1, [tree], scored=None, form="json")
+    [record] = json.loads(line)["hypotheses"]
+    assert record["symbols"] == ["(S"]
+    assert record["repaired"] is True
+    line = formats.format_translation(1, [BEST], scored=None, form="json")
+    assert json.loads(line)["hypotheses"][0].keys() == {"text", "score"}
+
+
 def test_a_scored_pair_has_its_perplexity() -> None:
     score = PairScore(-2.0, ("a", "</s>"), (-0.5, -1.5))
     assert formats.format_score(4, score, form="text") == "-2.000000"

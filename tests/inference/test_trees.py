@@ -1,12 +1,14 @@
 """From symbols to one tree over exactly the words of a line."""
 
+import numpy as np
 import pytest
 
-from tests import settings
+from tests import settings, ugly_text
+from vaswani_jax.data import treebank
 from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.data.vocabulary_training import learn_subwords
-from vaswani_jax.data.word_subwords import WordSubwords
+from vaswani_jax.data.word_subwords import WordSubwords, split_words
 from vaswani_jax.inference import trees
 
 TREE = "(S (NP (DT The) (NN man)) (VP (VBZ sleeps)))"
@@ -46,6 +48,46 @@ def test_words_without_an_output_are_kept(vocabulary):
     assert text == "(TOP (S (NP (DT The) (NN man)) (S (XX -LRB-) (XX sleeps))))"
 
 
-@pytest.mark.parametrize("line", ["", "  "])
+@pytest.mark.parametrize(
+    ("tree", "is_tree"),
+    [
+        (TREE, True),
+        ("(S (NP (DT The) (NN man) (VBZ sleeps)))", True),
+        ("(S (NP (DT The) (NN man)))", False),  # a word is left
+        ("(S (NP (DT The) (NN man)) (VP (VBZ sleeps) (NN man)))", False),
+    ],
+)
+def test_symbols_are_a_tree_over_the_words_or_none(vocabulary, tree, is_tree):
+    source, symbols = ids(vocabulary, LINE, tree)
+    arguments = {"line": LINE, "vocabulary": vocabulary}
+    assert trees.are_trees([(source, symbols)], **arguments) == is_tree
+    # Without its last closing it is none, whatever its words.
+    assert not trees.are_trees([(source, symbols[:-1])], **arguments)
+
+
+def test_each_piece_of_a_long_line_is_a_tree_or_all_are_not(vocabulary):
+    good = ids(vocabulary, "The man", "(NP (DT The) (NN man))")
+    bad = ids(vocabulary, "sleeps", "(VP (VBZ sleeps))")[0], []
+    arguments = {"line": LINE, "vocabulary": vocabulary}
+    assert not trees.are_trees([good, bad], **arguments)
+    assert not trees.are_trees([good], **arguments)
+
+
+def test_any_symbols_of_any_line_are_one_line_with_its_words(vocabulary):
+    generator = np.random.default_rng(0)
+    for line in [*ugly_text.LINES, "a\0b ( c )"]:
+        [source] = vocabulary.encode([line])
+        words = split_words(line.replace("\0", " ")) if line.strip() else []
+        for num_symbols in (0, 3, 30):
+            symbols = generator.integers(vocabulary.target.size, size=num_symbols)
+            pair = source, symbols.tolist()
+            text = trees.format_tree([pair], line=line, vocabulary=vocabulary)
+            assert "\n" not in text
+            parsed = list(treebank.parse([text], name="output"))
+            assert [leaf.word for tree in parsed for leaf in tree.leaves()] == words
+            assert len(parsed) == bool(words)
+
+
+@pytest.mark.parametrize("line", ["", "  ", "\u3000\u2003", "\0"])
 def test_a_line_without_words_is_empty(vocabulary, line):
     assert trees.format_tree([], line=line, vocabulary=vocabulary) == ""

@@ -10,7 +10,7 @@ from typing import Any
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config, files, processes
 from vaswani_jax.data import prepared, text_files
-from vaswani_jax.evaluation import bleu, by_language, validation
+from vaswani_jax.evaluation import bleu, by_language, tree_scores, validation
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
@@ -103,7 +103,13 @@ def evaluate(
     )
     source, references = data.text(split)
     by_language.explain_tokens(source, references, data=settings.data)
-    outputs = translator.translate(source)
+    hypotheses = translator.best_hypotheses(source)
+    outputs = [hypothesis.text for hypothesis in hypotheses]
+    output_scores = by_language.score_outputs(
+        source, outputs, references, data=settings.data
+    )
+    if data.vocabulary.is_trees:
+        output_scores.append(tree_scores.share_of_trees(hypotheses))
     [params] = translator.replicated_params
     evaluation = Evaluation(
         split=split,
@@ -111,9 +117,7 @@ def evaluate(
         references=references,
         outputs=outputs,
         losses=dict(evaluate_loss(params)),
-        scores=by_language.score_outputs(
-            source, outputs, references, data=settings.data
-        ),
+        scores=output_scores,
         uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
     if processes.is_main_process():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from vaswani_jax.data import treebank
 from vaswani_jax.evaluation import bracketing
 from vaswani_jax.evaluation.bleu import Score
+from vaswani_jax.inference.line_translator import Hypothesis
 
 
 def score_trees(outputs: Sequence[str], references: Sequence[str]) -> list[Score]:
@@ -25,3 +26,10 @@ def score_trees(outputs: Sequence[str], references: Sequence[str]) -> list[Score
     return [
         Score(name, value, result.signature) for name, value in result.figures().items()
     ]
+
+
+def share_of_trees(hypotheses: Sequence[Hypothesis]) -> Score:
+    """Return `well_formed`, the percentage of trees that no repair has made."""
+    num_trees = sum(not hypothesis.is_repaired for hypothesis in hypotheses)
+    value = 100 * num_trees / max(1, len(hypotheses))
+    return Score("well_formed", value, f"well_formed|sentences:{len(hypotheses)}")

@@ -119,7 +119,7 @@ class TranslationJob:
         elif options.alignments:
             self._layers = [self._aligning_layer]
         self.num_lines = 0
-        self.long_lines: collections.Counter[str] = collections.Counter()
+        self.unusual_lines: collections.Counter[str] = collections.Counter()
         self.unknown = UnknownCharacters(translator.vocabulary)
 
     def check_prefixes(self, name: str) -> None:
@@ -159,7 +159,7 @@ class TranslationJob:
                 )
                 self.unknown.count(lines)
                 self.unknown.count(prefixes or [], target=True)
-                self.long_lines += line_translator.count_long_lines(
+                self.unusual_lines += line_translator.count_unusual_lines(
                     hypotheses, self._translator.config
                 )
                 formatted = []

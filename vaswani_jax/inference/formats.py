@@ -28,7 +28,8 @@ def format_translation(
         scored: The scores of the pieces of all hypotheses, one after the other; None
             if no token scores are written.
         form: "text" is the first hypothesis alone; "tsv" a line a hypothesis: number,
-            rank, score, text; "json" one object with all.
+            rank, score, text; "json" one object with all. Hypotheses that are trees
+            have their symbols there, and whether these were repaired.
     """
     if form == "text":
         return hypotheses[0].text
@@ -42,6 +43,9 @@ def format_translation(
     records: list[dict[str, Any]] = []
     for hypothesis in hypotheses:
         record: dict[str, Any] = {"text": hypothesis.text, "score": hypothesis.score}
+        if hypothesis.symbols is not None:
+            record["symbols"] = hypothesis.symbols
+            record["repaired"] = hypothesis.is_repaired
         if scored is not None:
             record["tokens"] = hypothesis.tokens
             record["log_probs"] = [

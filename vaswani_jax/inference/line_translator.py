@@ -49,12 +49,18 @@ class Hypothesis:
             search reached one.
         outputs: The `Output` of each piece of the line. Most lines are one piece; a
             line without a subword has none.
+        symbols: Of a tree, the symbols that the search chose, without end marks; None
+            of other text.
+        is_repaired: Whether these are no tree over the words as they are, so that the
+            text is what `linearization.build_tree` made of them.
     """
 
     text: str
     score: float
     tokens: tuple[str, ...]
     outputs: tuple[Output, ...]
+    symbols: tuple[str, ...] | None = None
+    is_repaired: bool = False
 
 
 class _Piece(NamedTuple):
@@ -107,10 +113,11 @@ class LineTranslator:
     def translate(self, params: Any, lines: Sequence[str]) -> list[str]:
         """Return the best translation of each line by one model; see `hypotheses`.
 
-        Warns of unusually long lines.
+        Warns of unusual lines.
         """
         hypotheses = self.hypotheses((params,), lines)
-        warn_of_long_lines(count_long_lines(hypotheses, self._settings), self._settings)
+        counts = count_unusual_lines(hypotheses, self._settings)
+        warn_of_unusual_lines(counts, self._settings)
         return [n_best[0].text for n_best in hypotheses]
 
     def hypotheses(
@@ -237,6 +244,8 @@ class LineTranslator:
                 ),
                 outputs=outputs,
             )
+            if vocabulary.is_trees:
+                hypothesis = self._with_symbols(hypothesis, line=line)
             hypotheses.append(hypothesis)
         return self._distinct(hypotheses, [each.text for each in hypotheses])
 
@@ -248,6 +257,18 @@ class LineTranslator:
         texts = (self._vocabulary.decode(output.ids) for output in outputs)
         separator = languages.piece_separator(line, self._settings.data)
         return separator.join(filter(None, texts))
+
+    def _with_symbols(self, hypothesis: Hypothesis, *, line: str) -> Hypothesis:
+        """Return a hypothesis that is a tree with the symbols of the search."""
+        vocabulary = self._vocabulary
+        pairs = [(output.source, output.ids) for output in hypothesis.outputs]
+        return dataclasses.replace(
+            hypothesis,
+            symbols=tuple(
+                symbol for _, ids in pairs for symbol in vocabulary.decode(ids).split()
+            ),
+            is_repaired=not trees.are_trees(pairs, line=line, vocabulary=vocabulary),
+        )
 
     def _cut(self, line: str, ids: list[int]) -> list[list[int]]:
         """Return parts of at most `max_source_tokens`, each with the line's tags."""
@@ -326,10 +347,13 @@ class LineTranslator:
         return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
 
 
-def count_long_lines(
+def count_unusual_lines(
     hypotheses: Sequence[Sequence[Hypothesis]], settings: config.Config
 ) -> collections.Counter[str]:
-    """Return how many lines exceed each setting that says what is usual."""
+    """Return how many lines break what each setting says is usual.
+
+    Lines are longer than usual, or their best output is no tree where it should be one.
+    """
     lengths = [
         [len(output.source) + 1 for output in n_best[0].outputs]
         for n_best in hypotheses
@@ -339,14 +363,15 @@ def count_long_lines(
         {
             "data.max_length": sum(max(n, default=0) > longest for n in lengths),
             "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
+            "search.legal_trees": sum(n_best[0].is_repaired for n_best in hypotheses),
         }
     )
 
 
-def warn_of_long_lines(
+def warn_of_unusual_lines(
     counts: collections.Counter[str], settings: config.Config
 ) -> None:
-    """Log a warning for each setting that lines exceed; see `count_long_lines`."""
+    """Log a warning for each count of `count_unusual_lines`."""
     data, search = settings.data, settings.search
     if count := counts["data.max_length"]:
         logger.warning(
@@ -357,6 +382,16 @@ def warn_of_long_lines(
         logger.warning(
             f"{count:,} lines over config.search.max_source_tokens="
             f"{search.max_source_tokens} tokens: translated in pieces"
+        )
+    if count := counts["search.legal_trees"]:
+        advice = (
+            f"config.search.max_extra_tokens={search.max_extra_tokens} is too small"
+            if search.legal_trees
+            else "config.search.legal_trees=True writes trees alone"
+        )
+        logger.warning(
+            f"{count:,} lines with an output that was no tree over the words and was "
+            f"repaired: {advice}"
         )
 
 

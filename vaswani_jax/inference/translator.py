@@ -121,8 +121,8 @@ class Translator:
     def translate(self, lines: Sequence[str], **search: Any) -> list[str]:
         """Return the best translation of each line.
 
-        Warns of unusually long lines, and of characters that the vocabulary lacks
-        (logger `vaswani_jax`).
+        Warns of unusually long lines, of outputs that should be trees and are none, and
+        of characters that the vocabulary lacks (logger `vaswani_jax`).
 
         Args:
             lines: Source lines. One string alone is an error.
@@ -134,13 +134,17 @@ class Translator:
                 one of several target languages, or the parameters are not finite
                 numbers.
         """
+        return [best.text for best in self.best_hypotheses(lines, **search)]
+
+    def best_hypotheses(self, lines: Sequence[str], **search: Any) -> list[Hypothesis]:
+        """Return the best hypothesis of each line; all else is as in `translate`."""
         hypotheses, settings = self.hypotheses(lines, **search), self._override(search)
-        counts = line_translator.count_long_lines(hypotheses, settings)
-        line_translator.warn_of_long_lines(counts, settings)
+        counts = line_translator.count_unusual_lines(hypotheses, settings)
+        line_translator.warn_of_unusual_lines(counts, settings)
         unknown = UnknownCharacters(self.vocabulary)
         unknown.count(lines)
         line_translator.warn_of_unknown_characters(unknown)
-        return [n_best[0].text for n_best in hypotheses]
+        return [n_best[0] for n_best in hypotheses]
 
     def hypotheses(
         self,
