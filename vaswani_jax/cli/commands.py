@@ -15,6 +15,7 @@ COMMANDS = {
     "translate": ("decode", "Translate lines with a trained model, or score them."),
     "evaluate": ("evaluate", "Score a model on the validation or the test set."),
     "evaluate-trees": ("evaluate_trees", "Score trees against a treebank's: F1."),
+    "agree-trees": ("agree_trees", "Keep the trees on which two parsers agree."),
     "prepare": ("prepare_data", "Make vocabulary and token files, without training."),
     "average": ("average_checkpoints", "Average checkpoints of a run."),
     "export": ("export", "Write a model for CTranslate2, MarianMT or StableHLO."),

@@ -1,0 +1,49 @@
+"""Trees that parsers agree on, and their lengths."""
+
+import collections
+
+import pytest
+
+from vaswani_jax.data import agreement, treebank
+
+
+def parse(*lines):
+    return list(treebank.parse(lines, name="test"))
+
+
+def flat(length, word="a"):
+    """A tree of so many words."""
+    return parse(f"(S {' '.join([f'(NN {word})'] * length)})")[0]
+
+
+def test_trees_that_differ_in_a_bracket_or_a_tag_go_and_no_tree_comes_twice():
+    first = parse("(S (NN a))", "(S (NP (NN a)) (NN b))", "(S (VB b))", "(S (NN a))")
+    second = parse("(S (NN a))", "(S (NN a) (NN b))", "(S (NN b))", "(S (NN a))")
+    assert list(agreement.agreed([first, second])) == parse("(S (NN a))")
+    assert list(agreement.agreed([first, first, second])) == parse("(S (NN a))")
+
+
+def test_other_words_are_refused_with_the_number_of_the_tree():
+    same = parse("(S (NN a))")
+    with pytest.raises(ValueError, match=r"tree 2 is of other words.*'b' and 'c'"):
+        list(agreement.agreed([same + parse("(S (NN b))"), same + parse("(S (NN c))")]))
+
+
+def test_resampled_trees_have_the_lengths_of_others():
+    trees = [flat(length, f"w{n}") for length in (3, 12, 25) for n in range(60)]
+    like = [flat(length) for length in [3] * 10 + [12] * 30 + [25] * 60]
+    chosen = agreement.resample(trees, like)
+    lengths = collections.Counter(len(tree.leaves()) for tree in chosen)
+    assert lengths == {3: 10, 12: 30, 25: 60}
+    assert len(set(chosen)) == 100
+    # In their order, spread over all that there are.
+    assert [tree for tree in trees if tree in chosen] == chosen
+    assert chosen[0] == trees[0] and chosen[9] == trees[54]
+
+
+def test_a_rare_class_does_not_decide_how_many_there_are():
+    trees = [flat(3, f"w{n}") for n in range(50)]
+    like = [flat(3)] * 999 + [flat(40)]
+    assert len(agreement.resample(trees, like)) == 50
+    with pytest.raises(ValueError, match="trees on both sides, got 0 and 1,000"):
+        agreement.resample([], like)

@@ -1,0 +1,39 @@
+"""`vaswani agree-trees` keeps what two parsers agree on, or says why it cannot."""
+
+import pathlib
+import subprocess
+import sys
+
+from tests.programs import runs
+
+FIRST = "(TOP (S (NP (DT the) (NN man)) (VP (VBZ sleeps))))\n(TOP (S (UH oh)))\n"
+SECOND = "(TOP (S (NP (DT the) (NN man) (VBZ sleeps))))\n(TOP (S (UH oh)))\n"
+
+
+def run(
+    directory: pathlib.Path, *words: str, second: str = SECOND
+) -> subprocess.CompletedProcess[bytes]:
+    (directory / "first.trees").write_text(FIRST)
+    (directory / "second.trees").write_text(second)
+    command = (sys.executable, "-m", "vaswani_jax", "agree-trees")
+    files = ("first.trees", "second.trees")
+    return runs.run(*command, *files, *words, devices=None, cwd=directory)
+
+
+def test_the_output_has_the_trees_that_are_the_same(tmp_path: pathlib.Path) -> None:
+    completed = run(tmp_path, "--output=silver.trees")
+    assert completed.returncode == 0, completed.stderr
+    assert b"1 of 2 trees are the same in both" in completed.stderr
+    assert (tmp_path / "silver.trees").read_text() == "(TOP (S (UH oh)))\n"
+    completed = run(tmp_path, "--output=silver.trees", "--min_words=2")
+    assert (tmp_path / "silver.trees").read_text() == ""
+
+
+def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
+    short = run(tmp_path, "--output=silver.trees", second="(TOP (S (UH oh)))\n")
+    assert "first.trees has 2 trees, second.trees 1" in runs.error_of(short)
+    same = run(tmp_path, "--output=second.trees")
+    assert "--output and --second are the same file" in runs.error_of(same)
+    other = run(tmp_path, "--output=silver.trees", second=SECOND.replace("oh", "ah"))
+    assert "tree 2 is of other words" in runs.error_of(other)
+    assert not (tmp_path / "silver.trees").exists()

@@ -1,0 +1,77 @@
+"""Keep the trees on which parsers agree, to train on them besides (section 6.3).
+
+vaswani agree-trees first.trees second.trees --like=gold.trees --output=silver.trees
+python -m vaswani_jax.agree_trees --first=first.trees --second=second.trees \\
+    --output=silver.trees
+"""
+
+import logging
+import pathlib
+
+from absl import flags
+
+from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.data import agreement, text_files, treebank
+
+logger = logging.getLogger(__name__)
+
+FIRST = path_flags.define_path(
+    "first", None, "A parser's trees, plain or .gz.", required=True
+)
+SECOND = path_flags.define_path(
+    "second", None, "Another parser's trees of the same sentences.", required=True
+)
+OUTPUT = path_flags.define_path(
+    "output", None, "The file of the trees that are the same in both.", required=True
+)
+LIKE = path_flags.define_path(
+    "like", "", "Trees whose lengths the output is to have; empty to keep all."
+)
+MIN_WORDS = flags.DEFINE_integer(
+    "min_words", 1, "Leave out shorter sentences.", lower_bound=1
+)
+
+
+def check_flags() -> None:
+    """Refuse names of no files, and an output that is one of the inputs."""
+    inputs = {"--first": FIRST.value, "--second": SECOND.value, "--like": LIKE.value}
+    for flag, name in inputs.items():
+        path = pathlib.Path(name)
+        if name and (not path.exists() or path.is_dir()):
+            raise FileNotFoundError(f"{flag}: no file {name}")
+        if name and path.resolve() == pathlib.Path(OUTPUT.value).resolve():
+            raise ValueError(f"--output and {flag} are the same file, {name}")
+
+
+def main() -> None:
+    """Write the trees, and tell how many there are."""
+    first, second = (
+        list(treebank.read(pathlib.Path(name))) for name in (FIRST.value, SECOND.value)
+    )
+    if len(first) != len(second):
+        raise ValueError(
+            f"{FIRST.value} has {len(first):,} trees, {SECOND.value} {len(second):,}: "
+            "they must be of the same sentences"
+        )
+    trees = [
+        tree
+        for tree in agreement.agreed([first, second])
+        if len(tree.leaves()) >= MIN_WORDS.value
+    ]
+    logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
+    if LIKE.value:
+        trees = agreement.resample(trees, list(treebank.read(pathlib.Path(LIKE.value))))
+        logger.info(f"{len(trees):,} of them have the lengths of {LIKE.value}")
+    text_files.write_lines(pathlib.Path(OUTPUT.value), map(str, trees))
+
+
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("first", "second")),
+    check_flags=check_flags,
+    computes=False,
+)
+
+if __name__ == "__main__":
+    PROGRAM.run()

@@ -1,0 +1,80 @@
+"""Section 6.3's semi-supervised setting: trees on which parsers agree.
+
+The paper trains on a "high-confidence" corpus besides the treebank, of sentences that
+two parsers gave the same tree (Vinyals et al., 2015, "Grammar as a Foreign Language"),
+resampled to the treebank's lengths.
+"""
+
+import bisect
+import collections
+from collections.abc import Iterator, Sequence
+
+from vaswani_jax.data.treebank import Tree
+
+# The longest sentence of each class but the last, in words.
+LONGEST = (5, 10, 15, 20, 30)
+
+
+def agreed(parses: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
+    """Yield the trees that all parsers gave, each once, in the order of the sentences.
+
+    Args:
+        parses: For each parser the trees of the same sentences.
+
+    Raises:
+        ValueError: A sentence has other words in one of them. The message has its
+            number.
+    """
+    seen = set()
+    for number, trees in enumerate(zip(*parses, strict=True), start=1):
+        words = {tuple(leaf.word for leaf in tree.leaves()) for tree in trees}
+        if len(words) > 1:
+            first, second, *_ = sorted(" ".join(each) for each in words)
+            raise ValueError(
+                f"tree {number} is of other words in each file: {first[:60]!r} and "
+                f"{second[:60]!r}"
+            )
+        text = str(trees[0])
+        if text not in seen and all(str(tree) == text for tree in trees):
+            seen.add(text)
+            yield trees[0]
+
+
+def length_class(tree: Tree) -> int:
+    """Return the number of the class of a tree's length, from 0."""
+    return bisect.bisect_left(LONGEST, len(tree.leaves()))
+
+
+def resample(trees: Sequence[Tree], like: Sequence[Tree]) -> list[Tree]:
+    """Return as many trees as have the lengths of others, spread over the sequence.
+
+    Short sentences are easy to agree on. Of each class of lengths the result has the
+    share that `like` has; the class of which there are too few decides how many trees
+    there are. A class that is less than 1 % of `like` takes no part in that.
+
+    Args:
+        trees: The trees to choose from.
+        like: Trees whose lengths the result is to have.
+
+    Raises:
+        ValueError: There are no trees on one of the sides.
+    """
+    if not (trees and like):
+        raise ValueError(
+            f"lengths need trees on both sides, got {len(trees):,} and {len(like):,}"
+        )
+    by_class = collections.defaultdict(list)
+    for index, tree in enumerate(trees):
+        by_class[length_class(tree)].append(index)
+    wanted = collections.Counter(map(length_class, like))
+    total = min(
+        len(by_class[name]) * len(like) / count
+        for name, count in wanted.items()
+        if count >= len(like) / 100
+    )
+    chosen: list[int] = []
+    for name, count in wanted.items():
+        indices = by_class[name]
+        size = min(len(indices), round(total * count / len(like)))
+        chosen += [indices[number * len(indices) // size] for number in range(size)]
+    return [trees[index] for index in sorted(chosen)]
