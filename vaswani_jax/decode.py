@@ -83,6 +83,8 @@ def main() -> None:
         raise ValueError("several processes need files: --input and --output")
     total = line_io.count_input(INPUT.value, aligned_files)
     decode_job.check_tags(INPUT.value, settings.data)
+    if TARGET.value:
+        decode_job.check_trees(INPUT.value, TARGET.value, settings.data)
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )

@@ -49,6 +49,7 @@ LINES = flags.DEFINE_integer(
 def main() -> None:
     """Write the model, then translate the validation set with it."""
     settings = program.settings()
+    formats.check_model(settings, FORMAT.value)
     formats.require(FORMAT.value)
     directory = pathlib.Path(OUTPUT.value)
     if directory.exists() and any(directory.iterdir()):

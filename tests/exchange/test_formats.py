@@ -40,3 +40,20 @@ def test_an_export_has_the_subwords_and_positions_for_the_longest_output(
         values = json.loads((tmp_path / form / "config.json").read_text())
         # max_source_tokens and max_extra_tokens.
         assert values["max_position_embeddings"] == 16 + 5
+
+
+@pytest.mark.parametrize("form", sorted(formats.PACKAGES))
+@pytest.mark.parametrize("key", ["config.data.source=treebank", "deterministic_attent"])
+def test_models_of_trees_are_refused_by_their_setting(form: str, key: str) -> None:
+    changes = {
+        "data.source": "treebank",
+        "data.text_directory": ".",
+        "data.train_trees": "trees",
+        "data.valid_trees": "",
+        "data.vocabulary_sharing": "separate",
+        "training.best_metric": "f1",
+        "model.deterministic_attention": "attent" in key,
+    }
+    formats.check_model(settings.small_settings(), form)
+    with pytest.raises(ValueError, match=f"--format={form} .*{key}"):
+        formats.check_model(settings.small_settings(**changes), form)

@@ -274,3 +274,18 @@ def test_scores_are_summed_over_all_pairs() -> None:
     assert job.summary() == (
         f"3 pairs, 9 tokens, log P -12.0000, perplexity {perplexity:.4f}"
     )
+
+
+def test_a_target_that_is_no_tree_is_found_before_the_model_is_loaded(
+    tmp_path: pathlib.Path,
+) -> None:
+    source, target = tmp_path / "lines", tmp_path / "trees"
+    number = line_io.BLOCK_LINES + 2
+    source.write_text("a\n" * number)
+    target.write_text("(S (X a))\n" * (number - 1) + "(S (X b))\n")
+    data = settings.small_settings().data
+    decode_job.check_trees(str(source), str(target), data)
+    treebank = dataclasses.replace(data, source="treebank")
+    with pytest.raises(ValueError, match=f"target, line {number}: word 1"):
+        decode_job.check_trees(str(source), str(target), treebank)
+    decode_job.check_trees("-", str(target), treebank)

@@ -9,7 +9,11 @@ import pytest
 from tests import reference, settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
+from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.data.vocabulary_training import learn_subwords
+from vaswani_jax.data.word_subwords import WordSubwords
+from vaswani_jax.inference import decode_job, trees
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.inference.translator import Translator
@@ -61,6 +65,50 @@ def test_translations_are_the_best_hypotheses(
     assert max(map(len, hypotheses)) > 1
     same_beam = translator.hypotheses(LINES, beam_size=3)
     assert [n_best[0].text for n_best in same_beam] == texts
+
+
+@pytest.fixture(scope="module")
+def parser() -> Translator:
+    """An ensemble of two models of trees."""
+    data = settings.small_settings(**{"data.vocab_size": 20}).data
+    words = WordSubwords(learn_subwords(["a b c d e f g h"] * 20, data).model)
+    symbols = TreeSymbols.learn(["(S (NP (DT a) (NN b)) (VP (V c)))"], terminals="tag")
+    vocabulary = Vocabulary(words, symbols, is_shared=False)
+    changes = {"model.num_layers": 1, "search.max_tokens": 12}
+    return make_translator(vocabulary, seeds=(1, 2), **changes)
+
+
+def test_an_ensemble_writes_trees_over_the_words(parser: Translator) -> None:
+    lines = ["a b c d", "", "d ( f"]
+    hypotheses = parser.hypotheses(lines, n_best=2)
+    assert len(hypotheses[0]) == 2
+    assert hypotheses[1] == [Hypothesis("", 0.0, (), (), ())]
+    for line, n_best in zip(lines, hypotheses, strict=True):
+        for hypothesis in n_best:
+            trees.check_trees([line], [hypothesis.text], first_line=1)
+            assert not hypothesis.is_repaired
+
+
+def test_trees_have_no_prefix_and_no_alignment(parser: Translator) -> None:
+    with pytest.raises(ValueError, match="prefix, line 4: the outputs are trees"):
+        parser.hypotheses(["a b", "c"], prefixes=["", "(S (NP"], first_line=3)
+    options = decode_job.DecodeOptions(
+        form="text",
+        num_hypotheses=1,
+        token_scores=False,
+        alignments="file",
+        attention="",
+        aligning_layer=None,
+    )
+    with pytest.raises(ValueError, match="--alignments: the outputs are trees"):
+        decode_job.TranslationJob(parser, options)
+
+
+def test_a_target_that_is_no_tree_has_no_score(parser: Translator) -> None:
+    with pytest.raises(ValueError, match=r"target, line 6: the tree has 2 words"):
+        parser.score(["a b", "c"], ["(S (X a) (X b))"] * 2, first_line=5)
+    with pytest.raises(ValueError, match="target, line 1: 0 trees for 1 words"):
+        parser.attention("a", "")
 
 
 def test_warnings_name_the_settings_of_the_call(

@@ -91,3 +91,25 @@ def test_any_symbols_of_any_line_are_one_line_with_its_words(vocabulary):
 @pytest.mark.parametrize("line", ["", "  ", "\u3000\u2003", "\0"])
 def test_a_line_without_words_is_empty(vocabulary, line):
     assert trees.format_tree([], line=line, vocabulary=vocabulary) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "message"),
+    [
+        (LINE, TREE[:-1], r"target, line 7: \(S is not closed"),
+        (LINE, "", "line 7: 0 trees for 3 words"),
+        (LINE, f"{TREE} {TREE}", "line 7: 2 trees for 3 words"),
+        (" ", TREE, "line 7: 1 trees for 0 words"),
+        ("The man", TREE, "line 7: the tree has 3 words, the line has 2"),
+        (
+            "The men sleeps",
+            TREE,
+            "word 2 of the tree is 'man', that of the line is 'men'",
+        ),
+    ],
+)
+def test_a_target_that_is_no_tree_over_the_words_is_refused(line, target, message):
+    trees.check_trees([LINE, ""], [f"(TOP {TREE})", ""], first_line=1)
+    trees.check_trees(["( a"], ["(S (-LRB- -LRB-) (-NONE- *) (X a))"], first_line=1)
+    with pytest.raises(ValueError, match=message):
+        trees.check_trees([LINE, line], [TREE, target], first_line=6)

@@ -106,7 +106,7 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
         raise ValueError(f"{path} has no tree")
 
 
-def parse(lines: Iterable[str], *, name: str) -> Iterator[Tree]:
+def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[Tree]:
     """Yield the trees of lines; a line may have several, a tree may take several lines.
 
     Trees stay as they are written: with empty elements, functions of labels, and the
@@ -115,13 +115,14 @@ def parse(lines: Iterable[str], *, name: str) -> Iterator[Tree]:
     Args:
         lines: Text in brackets.
         name: Name of the text, for errors.
+        first_line: The number of the first line, for errors.
 
     Raises:
         ValueError: A line is not of a tree. The message has the name, the line and the
             rule.
     """
     stack: list[_Bracket] = []
-    for line, text in enumerate(lines, start=1):
+    for line, text in enumerate(lines, start=first_line):
         for token in TOKEN.findall(text):
             try:
                 tree = _read_token(token, line=line, stack=stack)

@@ -36,6 +36,24 @@ def require(form: str) -> None:
         )
 
 
+def check_model(settings: config.Config, form: str) -> None:
+    """Refuse a model that other programs would translate otherwise with.
+
+    Raises:
+        ValueError: Names the format and the setting.
+    """
+    if settings.model.deterministic_attention:
+        raise ValueError(
+            f"--format={form} has no model that hands the state of the next word to "
+            "the decoder (config.model.deterministic_attention=True)"
+        )
+    if settings.data.source == "treebank":
+        raise ValueError(
+            f"--format={form} has no model of trees (config.data.source=treebank): "
+            "other programs divide lines otherwise, and make no tree of its symbols"
+        )
+
+
 def save(
     directory: pathlib.Path,
     translator: Translator,
@@ -55,6 +73,7 @@ def save(
         ValueError: The format has no such model.
         ImportError: A package of the format is not installed.
     """
+    check_model(translator.config, form)
     params, vocabulary = translator.params, translator.vocabulary
     settings = _with_position_table(translator.config)
     if form == "ctranslate2":

@@ -61,8 +61,14 @@ def encode_prefixes(
 
     Raises:
         ValueError: A line, counted from `first_line`, has more than
-            `max_source_tokens`.
+            `max_source_tokens`, or the target is trees.
     """
+    for number, prefix in enumerate(prefixes, start=first_line):
+        if vocabulary.is_trees and prefix.strip():
+            raise ValueError(
+                f"prefix, line {number}: the outputs are trees, and the beginning of a "
+                "tree in brackets is none: leave prefixes out"
+            )
     encoded = vocabulary.encode(prefixes, target=True)
     for number, ids in enumerate(encoded, start=first_line):
         if len(ids) > search.max_source_tokens:

@@ -16,6 +16,7 @@ from vaswani_jax.inference import (
     formats,
     line_io,
     line_translator,
+    trees,
 )
 from vaswani_jax.inference.line_translator import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
@@ -79,6 +80,28 @@ def check_tags(name: str, data: config.DataConfig) -> None:
             languages.check_tags(lines, data, first_line=first_line)
 
 
+def check_trees(source: str, target: str, data: config.DataConfig) -> None:
+    """Refuse files of which a target is no tree over its line's words.
+
+    Pipes are not checked: they cannot be read twice.
+
+    Args:
+        source: The file of source lines.
+        target: The file of trees in brackets.
+        data: Text of another source than a treebank is not checked.
+
+    Raises:
+        ValueError: As `trees.check_trees`.
+    """
+    are_files = all(pathlib.Path(name).is_file() for name in (source, target))
+    if data.source != "treebank" or not are_files:
+        return
+    first_line = 1
+    for lines, targets in line_io.zip_blocks(line_io.read_blocks(source), target):
+        trees.check_trees(lines, targets, first_line=first_line)
+        first_line += len(lines)
+
+
 def _file_blocks(name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each block of a file with the number of its first line; none of a pipe."""
     first_line = 1
@@ -94,9 +117,15 @@ class TranslationJob:
         """Find the layers whose attention the options need.
 
         Raises:
-            ValueError: The models have no such layer, or differ in their heads.
+            ValueError: The models have no such layer, or differ in their heads, or the
+                outputs are trees and have no alignment.
         """
         self._translator, self._options = translator, options
+        if options.alignments and translator.vocabulary.is_trees:
+            raise ValueError(
+                "--alignments: the outputs are trees, which have the words of their "
+                "lines in order; --attention has the weights of all symbols"
+            )
         models = [member.model for member in translator.members]
         num_layers = min(model.decoder_layers for model in models)
         self._aligning_layer = alignment.default_layer(num_layers)

@@ -13,7 +13,7 @@ from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import line_translator, scoring
+from vaswani_jax.inference import line_translator, scoring, trees
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.model.transformer import Transformer
@@ -163,6 +163,7 @@ class Translator:
             lines: Source lines. One string alone is an error.
             n_best: How many to return for a line, at most the beam size.
             prefixes: The text that each line's translations begin with; "" for none.
+                Trees have none.
             first_line: The number of the first line, from 1: random samples and error
                 messages depend on a line's number.
             **search: Settings of `config.search` for this call, as `beam_size=8`.
@@ -207,11 +208,14 @@ class Translator:
         Raises:
             TypeError: One argument is a string, or not all are strings.
             ValueError: The numbers of lines differ, a line is too long for the search
-                or lacks its tag, or the parameters are not finite numbers.
+                or lacks its tag, a target should be a tree over the words of its
+                source and is none, or the parameters are not finite numbers.
         """
         _check_lines(sources, "sources")
         _check_lines(targets, "targets")
         _check_equal_numbers(sources=sources, targets=targets)
+        if self.vocabulary.is_trees:
+            trees.check_trees(sources, targets, first_line=first_line)
         pairs = self._encode(sources, targets, first_line=first_line)
         scored_pairs = self.score_ids(pairs)
         scores = []
@@ -242,8 +246,9 @@ class Translator:
 
         Raises:
             TypeError: `source` or `target` is no string.
-            ValueError: A line is too long for the search or lacks its tag, or the
-                models of an ensemble differ in their numbers of layers or heads.
+            ValueError: A line is too long for the search or lacks its tag, the target
+                should be a tree over the source's words and is none, or the models of
+                an ensemble differ in their numbers of layers or heads.
         """
         sizes = {
             (model.encoder_layers, model.decoder_layers, model.num_heads)
@@ -255,6 +260,8 @@ class Translator:
                 f"layers and heads, got {sorted(sizes)}"
             )
         _check_lines([source, target or ""], "source and target")
+        if target is not None and self.vocabulary.is_trees:
+            trees.check_trees([source], [target], first_line=1)
         [pair] = self._encode([source], [target or ""], first_line=1)
         if target is None:
             [[hypothesis]] = self.hypotheses([source])

@@ -52,6 +52,44 @@ def are_trees(
     )
 
 
+def check_trees(
+    lines: Sequence[str], targets: Sequence[str], *, first_line: int
+) -> None:
+    """Refuse targets that are not one tree each, over exactly the words of a line.
+
+    Args:
+        lines: Lines of words.
+        targets: A tree in brackets for each; "" for a line without words.
+        first_line: The number of the first line, for errors.
+
+    Raises:
+        ValueError: The message has the number of the line and what is wrong.
+    """
+    for number, (line, target) in enumerate(
+        zip(lines, targets, strict=True), start=first_line
+    ):
+        trees = list(treebank.parse([target], name="target", first_line=number))
+        cleaned = [treebank.clean(tree) for tree in trees]
+        words = [leaf.word for tree in cleaned if tree for leaf in tree.leaves()]
+        expected = word_subwords.split_words(*clean_lines([line]))
+        if len(trees) != bool(expected):
+            raise ValueError(
+                f"target, line {number}: {len(trees)} trees for {len(expected)} words; "
+                "a line with words has one tree, an empty line has none"
+            )
+        if len(words) != len(expected):
+            raise ValueError(
+                f"target, line {number}: the tree has {len(words)} words, the line has "
+                f"{len(expected)}"
+            )
+        for position, pair in enumerate(zip(words, expected, strict=True), start=1):
+            if pair[0] != pair[1]:
+                raise ValueError(
+                    f"target, line {number}: word {position} of the tree is "
+                    f"{pair[0][:40]!r}, that of the line is {pair[1][:40]!r}"
+                )
+
+
 def _pieces(
     outputs: Iterable[PieceIds], *, line: str, vocabulary: Vocabulary
 ) -> Iterator[tuple[list[str], list[str]]]:
