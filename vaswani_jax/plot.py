@@ -1,7 +1,8 @@
-"""Draw the learning curves of runs, or the attention of one run to a sentence.
+"""Draw the learning curves of runs, or what one run makes of a sentence.
 
 vaswani plot runs/demo runs/other --output=curves.svg
 vaswani plot runs/demo --sentence='3 hours ago' --output=attention.png
+vaswani plot runs/gum --tree='The man sleeps .' --output=tree.png
 python -m vaswani_jax.plot --workdir=runs/demo --workdir=runs/other
 """
 
@@ -16,9 +17,11 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, parsing
+from vaswani_jax.core import compilation_cache, config, parsing
+from vaswani_jax.data import treebank, word_subwords
 from vaswani_jax.inference import line_io
-from vaswani_jax.plots import attention_maps, canvas, learning_curves
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.plots import attention_maps, canvas, learning_curves, tree_diagrams
 from vaswani_jax.training import metrics_log
 
 logger = logging.getLogger(__name__)
@@ -29,12 +32,17 @@ WORKDIR = path_flags.define_repeated_path(
 OUTPUT = path_flags.define_path(
     "output",
     None,
-    "The file to write, .png or .svg; curves.png or attention.png by default.",
+    "The .png or .svg to write; curves.png, attention.png or tree.png by default.",
 )
 SENTENCE = flags.DEFINE_string(
     "sentence",
     None,
     "A source sentence: draw the attention of its translation instead of curves.",
+)
+TREE = flags.DEFINE_string(
+    "tree",
+    None,
+    "A sentence, spaces between its words: draw the tree that the run parses it to.",
 )
 KIND = flags.DEFINE_enum(
     "kind",
@@ -50,7 +58,7 @@ LAYER = flags.DEFINE_integer(
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint",
     "averaged",
-    "The model that attends: averaged, newest, best, average:N or a step.",
+    "The model that attends or parses: averaged, newest, best, average:N or a step.",
 )
 
 
@@ -65,21 +73,42 @@ def check_flags() -> None:
         raise ValueError(f"--output={OUTPUT.value} must end in {endings}")
     line_io.check_outputs([], {"--output": str(path)})
     if SENTENCE.value is None:
-        for name in ("kind", "layer", "checkpoint"):
+        for name in ("kind", "layer"):
             if not flags.FLAGS[name].using_default_value:
                 raise ValueError(f"--{name} is of --sentence")
-    elif not SENTENCE.value.strip():
-        raise ValueError("--sentence is empty")
-    elif len(WORKDIR.value) > 1:
+    _check_text()
+
+
+def _check_text() -> None:
+    """Refuse a sentence that is empty, or of several runs; and two of them."""
+    texts = {"sentence": SENTENCE.value, "tree": TREE.value}
+    named = {name: text for name, text in texts.items() if text is not None}
+    if not named:
+        if not flags.FLAGS["checkpoint"].using_default_value:
+            raise ValueError("--checkpoint is of --sentence or --tree")
+        return
+    if len(named) > 1:
+        raise ValueError("--sentence and --tree are two pictures: draw one at a time")
+    [(name, text)] = named.items()
+    picture = {"sentence": "the attention", "tree": "a tree"}[name]
+    if not text.strip():
+        raise ValueError(f"--{name} is empty")
+    if len(WORKDIR.value) > 1:
         raise ValueError(
-            f"--sentence draws the attention of one run, got {len(WORKDIR.value)}"
+            f"--{name} draws {picture} of one run, got {len(WORKDIR.value)}"
         )
+    if name == "tree":
+        tree_diagrams.check_length(len(word_subwords.split_words(text)))
 
 
 def main() -> None:
-    """Draw the curves of all runs, or the attention of one."""
-    sentence = SENTENCE.value
-    figure = _draw_curves() if sentence is None else _draw_attention(sentence)
+    """Draw the curves of all runs, or the attention or a tree of one."""
+    if SENTENCE.value is not None:
+        figure = _draw_attention(SENTENCE.value)
+    elif TREE.value is not None:
+        figure = _draw_tree(TREE.value)
+    else:
+        figure = _draw_curves()
     path = _output()
     canvas.save(figure, path)
     logger.info(f"written: {path}")
@@ -87,7 +116,11 @@ def main() -> None:
 
 def _output() -> pathlib.Path:
     """Return the file to write."""
-    default = "curves.png" if SENTENCE.value is None else "attention.png"
+    default = "curves.png"
+    if SENTENCE.value is not None:
+        default = "attention.png"
+    elif TREE.value is not None:
+        default = "tree.png"
     return pathlib.Path(default if OUTPUT.value is None else OUTPUT.value)
 
 
@@ -111,17 +144,38 @@ def _draw_curves() -> Any:
 
 def _draw_attention(sentence: str) -> Any:
     [name] = WORKDIR.value
-    workdir = _open(name, skip=select.other_folders(CHECKPOINT.value))
-    settings = parsing.load(workdir)
+    workdir, settings = _open_model(name)
     kinds = [KIND.value] if KIND.value else list(attention_maps.KINDS)
     layers = attention_maps.choose_layers(settings.model, kinds, number=LAYER.value)
-    compilation_cache.enable(workdir / "compiled")
-    translator = api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
     return attention_maps.draw(
-        translator.attention(sentence),
+        _load(workdir, settings).attention(sentence),
         layers=layers,
         title=f"{name}, {attention_maps.describe_layers(settings.model, layers)}",
     )
+
+
+def _draw_tree(sentence: str) -> Any:
+    [name] = WORKDIR.value
+    workdir, settings = _open_model(name)
+    if settings.data.source != "treebank":
+        raise ValueError(
+            f"--tree needs a run that parses, {name} translates: train one with "
+            "config.data.source=treebank"
+        )
+    [line] = _load(workdir, settings).translate([sentence])
+    [tree] = treebank.parse([line], name="the output")
+    return tree_diagrams.draw(tree, title=name)
+
+
+def _open_model(name: str) -> tuple[pathlib.Path, config.Config]:
+    """Return where a run and its model lie, and its settings."""
+    workdir = _open(name, skip=select.other_folders(CHECKPOINT.value))
+    return workdir, parsing.load(workdir)
+
+
+def _load(workdir: pathlib.Path, settings: config.Config) -> Translator:
+    compilation_cache.enable(workdir / "compiled")
+    return api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
 
 
 PROGRAM = program.Program(

@@ -22,6 +22,7 @@ RECORDS = [
 for _record in RECORDS[:2]:
     _record["train/learning_rate"] = 1e-5 * _record["step"]
 LOSS, BLEU, RATE = "loss (nats per subword)", "BLEU (validation)", "learning rate"
+F1 = "F1 (validation)"
 
 
 def write(workdir: pathlib.Path, records: list[dict[str, Any]]) -> pathlib.Path:
@@ -72,6 +73,20 @@ def test_the_axes_of_bleu_and_rate_start_at_zero_and_show_the_highest_mark() -> 
     for axes, highest in ((figure.axes[2], 20.0), (figure.axes[4], 2e-4)):
         bottom, top = axes.get_ylim()
         assert bottom == 0 and 1.05 * highest < top < 1.2 * highest
+
+
+def test_a_run_on_trees_has_f1_instead_of_bleu() -> None:
+    records = [
+        {
+            "valid/f1" if key == "valid/bleu" else key: value
+            for key, value in each.items()
+        }
+        for each in RECORDS
+    ]
+    drawn = curves(learning_curves.draw([LoggedRun("a", records)]))
+    assert {quantity for quantity, _ in drawn} == {LOSS, F1, RATE}
+    validation = drawn[F1, "updates"]["a, validation"]
+    np.testing.assert_array_equal(validation, [[20, 1.5], [40, 20.0]])
 
 
 def test_two_runs_have_two_named_curves_that_differ_in_grey_too() -> None:

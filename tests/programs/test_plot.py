@@ -83,6 +83,8 @@ REFUSED = {
     "RUN --checkpoint=best": "--checkpoint is of --sentence",
     "RUN --sentence=": "--sentence is empty",
     "RUN RUN --sentence=a": "--sentence draws the attention of one run, got 2",
+    "RUN --tree=a": " translates: train one with config.data.source=treebank",
+    "RUN --tree=a --sentence=a": "--sentence and --tree are two pictures",
     "RUN --sentence=a --layer=0": "--layer=0 must be from 1 to 1",
     "RUN --sentence=a --layer=2": "--layer=2 must be from 1 to 1",
     "RUN --sentence=a --layer=top": "--layer must be a whole number, got 'top'",

@@ -1,1 +1,1 @@
-"""Pictures of a run: its learning curves, and the attention of a sentence."""
+"""Pictures of a run: learning curves, the attention of a sentence, and its tree."""

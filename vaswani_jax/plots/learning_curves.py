@@ -1,4 +1,4 @@
-"""Draw what runs have logged: loss, BLEU and learning rate over updates and minutes."""
+"""Draw what runs have logged: loss, scores and learning rate, over two axes of time."""
 
 import dataclasses
 import math
@@ -32,6 +32,7 @@ PANELS = (
         starts_at_zero=False,
     ),
     Panel("BLEU (validation)", {"validation": "valid/bleu"}, starts_at_zero=True),
+    Panel("F1 (validation)", {"validation": "valid/f1"}, starts_at_zero=True),
     Panel("learning rate", {"training": "train/learning_rate"}, starts_at_zero=True),
 )
 # Okabe and Ito's colours, which the colour-blind can tell apart. The marks differ, too:
