@@ -2,12 +2,14 @@
 
 import json
 import pathlib
+import re
 import sys
 
 import pytest
 
 from tests.programs import runs, trees
 from vaswani_jax.data import treebank
+from vaswani_jax.paper import scored_runs, table4
 
 PRESET = "configs/parsing_gum.py:options"
 
@@ -80,3 +82,32 @@ def test_any_words_become_one_tree_over_them_and_an_empty_line_stays(
     words = "the man -LRB- sees -RRB- every ▁ ½ .".split()
     assert [leaf.word for leaf in of_first.leaves()] == words
     assert [leaf.word for leaf in of_last.leaves()] == ["?"]
+
+
+def test_the_tree_of_a_sentence_is_drawn(
+    parser: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
+    output = tmp_path / "tree.svg"
+    words = "every river builds a song".split()
+    result = runs.run(
+        *(sys.executable, "-m", "vaswani_jax.plot", f"--workdir={parser}"),
+        *(f"--tree={' '.join(words)}", f"--output={output}"),
+        devices=2,
+    )
+    assert result.stderr.decode().endswith(f"written: {output}\n")
+    drawn = re.findall("<!-- (.+) -->", output.read_text())
+    assert [text for text in drawn if text in words] == words
+    assert "S" in drawn and "NP" in drawn
+
+
+def test_a_run_is_a_row_of_table_4(parser: pathlib.Path) -> None:
+    records = scored_runs.read(parser.parent)
+    assert not records.unreadable
+    [run] = records.runs
+    directory = parser.parent.name
+    row = (
+        "| **Transformer (1 layer), deterministic attention, legal trees, this code** "
+        f"| {directory} only | {directory} | valid (dev.trees.txt) | {run.score:.2f} |"
+    )
+    assert row in table4.format_table(records.runs)

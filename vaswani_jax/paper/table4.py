@@ -135,11 +135,13 @@ def _describe(run: ScoredRun) -> _Setting:
         settings[f"model.num_{stack}_layers"] or settings["model.num_layers"]
         for stack in ("encoder", "decoder")
     )
-    layers = f"{encoder}" if encoder == decoder else f"{encoder} + {decoder}"
+    layers = "1 layer" if encoder == decoder == 1 else f"{encoder} layers"
+    if encoder != decoder:
+        layers = f"{encoder} + {decoder} layers"
     options = [
         name for key, name in OPTIONS.items() if {**settings, **run.scoring}[key]
     ]
-    parser = ", ".join([f"Transformer ({layers} layers)", *options, "this code"])
+    parser = ", ".join([f"Transformer ({layers})", *options, "this code"])
     places = str(data[f"{run.record['split']}_trees"]).strip()
     if str(data["train_trees"]).strip() == WSJ_TRAINING and places in WSJ_SECTIONS:
         treebank, split = WSJ, WSJ_SECTIONS[places]
