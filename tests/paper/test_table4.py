@@ -124,6 +124,24 @@ def test_a_run_on_wsj_takes_the_place_of_the_reason_why_there_is_none(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("changes", "f1", "cells"),
+    [
+        ({}, 91.05, ["WSJ only", "91.05, reproduced"]),
+        ({}, 90.9, ["WSJ only", "90.90, differs"]),
+        ({"data.silver_trees": "a"}, 92.9, ["semi-supervised", "92.90, reproduced"]),
+        ({"model.num_layers": 2}, 91.3, ["WSJ only", "91.30"]),
+        ({"model.deterministic_attention": True}, 91.3, ["WSJ only", "91.30"]),
+    ],
+)
+def test_the_papers_parser_alone_is_judged(tmp_path, changes, f1, cells):
+    paper = {"model.num_layers": 4, "search.legal_trees": False}
+    settings = parsing_settings(**(paper | WSJ | changes))
+    leave_parser(tmp_path / "a", settings, split="test", f1=f1)
+    [row] = our_rows(tmp_path)
+    assert [row[1], row[4]] == cells
+
+
+@pytest.mark.parametrize(
     "changes", [{"data.test_trees": "24"}, {"data.train_trees": "02-20"}], ids=str
 )
 def test_other_sections_are_not_the_papers(tmp_path, changes):
