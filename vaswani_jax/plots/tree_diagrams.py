@@ -20,6 +20,7 @@ LINE_COLOUR = "0.6"
 # lines, from words to tags, from one row of constituents to the next, and of a line of
 # the title.
 MARGIN, GAP, REACH, TAG_RISE, RISE, TITLE_RISE = 0.2, 0.16, 0.1, 0.2, 0.36, 0.22
+CAPITAL = 0.1  # The height of a capital letter.
 Segment = tuple[tuple[float, float], tuple[float, float]]
 
 
@@ -109,11 +110,11 @@ def draw(tree: Tree, *, title: str = "") -> Any:
         va="top",
         **title_font,
     )
-    write = functools.partial(axes.text, ha="center", va="center", **font)
+    write = functools.partial(axes.text, ha="center", va="baseline", **font)
     for node in nodes:
         colour = TAG_COLOUR if node.word else LABEL_COLOUR
-        write(node.x, node.y, node.label, color=colour)
-        write(node.x, 0, node.word, color=WORD_COLOUR)
+        write(node.x, node.y - CAPITAL / 2, node.label, color=colour)
+        write(node.x, -CAPITAL / 2, node.word, color=WORD_COLOUR)
     for start, end in segments(nodes):
         axes.plot(*zip(start, end, strict=True), color=LINE_COLOUR, linewidth=1)
     return figure
