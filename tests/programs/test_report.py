@@ -16,6 +16,8 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
     assert shown == (tmp_path / "report/report.md").read_text() + "\n"
     assert "| Transformer (big) | 28.4 | 41.8 | 2.3e+19 | 2.3e+19 |" in shown
     assert "| big | 214.2 M | 213 M |" in shown and "not run" in shown
+    assert "| Dyer et al. (2016) | generative | WSJ | section 23 | 93.3 |" in shown
+    assert "not run: the treebank is licensed by the LDC (LDC99T42)" in shown
     # What we have run comes with the repository.
     assert (
         "| docs/results/table3_small_base | valid | averaged at 2,000 | 4, 0.6 |"
