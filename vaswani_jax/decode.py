@@ -16,7 +16,13 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, config, processes
-from vaswani_jax.inference import decode_job, formats, line_io, line_translator
+from vaswani_jax.inference import (
+    decode_job,
+    formats,
+    line_io,
+    line_translator,
+    plain_text,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +46,9 @@ FORMAT = flags.DEFINE_enum(
     *("format", None, formats.FORMATS),
     "text (default), tsv (number, rank, score, text; default with --num_hypotheses "
     "over 1) or json: one object for each input line.",
+)
+TOKENIZE = flags.DEFINE_bool(
+    "tokenize", False, "Split plain text into a treebank's tokens (NLTK), to parse it."
 )
 NUM_HYPOTHESES = flags.DEFINE_integer(
     "num_hypotheses", 1, "How many translations of each line to write.", lower_bound=1
@@ -70,6 +79,9 @@ def main() -> None:
     settings = program.settings()
     options = _options(settings.search)
     options.check(settings.search)
+    if TOKENIZE.value:
+        plain_text.check_source(settings.data)
+        logger.info(f"each line is split into tokens by {plain_text.describe()}")
     aligned_files = {"--target": TARGET.value, "--prefix": PREFIX.value}
     line_io.check_outputs(
         [INPUT.value, *aligned_files.values()],
@@ -96,6 +108,8 @@ def main() -> None:
         settings=settings,
     )
     lines = line_io.read_blocks(INPUT.value)
+    if TOKENIZE.value:
+        lines = map(translator.tokenize, lines)
     if TARGET.value:
         scoring = decode_job.ScoringJob(translator, form=options.form)
         pairs = line_io.zip_blocks(lines, TARGET.value)
@@ -125,6 +139,7 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
     conflicting = (
         *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
         *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
+        TOKENIZE.value,
     )
     if SCORE.value and any(conflicting):
         raise ValueError("--score takes --target, --format and the models alone")

@@ -1,7 +1,9 @@
 """Lines with characters that no subword has, counted and named."""
 
 from tests import settings
+from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.unknown_characters import UnknownCharacters
+from vaswani_jax.data.vocabulary import Vocabulary
 
 
 def test_lines_and_their_characters_are_counted_over_blocks() -> None:
@@ -21,3 +23,14 @@ def test_lines_and_their_characters_are_counted_over_blocks() -> None:
         "8 lines have characters that the vocabulary lacks: ß (U+00DF), "
         "\U0001f600 (U+1F600), k (U+006B), x (U+0078), z (U+007A), and 4 others"
     )
+
+
+def test_trees_have_symbols_and_their_lines_characters():
+    letters = settings.letters_vocabulary().source
+    vocabulary = Vocabulary(letters, TreeSymbols(["S"], ["NN"]), is_shared=False)
+    unknown = UnknownCharacters(vocabulary)
+    unknown.count(["z"])
+    unknown.count([], target=True)
+    assert "1 lines have characters that" in unknown.describe()
+    unknown.count(["(S (VB z))"], target=True)
+    assert "2 lines have characters or symbols that" in unknown.describe()

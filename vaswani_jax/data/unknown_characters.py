@@ -22,7 +22,7 @@ class UnknownCharacters:
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Start with no line."""
         self._vocabulary = vocabulary
-        self._noun = "characters"
+        self._nouns: set[str] = set()
         self.num_lines = 0
         self.lines_by_character: collections.Counter[str] = collections.Counter()
 
@@ -30,13 +30,14 @@ class UnknownCharacters:
         self, lines: Iterable[str], *, target: bool = False, verbatim: bool = False
     ) -> None:
         """Count lines of the source or the target; see `Vocabulary.encode`."""
-        if target and self._vocabulary.is_trees:
-            self._noun = "symbols"
+        noun = "symbols" if target and self._vocabulary.is_trees else "characters"
         for line in lines:
             characters = self._vocabulary.unknown_characters(
                 line, target=target, verbatim=verbatim
             )
-            self.num_lines += bool(characters)
+            if characters:
+                self.num_lines += 1
+                self._nouns.add(noun)
             self.lines_by_character.update(characters)
 
     def describe(self) -> str:
@@ -47,8 +48,9 @@ class UnknownCharacters:
         names = [_name(character) for character, _ in characters[:NUM_NAMED]]
         if num_others := len(characters) - len(names):
             names.append(f"and {num_others:,} other{'s' * (num_others > 1)}")
+        nouns = " or ".join(sorted(self._nouns))
         return (
-            f"{self.num_lines:,} lines have {self._noun} that the vocabulary lacks: "
+            f"{self.num_lines:,} lines have {nouns} that the vocabulary lacks: "
             f"{', '.join(names)}"
         )
 

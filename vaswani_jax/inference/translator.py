@@ -13,7 +13,7 @@ from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import line_translator, scoring, trees
+from vaswani_jax.inference import line_translator, plain_text, scoring, trees
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.model.transformer import Transformer
@@ -190,6 +190,23 @@ class Translator:
         return translator.hypotheses(
             self.replicated_params, lines, prefixes=prefixes, first_line=first_line
         )
+
+    def tokenize(self, lines: Sequence[str]) -> list[str]:
+        """Return plain text as lines that a parser translates: tokens with spaces.
+
+        Only for models of trees; see `plain_text.tokenize`. NLTK splits the lines.
+
+        Args:
+            lines: Plain text, a sentence each. One string alone is an error.
+
+        Raises:
+            TypeError: `lines` is one string, or not all are strings.
+            ValueError: The model does not parse.
+            ImportError: NLTK is not installed.
+        """
+        _check_lines(lines, "lines")
+        plain_text.check_source(self.config.data)
+        return plain_text.tokenize(lines)
 
     def score(
         self,
