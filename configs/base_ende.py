@@ -39,7 +39,7 @@ def _model() -> ml_collections.ConfigDict:
     model.attention_dropout_rate = 0.0  # section 5.4 does not drop out here
     model.relu_dropout_rate = 0.0  # nor here
     model.activation = "relu"  # equation 2
-    model.deterministic_attention = False  # not in the paper; for trees alone
+    model.deterministic_attention = False  # not in the paper; for parsing only
     model.attention_bias = False  # section 3.2.2: projections are matrices
     model.logits_bias = False  # section 3.4: a linear transformation
     model.layer_norm_epsilon = 1e-6  # open; as in the authors' code
@@ -152,7 +152,7 @@ def _search() -> ml_collections.ConfigDict:
     search.min_tokens = 1  # no limit
     search.max_tokens = 0  # no other limit
     search.no_repeat_ngram = 0  # no limit
-    search.legal_trees = True  # open; for parsing only, section 6.3
+    search.legal_trees = True  # not in the paper; for parsing only
     search.sampling = False  # section 6.1: beam search
     search.temperature = 1.0  # for sampling only, like the next two
     search.top_k = 0  # all tokens

@@ -34,7 +34,7 @@ SIZE = {
 OPTIONS = {
     # Ma et al. (2017), "Deterministic Attention": the next word is known.
     "model.deterministic_attention": True,
-    # Provilkov et al. (2020), "BPE-dropout": words of many spellings.
+    # Provilkov et al. (2020), "BPE-dropout": several segmentations of a word.
     "data.subword_dropout": 0.1,
     "data.subword_samples": 5,
     "search.legal_trees": True,

@@ -70,7 +70,7 @@ PROGRAM = program.Program(
     main=main,
     syntax=Syntax(arguments=("first", "second")),
     check_flags=check_flags,
-    computes=False,
+    uses_devices=False,
 )
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ PROGRAM = program.Program(
     main=main,
     syntax=Syntax(arguments=("gold", "test")),
     check_flags=check_flags,
-    computes=False,
+    uses_devices=False,
 )
 
 if __name__ == "__main__":

@@ -179,9 +179,8 @@ def _take(words: list[str], flag: str) -> tuple[str, list[str]]:
 
 def _run_of(checkpoint: str) -> str:
     """Return the workdir of a run to start from, if it has recorded its settings."""
-    from vaswani_jax.checkpoints import (
-        select,
-    )  # It loads JAX, as all programs need not.
+    # Imported late: it loads JAX, which some programs do not need.
+    from vaswani_jax.checkpoints import select
 
     folder = select.split_name(checkpoint)[0]
     workdir = re.sub(r"/(checkpoints|best|averaged)/\d+/?$", "", folder)

@@ -117,8 +117,9 @@ def install() -> None:
 
 
 def _is_of_main_process(record: logging.LogRecord) -> bool:
-    """Return False in all processes but the first of several."""
-    if "jax" not in sys.modules:  # which alone connects several
+    """Return whether this is process 0."""
+    # Only JAX connects processes.
+    if "jax" not in sys.modules:
         return True
     from vaswani_jax.core import processes
 

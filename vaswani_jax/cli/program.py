@@ -67,8 +67,8 @@ class Program:
         expected: Errors that are printed in one line, with status 1. All others keep
             their traceback.
         handles_sigterm: Whether it saves before SIGTERM ends it.
-        computes: Whether it uses devices. A program that does not starts without JAX,
-            whose import takes a second.
+        uses_devices: Whether it computes with JAX. Other programs start without it, as
+            its import takes a second.
     """
 
     main: Callable[[], None]
@@ -76,7 +76,7 @@ class Program:
     check_flags: Callable[[], None] = lambda: None
     expected: tuple[type[Exception], ...] = EXPECTED_ERRORS
     handles_sigterm: bool = False
-    computes: bool = True
+    uses_devices: bool = True
 
     def run(self, argv: Sequence[str] | None = None) -> None:
         """Parse the command line, run the program and exit.
@@ -109,28 +109,28 @@ class Program:
             settings()  # Refuses what is wrong before any other line is written.
         _refuse_empty_workdir()
         self.check_flags()
-        is_one_of_several = any(
+        is_multi_process = any(
             flags.FLAGS[name].value is not None for name in PROCESS_FLAGS
         )
-        if is_one_of_several and not self.syntax.multi_process:
+        if is_multi_process and not self.syntax.multi_process:
             raise ValueError(
                 "--coordinator is a flag of train, translate and evaluate alone"
             )
-        if self.computes:
-            self._prepare_devices(is_one_of_several=is_one_of_several)
+        if self.uses_devices:
+            self._prepare_devices(is_multi_process=is_multi_process)
         if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
         self.main()
         sys.stdout.flush()
 
-    def _prepare_devices(self, *, is_one_of_several: bool) -> None:
+    def _prepare_devices(self, *, is_multi_process: bool) -> None:
         """Set up the allocator, JAX and the other processes, if there are some."""
         from vaswani_jax.core import parallel, processes
 
         memory_note = cpu_allocator.keep_memory()
         parallel.disable_async_dispatch()
         tpu_flags.set_defaults(os.environ)
-        if is_one_of_several:
+        if is_multi_process:
             processes.connect(
                 coordinator=COORDINATOR.value,
                 num_processes=NUM_PROCESSES.value,

@@ -68,7 +68,7 @@ class ModelConfig:
         affects="outputs",
     )
     deterministic_attention: bool = model_setting(
-        "Give the decoder the state of the next word of a tree; the paper does not.",
+        "Parsers only: add the next word's encoder state to the decoder's input.",
         legacy=False,
         affects="outputs",
     )
@@ -169,7 +169,7 @@ class SearchConfig:
         legacy=0,
     )
     legal_trees: bool = search_setting(
-        "Write one tree over exactly the words, if the target is trees (section 6.3).",
+        "Restrict a parser's search to one tree over its words; not in the paper.",
         legacy=True,
     )
     sampling: bool = search_setting(

@@ -85,18 +85,18 @@ class DataConfig:
         "Test trees, likewise; empty for no test set.", changeable=True, legacy=""
     )
     silver_trees: str = setting(
-        "More training trees, made by parsers; empty for none (WSJ only, section 6.3).",
+        "Extra trees that parsers made (semi-supervised, section 6.3); empty for none.",
         changeable=True,
         legacy="",
     )
     gold_repeats: int = setting(
-        "How often an epoch has each training tree that is not silver.",
+        "Copies of each tree of data.train_trees in an epoch.",
         at_least=1,
         legacy=1,
         affects="data",
     )
     tree_terminals: str = setting(
-        "What the target has for a word: its tag, or the same symbol XX for all.",
+        "Symbol of a word in the target: its tag, or XX.",
         choices=("tag", "word"),
         legacy="tag",
         affects="data",

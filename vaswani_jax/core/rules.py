@@ -126,7 +126,7 @@ def _check_data(data: DataConfig) -> None:
 
 
 def _check_trees(settings: Config) -> None:
-    """Refuse what trees exclude, and what they alone have."""
+    """Refuse what parsing excludes, and settings of parsing without a treebank."""
     data, model, training = settings.data, settings.model, settings.training
     is_treebank = data.source == "treebank"
     if model.deterministic_attention and not is_treebank:
@@ -141,13 +141,13 @@ def _check_trees(settings: Config) -> None:
         )
     if not is_treebank:
         return
-    excluded = {
+    required = {
         "config.data.vocabulary_sharing": (data.vocabulary_sharing, "separate"),
         "config.data.target_vocabulary": (data.target_vocabulary, ""),
         "config.data.target_vocab_size": (data.target_vocab_size, 0),
         "config.data.batching": (data.batching, "buckets"),
     }
-    for key, (value, needed) in excluded.items():
+    for key, (value, needed) in required.items():
         if value != needed:
             raise ValueError(
                 f"config.data.source=treebank needs {key}={needed}, got {value!r}"

@@ -28,7 +28,7 @@ LocalRows = Callable[[int], range]
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """One padded shape: so many pairs of at most so many tokens on each side."""
+    """One padded shape: rows, source tokens and target tokens of a batch."""
 
     rows: int
     source_length: int

@@ -1,4 +1,4 @@
-"""Section 6.3: score constituents by EVALB's rules, as the results of table 4 are.
+"""Section 6.3: score constituents by the rules of EVALB, table 4's usual scorer.
 
 A constituent is a label over a span of words. F1 compares those of two trees over the
 same words, by the rules of EVALB (Sekine and Collins, 1997): punctuation does not

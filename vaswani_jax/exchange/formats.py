@@ -37,20 +37,20 @@ def require(form: str) -> None:
 
 
 def check_model(settings: config.Config, form: str) -> None:
-    """Refuse a model that other programs would translate otherwise with.
+    """Refuse a model that other programs cannot run.
 
     Raises:
         ValueError: Names the format and the setting.
     """
     if settings.model.deterministic_attention:
         raise ValueError(
-            f"--format={form} has no model that hands the state of the next word to "
-            "the decoder (config.model.deterministic_attention=True)"
+            f"--format={form} cannot export config.model.deterministic_attention=True: "
+            "other programs do not have it"
         )
     if settings.data.source == "treebank":
         raise ValueError(
-            f"--format={form} has no model of trees (config.data.source=treebank): "
-            "other programs divide lines otherwise, and make no tree of its symbols"
+            f"--format={form} cannot export a parser (config.data.source=treebank): "
+            "other programs do not build trees"
         )
 
 

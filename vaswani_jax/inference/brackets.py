@@ -1,4 +1,6 @@
-"""Section 6.3: let a search write nothing but trees over the words of its sentences.
+"""Restrict a search to trees over the words of its sentences (section 6.3).
+
+Deviation: the paper's search is unrestricted.
 
 A tree is written in depth-first order: each constituent has a symbol that opens it and
 one that closes it, both with its label, and each word has one symbol.
@@ -12,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import types
 
-# Most constituents that open between two words; in the treebanks GUM and CRAFT, 6 and
-# 8 do. The chains that a poor model opens end here.
+# At most this many constituents open between two words. The maximum is 6 in GUM and 8
+# in CRAFT; a poor model would go on.
 MAX_OPENINGS = 10
 
 
@@ -21,8 +23,8 @@ MAX_OPENINGS = 10
 class TreeGrammar:
     """A constraint: each output that ends is one tree over its sentence's words.
 
-    Each hypothesis can end in time, unless the most symbols are fewer than the words
-    and 3.
+    Every hypothesis can finish if `max_lengths` is at least the number of words plus 3:
+    the root's two symbols and the end mark.
 
     Attributes:
         trees: What the ids mean.

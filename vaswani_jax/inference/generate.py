@@ -12,7 +12,7 @@ from vaswani_jax.core import config, types
 from vaswani_jax.inference import beam_search, brackets, constraints, sampling
 from vaswani_jax.model import decoder, transformer
 
-# Most trees have at most so many symbols a source token; the mean of GUM's is 1.9.
+# Upper estimate of a tree's symbols per source token; GUM's mean is 1.9.
 TREE_GROWTH = 3
 
 

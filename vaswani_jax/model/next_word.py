@@ -1,4 +1,4 @@
-"""Hand the state of the next word to the decoder, as deterministic attention does.
+"""Add the encoder's state of the next word to the decoder's input (Ma et al., 2017).
 
 Deviation: not in the paper. The symbols of a tree that are written say which word is
 next, so nothing has to learn to find it (Ma et al., 2017, "Deterministic Attention for
@@ -60,7 +60,7 @@ class NextWord(nn.Module):
     def __call__(
         self, words: WordStates, written: Int[Array, "B T"]
     ) -> Float[Array, "B T d_model"]:
-        """Return what is added to the decoder's input, with so many words written."""
+        """Return what the decoder's input gets, given the number of words written."""
         is_next = words.numbers[:, None, :] == written[:, :, None]
         weights = is_next / jnp.maximum(jnp.sum(is_next, axis=2, keepdims=True), 1)
         dtype = words.memory.dtype

@@ -50,7 +50,7 @@ class ScoredRun:
 
     @property
     def metric(self) -> str:
-        """The name of the BLEU that comes nearest to the paper's; of trees, of F1."""
+        """The score's name: f1 for trees, else the BLEU nearest to the paper's."""
         if self.is_parsing:
             return "f1"
         data = self.record["data"]

@@ -41,7 +41,7 @@ NOTES = (
 
 @dataclasses.dataclass(frozen=True)
 class _Setting:
-    """What a row of ours is about.
+    """Parser, training, treebank and split of one of our rows.
 
     Attributes:
         parser: The model, with what the paper's does not have.
@@ -65,7 +65,7 @@ class _Setting:
 
 
 def format_table(runs: Sequence[ScoredRun]) -> str:
-    """Return the paper's rows, then ours; of WSJ that they were not run, if so."""
+    """Return table 4: the paper's rows, then ours, 'not run' where WSJ was not."""
     rows: list[list[Any]] = [
         [parser.name, parser.training, WSJ, WSJ_TEST, f"{parser.f1:.1f}"]
         for parser in printed.TABLE4
