@@ -1,4 +1,4 @@
-"""Keep the trees on which parsers agree, to train on them besides (section 6.3).
+"""Keep the trees on which two parsers agree, as silver trees (section 6.3).
 
 vaswani agree-trees first.trees second.trees --like=gold.trees --output=silver.trees
 python -m vaswani_jax.agree_trees --first=first.trees --second=second.trees \\
@@ -34,7 +34,7 @@ MIN_WORDS = flags.DEFINE_integer(
 
 
 def check_flags() -> None:
-    """Refuse names of no files, and an output that is one of the inputs."""
+    """Refuse missing files, and an output that is one of the inputs."""
     inputs = {"--first": FIRST.value, "--second": SECOND.value, "--like": LIKE.value}
     for flag, name in inputs.items():
         path = pathlib.Path(name)
@@ -45,7 +45,7 @@ def check_flags() -> None:
 
 
 def main() -> None:
-    """Write the trees, and tell how many there are."""
+    """Write the trees and log their number."""
     first, second = (
         list(treebank.read(pathlib.Path(name))) for name in (FIRST.value, SECOND.value)
     )
@@ -56,7 +56,7 @@ def main() -> None:
         )
     trees = [
         tree
-        for tree in agreement.agreed([first, second])
+        for tree in agreement.keep_agreed([first, second])
         if len(tree.leaves()) >= MIN_WORDS.value
     ]
     logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")

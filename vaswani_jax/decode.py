@@ -80,8 +80,10 @@ def main() -> None:
     options = _options(settings.search)
     options.check(settings.search)
     if TOKENIZE.value:
-        plain_text.check_source(settings.data)
-        logger.info(f"each line is split into tokens by {plain_text.describe()}")
+        plain_text.check_is_parser(settings.data, name="--tokenize")
+        logger.info(
+            f"each line is split into tokens by {plain_text.describe_tokenizer()}"
+        )
     aligned_files = {"--target": TARGET.value, "--prefix": PREFIX.value}
     line_io.check_outputs(
         [INPUT.value, *aligned_files.values()],

@@ -45,7 +45,7 @@ JSON = flags.DEFINE_bool("json", False, "Print one JSON object, which has all ta
 
 
 def check_flags() -> None:
-    """Refuse names of no files, and EVALB's repair of quotes, which is not here."""
+    """Refuse missing files, and EVALB's repair of quotes, which is not here."""
     for flag, name in (("--gold", GOLD.value), ("--test", TEST.value)):
         path = pathlib.Path(name)
         if not path.exists() or path.is_dir():

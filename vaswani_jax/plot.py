@@ -80,15 +80,15 @@ def check_flags() -> None:
 
 
 def _check_text() -> None:
-    """Refuse a sentence that is empty, or of several runs; and two of them."""
+    """Refuse an empty sentence, several runs, and --sentence with --tree."""
     texts = {"sentence": SENTENCE.value, "tree": TREE.value}
     named = {name: text for name, text in texts.items() if text is not None}
     if not named:
         if not flags.FLAGS["checkpoint"].using_default_value:
-            raise ValueError("--checkpoint is of --sentence or --tree")
+            raise ValueError("--checkpoint needs --sentence or --tree")
         return
     if len(named) > 1:
-        raise ValueError("--sentence and --tree are two pictures: draw one at a time")
+        raise ValueError("--sentence and --tree exclude each other")
     [(name, text)] = named.items()
     picture = {"sentence": "the attention", "tree": "a tree"}[name]
     if not text.strip():

@@ -19,14 +19,18 @@ def flat(length, word="a"):
 def test_trees_that_differ_in_a_bracket_or_a_tag_go_and_no_tree_comes_twice():
     first = parse("(S (NN a))", "(S (NP (NN a)) (NN b))", "(S (VB b))", "(S (NN a))")
     second = parse("(S (NN a))", "(S (NN a) (NN b))", "(S (NN b))", "(S (NN a))")
-    assert list(agreement.agreed([first, second])) == parse("(S (NN a))")
-    assert list(agreement.agreed([first, first, second])) == parse("(S (NN a))")
+    assert list(agreement.keep_agreed([first, second])) == parse("(S (NN a))")
+    assert list(agreement.keep_agreed([first, first, second])) == parse("(S (NN a))")
 
 
 def test_other_words_are_refused_with_the_number_of_the_tree():
     same = parse("(S (NN a))")
-    with pytest.raises(ValueError, match=r"tree 2 is of other words.*'b' and 'c'"):
-        list(agreement.agreed([same + parse("(S (NN b))"), same + parse("(S (NN c))")]))
+    with pytest.raises(ValueError, match=r"tree 2 has different words.*'b' and 'c'"):
+        list(
+            agreement.keep_agreed(
+                [same + parse("(S (NN b))"), same + parse("(S (NN c))")]
+            )
+        )
 
 
 def test_resampled_trees_have_the_lengths_of_others():
@@ -45,5 +49,5 @@ def test_a_rare_class_does_not_decide_how_many_there_are():
     trees = [flat(3, f"w{n}") for n in range(50)]
     like = [flat(3)] * 999 + [flat(40)]
     assert len(agreement.resample(trees, like)) == 50
-    with pytest.raises(ValueError, match="trees on both sides, got 0 and 1,000"):
+    with pytest.raises(ValueError, match="got 0 to choose from and 1,000 to resemble"):
         agreement.resample([], like)

@@ -74,7 +74,7 @@ def test_trees_without_tags_bring_a_warning(treebank, caplog, terminals, key, wa
     overrides = {"data.train_trees": "02", "data.tree_terminals": terminals}
     data = make_settings(treebank, **overrides | {f"data.{key}": "words"}).data
     sources.count(data, "train", seed=1)
-    expected = f"the only tag of config.data.{key} is XX"
+    expected = f"all tags of config.data.{key} are XX: set "
     assert (expected in caplog.text) == warns
 
 
@@ -101,8 +101,8 @@ def test_outputs_that_many_trees_exceed_bring_a_warning(tmp_path, caplog):
     assert not caplog.records
     treebank_checks.warn_of_lengths(trees, settings=few, counts=counts)
     assert (
-        "config.search.max_extra_tokens=8: 99.9 % of the training trees need up to 9"
-        in caplog.text
+        "config.search.max_extra_tokens=8 is too small: 99.9 % of the training trees "
+        "need up to 9; increase it" in caplog.text
     )
 
 

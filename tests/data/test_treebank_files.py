@@ -90,8 +90,8 @@ def test_sections_may_lie_in_the_directory_itself(directory: pathlib.Path) -> No
 @pytest.mark.parametrize(
     ("places", "place", "rule"),
     [
-        ("x.mrg", "x.mrg", "no file, directory or match of a pattern is DIR/x.mrg"),
-        ("wsj/22,x*", "x*", "no file, directory or match of a pattern is DIR/x*"),
+        ("x.mrg", "x.mrg", "no file or directory matches DIR/x.mrg"),
+        ("wsj/22,x*", "x*", "no file or directory matches DIR/x*"),
         (
             "wsj/23",
             "wsj/23",
@@ -123,11 +123,14 @@ def test_a_place_without_a_file_is_named(
     [
         ("wsj/22,,gum", "'': a place must have a name"),
         ("wsj/22,", "'': a place must have a name"),
-        ("wsj/21-02", "'wsj/21-02': a range of sections must run up, as 02-21"),
+        (
+            "wsj/21-02",
+            "'wsj/21-02': the range runs down; write the lower section first, as 02-21",
+        ),
         (
             "@twice.txt",
-            "'@twice.txt': DIR/twice.txt, line 2: c may be DIR/craft/c.ptb or "
-            "DIR/craft/more/c.trees",
+            "'@twice.txt': DIR/twice.txt, line 2: two files are named c: "
+            "DIR/craft/c.ptb and DIR/craft/more/c.trees",
         ),
         ("@latin1.txt", "'@latin1.txt': DIR/latin1.txt, line 2: not UTF-8 ("),
         (

@@ -30,11 +30,13 @@ def test_lines_become_the_tokens_of_a_treebank() -> None:
 def test_without_nltk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nltk", None)
     with pytest.raises(ImportError, match=r"pip install 'vaswani-jax\[parsing\]'"):
-        plain_text.require()
+        plain_text.require_nltk()
 
 
 def test_a_run_of_translation_has_no_tokens_of_a_treebank() -> None:
     small, vocabulary = settings.small_settings(), settings.letters_vocabulary()
     translator = Translator(small, vocabulary, members=[])
-    with pytest.raises(ValueError, match=r"treebank.*config\.data\.source='copy'"):
+    with pytest.raises(
+        ValueError, match=r"tokenize needs.*source='copy': leave it out"
+    ):
         translator.tokenize(["a"])

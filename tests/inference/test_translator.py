@@ -90,7 +90,7 @@ def test_an_ensemble_writes_trees_over_the_words(parser: Translator) -> None:
 
 
 def test_trees_have_no_prefix_and_no_alignment(parser: Translator) -> None:
-    with pytest.raises(ValueError, match="prefix, line 4: the outputs are trees"):
+    with pytest.raises(ValueError, match="prefix, line 4: a parser takes no prefixes"):
         parser.hypotheses(["a b", "c"], prefixes=["", "(S (NP"], first_line=3)
     options = decode_job.DecodeOptions(
         form="text",
@@ -100,7 +100,7 @@ def test_trees_have_no_prefix_and_no_alignment(parser: Translator) -> None:
         attention="",
         aligning_layer=None,
     )
-    with pytest.raises(ValueError, match="--alignments: the outputs are trees"):
+    with pytest.raises(ValueError, match="--alignments needs a run that translates"):
         decode_job.TranslationJob(parser, options)
 
 

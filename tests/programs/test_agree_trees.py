@@ -35,5 +35,5 @@ def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
     same = run(tmp_path, "--output=second.trees")
     assert "--output and --second are the same file" in runs.error_of(same)
     other = run(tmp_path, "--output=silver.trees", second=SECOND.replace("oh", "ah"))
-    assert "tree 2 is of other words" in runs.error_of(other)
+    assert "tree 2 has different words in the files" in runs.error_of(other)
     assert not (tmp_path / "silver.trees").exists()

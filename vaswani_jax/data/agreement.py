@@ -1,8 +1,8 @@
 """Section 6.3's semi-supervised setting: trees on which parsers agree.
 
-The paper trains on a "high-confidence" corpus besides the treebank, of sentences that
-two parsers gave the same tree (Vinyals et al., 2015, "Grammar as a Foreign Language"),
-resampled to the treebank's lengths.
+The paper adds two corpora to the treebank. In the "high-confidence" one, two parsers
+gave each sentence the same tree, and lengths were resampled to the treebank's (Vinyals
+et al., 2015, "Grammar as a Foreign Language").
 """
 
 import bisect
@@ -15,28 +15,28 @@ from vaswani_jax.data.treebank import Tree
 LONGEST = (5, 10, 15, 20, 30)
 
 
-def agreed(parses: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
+def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
     """Yield the trees that all parsers gave, each once, in the order of the sentences.
 
     Args:
-        parses: For each parser the trees of the same sentences.
+        trees_by_parser: For each parser the trees of the same sentences.
 
     Raises:
         ValueError: A sentence has other words in one of them. The message has its
             number.
     """
-    seen = set()
-    for number, trees in enumerate(zip(*parses, strict=True), start=1):
+    known_trees = set()
+    for number, trees in enumerate(zip(*trees_by_parser, strict=True), start=1):
         words = {tuple(leaf.word for leaf in tree.leaves()) for tree in trees}
         if len(words) > 1:
             first, second, *_ = sorted(" ".join(each) for each in words)
             raise ValueError(
-                f"tree {number} is of other words in each file: {first[:60]!r} and "
+                f"tree {number} has different words in the files: {first[:60]!r} and "
                 f"{second[:60]!r}"
             )
         text = str(trees[0])
-        if text not in seen and all(str(tree) == text for tree in trees):
-            seen.add(text)
+        if text not in known_trees and all(str(tree) == text for tree in trees):
+            known_trees.add(text)
             yield trees[0]
 
 
@@ -46,11 +46,12 @@ def length_class(tree: Tree) -> int:
 
 
 def resample(trees: Sequence[Tree], like: Sequence[Tree]) -> list[Tree]:
-    """Return as many trees as have the lengths of others, spread over the sequence.
+    """Return trees whose lengths are distributed as those of `like`.
 
     Short sentences are easy to agree on. Of each class of lengths the result has the
-    share that `like` has; the class of which there are too few decides how many trees
-    there are. A class that is less than 1 % of `like` takes no part in that.
+    share that `like` has, spread over the sequence; the class of which there are too
+    few decides how many trees there are. A class that is less than 1 % of `like` takes
+    no part in that.
 
     Args:
         trees: The trees to choose from.
@@ -61,20 +62,21 @@ def resample(trees: Sequence[Tree], like: Sequence[Tree]) -> list[Tree]:
     """
     if not (trees and like):
         raise ValueError(
-            f"lengths need trees on both sides, got {len(trees):,} and {len(like):,}"
+            f"resampling needs trees on both sides, got {len(trees):,} to choose from "
+            f"and {len(like):,} to resemble"
         )
     by_class = collections.defaultdict(list)
     for index, tree in enumerate(trees):
         by_class[length_class(tree)].append(index)
-    wanted = collections.Counter(map(length_class, like))
+    like_counts = collections.Counter(map(length_class, like))
     total = min(
         len(by_class[name]) * len(like) / count
-        for name, count in wanted.items()
+        for name, count in like_counts.items()
         if count >= len(like) / 100
     )
-    chosen: list[int] = []
-    for name, count in wanted.items():
-        indices = by_class[name]
-        size = min(len(indices), round(total * count / len(like)))
-        chosen += [indices[number * len(indices) // size] for number in range(size)]
-    return [trees[index] for index in sorted(chosen)]
+    indices: list[int] = []
+    for name, count in like_counts.items():
+        members = by_class[name]
+        size = min(len(members), round(total * count / len(like)))
+        indices += [members[number * len(members) // size] for number in range(size)]
+    return [trees[index] for index in sorted(indices)]

@@ -14,10 +14,10 @@ from vaswani_jax.data import (
 )
 
 logger = logging.getLogger(__name__)
-# Of the training trees, so many may be left out as too long.
-MOST_TOO_LONG = 0.05
-# So many must have room in the outputs of a search.
-LEAST_WITHIN = 0.999
+# Warn if more than this share of the training trees is too long.
+MAX_TOO_LONG_SHARE = 0.05
+# Warn unless the search has room for this share of the training trees.
+MIN_FITTING_SHARE = 0.999
 
 
 def count_pairs(data: config.DataConfig, split: str) -> int:
@@ -49,8 +49,8 @@ def count_pairs(data: config.DataConfig, split: str) -> int:
         is_untagged = split == "train" and tags == {linearization.WORD}
         if is_untagged and data.tree_terminals == "tag":
             logger.warning(
-                f"the only tag of config.data.{key} is {linearization.WORD}: there is "
-                "no tag to learn from these trees, see config.data.tree_terminals"
+                f"all tags of config.data.{key} are {linearization.WORD}: set "
+                "config.data.tree_terminals=word"
             )
     return num_pairs
 
@@ -70,16 +70,17 @@ def warn_of_lengths(
     """
     max_length = settings.data.max_length
     share = counts["too_long"] / max(1, counts["kept"] + counts["too_long"])
-    if share > MOST_TOO_LONG:
+    if share > MAX_TOO_LONG_SHARE:
         logger.warning(
             f"config.data.max_length={max_length} leaves out {100 * share:.1f} % of "
             "the training trees"
         )
     # The search takes what is longer than the source, both with their end marks.
     extra = trees.target.lengths() - trees.source.lengths()
-    needed = int(np.quantile(extra, LEAST_WITHIN, method="inverted_cdf"))
+    needed = int(np.quantile(extra, MIN_FITTING_SHARE, method="inverted_cdf"))
     if needed > settings.search.max_extra_tokens:
         logger.warning(
-            f"config.search.max_extra_tokens={settings.search.max_extra_tokens}: "
-            f"{100 * LEAST_WITHIN:g} % of the training trees need up to {needed}"
+            f"config.search.max_extra_tokens={settings.search.max_extra_tokens} is too "
+            f"small: {100 * MIN_FITTING_SHARE:g} % of the training trees need up to "
+            f"{needed}; increase it"
         )

@@ -99,12 +99,14 @@ def _find(directory: pathlib.Path, place: str) -> list[pathlib.Path]:
     if match := SECTIONS.fullmatch(path.name):
         first, last = map(int, match.groups())
         if first > last:
-            raise ValueError("a range of sections must run up, as 02-21")
+            raise ValueError(
+                "the range runs down; write the lower section first, as 02-21"
+            )
         sections = [f"{section:02}" for section in range(first, last + 1)]
         return [file for name in sections for file in _files_below(path.parent / name)]
     matches = _matches(directory, place)
     if not matches:
-        raise FileNotFoundError(f"no file, directory or match of a pattern is {path}")
+        raise FileNotFoundError(f"no file or directory matches {path}")
     if files := [match for match in matches if match.is_file()]:
         return files
     return [file for match in matches for file in _files_below(match)]
@@ -118,7 +120,7 @@ def _files_below(directory: pathlib.Path) -> list[pathlib.Path]:
     if not files:
         endings = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise FileNotFoundError(
-            f"no file below {directory} is one of {endings}, or such with .gz"
+            f"no file below {directory} is one of {endings}, plain or .gz"
         )
     return files
 
@@ -141,11 +143,12 @@ def _files_of_names(
             endings = ", ".join(f"{name}{suffix}" for suffix in SUFFIXES)
             raise FileNotFoundError(
                 f"{names}, line {line}: no file below {directory} is one of {endings}, "
-                "or such with .gz"
+                "plain or .gz"
             )
         if len(paths) > 1:
             raise ValueError(
-                f"{names}, line {line}: {name} may be {paths[0]} or {paths[1]}"
+                f"{names}, line {line}: two files are named {name}: {paths[0]} and "
+                f"{paths[1]}"
             )
         files += paths
     if not files:

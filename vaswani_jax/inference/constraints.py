@@ -66,8 +66,7 @@ def encode_prefixes(
     for number, prefix in enumerate(prefixes, start=first_line):
         if vocabulary.is_trees and prefix.strip():
             raise ValueError(
-                f"prefix, line {number}: the outputs are trees, and the beginning of a "
-                "tree in brackets is none: leave prefixes out"
+                f"prefix, line {number}: a parser takes no prefixes; leave them out"
             )
     encoded = vocabulary.encode(prefixes, target=True)
     for number, ids in enumerate(encoded, start=first_line):

@@ -123,8 +123,8 @@ class TranslationJob:
         self._translator, self._options = translator, options
         if options.alignments and translator.vocabulary.is_trees:
             raise ValueError(
-                "--alignments: the outputs are trees, which have the words of their "
-                "lines in order; --attention has the weights of all symbols"
+                "--alignments needs a run that translates, this one parses; use "
+                "--attention"
             )
         models = [member.model for member in translator.members]
         num_layers = min(model.decoder_layers for model in models)

@@ -350,10 +350,7 @@ class LineTranslator:
 def count_unusual_lines(
     hypotheses: Sequence[Sequence[Hypothesis]], settings: config.Config
 ) -> collections.Counter[str]:
-    """Return how many lines break what each setting says is usual.
-
-    Lines are longer than usual, or their best output is no tree where it should be one.
-    """
+    """Return, for each setting, how many lines exceed it or needed a repaired tree."""
     lengths = [
         [len(output.source) + 1 for output in n_best[0].outputs]
         for n_best in hypotheses
@@ -385,13 +382,13 @@ def warn_of_unusual_lines(
         )
     if count := counts["search.legal_trees"]:
         advice = (
-            f"config.search.max_extra_tokens={search.max_extra_tokens} is too small"
+            f"increase config.search.max_extra_tokens={search.max_extra_tokens}"
             if search.legal_trees
-            else "config.search.legal_trees=True writes trees alone"
+            else "set config.search.legal_trees=True"
         )
         logger.warning(
-            f"{count:,} lines with an output that was no tree over the words and was "
-            f"repaired: {advice}"
+            f"{count:,} lines got a repaired tree, since the output was no tree over "
+            f"their words: {advice}"
         )
 
 

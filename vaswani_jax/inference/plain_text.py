@@ -9,21 +9,24 @@ from vaswani_jax.core import config, extras
 QUOTES = str.maketrans({"“": '"', "”": '"', "’": "'"})
 
 
-def check_source(data: config.DataConfig) -> None:
-    """Refuse data whose source lines are no tokens of a treebank.
+def check_is_parser(data: config.DataConfig, *, name: str) -> None:
+    """Refuse to tokenize text for a run that does not parse.
+
+    Args:
+        data: The run's.
+        name: Of the flag or the method, for the error.
 
     Raises:
-        ValueError: It is of another source than a treebank.
+        ValueError: The data are of another source than a treebank.
     """
     if data.source != "treebank":
         raise ValueError(
-            "only a parsing run (config.data.source=treebank) takes text as tokens of "
-            f"a treebank, got config.data.source={data.source!r}: its own vocabulary "
-            "divides plain text"
+            f"{name} needs a parsing run (config.data.source=treebank), got "
+            f"config.data.source={data.source!r}: leave it out"
         )
 
 
-def require() -> None:
+def require_nltk() -> None:
     """Refuse to split text without NLTK, before any work.
 
     Raises:
@@ -44,7 +47,7 @@ def tokenize(lines: Sequence[str]) -> list[str]:
     Raises:
         ImportError: NLTK is not installed.
     """
-    require()
+    require_nltk()
     # It takes seconds, and few runs parse plain text.
     from nltk.tokenize import NLTKWordTokenizer
 
@@ -55,13 +58,13 @@ def tokenize(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def describe() -> str:
+def describe_tokenizer() -> str:
     """Return what `tokenize` splits text by, with its version.
 
     Raises:
         ImportError: NLTK is not installed.
     """
-    require()
+    require_nltk()
     import nltk
 
     return f"NLTK {nltk.__version__} (NLTKWordTokenizer)"

@@ -205,7 +205,7 @@ class Translator:
             ImportError: NLTK is not installed.
         """
         _check_lines(lines, "lines")
-        plain_text.check_source(self.config.data)
+        plain_text.check_is_parser(self.config.data, name="tokenize")
         return plain_text.tokenize(lines)
 
     def score(
