@@ -79,7 +79,7 @@ def _score_trees(
     parameters = bracketing.PARAMETERS[PARAMETERS.value]
     try:
         return bracketing.score(gold, test, parameters=parameters)
-    except bracketing.OtherWordsError as error:
+    except bracketing.WordMismatchError as error:
         gold_line, test_line = (
             _line_of_tree(path, error.number) for path in (gold_path, test_path)
         )

@@ -22,7 +22,7 @@ LAYERS = "tests/paper/test_table1.py"
 BLEU = "tests/evaluation/test_bleu.py"
 TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
-SYMBOLS = "tests/data/test_linearization.py"
+LINEARIZATION = "tests/data/test_linearization.py"
 BRACKETING = "tests/evaluation/test_bracketing.py"
 
 
@@ -376,20 +376,20 @@ MISTAKES = (
     ),
     Mistake(
         "a root is a constituent",
-        "treebank._is_root",
+        "treebank.is_root",
         "$tree.label in ROOTS",
         '$tree.label == ""',
         f"{TREEBANK}::test_any_tree_is_cleaned_as_by_recursion",
     ),
     Mistake(
         "traces are words",
-        "treebank._spoken",
+        "treebank._clean_parts",
         "elif $tree.label != EMPTY",
         "else",
         f"{TREEBANK}::test_any_tree_is_cleaned_as_by_recursion",
     ),
     Mistake(
-        "functions of labels stay",
+        "function tags of labels stay",
         "treebank.category",
         '$re.split("[-=]", $label, maxsplit=1)[0]',
         '""',
@@ -400,28 +400,28 @@ MISTAKES = (
         "linearize",
         'f"){$part.label}"',
         '")"',
-        f"{SYMBOLS}::test_any_tree_comes_back_from_its_symbols",
+        f"{LINEARIZATION}::test_any_tree_comes_back_from_its_symbols",
     ),
     Mistake(
         "words that are left stand before a later word",
         "build_tree",
         "$num_words += 1 $last = None",
         "$num_words += 1",
-        f"{SYMBOLS}::test_long_symbols_become_trees_over_the_words",
+        f"{LINEARIZATION}::test_long_symbols_become_trees_over_the_words",
     ),
     Mistake(
         "a tree has one word less than the sentence",
         "build_tree",
         "$words[$num_words:]",
         "$words[$num_words + 1 :]",
-        f"{SYMBOLS}::test_any_symbols_become_a_tree_over_the_words",
+        f"{LINEARIZATION}::test_any_symbols_become_a_tree_over_the_words",
     ),
     Mistake(
         "the last word has no symbol",
         "build_tree",
         "elif $num_words < len($words)",
         "elif $num_words + 1 < len($words)",
-        f"{SYMBOLS}::test_any_tree_comes_back_from_its_symbols",
+        f"{LINEARIZATION}::test_any_tree_comes_back_from_its_symbols",
     ),
     Mistake(
         "constituents match whatever their labels",
@@ -440,7 +440,7 @@ MISTAKES = (
     Mistake(
         "ROOT is a constituent",
         "bracketing.score",
-        "_without_root($tree)",
+        "_strip_root($tree)",
         "[$tree]",
         f"{BRACKETING}::test_what_counts_and_what_matches",
     ),

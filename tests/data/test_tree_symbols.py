@@ -36,7 +36,7 @@ def test_a_tree_becomes_its_symbols_without_functions_and_traces():
 
 def test_words_alone_have_one_symbol():
     symbols = learned("word")
-    assert symbols.words == ("XX",)
+    assert symbols.word_symbols == ("XX",)
     assert symbols.terminals == "word"
     assert learned().terminals == "tag"
     [ids] = symbols.encode(["(S (NP (JJ odd)))"])

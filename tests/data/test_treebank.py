@@ -158,7 +158,7 @@ def test_any_trees_are_read_as_pythons_parser_reads_them(
 
 
 def cleaned_parts(node: nodes.Node) -> list[nodes.Node]:
-    """A tree without empty elements and functions of labels, or nothing."""
+    """A tree without empty elements and function tags, or nothing."""
     label, *parts = node
     if isinstance(parts[0], str):
         return [node] if label != "-NONE-" else []

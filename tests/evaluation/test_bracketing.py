@@ -87,7 +87,7 @@ def test_precision_and_recall_are_of_the_test_and_of_the_reference() -> None:
         # Functions and indices do not count.
         ("(S (NP-SBJ-1 (NN a)))", "(S (NP=2 (NN a)))", Counts(2, 2, 2)),
         ("(S (NP|X (NN a)))", "(S (NP (NN a)))", Counts(2, 2, 1)),
-        # Particles are adverbs, with their functions, too.
+        # Particles are adverbs, with their function tags, too.
         ("(S (ADVP (NN a)))", "(S (PRT (NN a)))", Counts(2, 2, 2)),
         ("(S (PRT-1 (NN a)))", "(S (ADVP-TMP (NN a)))", Counts(2, 2, 2)),
         ("(ADVP (PRT (NN a)))", "(PRT (PRT (NN a)))", Counts(2, 2, 2)),
@@ -216,7 +216,7 @@ def test_depth_has_no_limit() -> None:
 )
 def test_other_words_are_refused(test: str, reason: str) -> None:
     gold = "(S (A a) (B b) (C c))"
-    with pytest.raises(bracketing.OtherWordsError) as error:
+    with pytest.raises(bracketing.WordMismatchError) as error:
         score(f"{MAN} {gold}", f"{MAN} {test}")
     assert (error.value.number, error.value.reason) == (2, reason)
     assert str(error.value) == f"tree 2: {reason}"

@@ -9,10 +9,8 @@ import bisect
 import collections
 from collections.abc import Iterator, Sequence
 
+from vaswani_jax.data import treebank
 from vaswani_jax.data.treebank import Tree
-
-# The longest sentence of each class but the last, in words.
-LONGEST = (5, 10, 15, 20, 30)
 
 
 def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
@@ -42,7 +40,7 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
 
 def length_class(tree: Tree) -> int:
     """Return the number of the class of a tree's length, from 0."""
-    return bisect.bisect_left(LONGEST, len(tree.leaves()))
+    return bisect.bisect_left(treebank.LONGEST, len(tree.leaves()))
 
 
 def resample(trees: Sequence[Tree], like: Sequence[Tree]) -> list[Tree]:

@@ -53,17 +53,17 @@ class _Bracket:
 
 
 def build_tree(symbols: Iterable[str], words: Sequence[str]) -> treebank.Tree:
-    """Return the tree of a sequence of symbols over words; repair it if it is none.
+    """Build the tree of symbols over words, repairing symbols that are no tree.
 
     The result has exactly these words, in their order, whatever the symbols are; from
     the symbols of a clean tree it is that tree. Otherwise:
 
-    - A closing symbol closes the innermost open bracket, whatever its label; one too
-      many is left out.
-    - A symbol of a word takes the next word; one too many is left out.
-    - Words that are left at the end, with the tag `WORD`, go into the bracket that is
-      open then. If none is, they go into the last constituent, unless words follow it.
-    - What is open is closed, and constituents without a word are left out.
+    - A closing symbol closes the innermost open constituent, whatever its label;
+      surplus ones are ignored.
+    - Each word symbol takes the next word; surplus ones are ignored.
+    - Leftover words get the tag XX. They join the innermost open constituent, or else
+      the last one if no word follows it.
+    - Open constituents are closed; those without a word are dropped.
     - Several constituents side by side, or bare words, get the label S around them.
 
     >>> print(build_tree(["(NP", "DT", ")VP", "(VP"], ["the", "man", "sleeps"]))

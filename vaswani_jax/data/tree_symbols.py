@@ -11,27 +11,29 @@ from vaswani_jax.data.subwords import SPECIAL_SPELLINGS, Subwords
 
 
 class TreeSymbols(Subwords):
-    """Symbols of trees as ids: those that open a constituent, close one, or are a word.
+    """Symbols of trees as ids: they open a constituent, close one, or stand for a word.
 
     A text is a tree in brackets, its ids are the symbols that `linearization` writes
     for it. A symbol that the training trees lack is unknown.
 
     Attributes:
         labels: The labels of constituents.
-        words: The symbols that stand for one word each: tags, or `linearization.WORD`.
+        word_symbols: Those that stand for one word: tags, or `linearization.WORD`.
     """
 
-    def __init__(self, labels: Sequence[str], words: Sequence[str]) -> None:
+    def __init__(self, labels: Sequence[str], word_symbols: Sequence[str]) -> None:
         self.labels = tuple(labels)
-        self.words = tuple(words)
+        self.word_symbols = tuple(word_symbols)
         self.model = json.dumps(
-            {"labels": self.labels, "words": self.words}, ensure_ascii=False, indent=0
+            {"labels": self.labels, "words": self.word_symbols},
+            ensure_ascii=False,
+            indent=0,
         ).encode()
         self.spellings = [
             *SPECIAL_SPELLINGS,
             *(f"({label}" for label in self.labels),
             *(f"){label}" for label in self.labels),
-            *self.words,
+            *self.word_symbols,
         ]
         self._tokens = {
             symbol: token
@@ -50,7 +52,7 @@ class TreeSymbols(Subwords):
         symbols = {
             symbol
             for tree in treebank.parse(lines, name="training trees")
-            for symbol in linearization.linearize(_cleaned(tree), terminals)
+            for symbol in linearization.linearize(_clean(tree), terminals)
         }
         return cls(
             sorted(symbol[1:] for symbol in symbols if symbol.startswith("(")),
@@ -85,7 +87,7 @@ class TreeSymbols(Subwords):
 
     @property
     def is_bpe(self) -> bool:
-        """True: no symbol is ever split, so merges of words alone are left out."""
+        """True, so that BPE-dropout may be set: it affects the source alone."""
         return True
 
     def encode(
@@ -112,12 +114,12 @@ class TreeSymbols(Subwords):
         trees = list(treebank.parse([text], name=f"tree {number}"))
         if len(trees) != 1:
             raise ValueError(f"tree {number}: a line has one tree, got {len(trees)}")
-        return linearization.linearize(_cleaned(trees[0]), self.terminals)
+        return linearization.linearize(_clean(trees[0]), self.terminals)
 
     @property
     def terminals(self) -> str:
         """What stands for a word, of `linearization.TERMINALS`."""
-        return "word" if self.words == (linearization.WORD,) else "tag"
+        return "word" if self.word_symbols == (linearization.WORD,) else "tag"
 
     def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
         """Return the symbols of a tree that are unknown."""
@@ -136,7 +138,7 @@ class TreeSymbols(Subwords):
         return 0
 
     def extend(self, symbols: Sequence[str]) -> "TreeSymbols":
-        """Return these symbols: tags and placeholders are the source's alone."""
+        """Return these symbols: only the source has language tags and placeholders."""
         return self
 
     def starts_word(self, token: int) -> bool:
@@ -147,7 +149,7 @@ class TreeSymbols(Subwords):
         return False
 
 
-def _cleaned(tree: treebank.Tree) -> treebank.Tree:
+def _clean(tree: treebank.Tree) -> treebank.Tree:
     """Return a tree for parsing.
 
     Raises:

@@ -9,11 +9,13 @@ from vaswani_jax.data import text_files
 
 # Brackets, labels and words, as the Penn Treebank writes them.
 TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
-# The label of an element that is not spoken.
+# The label of empty elements, such as traces.
 EMPTY = "-NONE-"
 # Labels of an outermost bracket that is no constituent.
 ROOTS = {"", "ROOT", "TOP", "S1"}
-# The label around a sentence whose tree has no constituent around all its parts.
+# Classes of sentence lengths: the longest of each but the last, in words.
+LONGEST = (5, 10, 15, 20, 30)
+# The label around a sentence whose tree has no constituent around all its children.
 SENTENCE = "S"
 # EVALB takes a particle (PRT) and an adverb phrase (ADVP) for the same.
 PARTICLES = {"PRT|ADVP", "ADVP|PRT"}
@@ -21,7 +23,7 @@ PARTICLES = {"PRT|ADVP", "ADVP|PRT"}
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Tree:
-    """A constituent with its parts, or a pre-terminal: a tag with its word.
+    """A constituent with its children, or a pre-terminal: a tag with its word.
 
     Its string is one line of brackets, and trees with the same string are equal.
 
@@ -31,7 +33,7 @@ class Tree:
 
     Attributes:
         label: Its syntactic category, or the part of speech of its word.
-        children: The parts of a constituent, one at least.
+        children: Those of a constituent, one at least.
         word: The word of a pre-terminal.
     """
 
@@ -109,8 +111,8 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
 def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[Tree]:
     """Yield the trees of lines; a line may have several, a tree may take several lines.
 
-    Trees stay as they are written: with empty elements, functions of labels, and the
-    outermost bracket, whose label may be the empty string. `clean` removes these.
+    Trees stay as they are written: with empty elements, function tags of labels, and
+    the outermost bracket, whose label may be the empty string. `clean` removes these.
 
     Args:
         lines: Text in brackets.
@@ -185,34 +187,34 @@ def clean(tree: Tree) -> Tree | None:
     """Return the constituents of a tree, or None if it has no word.
 
     Empty elements (-NONE-) are left out, with constituents that have nothing else. A
-    label with functions and indices (NP-SBJ-1) becomes its category, PRT|ADVP becomes
-    PRT; tags stay as they are. Outermost brackets that are no constituents (ROOT, TOP,
-    S1, or without a label) are left out; if there is no constituent around all that
-    they have, it gets the label S.
+    label with function tags and indices (NP-SBJ-1) becomes its category, PRT|ADVP
+    becomes PRT; tags of words stay as they are. Outermost brackets that are no
+    constituents (ROOT, TOP, S1, or without a label) are left out; if there is no
+    constituent around all that they have, it gets the label S.
 
     >>> lines = ["( (NP-SBJ (NN John)) (VP (VBZ sleeps) (NP (-NONE- *))))"]
     >>> print(clean(next(parse(lines, name="example"))))
     (S (NP (NN John)) (VP (VBZ sleeps)))
     """
     parts = [tree]
-    while any(_is_root(part) for part in parts):
+    while any(is_root(part) for part in parts):
         parts = [
             child
             for part in parts
-            for child in (part.children if _is_root(part) else [part])
+            for child in (part.children if is_root(part) else [part])
         ]
-    parts = _spoken(parts)
+    parts = _clean_parts(parts)
     if len(parts) == 1 and parts[0].children:
         return parts[0]
     return Tree(SENTENCE, tuple(parts)) if parts else None
 
 
-def _is_root(tree: Tree) -> bool:
+def is_root(tree: Tree) -> bool:
     """Return whether an outermost bracket is no constituent."""
     return bool(tree.children) and tree.label in ROOTS
 
 
-def _spoken(trees: Iterable[Tree]) -> list[Tree]:
+def _clean_parts(trees: Iterable[Tree]) -> list[Tree]:
     """Return the trees without empty elements, with categories as labels."""
     top: list[Tree] = []
     # The trees to read in reverse, each with the list for its result; or a list of
@@ -233,7 +235,7 @@ def _spoken(trees: Iterable[Tree]) -> list[Tree]:
 
 
 def category(label: str) -> str:
-    """Return the category of a constituent's label, without functions and indices.
+    """Return the category of a constituent's label, without function tags and indices.
 
     >>> labels = ("NP-SBJ-1", "NP=2", "-LRB-", "PRT|ADVP")
     >>> [category(label) for label in labels]

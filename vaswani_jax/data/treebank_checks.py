@@ -30,14 +30,14 @@ def count_pairs(data: config.DataConfig, split: str) -> int:
         FileNotFoundError, ValueError: As `treebank_pairs.pairs`.
     """
     num_pairs = 0
-    for key in treebank_pairs.keys(split):
+    for key in treebank_pairs.tree_settings(split):
         num_trees = num_empty = 0
         tags = set()
         for tree in treebank_pairs.clean_trees(data, key):
             num_trees += 1
             num_empty += tree is None
             tags |= {leaf.label for leaf in tree.leaves()} if tree else set()
-        num_pairs += (num_trees - num_empty) * treebank_pairs.repeats(data, key)
+        num_pairs += (num_trees - num_empty) * treebank_pairs.num_copies(data, key)
         if num_empty:
             logger.info(
                 f"config.data.{key}: {num_empty:,} of {num_trees:,} trees have no word "

@@ -46,7 +46,7 @@ def find_files(directory: pathlib.Path, places: str, *, key: str) -> list[pathli
     found_at: dict[pathlib.Path, str] = {}
     for place in map(str.strip, places.split(",") if places.strip() else []):
         try:
-            files = _find(directory, place)
+            files = _files_at(directory, place)
         except (ValueError, FileNotFoundError) as error:
             message = f"config.data.{key}: {place!r}: {error}"
             raise type(error)(message) from None
@@ -81,7 +81,7 @@ def wsj_warning(places: str, num_trees: int) -> str | None:
     )
 
 
-def _find(directory: pathlib.Path, place: str) -> list[pathlib.Path]:
+def _files_at(directory: pathlib.Path, place: str) -> list[pathlib.Path]:
     """Return the files of one place.
 
     Raises:

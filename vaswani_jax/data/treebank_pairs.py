@@ -24,8 +24,8 @@ def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
         FileNotFoundError: A place has no file.
         ValueError: A file is not one of trees. The message has the file and the line.
     """
-    for key in keys(split):
-        for _ in range(repeats(data, key)):
+    for key in tree_settings(split):
+        for _ in range(num_copies(data, key)):
             for tree in clean_trees(data, key):
                 if tree is not None:
                     words = (leaf.word for leaf in tree.leaves())
@@ -33,23 +33,23 @@ def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
 
 
 def clean_trees(data: config.DataConfig, key: str) -> Iterator[treebank.Tree | None]:
-    """Yield each tree of one of `keys`, once; None for one without a word.
+    """Yield each tree of one of `tree_settings`, once; None for one without a word.
 
     Raises:
         FileNotFoundError, ValueError: As `pairs`.
     """
-    for path in _find(data, key):
+    for path in _tree_files(data, key):
         for tree in treebank.read(path):
             yield treebank.clean(tree)
 
 
-def keys(split: str) -> list[str]:
+def tree_settings(split: str) -> list[str]:
     """Return the settings that name the trees of a split."""
     return [f"{split}_trees", *(["silver_trees"] if split == "train" else [])]
 
 
-def repeats(data: config.DataConfig, key: str) -> int:
-    """Return how often a split has each tree of one of `keys`."""
+def num_copies(data: config.DataConfig, key: str) -> int:
+    """Return the copies that a split has of each tree of one of `tree_settings`."""
     return data.gold_repeats if key == "train_trees" else 1
 
 
@@ -72,8 +72,8 @@ def record(
         f"{key}:{os.path.relpath(path, directory)}": files.describe_file(
             path, previous.get(f"{key}:{os.path.relpath(path, directory)}", {})
         )
-        for key in keys(split)
-        for path in _find(data, key)
+        for key in tree_settings(split)
+        for path in _tree_files(data, key)
     }
 
 
@@ -86,8 +86,8 @@ def check_splits(data: config.DataConfig) -> None:
     """
     owners: dict[pathlib.Path, str] = {}
     for split in splits(data):
-        for key in keys(split):
-            for path in map(pathlib.Path.resolve, _find(data, key)):
+        for key in tree_settings(split):
+            for path in map(pathlib.Path.resolve, _tree_files(data, key)):
                 owner = owners.setdefault(path, key)
                 if owner != key:
                     raise ValueError(
@@ -100,7 +100,7 @@ def _places(data: config.DataConfig, split: str) -> str:
     return str(getattr(data, f"{split}_trees"))
 
 
-def _find(data: config.DataConfig, key: str) -> list[pathlib.Path]:
+def _tree_files(data: config.DataConfig, key: str) -> list[pathlib.Path]:
     places = getattr(data, key)
     if not places:
         return []

@@ -10,7 +10,7 @@ from jaxtyping import Bool
 from vaswani_jax.data.subwords import WORD_START, Subwords
 
 # Between words, as between the brackets of trees, stands white space of ASCII alone.
-WORD = re.compile(r"\S+", re.ASCII)
+WORD_PATTERN = re.compile(r"\S+", re.ASCII)
 # What treebanks write for brackets, which could not be told from those of a tree.
 BRACKETS = {"(": "-LRB-", ")": "-RRB-"}
 
@@ -23,19 +23,19 @@ def split_words(line: str) -> list[str]:
     """
     return [
         re.sub("[()]", lambda match: BRACKETS[match[0]], word)
-        for word in WORD.findall(line)
+        for word in WORD_PATTERN.findall(line)
     ]
 
 
 class WordSubwords(Subwords):
-    """Subwords of lines of words: the first subword of each word starts it, no other.
+    """Subwords of lines of words: exactly the first of each word is a word start.
 
     So the ids tell how many words there are and where each of them is.
     """
 
     @functools.cached_property
     def word_starts(self) -> Bool[np.ndarray, "V"]:
-        """Whether each id begins a word."""
+        """True for ids that begin a word."""
         return np.array([self.starts_word(token) for token in range(self.size)])
 
     def encode(
@@ -59,7 +59,7 @@ class WordSubwords(Subwords):
         ]
 
     def _encode_words(self, words: Sequence[str], *, reads: bool) -> list[int]:
-        """Return the ids of words of which one is read as none or as several."""
+        """Return ids with exactly one word start a word, encoding word by word."""
         ids = []
         for word_ids in super().encode(words, reads=reads):
             starts = self.word_starts[word_ids].tolist()
@@ -75,7 +75,7 @@ class WordSubwords(Subwords):
 
     def find_spans(self, text: str) -> list[tuple[int, int]]:
         """Return where the word of each subword lies in a text."""
-        words = [match.span() for match in WORD.finditer(text)]
+        words = [match.span() for match in WORD_PATTERN.finditer(text)]
         [ids] = self.encode([text], reads=True)
         return [words[n - 1] for n in np.cumsum(self.word_starts[ids])]
 

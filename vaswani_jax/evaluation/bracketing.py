@@ -2,8 +2,8 @@
 
 A constituent is a label over a span of words. F1 compares those of two trees over the
 same words, by the rules of EVALB (Sekine and Collins, 1997): punctuation does not
-count, and functions and indices are cut off labels, so that NP-SBJ-1 is NP. All figures
-are of sums over the sentences, never means of their scores.
+count, and function tags and indices are cut off labels, so that NP-SBJ-1 is NP. All
+figures are of sums over the sentences, never means of their scores.
 
 `score` is for trees over the words of the reference. Its tags decide what is
 punctuation, every sentence counts, and an outermost bracket that is no constituent
@@ -25,15 +25,13 @@ from vaswani_jax.data import linearization, treebank
 from vaswani_jax.data.treebank import Tree
 
 logger = logging.getLogger(__name__)
-# The longest sentence of each class but the last, in words.
-LONGEST = (5, 10, 15, 20, 30)
 # EVALB's second table is of sentences of at most this length.
 SHORT = 40
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """What a parameter file of EVALB says.
+    """Rules from a parameter file of EVALB.
 
     Attributes:
         name: The file's name without its ending, for the signature.
@@ -76,8 +74,8 @@ NK = dataclasses.replace(COLLINS, name="nk", deleted=COLLINS.deleted | {"S1", "?
 PARAMETERS = {parameters.name: parameters for parameters in (COLLINS, NK)}
 
 
-class OtherWordsError(ValueError):
-    """A tree has other words than its reference.
+class WordMismatchError(ValueError):
+    """The words of a tree differ from its reference's.
 
     Attributes:
         number: The number of the tree, from 1.
@@ -237,7 +235,7 @@ def score(
         parameters: Which labels do not count.
 
     Raises:
-        OtherWordsError: A tree has other words than its reference.
+        WordMismatchError: The words of a tree differ from its reference's.
         ValueError: The numbers of trees differ or are 0.
     """
     numbers = f"{len(gold):,} gold trees and {len(test):,} test trees"
@@ -248,13 +246,13 @@ def score(
     sentences = []
     has_tags = False
     for number, pair in enumerate(zip(gold, test, strict=True), start=1):
-        gold_words, test_words = (_spoken(tree.leaves()) for tree in pair)
+        gold_words, test_words = (_drop_empty(tree.leaves()) for tree in pair)
         if reason := _first_difference(gold_words, test_words):
-            raise OtherWordsError(number, reason)
+            raise WordMismatchError(number, reason)
         has_tags |= any(leaf.label != linearization.WORD for leaf in test_words)
         keeps = [leaf.label not in parameters.deleted for leaf in gold_words]
         gold_side, test_side = (
-            _read_side(_without_root(tree), keeps=keeps, parameters=parameters)
+            _read_side(_strip_root(tree), keeps=keeps, parameters=parameters)
             for tree in pair
         )
         sentences.append(
@@ -304,7 +302,7 @@ def score_as_evalb(
             errors += 1
             continue
         gold_leaves, test_leaves = (
-            _spoken(leaf for tree in line for leaf in tree.leaves())
+            _drop_empty(leaf for tree in line for leaf in tree.leaves())
             for line in (gold_line, test_line)
         )
         gold_side, test_side = (
@@ -357,7 +355,7 @@ class _Constituent(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """What counts of a sentence in one of the files."""
+    """Words and constituents of a sentence that count."""
 
     words: list[Tree]
     constituents: collections.Counter[_Constituent]
@@ -365,7 +363,7 @@ class _Side(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Sentence:
-    """What a sentence adds to the sums: labels are counted by constituent."""
+    """Counts of one sentence, by label."""
 
     length: int
     gold: collections.Counter[str]
@@ -373,7 +371,7 @@ class _Sentence:
     matched: collections.Counter[str]
     matched_spans: int
     crossing: int
-    words: int
+    num_words: int
     correct_tags: int
 
     @property
@@ -426,7 +424,7 @@ def _compare(
             for constituent, count in test.constituents.items()
             if any(map(constituent.crosses, gold.constituents))
         ),
-        words=len(gold.words),
+        num_words=len(gold.words),
         correct_tags=sum(
             parameters.counts_as(gold_word.label)
             == parameters.counts_as(test_word.label)
@@ -464,7 +462,7 @@ def _add_up(
     """Return the score of all sentences."""
     counts = _counts(sentences)
     crossing = sum(sentence.crossing for sentence in sentences)
-    words = sum(sentence.words for sentence in sentences)
+    num_words = sum(sentence.num_words for sentence in sentences)
     correct_tags = sum(sentence.correct_tags for sentence in sentences)
     matched_spans = sum(sentence.matched_spans for sentence in sentences)
     return BracketingScore(
@@ -478,7 +476,7 @@ def _add_up(
         ),
         short=_counts([s for s in sentences if s.length <= SHORT]),
         unlabelled=dataclasses.replace(counts, matched=matched_spans),
-        tagging=_percent(correct_tags, words) if has_tags else None,
+        tagging=_percent(correct_tags, num_words) if has_tags else None,
         by_label=_by_label(sentences),
         by_length=_by_length(sentences),
         sentences=len(sentences),
@@ -514,24 +512,28 @@ def _by_label(sentences: Sequence[_Sentence]) -> dict[str, Counts]:
 
 def _by_length(sentences: Iterable[_Sentence]) -> dict[str, Counts]:
     """Return the sums over sentences of similar lengths: 1-5, ..., 31+ words."""
-    firsts = [1, *(longest + 1 for longest in LONGEST)]
-    names = [f"{first}-{last}" for first, last in zip(firsts, LONGEST, strict=False)]
+    firsts = [1, *(longest + 1 for longest in treebank.LONGEST)]
+    names = [
+        f"{first}-{last}" for first, last in zip(firsts, treebank.LONGEST, strict=False)
+    ]
     names.append(f"{firsts[-1]}+")
     members: dict[str, list[_Sentence]] = {name: [] for name in names}
     for sentence in sentences:
-        members[names[bisect.bisect_left(LONGEST, sentence.length)]].append(sentence)
+        members[names[bisect.bisect_left(treebank.LONGEST, sentence.length)]].append(
+            sentence
+        )
     return {name: _counts(group) for name, group in members.items() if group}
 
 
-def _spoken(leaves: Iterable[Tree]) -> list[Tree]:
-    """Return the words, without empty elements."""
+def _drop_empty(leaves: Iterable[Tree]) -> list[Tree]:
+    """Return the leaves without empty elements."""
     return [leaf for leaf in leaves if leaf.label != treebank.EMPTY]
 
 
-def _without_root(tree: Tree) -> list[Tree]:
-    """Return what an outermost bracket has that is no constituent, or the tree."""
+def _strip_root(tree: Tree) -> list[Tree]:
+    """Return the tree, or what an outermost bracket has that is no constituent."""
     parts = [tree]
-    while len(parts) == 1 and parts[0].children and parts[0].label in treebank.ROOTS:
+    while len(parts) == 1 and treebank.is_root(parts[0]):
         parts = list(parts[0].children)
     return parts
 

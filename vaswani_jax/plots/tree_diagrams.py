@@ -169,7 +169,7 @@ def arrange(tree: Tree, width: Callable[[str], float]) -> list[Node]:
         tree: Its outermost bracket is left out if it is no constituent (ROOT, TOP).
         width: The width of a text in inches.
     """
-    parts = _depth_first(_without_root(tree))
+    parts = _depth_first(_skip_roots(tree))
     has_tags = any(leaf.label != linearization.WORD for leaf in tree.leaves())
     for part in reversed(parts):
         children = [parts[child] for child in part.children]
@@ -191,9 +191,9 @@ def arrange(tree: Tree, width: Callable[[str], float]) -> list[Node]:
     ]
 
 
-def _without_root(tree: Tree) -> Tree:
-    """Return the only part of outermost brackets that are no constituents."""
-    while tree.label in treebank.ROOTS and len(tree.children) == 1:
+def _skip_roots(tree: Tree) -> Tree:
+    """Return the only child of outermost brackets that are no constituents."""
+    while treebank.is_root(tree) and len(tree.children) == 1:
         [tree] = tree.children
     return tree
 
