@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tests.data import nodes
+from tests.data import tuple_trees
 from vaswani_jax.data import linearization, treebank
 
 JOHN = "(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))"
@@ -47,13 +47,13 @@ def test_terminals_are_tags_or_words() -> None:
         linearization.linearize(tree_of(JOHN), "XX")
 
 
-@hypothesis.given(nodes.nodes())
-def test_any_tree_comes_back_from_its_symbols(node: nodes.Node) -> None:
+@hypothesis.given(tuple_trees.nodes())
+def test_any_tree_comes_back_from_its_symbols(node: tuple_trees.Node) -> None:
     node = ("S", node)  # A constituent, as `clean` leaves it.
-    symbols = nodes.symbols_of(node)
-    assert linearization.linearize(nodes.tree_of(node)) == symbols
-    tree = linearization.build_tree(symbols, nodes.words_of(node))
-    assert nodes.node_of(tree) == node
+    symbols = tuple_trees.symbols_of(node)
+    assert linearization.linearize(tuple_trees.tree_of(node)) == symbols
+    tree = linearization.build_tree(symbols, tuple_trees.words_of(node))
+    assert tuple_trees.node_of(tree) == node
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def check_is_a_tree(symbols: list[str], words: list[str]) -> bool:
 
 @hypothesis.given(
     symbols=strategies.lists(strategies.sampled_from(SYMBOLS), max_size=40),
-    words=strategies.lists(strategies.sampled_from(nodes.WORDS), min_size=1),
+    words=strategies.lists(strategies.sampled_from(tuple_trees.WORDS), min_size=1),
 )
 def test_any_symbols_become_a_tree_over_the_words(
     symbols: list[str], words: list[str]

@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tests.data import nodes
+from tests.data import tuple_trees
 from vaswani_jax.data import treebank
 
 PENN = """
@@ -134,30 +134,30 @@ def test_depth_has_no_limit(tmp_path: pathlib.Path) -> None:
     assert len({tree, treebank.clean(tree)}) == 1
 
 
-def nested(text: str) -> list[nodes.Node]:
+def nested(text: str) -> list[tuple_trees.Node]:
     """The trees of a text as nested tuples, by Python's own parser."""
     quoted = re.sub(r"[^()\s]+", lambda match: repr(match[0]) + ",", text, flags=re.A)
     return list(eval(f"[{quoted.replace(')', '),')}]"))
 
 
 @hypothesis.given(
-    expected=strategies.lists(nodes.nodes(), min_size=1, max_size=4),
+    expected=strategies.lists(tuple_trees.nodes(), min_size=1, max_size=4),
     space=strategies.sampled_from([" ", "\n", "\t \n"]),
 )
 def test_any_trees_are_read_as_pythons_parser_reads_them(
-    expected: list[nodes.Node], space: str
+    expected: list[tuple_trees.Node], space: str
 ) -> None:
-    texts = list(map(nodes.text_of, expected))
+    texts = list(map(tuple_trees.text_of, expected))
     text = " ".join(texts).replace(" ", space)
     trees = list(treebank.parse(text.split("\n"), name="text"))
     assert nested(text) == expected
-    assert list(map(nodes.node_of, trees)) == expected
+    assert list(map(tuple_trees.node_of, trees)) == expected
     assert list(map(str, trees)) == texts
     words = [[leaf.word for leaf in tree.leaves()] for tree in trees]
-    assert words == list(map(nodes.words_of, expected))
+    assert words == list(map(tuple_trees.words_of, expected))
 
 
-def cleaned_parts(node: nodes.Node) -> list[nodes.Node]:
+def cleaned_parts(node: tuple_trees.Node) -> list[tuple_trees.Node]:
     """A tree without empty elements and function tags, or nothing."""
     label, *parts = node
     if isinstance(parts[0], str):
@@ -167,7 +167,7 @@ def cleaned_parts(node: nodes.Node) -> list[nodes.Node]:
     return [(category, *inside)] if inside else []
 
 
-def without_roots(node: nodes.Node) -> list[nodes.Node]:
+def without_roots(node: tuple_trees.Node) -> list[tuple_trees.Node]:
     """What the outermost brackets that are no constituents have."""
     label, *parts = node
     if label not in ("TOP", "ROOT") or isinstance(parts[0], str):
@@ -175,16 +175,16 @@ def without_roots(node: nodes.Node) -> list[nodes.Node]:
     return [part for inner in parts for part in without_roots(inner)]
 
 
-@hypothesis.given(nodes.nodes(nodes.PENN_LABELS, nodes.PENN_TAGS))
-def test_any_tree_is_cleaned_as_by_recursion(node: nodes.Node) -> None:
-    cleaned = treebank.clean(nodes.tree_of(node))
+@hypothesis.given(tuple_trees.nodes(tuple_trees.PENN_LABELS, tuple_trees.PENN_TAGS))
+def test_any_tree_is_cleaned_as_by_recursion(node: tuple_trees.Node) -> None:
+    cleaned = treebank.clean(tuple_trees.tree_of(node))
     parts = [part for root in without_roots(node) for part in cleaned_parts(root)]
     if cleaned is None:
         assert not parts
     elif len(parts) == 1 and not isinstance(parts[0][1], str):
-        assert nodes.node_of(cleaned) == parts[0]
+        assert tuple_trees.node_of(cleaned) == parts[0]
     else:
-        assert nodes.node_of(cleaned) == ("S", *parts)
+        assert tuple_trees.node_of(cleaned) == ("S", *parts)
 
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data/gum_trees"

@@ -41,7 +41,7 @@ def program(
 ) -> programs.Program:
     return programs.Program(
         rows=13,
-        length=32,
+        source_length=32,
         target_length=32,
         num_microbatches=1,
         lowering_seconds=1.0,

@@ -124,7 +124,7 @@ def test_each_part_hangs_on_its_parent() -> None:
     segments = tree_diagrams.segments(nodes)
     num_constituents = sum(not node.word for node in nodes)
     assert len(segments) == 2 * num_constituents + len(nodes) - 1
-    reach = tree_diagrams.REACH
+    reach = tree_diagrams.REACH_INCHES
     for node in nodes:
         if node.parent is not None:
             above = nodes[node.parent]

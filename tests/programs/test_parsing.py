@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.programs import runs, trees
+from tests.programs import runs, toy_treebank
 from vaswani_jax.data import treebank
 from vaswani_jax.paper import scored_runs, table4
 
@@ -19,7 +19,7 @@ def vaswani(program: str, workdir: pathlib.Path, *flags: str, **options: bytes) 
     words = [
         *(sys.executable, "-m", f"vaswani_jax.{program}", f"--workdir={workdir}"),
         f"--config={runs.ROOT / PRESET}",
-        *(f"--config.{key}={value}" for key, value in trees.SETTINGS.items()),
+        *(f"--config.{key}={value}" for key, value in toy_treebank.SETTINGS.items()),
         f"--config.data.text_directory={workdir.parent}",
     ]
     result = runs.run(*words, *flags, devices=2, **options)
@@ -30,7 +30,7 @@ def vaswani(program: str, workdir: pathlib.Path, *flags: str, **options: bytes) 
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     directory = tmp_path_factory.mktemp("treebank")
-    trees.write_treebank(directory)
+    toy_treebank.write_treebank(directory)
     workdir = directory / "run"
     assert "\nf1  " in vaswani("main", workdir)
     return workdir

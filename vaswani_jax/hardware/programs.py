@@ -34,7 +34,7 @@ class Program:
 
     Attributes:
         rows: Rows of one device.
-        length: Source tokens of a row.
+        source_length: Source tokens of a row.
         target_length: Target tokens of a row; None for a search.
         num_microbatches: Parts that the rows are computed in.
         lowering_seconds: Time to trace the program and to lower it.
@@ -49,7 +49,7 @@ class Program:
     """
 
     rows: int
-    length: int
+    source_length: int
     target_length: int | None
     num_microbatches: int
     lowering_seconds: float
@@ -111,7 +111,7 @@ def train_step(
         lambda: make_train_step(num_microbatches).lower(state, batch),  # type: ignore[attr-defined]
         state=state,
         rows=rows,
-        length=bucket.source_length,
+        source_length=bucket.source_length,
         target_length=bucket.target_length,
         num_microbatches=num_microbatches,
         activations=sorted(
@@ -148,7 +148,7 @@ def search(
         lambda: parallel.over_rows(generator).lower(params, sentences),  # type: ignore[attr-defined]
         state=params,
         rows=rows,
-        length=length,
+        source_length=length,
         target_length=None,
         num_microbatches=1,
         activations=_axes(rows, length) + _axes(rows * settings.search.beam_size, 1),
@@ -211,7 +211,7 @@ def _compile(
     *,
     state: Any,
     rows: int,
-    length: int,
+    source_length: int,
     target_length: int | None,
     num_microbatches: int,
     activations: Sequence[int],
@@ -228,7 +228,7 @@ def _compile(
     analysis = compiled.memory_analysis()
     return Program(
         rows=rows,
-        length=length,
+        source_length=source_length,
         target_length=target_length,
         num_microbatches=num_microbatches,
         lowering_seconds=lowering_seconds,

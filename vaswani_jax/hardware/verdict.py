@@ -231,7 +231,7 @@ def _step_facts(
     communication = program.collectives
     facts = {
         "rows": program.rows,
-        "length": program.length,
+        "length": program.source_length,
         "target_length": program.target_length,
         "batches_per_epoch": batches or None,
         **_compiled(program),
@@ -264,7 +264,7 @@ def _step_facts(
 def _search_facts(program: programs.Program, chip: chips.Chip) -> dict[str, Any]:
     return {
         "rows": program.rows,
-        "length": program.length,
+        "length": program.source_length,
         **_compiled(program),
         "loops": [
             {**_work(turn), "expected_seconds": estimates.work_seconds(turn, chip)}

@@ -16,11 +16,13 @@ MOST_WORDS = 100
 # Okabe and Ito's blue, as in learning curves; greys for what matters less.
 LABEL_COLOUR, TAG_COLOUR, WORD_COLOUR = "#0072B2", "0.35", "#000000"
 LINE_COLOUR = "0.6"
-# In inches: around the picture, between neighbours, from the middle of a text to its
-# lines, from words to tags, from one row of constituents to the next, and of a line of
-# the title.
-MARGIN, GAP, REACH, TAG_RISE, RISE, TITLE_RISE = 0.2, 0.16, 0.1, 0.2, 0.36, 0.22
-CAPITAL = 0.1  # The height of a capital letter.
+MARGIN_INCHES = 0.2  # around the picture
+GAP_INCHES = 0.16  # between neighbours
+REACH_INCHES = 0.1  # from the middle of a text to its lines
+TAG_RISE_INCHES = 0.2  # from words to tags
+RISE_INCHES = 0.36  # from one row of constituents to the next
+TITLE_RISE_INCHES = 0.22  # of a line of the title
+CAPITAL_INCHES = 0.1  # the height of a capital letter
 Segment = tuple[tuple[float, float], tuple[float, float]]
 
 
@@ -32,7 +34,7 @@ class Node:
         label: The category or the tag; "" for a tag that all words have (XX).
         word: The word of a tag; "" for a constituent.
         parent: The number of the constituent above; None for the whole.
-        row: 0 for tags, one more than its highest part for a constituent.
+        row: 0 for tags, one more than its highest child for a constituent.
         x: The middle of its texts, in inches from the left.
         y: The middle of its label, in inches above the words.
     """
@@ -52,7 +54,7 @@ class _Part:
     Attributes:
         tree: The constituent or tag.
         parent: The number of the constituent above.
-        children: The numbers of its parts.
+        children: Their numbers.
         row: See `Node`.
         left: How far it reaches to the left of its middle, in inches.
         right: How far to the right.
@@ -95,9 +97,11 @@ def draw(tree: Tree, *, title: str = "") -> Any:
     title_lines = canvas.wrap(title, TITLE_CHARACTERS).splitlines()
     title_widths = [canvas.text_inches(line, title_font) for line in title_lines]
     middle = (left + right) / 2
-    half = max(right - left, *title_widths, 0) / 2 + MARGIN
-    bottom = -REACH - MARGIN
-    top = nodes[0].y + REACH + MARGIN + TITLE_RISE * len(title_lines)
+    half = max(right - left, *title_widths, 0) / 2 + MARGIN_INCHES
+    bottom = -REACH_INCHES - MARGIN_INCHES
+    top = (
+        nodes[0].y + REACH_INCHES + MARGIN_INCHES + TITLE_RISE_INCHES * len(title_lines)
+    )
     figure = canvas.new_figure(2 * half, top - bottom)
     figure.set_layout_engine("none")
     # The data are inches; the words stand at height 0.
@@ -105,7 +109,7 @@ def draw(tree: Tree, *, title: str = "") -> Any:
     axes.set(xlim=(middle - half, middle + half), ylim=(bottom, top))
     axes.set_axis_off()
     axes.text(
-        *(middle, top - MARGIN / 2, "\n".join(title_lines)),
+        *(middle, top - MARGIN_INCHES / 2, "\n".join(title_lines)),
         ha="center",
         va="top",
         **title_font,
@@ -113,8 +117,8 @@ def draw(tree: Tree, *, title: str = "") -> Any:
     write = functools.partial(axes.text, ha="center", va="baseline", **font)
     for node in nodes:
         colour = TAG_COLOUR if node.word else LABEL_COLOUR
-        write(node.x, node.y - CAPITAL / 2, node.label, color=colour)
-        write(node.x, -CAPITAL / 2, node.word, color=WORD_COLOUR)
+        write(node.x, node.y - CAPITAL_INCHES / 2, node.label, color=colour)
+        write(node.x, -CAPITAL_INCHES / 2, node.word, color=WORD_COLOUR)
     for start, end in segments(nodes):
         axes.plot(*zip(start, end, strict=True), color=LINE_COLOUR, linewidth=1)
     return figure
@@ -151,10 +155,12 @@ def segments(nodes: Sequence[Node]) -> list[Segment]:
     result: list[Segment] = []
     for parent, below in parts.items():
         above = nodes[parent]
-        middle = above.y - RISE / 2
-        result.append(((above.x, above.y - REACH), (above.x, middle)))
+        middle = above.y - RISE_INCHES / 2
+        result.append(((above.x, above.y - REACH_INCHES), (above.x, middle)))
         result.append(((below[0].x, middle), (below[-1].x, middle)))
-        result += [((node.x, middle), (node.x, node.y + REACH)) for node in below]
+        result += [
+            ((node.x, middle), (node.x, node.y + REACH_INCHES)) for node in below
+        ]
     return result
 
 
@@ -177,7 +183,7 @@ def arrange(tree: Tree, width: Callable[[str], float]) -> list[Node]:
     xs: list[float] = []
     for part in parts:
         xs.append(part.left if part.parent is None else xs[part.parent] + part.offset)
-    tag_height = TAG_RISE if has_tags else 0.0
+    tag_height = TAG_RISE_INCHES if has_tags else 0.0
     return [
         Node(
             label=part.tree.label if part.children or has_tags else "",
@@ -185,7 +191,7 @@ def arrange(tree: Tree, width: Callable[[str], float]) -> list[Node]:
             parent=part.parent,
             row=part.row,
             x=x,
-            y=tag_height + RISE * part.row,
+            y=tag_height + RISE_INCHES * part.row,
         )
         for part, x in zip(parts, xs, strict=True)
     ]
@@ -215,7 +221,7 @@ def _measure(
     part: _Part, children: Sequence[_Part], text_widths: Sequence[float]
 ) -> None:
     """Set what depends on the parts of a part: its row, its reach, their offsets."""
-    part.left = part.right = (max(text_widths) + GAP) / 2
+    part.left = part.right = (max(text_widths) + GAP_INCHES) / 2
     if not children:
         return
     edges = itertools.accumulate(child.left + child.right for child in children)
