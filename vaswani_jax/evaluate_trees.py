@@ -70,7 +70,7 @@ def main() -> None:
 def _score_trees(
     gold_path: pathlib.Path, test_path: pathlib.Path
 ) -> bracketing.BracketingScore:
-    gold, test = (list(treebank.read(path)) for path in (gold_path, test_path))
+    numbers, (gold, test) = zip(*map(_read_trees, (gold_path, test_path)), strict=True)
     if len(gold) != len(test):
         raise ValueError(
             f"{gold_path} has {len(gold):,} trees, {test_path} {len(test):,}: every "
@@ -81,13 +81,28 @@ def _score_trees(
         return bracketing.score(gold, test, parameters=parameters)
     except bracketing.WordMismatchError as error:
         gold_line, test_line = (
-            _line_of_tree(path, error.number) for path in (gold_path, test_path)
+            _line_of_tree(path, numbers_of_file[error.number - 1])
+            for path, numbers_of_file in zip(
+                (gold_path, test_path), numbers, strict=True
+            )
         )
         raise ValueError(
             f"{test_path}, line {test_line} (gold: {gold_path}, line {gold_line}): "
             f"{error.reason}; the words must be the same, or --evalb leaves the "
             "sentence out"
         ) from None
+
+
+def _read_trees(path: pathlib.Path) -> tuple[list[int], list[Tree]]:
+    """Return the trees of a file that have words, and their numbers in the file.
+
+    A parser is given no sentence without words.
+    """
+    trees = list(enumerate(treebank.read(path), start=1))
+    with_words = [(n, tree) for n, tree in trees if treebank.clean(tree) is not None]
+    if num_empty := len(trees) - len(with_words):
+        logger.info(f"{path}: {num_empty:,} trees without words are left out")
+    return [n for n, _ in with_words], [tree for _, tree in with_words]
 
 
 def _line_of_tree(path: pathlib.Path, number: int) -> int:

@@ -48,6 +48,21 @@ def test_the_first_line_has_f1_and_its_signature(tmp_path: pathlib.Path) -> None
     assert "NP      66.67     100.00   50.00       2       1" in lines
 
 
+def test_a_sentence_without_words_has_no_tree_of_a_parser(
+    tmp_path: pathlib.Path,
+) -> None:
+    first, second = GOLD.splitlines(keepends=True)
+    completed = run(tmp_path, gold=f"{first}(TOP (S (-NONE- *)))\n{second}")
+    assert completed.stdout.startswith(b"f1 72.73"), completed.stderr
+    assert b"1 trees without words are left out" in completed.stderr
+    wrong = run(
+        tmp_path,
+        gold=f"(S (-NONE- *))\n{first}{second}",
+        test=f"{first}{second.replace('rains', 'snows')}",
+    )
+    assert "line 2 (gold: gold.trees, line 3)" in runs.error_of(wrong)
+
+
 def test_a_tree_may_take_several_lines_and_a_file_be_compressed(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -57,6 +57,8 @@ def prepare(
                 "vocabulary of --init_from or config.data.vocabulary is of another "
                 "kind; set config.data.subword_dropout=0"
             )
+    if vocabulary:
+        _check_kind(vocabulary, data)
     rules.check_languages(data)
     sources.prepare(data)
     splits = sources.splits(data)
@@ -107,6 +109,20 @@ def prepare(
             directory=directory,
         ),
     )
+
+
+def _check_kind(vocabulary: Vocabulary, data: config.DataConfig) -> None:
+    """Refuse a given vocabulary that is of trees, or is not, unlike the text."""
+    given = needed = "text"
+    if isinstance(vocabulary.target, TreeSymbols):
+        given = f"trees with data.tree_terminals={vocabulary.target.terminals}"
+    if data.source == "treebank":
+        needed = f"trees with data.tree_terminals={data.tree_terminals}"
+    if given != needed:
+        raise ValueError(
+            f"the vocabulary of --init_from is for {given}, but these settings are for "
+            f"{needed}: change config.data, or leave --init_from out"
+        )
 
 
 def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
