@@ -64,6 +64,12 @@ def test_a_place_without_trees_is_named(data):
         sources.prepare(data)
 
 
+def test_a_word_of_white_space_is_refused_with_its_tree(data, tmp_path):
+    (tmp_path / "22/c.mrg").write_text("(S (UH Oh))(S (NN \xa0))", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"c\.mrg, tree 2: the word '\\xa0'"):
+        list(treebank_pairs.pairs(data, "valid"))
+
+
 @pytest.mark.parametrize("key", ["valid_trees", "silver_trees"])
 def test_no_file_may_be_in_two_splits(data, key):
     data = dataclasses.replace(data, **{key: "03/b.mrg"})

@@ -55,6 +55,21 @@ def test_brackets_are_those_of_treebanks():
     assert split_words("a\xa0b") == ["a\xa0b"]  # no white space of a tree
 
 
+def test_each_word_keeps_its_own_characters(subwords):
+    [ids] = subwords.encode(["\u2581the old\u2581 \u200b he"])
+    number = np.cumsum(subwords.word_starts[ids])
+    of_words = [
+        subwords.text([token for token, n in zip(ids, number, strict=True) if n == k])
+        for k in (1, 2, 4)
+    ]
+    assert of_words == ["_the", "old_", "he"]
+
+
+def test_brackets_are_known_if_their_names_are(subwords):
+    assert subwords.unknown_characters("( the )") == []
+    assert subwords.unknown_characters("the \u20ac") == ["\u20ac"]
+
+
 def test_spans_are_those_of_the_words(subwords):
     line = "  He (slept)"
     spans = subwords.find_spans(line)

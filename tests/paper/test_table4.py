@@ -131,10 +131,16 @@ def test_a_run_on_wsj_takes_the_place_of_the_reason_why_there_is_none(tmp_path):
         ({"data.silver_trees": "a"}, 92.9, ["semi-supervised", "92.90, reproduced"]),
         ({"model.num_layers": 2}, 91.3, ["WSJ only", "91.30"]),
         ({"model.deterministic_attention": True}, 91.3, ["WSJ only", "91.30"]),
+        ({"search.beam_size": 4}, 91.3, ["WSJ only", "91.30"]),
+        ({"data.tree_terminals": "word"}, 91.3, ["WSJ only", "91.30"]),
     ],
 )
 def test_the_papers_parser_alone_is_judged(tmp_path, changes, f1, cells):
-    paper = {"model.num_layers": 4, "search.legal_trees": False}
+    paper = {
+        **{"model.num_layers": 4, "model.d_model": 1024, "search.legal_trees": False},
+        **{"search.beam_size": 21, "search.length_penalty": 0.3},
+        "search.max_extra_tokens": 300,
+    }
     settings = parsing_settings(**(paper | WSJ | changes))
     leave_parser(tmp_path / "a", settings, split="test", f1=f1)
     [row] = our_rows(tmp_path)

@@ -39,8 +39,15 @@ def clean_trees(data: config.DataConfig, key: str) -> Iterator[treebank.Tree | N
         FileNotFoundError, ValueError: As `pairs`.
     """
     for path in _tree_files(data, key):
-        for tree in treebank.read(path):
-            yield treebank.clean(tree)
+        for number, tree in enumerate(treebank.read(path), start=1):
+            cleaned = treebank.clean(tree)
+            for leaf in cleaned.leaves() if cleaned else []:
+                if not leaf.word.strip():
+                    raise ValueError(
+                        f"{path}, tree {number}: the word {leaf.word!r} is white space "
+                        "alone, which no line of words can have"
+                    )
+            yield cleaned
 
 
 def tree_settings(split: str) -> list[str]:
@@ -90,9 +97,12 @@ def check_splits(data: config.DataConfig) -> None:
             for path in map(pathlib.Path.resolve, _tree_files(data, key)):
                 owner = owners.setdefault(path, key)
                 if owner != key:
+                    rule = "no tree may be in two splits"
+                    if {owner, key} == {"train_trees", "silver_trees"}:
+                        rule = "a tree is either of the treebank or silver"
                     raise ValueError(
                         f"config.data.{key} and config.data.{owner} both have {path}: "
-                        "no tree may be in two splits"
+                        f"{rule}"
                     )
 
 

@@ -51,17 +51,27 @@ class WordSubwords(Subwords):
         encoded = super().encode(
             list(map(" ".join, lines)), reads=reads, dropout=dropout, seed=seed
         )
-        return [
-            ids
-            if np.count_nonzero(self.word_starts[ids]) == len(words)
-            else self._encode_words(words, reads=reads)
-            for words, ids in zip(lines, encoded, strict=True)
-        ]
+        for index, (text, words) in enumerate(zip(texts, lines, strict=True)):
+            num_starts = np.count_nonzero(self.word_starts[encoded[index]])
+            # Normalisation may take other characters for spaces, or for none.
+            if num_starts != len(words) or not text.isascii():
+                encoded[index] = self._encode_words(
+                    words, reads=reads, dropout=dropout, seed=(*seed, index)
+                )
+        return encoded
 
-    def _encode_words(self, words: Sequence[str], *, reads: bool) -> list[int]:
+    def _encode_words(
+        self,
+        words: Sequence[str],
+        *,
+        reads: bool,
+        dropout: float,
+        seed: Sequence[int],
+    ) -> list[int]:
         """Return ids with exactly one word start a word, encoding word by word."""
         ids = []
-        for word_ids in super().encode(words, reads=reads):
+        words = [word.replace(WORD_START, "_") for word in words]
+        for word_ids in super().encode(words, reads=reads, dropout=dropout, seed=seed):
             starts = self.word_starts[word_ids].tolist()
             if not (starts and starts[0]):
                 ids.append(self.subword_id(WORD_START))
@@ -72,6 +82,11 @@ class WordSubwords(Subwords):
                 if position == 0 or not is_start
             ]
         return ids
+
+    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+        """Return the characters that no subword has; see `Subwords`."""
+        words = " ".join(split_words(text)).replace(WORD_START, "_")
+        return super().unknown_characters(words, reads=reads)
 
     def find_spans(self, text: str) -> list[tuple[int, int]]:
         """Return where the word of each subword lies in a text."""

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from vaswani_jax.core import types
 from vaswani_jax.data import linearization, treebank, word_subwords
+from vaswani_jax.data.subwords import SPECIAL_SPELLINGS
 from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
 
 # The source ids and the target ids of a line, or of a piece of it.
 PieceIds = tuple[Sequence[int], Sequence[int]]
 # The label around a whole tree, as parsers write it; it is no constituent.
 TOP = "TOP"
+UNKNOWN = SPECIAL_SPELLINGS[types.UNK_ID]
 
 
 def format_tree(
@@ -104,7 +107,9 @@ def _pieces(
     for source, target in outputs:
         num_words = int(subwords.word_starts[list(source)].sum())
         if part := words[start : start + num_words]:
-            yield vocabulary.decode(target).split(), part
+            symbols = vocabulary.decode(target).split()
+            # Without a constraint even the unknown symbol can be written for a word.
+            yield [linearization.WORD if s == UNKNOWN else s for s in symbols], part
         start += num_words
     if rest := words[start:]:
         yield [], rest
