@@ -42,6 +42,9 @@ def check_flags() -> None:
             raise FileNotFoundError(f"{flag}: no file {name}")
         if name and path.resolve() == pathlib.Path(OUTPUT.value).resolve():
             raise ValueError(f"--output and {flag} are the same file, {name}")
+    output = pathlib.Path(OUTPUT.value)
+    if output.is_dir() or not output.parent.is_dir():
+        raise ValueError(f"--output={output} cannot be a file: name one in a directory")
 
 
 def main() -> None:
@@ -61,8 +64,11 @@ def main() -> None:
     ]
     logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
     if LIKE.value:
-        trees = agreement.resample(trees, list(treebank.read(pathlib.Path(LIKE.value))))
+        cleaned = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
+        trees = agreement.resample(trees, [tree for tree in cleaned if tree])
         logger.info(f"{len(trees):,} of them have the lengths of {LIKE.value}")
+    if not trees:
+        raise ValueError(f"no tree is left for --output={OUTPUT.value}")
     text_files.write_lines(pathlib.Path(OUTPUT.value), map(str, trees))
 
 

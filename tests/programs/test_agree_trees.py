@@ -1,5 +1,6 @@
 """`vaswani agree-trees` keeps what two parsers agree on, or says why it cannot."""
 
+import gzip
 import pathlib
 import subprocess
 import sys
@@ -25,8 +26,23 @@ def test_the_output_has_the_trees_that_are_the_same(tmp_path: pathlib.Path) -> N
     assert completed.returncode == 0, completed.stderr
     assert b"1 of 2 trees are the same in both" in completed.stderr
     assert (tmp_path / "silver.trees").read_text() == "(TOP (S (UH oh)))\n"
-    completed = run(tmp_path, "--output=silver.trees", "--min_words=2")
-    assert (tmp_path / "silver.trees").read_text() == ""
+    empty = run(tmp_path, "--output=none.trees", "--min_words=2")
+    assert "no tree is left for --output=none.trees" in runs.error_of(empty)
+    assert not (tmp_path / "none.trees").exists()
+
+
+def test_the_output_may_be_compressed_and_have_the_lengths_of_raw_trees(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "gold.mrg").write_text(
+        "( (S (UH ah) (NP" + " (-NONE- *)" * 6 + ")) )\n"
+    )
+    completed = run(
+        tmp_path, "--output=silver.trees.gz", "--like=gold.mrg", second=FIRST
+    )
+    assert completed.returncode == 0, completed.stderr
+    trees = gzip.decompress((tmp_path / "silver.trees.gz").read_bytes()).decode()
+    assert trees == FIRST
 
 
 def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
@@ -37,3 +53,5 @@ def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
     other = run(tmp_path, "--output=silver.trees", second=SECOND.replace("oh", "ah"))
     assert "tree 2 has different words in the files" in runs.error_of(other)
     assert not (tmp_path / "silver.trees").exists()
+    lost = run(tmp_path, "--output=missing/silver.trees")
+    assert "--output=missing/silver.trees cannot be a file" in runs.error_of(lost)
