@@ -34,9 +34,8 @@ def test_the_output_has_the_trees_that_are_the_same(tmp_path: pathlib.Path) -> N
 def test_the_output_may_be_compressed_and_have_the_lengths_of_raw_trees(
     tmp_path: pathlib.Path,
 ) -> None:
-    (tmp_path / "gold.mrg").write_text(
-        "( (S (UH ah) (NP" + " (-NONE- *)" * 6 + ")) )\n"
-    )
+    traces = " (-NONE- *)" * 6
+    (tmp_path / "gold.mrg").write_text(f"( (S (UH ah) (NP{traces})) )\n")
     completed = run(
         tmp_path, "--output=silver.trees.gz", "--like=gold.mrg", second=FIRST
     )

@@ -55,7 +55,7 @@ def open_bytes(path: pathlib.Path) -> io.BufferedIOBase:
 
 
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
-    """Write lines in UTF-8, with a line feed after each; compressed if it ends in .gz."""
+    """Write lines in UTF-8, a line feed after each; compressed if it ends in .gz."""
     open_text = gzip.open if path.suffix == ".gz" else open
     with open_text(path, "wt", encoding="utf-8", newline="\n") as stream:
         stream.writelines(f"{line}\n" for line in lines)
