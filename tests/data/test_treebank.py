@@ -85,8 +85,8 @@ def test_what_is_no_constituent_is_left_out(text: str, cleaned: str) -> None:
         ("(S (NP (NN a)))\n)", 2, "a bracket is closed that was not opened"),
         ("\n(S (NP (NN a))\n", 2, r"\(S is not closed by the end of the file"),
         ("(S (NN a)) b", 1, "'b' stands outside of brackets"),
-        ("(S\n(NP))", 2, r"\(NP has neither a word nor parts"),
-        ("()", 1, r"\( has neither a word nor parts"),
+        ("(S\n(NP))", 2, r"\(NP has neither a word nor children"),
+        ("()", 1, r"\( has neither a word nor children"),
         ("(NN a b)", 1, r"\(NN has 'b' beside another part"),
         ("(NP (NN a) b)", 1, r"\(NP has 'b' beside another part"),
         ("(NN a (NP (NN b)))", 1, r"\(NN has a bracket beside a word"),
@@ -119,8 +119,8 @@ A = treebank.Tree("NN", word="a")
 
 
 @pytest.mark.parametrize("parts", [{}, {"children": (A,), "word": "b"}])
-def test_a_tree_has_either_a_word_or_parts(parts: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"\(NP needs either a word or parts"):
+def test_a_tree_has_either_a_word_or_children(parts: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\(NP needs either a word or children"):
         treebank.Tree("NP", **parts)  # type: ignore[arg-type]
 
 

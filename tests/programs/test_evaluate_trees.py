@@ -133,7 +133,7 @@ REFUSED = {
     "the test is no tree": (
         [],
         TEST.replace("(VP (PRP it))", "(VP)"),
-        "test.trees, line 2: (VP has neither a word nor parts",
+        "test.trees, line 2: (VP has neither a word nor children",
     ),
     "the test is empty": ([], "", "test.trees has no tree"),
     "all is left out": (

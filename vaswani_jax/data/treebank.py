@@ -43,7 +43,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         if bool(self.children) == bool(self.word):
-            raise ValueError(f"({self.label} needs either a word or parts")
+            raise ValueError(f"({self.label} needs either a word or children")
 
     def leaves(self) -> "list[Tree]":
         """Return the pre-terminals in the order of the words."""
@@ -175,7 +175,7 @@ def _close(stack: list[_Bracket]) -> Tree | None:
     """Close the innermost bracket; return its tree if it was the outermost, too."""
     bracket = stack.pop()
     if not (bracket.word or bracket.children):
-        raise ValueError(f"({bracket.label[:40]} has neither a word nor parts")
+        raise ValueError(f"({bracket.label[:40]} has neither a word nor children")
     tree = Tree(bracket.label, tuple(bracket.children), bracket.word)
     if not stack:
         return tree

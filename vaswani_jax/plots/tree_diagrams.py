@@ -143,7 +143,7 @@ def _font(text: str) -> dict[str, Any]:
 
 
 def segments(nodes: Sequence[Node]) -> list[Segment]:
-    """Return the lines of a tree: down from a constituent, across, down to its parts.
+    """Return the lines of a tree: down from a constituent, across, to its children.
 
     Args:
         nodes: Those of `arrange`.
@@ -167,7 +167,7 @@ def segments(nodes: Sequence[Node]) -> list[Segment]:
 def arrange(tree: Tree, width: Callable[[str], float]) -> list[Node]:
     """Return the parts of a tree with their places: depth first, from the left.
 
-    A constituent stands in the middle over its first and its last part, one row above
+    A constituent stands in the middle over its first and last child, one row above
     the highest of them, and has a strip of the picture for itself from top to bottom.
     So neither texts nor lines of different constituents meet.
 
@@ -220,7 +220,7 @@ def _depth_first(tree: Tree) -> list[_Part]:
 def _measure(
     part: _Part, children: Sequence[_Part], text_widths: Sequence[float]
 ) -> None:
-    """Set what depends on the parts of a part: its row, its reach, their offsets."""
+    """Set what depends on a part's children: its row, its reach, their offsets."""
     part.left = part.right = (max(text_widths) + GAP_INCHES) / 2
     if not children:
         return
