@@ -107,7 +107,7 @@ def build_tree(symbols: Iterable[str], words: Sequence[str]) -> treebank.Tree:
 
 
 def _close(stack: list[_Bracket]) -> _Bracket:
-    """Close the innermost bracket and return it; drop it if it has no word."""
+    """Close the innermost bracket and return it; without a word it joins no tree."""
     bracket = stack.pop()
     if bracket.children:
         part = treebank.Tree(bracket.label, tuple(bracket.children))
