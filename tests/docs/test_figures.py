@@ -70,7 +70,7 @@ def read_demo() -> dict[str, list[str]]:
 
 
 def test_results_have_pages_with_json():
-    assert PAGES == ["accelerators", "demo", "multi30k", "multilingual", "speed"]
+    assert PAGES == ["accelerators", "demo", "multi30k", "multilingual", "parsing", "speed"]
 
 
 @pytest.mark.parametrize("name", PAGES)
