@@ -70,7 +70,14 @@ def read_demo() -> dict[str, list[str]]:
 
 
 def test_results_have_pages_with_json():
-    assert PAGES == ["accelerators", "demo", "multi30k", "multilingual", "parsing", "speed"]
+    assert PAGES == [
+        "accelerators",
+        "demo",
+        "multi30k",
+        "multilingual",
+        "parsing",
+        "speed",
+    ]
 
 
 @pytest.mark.parametrize("name", PAGES)
