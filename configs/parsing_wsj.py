@@ -58,8 +58,7 @@ WSJ_ONLY = {
 SEMI_SUPERVISED = {
     "data.vocab_size": 32_000,  # section 6.3
     "data.silver_trees": "silver",  # about 17M sentences
-    # Open, as the authors' code has it; the rest is as with the treebank alone.
-    "optimizer.warmup_steps": 4000,
+    "optimizer.warmup_steps": 4000,  # the base model's, as in the authors' code
 }
 
 

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import tqdm
 
-from tests import ugly_text
-from tests.data import small_text
+from tests import settings, ugly_text
+from tests.data import small_text, small_vocabularies
 from vaswani_jax.data import prepare, prepared
+from vaswani_jax.data.tree_symbols import TreeSymbols
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.data.vocabulary_training import learn_subwords
+from vaswani_jax.data.word_subwords import WordSubwords
 
 
 def test_tokens_are_the_pairs_that_fit_in_their_order(text):
@@ -144,6 +147,29 @@ def test_every_segmentation_is_drawn_anew(text, chunk, monkeypatch):
         copies = ids.reshape(3, -1, 200)
         for first, second in itertools.combinations(copies, 2):
             assert (first != second).any(axis=1).mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("terminals", "source", "reason"),
+    [
+        ("word", "treebank", "tree_terminals=word, but .* data.tree_terminals=tag"),
+        ("tag", "copy", "for trees with .*, but these settings are for text"),
+        ("", "treebank", "is for text, but .* for trees"),
+    ],
+)
+def test_a_given_vocabulary_of_another_kind_is_refused(
+    tmp_path, terminals, source, reason
+):
+    given = small_vocabularies.trained("bpe", False)
+    if terminals:
+        trees = TreeSymbols.learn(["(S (UH Oh))"], terminals=terminals)
+        given = Vocabulary(WordSubwords(given.source.model), trees, is_shared=False)
+    changes = {"data.vocabulary_sharing": "separate", "data.source": source}
+    if source == "treebank":
+        changes |= settings.TREEBANK
+    data = settings.small_settings(**changes).data
+    with pytest.raises(ValueError, match=reason):
+        prepare.prepare(data, tmp_path, seed=1, vocabulary=given)
 
 
 def test_a_given_vocabulary_without_merges_takes_no_dropout(text):
