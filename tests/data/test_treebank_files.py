@@ -1,4 +1,4 @@
-"""Places of a treebank as a user lays it out: each finds its files, or says why not."""
+"""Entries of a treebank as a user lays it out: each finds its files or says why."""
 
 import pathlib
 
@@ -37,7 +37,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.mark.parametrize(
-    ("places", "files"),
+    ("entries", "files"),
     [
         ("", ""),
         (" ", ""),
@@ -65,16 +65,16 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         ),
     ],
 )
-def test_places_have_their_files(
-    directory: pathlib.Path, places: str, files: str
+def test_entries_have_their_files(
+    directory: pathlib.Path, entries: str, files: str
 ) -> None:
-    paths = treebank_files.find_files(directory, places, key="train_trees")
+    paths = treebank_files.find_files(directory, entries, key="train_trees")
     assert [path.relative_to(directory).as_posix() for path in paths] == files.split()
 
 
-def test_a_place_may_be_absolute(directory: pathlib.Path) -> None:
-    place = str(directory / "wsj" / "22")
-    [path] = treebank_files.find_files(pathlib.Path("x"), place, key="train_trees")
+def test_an_entry_may_be_absolute(directory: pathlib.Path) -> None:
+    entry = str(directory / "wsj" / "22")
+    [path] = treebank_files.find_files(pathlib.Path("x"), entry, key="train_trees")
     assert path == directory / "wsj/22/wsj_2201.mrg"
 
 
@@ -88,7 +88,7 @@ def test_sections_may_lie_in_the_directory_itself(directory: pathlib.Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("places", "place", "rule"),
+    ("entries", "entry", "rule"),
     [
         ("x.mrg", "x.mrg", "no file or directory matches DIR/x.mrg"),
         ("wsj/22,x*", "x*", "no file or directory matches DIR/x*"),
@@ -109,20 +109,20 @@ def test_sections_may_lie_in_the_directory_itself(directory: pathlib.Path) -> No
         ("@empty.txt", "@empty.txt", "DIR/empty.txt has no name"),
     ],
 )
-def test_a_place_without_a_file_is_named(
-    directory: pathlib.Path, places: str, place: str, rule: str
+def test_an_entry_without_a_file_is_named(
+    directory: pathlib.Path, entries: str, entry: str, rule: str
 ) -> None:
     with pytest.raises(FileNotFoundError) as error:
-        treebank_files.find_files(directory, places, key="train_trees")
+        treebank_files.find_files(directory, entries, key="train_trees")
     message = str(error.value).replace(str(directory), "DIR")
-    assert message.startswith(f"config.data.train_trees: {place!r}: {rule}")
+    assert message.startswith(f"config.data.train_trees: {entry!r}: {rule}")
 
 
 @pytest.mark.parametrize(
-    ("places", "message"),
+    ("entries", "message"),
     [
-        ("wsj/22,,gum", "'': a place must have a name"),
-        ("wsj/22,", "'': a place must have a name"),
+        ("wsj/22,,gum", "'': an entry must have a name"),
+        ("wsj/22,", "'': an entry must have a name"),
         (
             "wsj/21-02",
             "'wsj/21-02': the range runs down; write the lower section first, as 02-21",
@@ -140,17 +140,17 @@ def test_a_place_without_a_file_is_named(
         ),
     ],
 )
-def test_a_place_that_means_no_files_is_refused(
-    directory: pathlib.Path, places: str, message: str
+def test_an_entry_that_means_no_files_is_refused(
+    directory: pathlib.Path, entries: str, message: str
 ) -> None:
     with pytest.raises(ValueError, match=r"^config\.data\.test_trees: ") as error:
-        treebank_files.find_files(directory, places, key="test_trees")
+        treebank_files.find_files(directory, entries, key="test_trees")
     text = str(error.value).replace(str(directory), "DIR")
     assert text.startswith(f"config.data.test_trees: {message}")
 
 
 @pytest.mark.parametrize(
-    ("places", "num_trees", "warning"),
+    ("entries", "num_trees", "warning"),
     [
         ("02-21", 39_832, None),
         ("22", 1_700, None),
@@ -164,6 +164,6 @@ def test_a_place_that_means_no_files_is_refused(
     ],
 )
 def test_sections_of_the_wall_street_journal_have_known_numbers(
-    places: str, num_trees: int, warning: str | None
+    entries: str, num_trees: int, warning: str | None
 ) -> None:
-    assert treebank_files.wsj_warning(places, num_trees) == warning
+    assert treebank_files.wsj_warning(entries, num_trees) == warning

@@ -58,7 +58,7 @@ def test_the_record_changes_with_a_file_and_not_with_its_place(data, tmp_path):
     assert sources.content_identity(changed) != identity
 
 
-def test_a_place_without_trees_is_named(data):
+def test_an_entry_without_trees_is_named(data):
     data = dataclasses.replace(data, valid_trees="24")
     with pytest.raises(FileNotFoundError, match=r"config\.data\.valid_trees.*24"):
         sources.prepare(data)

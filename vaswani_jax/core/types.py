@@ -23,7 +23,7 @@ MetricsLogger = Callable[[int, Mapping[str, float]], object]
 
 
 class TreeIds(NamedTuple):
-    """What the ids of a vocabulary of words and of one of tree symbols mean.
+    """The meaning of the ids of words, and of those of tree symbols.
 
     Attributes:
         num_labels: L. Target ids from `FIRST_LABEL_ID` on open a constituent of each

@@ -118,7 +118,7 @@ class TreeSymbols(Subwords):
 
     @property
     def terminals(self) -> str:
-        """What stands for a word, of `linearization.TERMINALS`."""
+        """The symbol of a word: one of `linearization.TERMINALS`."""
         return "word" if self.word_symbols == (linearization.WORD,) else "tag"
 
     def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:

@@ -43,9 +43,9 @@ def count_pairs(data: config.DataConfig, split: str) -> int:
                 f"config.data.{key}: {num_empty:,} of {num_trees:,} trees have no word "
                 "and are left out"
             )
-        places = getattr(data, key)
-        if warning := treebank_files.wsj_warning(places, num_trees):
-            logger.warning(f"config.data.{key}={places}: {warning}")
+        entries = getattr(data, key)
+        if warning := treebank_files.wsj_warning(entries, num_trees):
+            logger.warning(f"config.data.{key}={entries}: {warning}")
         is_untagged = split == "train" and tags == {linearization.WORD}
         if is_untagged and data.tree_terminals == "tag":
             logger.warning(

@@ -18,10 +18,12 @@ SECTIONS = re.compile(r"(\d\d)-(\d\d)", re.ASCII)
 WSJ_NUM_TREES = {"02-21": 39_832, "22": 1_700, "23": 2_416}
 
 
-def find_files(directory: pathlib.Path, places: str, *, key: str) -> list[pathlib.Path]:
-    """Return the files of trees at places below a directory, in the order of places.
+def find_files(
+    directory: pathlib.Path, entries: str, *, key: str
+) -> list[pathlib.Path]:
+    """Return the files of trees at entries below a directory, in the order of entries.
 
-    A place is one of:
+    An entry is one of:
 
     - a file, whatever its name;
     - a directory, such as the section `22`: all files below it with one of `SUFFIXES`;
@@ -34,43 +36,43 @@ def find_files(directory: pathlib.Path, places: str, *, key: str) -> list[pathli
 
     Args:
         directory: Where the treebank is.
-        places: Places with commas between them; none give no file.
-        key: Name of the setting that has the places, for errors.
+        entries: Entries with commas between them; none give no file.
+        key: Name of the setting that has the entries, for errors.
 
     Raises:
-        FileNotFoundError: A place has no file. The message has the key, the place and
+        FileNotFoundError: An entry has no file. The message has the key, the entry and
             what was looked for.
-        ValueError: A place is empty, a range runs down, two files have a name of a
-            list, a list is not UTF-8, or two places have the same file.
+        ValueError: An entry is empty, a range runs down, two files have a name of a
+            list, a list is not UTF-8, or two entries have the same file.
     """
     found_at: dict[pathlib.Path, str] = {}
-    for place in map(str.strip, places.split(",") if places.strip() else []):
+    for entry in map(str.strip, entries.split(",") if entries.strip() else []):
         try:
-            files = _files_at(directory, place)
+            files = _files_at(directory, entry)
         except (ValueError, FileNotFoundError) as error:
-            message = f"config.data.{key}: {place!r}: {error}"
+            message = f"config.data.{key}: {entry!r}: {error}"
             raise type(error)(message) from None
         for path in files:
             if path in found_at:
                 raise ValueError(
-                    f"config.data.{key}: {place!r} and {found_at[path]!r} have the "
+                    f"config.data.{key}: {entry!r} and {found_at[path]!r} have the "
                     f"same file {path}; name it once"
                 )
-            found_at[path] = place
+            found_at[path] = entry
     return list(found_at)
 
 
-def wsj_warning(places: str, num_trees: int) -> str | None:
+def wsj_warning(entries: str, num_trees: int) -> str | None:
     """Return a warning if sections of the Wall Street Journal lack trees or have more.
 
     >>> wsj_warning("wsj/23", 2_400)
     'section 23 has 2,416 trees in LDC99T42, here 2,400'
 
     Args:
-        places: As for `find_files`; other places have no known number.
+        entries: As for `find_files`; other entries have no known number.
         num_trees: Number of trees that they have.
     """
-    sections = pathlib.PurePosixPath(places.strip()).name
+    sections = pathlib.PurePosixPath(entries.strip()).name
     expected = WSJ_NUM_TREES.get(sections)
     if expected is None or num_trees == expected:
         return None
@@ -81,17 +83,17 @@ def wsj_warning(places: str, num_trees: int) -> str | None:
     )
 
 
-def _files_at(directory: pathlib.Path, place: str) -> list[pathlib.Path]:
-    """Return the files of one place.
+def _files_at(directory: pathlib.Path, entry: str) -> list[pathlib.Path]:
+    """Return the files of one entry.
 
     Raises:
-        FileNotFoundError, ValueError: See `find_files`; without the key and the place.
+        FileNotFoundError, ValueError: See `find_files`; without the key and the entry.
     """
-    if not place:
-        raise ValueError("a place must have a name")
-    if place.startswith("@"):
-        return _files_of_names(directory, names=directory / place[1:])
-    path = directory / place
+    if not entry:
+        raise ValueError("an entry must have a name")
+    if entry.startswith("@"):
+        return _files_of_names(directory, names=directory / entry[1:])
+    path = directory / entry
     if path.is_file():
         return [path]
     if path.is_dir():
@@ -104,7 +106,7 @@ def _files_at(directory: pathlib.Path, place: str) -> list[pathlib.Path]:
             )
         sections = [f"{section:02}" for section in range(first, last + 1)]
         return [file for name in sections for file in _files_below(path.parent / name)]
-    matches = _matches(directory, place)
+    matches = _matches(directory, entry)
     if not matches:
         raise FileNotFoundError(f"no file or directory matches {path}")
     if files := [match for match in matches if match.is_file()]:

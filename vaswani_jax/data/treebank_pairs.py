@@ -11,7 +11,7 @@ from vaswani_jax.data import treebank, treebank_files
 
 def splits(data: config.DataConfig) -> list[str]:
     """Return the splits of a treebank: train, and valid and test if they are named."""
-    return ["train", *(s for s in ("valid", "test") if _places(data, s))]
+    return ["train", *(s for s in ("valid", "test") if _entries(data, s))]
 
 
 def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
@@ -21,7 +21,7 @@ def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
     Training trees come `gold_repeats` times, then the silver ones.
 
     Raises:
-        FileNotFoundError: A place has no file.
+        FileNotFoundError: An entry has no file.
         ValueError: A file is not one of trees. The message has the file and the line.
     """
     for key in tree_settings(split):
@@ -72,7 +72,7 @@ def record(
             modification time is not read again.
 
     Raises:
-        FileNotFoundError: A place has no file.
+        FileNotFoundError: An entry has no file.
     """
     directory = pathlib.Path(data.text_directory)
     return {
@@ -88,7 +88,7 @@ def check_splits(data: config.DataConfig) -> None:
     """Refuse a file that is read for training and for validation or test.
 
     Raises:
-        FileNotFoundError: A place has no file.
+        FileNotFoundError: An entry has no file.
         ValueError: Two splits share a file.
     """
     owners: dict[pathlib.Path, str] = {}
@@ -106,12 +106,14 @@ def check_splits(data: config.DataConfig) -> None:
                     )
 
 
-def _places(data: config.DataConfig, split: str) -> str:
+def _entries(data: config.DataConfig, split: str) -> str:
     return str(getattr(data, f"{split}_trees"))
 
 
 def _tree_files(data: config.DataConfig, key: str) -> list[pathlib.Path]:
-    places = getattr(data, key)
-    if not places:
+    entries = getattr(data, key)
+    if not entries:
         return []
-    return treebank_files.find_files(pathlib.Path(data.text_directory), places, key=key)
+    return treebank_files.find_files(
+        pathlib.Path(data.text_directory), entries, key=key
+    )

@@ -66,7 +66,7 @@ class Vocabulary:
 
     @property
     def is_trees(self) -> bool:
-        """Whether the target is trees over the words of the source (section 6.3)."""
+        """True if the target is trees over the words of the source (section 6.3)."""
         return isinstance(self.target, TreeSymbols)
 
     def describe(self) -> str:

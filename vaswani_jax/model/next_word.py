@@ -1,7 +1,7 @@
 """Add the encoder's state of the next word to the decoder's input (Ma et al., 2017).
 
-Deviation: not in the paper. The symbols of a tree that are written say which word is
-next, so nothing has to learn to find it (Ma et al., 2017, "Deterministic Attention for
+Deviation: not in the paper. The symbols written so far determine which word is
+next, so that no head has to find it (Ma et al., 2017, "Deterministic Attention for
 Sequence-to-Sequence Constituent Parsing"). The decoder gets the mean of the encoder's
 states of that word's subwords, through a matrix, added to its input; after the last
 word, that of the end mark. Memory attention stays as it is.

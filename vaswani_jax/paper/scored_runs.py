@@ -45,7 +45,7 @@ class ScoredRun:
 
     @property
     def is_parsing(self) -> bool:
-        """Whether the run writes trees, which F1 scores."""
+        """True if the run writes trees, which F1 scores."""
         return bool(self.settings["data.source"] == "treebank")
 
     @property

@@ -164,13 +164,13 @@ def _describe(run: ScoredRun) -> _Setting:
     if data["tree_terminals"] == "word":
         options.append("XX for tags")
     parser = ", ".join([f"Transformer ({layers})", *options, "this code"])
-    places = str(data[f"{run.record['split']}_trees"]).strip()
-    if str(data["train_trees"]).strip() == WSJ_TRAINING and places in WSJ_SECTIONS:
-        treebank, split = WSJ, WSJ_SECTIONS[places]
+    entries = str(data[f"{run.record['split']}_trees"]).strip()
+    if str(data["train_trees"]).strip() == WSJ_TRAINING and entries in WSJ_SECTIONS:
+        treebank, split = WSJ, WSJ_SECTIONS[entries]
     else:
         directory = pathlib.Path(data["text_directory"])
         treebank = directory.name or str(directory)
-        split = f"{run.record['split']} ({places})"
+        split = f"{run.record['split']} ({entries})"
     training = printed.SEMI_SUPERVISED if data["silver_trees"] else f"{treebank} only"
     return _Setting(f"**{parser}**", training, treebank, split)
 
