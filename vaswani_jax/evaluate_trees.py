@@ -16,6 +16,7 @@ from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.data import text_files, treebank
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.evaluation import bracketing
+from vaswani_jax.evaluation.bracketing_score import BracketingScore
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +68,7 @@ def main() -> None:
         print(score.format(by_label=BY_LABEL.value, by_length=BY_LENGTH.value))
 
 
-def _score_trees(
-    gold_path: pathlib.Path, test_path: pathlib.Path
-) -> bracketing.BracketingScore:
+def _score_trees(gold_path: pathlib.Path, test_path: pathlib.Path) -> BracketingScore:
     numbers, (gold, test) = zip(*map(_read_trees, (gold_path, test_path)), strict=True)
     if len(gold) != len(test):
         raise ValueError(
@@ -117,9 +116,7 @@ def _line_of_tree(path: pathlib.Path, number: int) -> int:
     raise ValueError(f"{path} has no tree {number}")
 
 
-def _score_lines(
-    gold_path: pathlib.Path, test_path: pathlib.Path
-) -> bracketing.BracketingScore:
+def _score_lines(gold_path: pathlib.Path, test_path: pathlib.Path) -> BracketingScore:
     gold, test = (_read_lines(path) for path in (gold_path, test_path))
     for label in sorted(treebank.ROOTS - bracketing.COLLINS.deleted):
         count = sum(

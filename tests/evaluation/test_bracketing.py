@@ -11,7 +11,8 @@ from tests.evaluation import perturbed_trees
 from vaswani_jax.data import treebank
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.evaluation import bracketing
-from vaswani_jax.evaluation.bracketing import COLLINS, NK, Counts
+from vaswani_jax.evaluation.bracketing import COLLINS, NK
+from vaswani_jax.evaluation.bracketing_score import BracketingScore, Counts
 
 
 def trees_of(*lines: str) -> list[Tree]:
@@ -20,7 +21,7 @@ def trees_of(*lines: str) -> list[Tree]:
 
 def score(
     gold: str, test: str, parameters: bracketing.Parameters = COLLINS
-) -> bracketing.BracketingScore:
+) -> BracketingScore:
     """Return the score of the trees of two texts."""
     return bracketing.score(trees_of(gold), trees_of(test), parameters=parameters)
 
@@ -29,7 +30,7 @@ def counts(gold: str, test: str, parameters: bracketing.Parameters = COLLINS) ->
     return score(gold, test, parameters).counts
 
 
-def score_lines(gold: str, test: str) -> bracketing.BracketingScore:
+def score_lines(gold: str, test: str) -> BracketingScore:
     """Return EVALB's score of two texts, line by line."""
     lines = [[trees_of(line) for line in text.splitlines()] for text in (gold, test)]
     return bracketing.score_as_evalb(*lines)

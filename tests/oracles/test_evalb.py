@@ -22,6 +22,7 @@ from tests.evaluation import perturbed_trees
 from vaswani_jax.data import treebank
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.evaluation import bracketing
+from vaswani_jax.evaluation.bracketing_score import BracketingScore
 
 ORACLES = pathlib.Path(sys.prefix, "oracles")
 EVALB = ORACLES / "allennlp/tools/EVALB"
@@ -108,9 +109,7 @@ def run_evalb(
     }
 
 
-def assert_equal_evalb(
-    ours: bracketing.BracketingScore, evalbs: dict[str, float]
-) -> None:
+def assert_equal_evalb(ours: BracketingScore, evalbs: dict[str, float]) -> None:
     """Compare numbers exactly, and figures to EVALB's two digits."""
     for name in ("sentences", "errors", "skips"):
         assert getattr(ours, name) == evalbs[name], name
