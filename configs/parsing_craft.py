@@ -3,10 +3,10 @@
   python -m vaswani_jax.main --config=configs/parsing_craft.py --workdir=runs/craft \\
       --config.data.text_directory=craft
 
-trains the paper's parser on the trees below craft/train, full articles of biology that
-people have annotated, and scores those below craft/dev (docs/results/parsing.md says
-where they are from). `:small` has the size of configs/parsing_gum.py for two CPU cores,
-`:options` besides what the paper has not.
+trains the paper's parser on the trees below craft/train, and scores it on those below
+craft/dev. They are of full articles of biology, annotated by people;
+docs/results/parsing.md says where they are from. `:small` has the size of
+configs/parsing_gum.py for two CPU cores, `:options` adds that file's options.
 
 Here: not run as it stands.
 """

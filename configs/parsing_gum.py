@@ -3,18 +3,19 @@
   python -m vaswani_jax.main --config=configs/parsing_gum.py --workdir=runs/gum \\
       --config.data.text_directory=gum
 
-trains on the 10,224 sentences of train.trees.txt in that directory and chooses the best
-checkpoint on the 1,575 of dev.trees.txt (docs/results/parsing.md says where they are
-from). `:options` has what the paper has not, each option with its source beside it.
+trains on the 10,224 sentences of train.trees.txt in that directory, and chooses the
+best checkpoint on the 1,575 of dev.trees.txt. docs/results/parsing.md says where they
+are from. `:options` adds options that the paper does not have.
 
-Two CPU cores: not run as it stands.
+Two CPU cores: docs/results/parsing.md has the score and the time of `:options`. Without
+options: not run.
 """
 
 import ml_collections
 
 from configs import own_text, parsing_wsj
 
-# The sizes of own_text.py:small, for sentences with some 50 symbols.
+# Sizes beside those of own_text.py:small, for trees of about 50 symbols.
 SIZE = {
     "model.num_layers": 4,
     "model.d_ff": 512,
