@@ -113,15 +113,18 @@ def prepare(
 
 def _check_kind(vocabulary: Vocabulary, data: config.DataConfig) -> None:
     """Refuse a given vocabulary that is of trees, or is not, unlike the text."""
-    given = needed = "text"
+    vocabulary_kind = text_kind = "text"
     if isinstance(vocabulary.target, TreeSymbols):
-        given = f"trees with data.tree_terminals={vocabulary.target.terminals}"
+        vocabulary_kind = (
+            f"trees with data.tree_terminals={vocabulary.target.terminals}"
+        )
     if data.source == "treebank":
-        needed = f"trees with data.tree_terminals={data.tree_terminals}"
-    if given != needed:
+        text_kind = f"trees with data.tree_terminals={data.tree_terminals}"
+    if vocabulary_kind != text_kind:
         raise ValueError(
-            f"the vocabulary of --init_from is for {given}, but these settings are for "
-            f"{needed}: change config.data, or leave --init_from out"
+            f"the vocabulary of --init_from is for {vocabulary_kind}, but these "
+            f"settings are for {text_kind}: change config.data, or leave --init_from "
+            "out"
         )
 
 

@@ -75,11 +75,10 @@ class WordSubwords(Subwords):
             starts = self.word_starts[word_ids].tolist()
             if not (starts and starts[0]):
                 ids.append(self.subword_id(WORD_START))
-            rest = zip(word_ids, starts, strict=True)
             ids += [
                 token
-                for position, (token, is_start) in enumerate(rest)
-                if position == 0 or not is_start
+                for position, token in enumerate(word_ids)
+                if position == 0 or not starts[position]
             ]
         return ids
 

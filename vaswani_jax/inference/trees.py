@@ -33,10 +33,10 @@ def format_tree(
     ]
     if not trees:
         return ""
-    whole = trees[0]
+    tree = trees[0]
     if len(trees) > 1:
-        whole = treebank.Tree(treebank.SENTENCE, tuple(trees))
-    return str(treebank.Tree(TOP, (whole,)))
+        tree = treebank.Tree(treebank.SENTENCE, tuple(trees))
+    return str(treebank.Tree(TOP, (tree,)))
 
 
 def are_trees(
@@ -111,5 +111,5 @@ def _pieces(
             # Without a constraint even the unknown symbol can be written for a word.
             yield [linearization.WORD if s == UNKNOWN else s for s in symbols], part
         start += num_words
-    if rest := words[start:]:
-        yield [], rest
+    if leftover_words := words[start:]:
+        yield [], leftover_words

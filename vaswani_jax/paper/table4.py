@@ -23,7 +23,7 @@ PRINTED = {
     if row.name == TRANSFORMER
 }
 F1_TOLERANCE = 0.3
-OURS = f"**{TRANSFORMER}, this code**"
+OUR_PARSER = f"**{TRANSFORMER}, this code**"
 NOT_RUN = "not run: the treebank is licensed by the LDC (LDC99T42)"
 # What the paper's model does not have, and what it is called here.
 OPTIONS = {
@@ -93,7 +93,7 @@ def format_table(runs: Sequence[ScoredRun]) -> str:
     }
     for training in PRINTED:
         if training not in tested:
-            rows.append([OURS, training, WSJ, WSJ_TEST, NOT_RUN])
+            rows.append([OUR_PARSER, training, WSJ, WSJ_TEST, NOT_RUN])
     rows += [
         [*dataclasses.astuple(setting), *_result_cells(setting, group)]
         for setting, group in results
@@ -188,7 +188,7 @@ def _result_cells(setting: _Setting, group: Sequence[ScoredRun]) -> list[str | N
     settings = {**first.settings, **first.scoring}
     is_judged = PRINTED_SETTINGS.items() <= settings.items()
     is_on_wsj = (setting.treebank, setting.split) == (WSJ, WSJ_TEST)
-    if setting.parser == OURS and is_on_wsj and is_judged:
+    if setting.parser == OUR_PARSER and is_on_wsj and is_judged:
         paper = PRINTED[setting.training]
         f1 += f", {markdown.verdict(mean, paper, tolerance=F1_TOLERANCE)}"
     [signature] = {
