@@ -17,8 +17,8 @@ FLOORS = (
     {"model", "data"},
     {"checkpoints"},
     {"training", "inference"},
-    {"evaluation", "plots", "hardware"},
-    {"paper", "exchange", "benchmarks"},
+    {"analysis", "evaluation", "plots", "hardware"},
+    {"paper", "pages", "exchange", "benchmarks"},
     {"api", "cli", "trainer"},
 )
 # A room may import itself and the floors below, and the rooms of its floor never.

@@ -1,0 +1,1 @@
+"""One HTML file of a run: its attention, its search and what its heads do."""
