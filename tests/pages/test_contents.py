@@ -19,7 +19,8 @@ def test_weights_come_back_to_half_a_level():
     for kind in contents.KINDS:
         weights = getattr(given, kind)
         levels = np.frombuffer(base64.b64decode(packed[kind]), np.uint8)
-        read = levels.reshape(weights.shape) / page["levels"]
+        read = levels.reshape(packed["shapes"][kind]) / page["levels"]
+        assert read.shape == weights.shape
         assert np.abs(read - weights).max() <= 0.5 / page["levels"] + 1e-7
 
 

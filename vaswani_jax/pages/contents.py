@@ -201,8 +201,9 @@ class Page:
 def to_json(page: Page) -> dict[str, Any]:
     """Return what `json.dumps` takes: fields by name, tuples as lists.
 
-    An `Attention` has `source`, `target_in`, `target_out`, and for each of `KINDS` the
-    weights as base64 of one byte each, `round(255 w)`, in the order of `[L, H, Q, K]`.
+    An `Attention` has `source`, `target_in`, `target_out`, for each of `KINDS` the
+    weights as base64 of one byte each, `round(255 w)`, in the order of `[L, H, Q, K]`,
+    and these four sizes by kind in `shapes`.
     """
     return {"version": VERSION, "levels": LEVELS, **_plain(page)}
 
@@ -231,6 +232,7 @@ def _plain(value: Any) -> Any:
         return {
             **{side: list(getattr(value, side)) for side in sides},
             **{kind: quantize(getattr(value, kind)) for kind in KINDS},
+            "shapes": {kind: list(getattr(value, kind).shape) for kind in KINDS},
         }
     if dataclasses.is_dataclass(value):
         names = (field.name for field in dataclasses.fields(value))
