@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -218,6 +219,46 @@ def test_the_attention_of_an_ensemble_is_the_mean_of_its_models(
         mixed.attention("a b", "c")
     with pytest.raises(ValueError, match="an ensemble of 2 models has no single"):
         make_translator(vocabulary, seeds=(1, 2)).params  # noqa: B018
+
+
+@pytest.mark.parametrize("targets", [None, ["g f", "", "a"]])
+def test_lines_together_attend_as_each_alone(
+    translator: Translator, targets: list[str] | None
+) -> None:
+    lines = ["a b c", "", "d e f g"]
+    pairs = translator.attend(lines, targets)
+    texts = targets or translator.translate(lines)
+    scores = translator.score(lines, texts)
+    for number, (line, pair) in enumerate(zip(lines, pairs, strict=True)):
+        assert pair.text == texts[number]
+        alone = translator.attention(line, targets and targets[number])
+        assert pair.attention.source == alone.source
+        assert (
+            pair.attention.target_out
+            == alone.target_out
+            == names(translator, np.array(pair.ids))
+        )
+        for kind in ("encoder", "decoder", "memory"):
+            weights = getattr(pair.attention, kind)
+            np.testing.assert_allclose(weights, getattr(alone, kind), atol=1e-6)
+        if targets:
+            np.testing.assert_allclose(
+                pair.log_probs, scores[number].log_probs, rtol=1e-5, atol=1e-6
+            )
+
+
+def test_attention_of_no_number_is_refused(translator: Translator) -> None:
+    [member] = translator.members
+    params = jax.tree.map(lambda leaf: leaf * np.nan, member.params)
+    broken = Translator(
+        translator.config,
+        translator.vocabulary,
+        members=[Member(member.model, Checkpoint(0, {"params": params}, {}))],
+    )
+    with pytest.raises(ValueError, match=r"^line 4 has no probability: the param"):
+        broken.attend(["a", "b c"], ["d", "e"], first_line=4)
+    with pytest.raises(ValueError, match="parameters are not finite numbers"):
+        broken.attention("a")
 
 
 def test_module_and_params_compute_logits(translator: Translator) -> None:

@@ -61,6 +61,25 @@ class Attention:
     memory: Float[np.ndarray, "N_dec H T S"]
 
 
+@dataclasses.dataclass(frozen=True)
+class AttendedPair:
+    """A sentence and its translation, with the attention between them.
+
+    Attributes:
+        text: The translation.
+        source: Its source's ids, without an end mark.
+        ids: Its own ids, with the end mark if there is one.
+        log_probs: log P(y_t | y_<t, X) of each of `ids` in nats.
+        attention: The weights.
+    """
+
+    text: str
+    source: tuple[int, ...]
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    attention: Attention
+
+
 class Translator:
     """One model, or several together, ready to translate; `vaswani_jax.load` makes it.
 
@@ -240,11 +259,7 @@ class Translator:
             zip(pairs, scored_pairs, strict=True), start=first_line
         ):
             log_probs = scored_pair.log_probs
-            if not np.isfinite(log_probs).all():
-                raise ValueError(
-                    f"line {number} has no probability: the parameters are not finite "
-                    "numbers"
-                )
+            _check_finite(log_probs, line=number)
             scores.append(
                 PairScore(
                     log_prob=float(np.sum(log_probs, dtype=np.float64)),
@@ -264,9 +279,73 @@ class Translator:
         Raises:
             TypeError: `source` or `target` is no string.
             ValueError: A line is too long for the search or lacks its tag, the target
-                should be a tree over the source's words and is none, or the models of
-                an ensemble differ in their numbers of layers or heads.
+                should be a tree over the source's words and is none, the models of an
+                ensemble differ in their numbers of layers or heads, or the parameters
+                are not finite numbers.
         """
+        targets = None if target is None else [target]
+        [pair] = self.attend([source], targets)
+        return pair.attention
+
+    def attend(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str] | None = None,
+        *,
+        first_line: int = 1,
+    ) -> list[AttendedPair]:
+        """Return sentences with their translations, scores and attention weights.
+
+        Args:
+            sources: Source lines.
+            targets: A translation of each; by default the best that the search finds.
+            first_line: The number of the first line in error messages.
+
+        Raises:
+            TypeError, ValueError: As `attention`; or the parameters are not finite
+                numbers.
+        """
+        self._check_sizes()
+        _check_lines(sources, "sources")
+        if targets is not None:
+            _check_lines(targets, "targets")
+            _check_equal_numbers(sources=sources, targets=targets)
+            if self.vocabulary.is_trees:
+                trees.check_trees(sources, targets, first_line=first_line)
+        texts = list(targets or [""] * len(sources))
+        pairs = self._encode(sources, texts, first_line=first_line)
+        if targets is None:
+            hypotheses = self.hypotheses(sources, first_line=first_line)
+            for number, [hypothesis] in enumerate(hypotheses):
+                texts[number] = hypothesis.text
+                # A line without a subword has no output: its pair is two end marks.
+                for output in hypothesis.outputs:
+                    pairs[number] = (output.source, output.ids)
+        model = self._models[0]
+        layers = {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
+        scored_pairs = self.score_ids(pairs, layers=layers)
+        for number, scored_pair in enumerate(scored_pairs, start=first_line):
+            _check_finite(scored_pair.log_probs, line=number)
+        return [
+            AttendedPair(
+                text=text,
+                source=tuple(source),
+                ids=tuple(ids),
+                log_probs=tuple(float(log_prob) for log_prob in scored_pair.log_probs),
+                attention=Attention(
+                    source=_spell(self.vocabulary.source, [*source, types.EOS_ID]),
+                    target_in=_spell(self.vocabulary.target, [types.BOS_ID, *ids[:-1]]),
+                    target_out=_spell(self.vocabulary.target, ids),
+                    **scored_pair.attention,
+                ),
+            )
+            for text, (source, ids), scored_pair in zip(
+                texts, pairs, scored_pairs, strict=True
+            )
+        ]
+
+    def _check_sizes(self) -> None:
+        """Refuse an ensemble whose models have no mean attention."""
         sizes = {
             (model.encoder_layers, model.decoder_layers, model.num_heads)
             for model in self._models
@@ -276,25 +355,6 @@ class Translator:
                 "attention needs models with equal numbers of encoder layers, decoder "
                 f"layers and heads, got {sorted(sizes)}"
             )
-        _check_lines([source, target or ""], "source and target")
-        if target is not None and self.vocabulary.is_trees:
-            trees.check_trees([source], [target], first_line=1)
-        [pair] = self._encode([source], [target or ""], first_line=1)
-        if target is None:
-            [[hypothesis]] = self.hypotheses([source])
-            pair = next(
-                ((output.source, output.ids) for output in hypothesis.outputs), pair
-            )
-        model = self._models[0]
-        layers = {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
-        [scored_pair] = self.score_ids([pair], layers=layers)
-        source_ids, target_ids = pair
-        return Attention(
-            source=_spell(self.vocabulary.source, [*source_ids, types.EOS_ID]),
-            target_in=_spell(self.vocabulary.target, [types.BOS_ID, *target_ids[:-1]]),
-            target_out=_spell(self.vocabulary.target, target_ids),
-            **scored_pair.attention,
-        )
 
     def score_ids(
         self,
@@ -375,6 +435,13 @@ def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> 
     if n_best > search.beam_size and not search.sampling:
         raise ValueError(
             f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
+        )
+
+
+def _check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
+    if not np.isfinite(log_probs).all():
+        raise ValueError(
+            f"line {line} has no probability: the parameters are not finite numbers"
         )
 
 
