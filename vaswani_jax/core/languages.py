@@ -47,12 +47,15 @@ def piece_separator(line: str, data: DataConfig) -> str:
     """
     if data.text_form == "tokenized":
         return " "
-    locale = data.target_locale
+    return " " if locales.has_spaces(line_locale(line, data)) else ""
+
+
+def line_locale(line: str, data: DataConfig) -> str:
+    """Return the target locale of a source line: that of its tag or code, if any."""
     if tag := find_tag(line, data):
-        locale = locales_by_tag(data)[tag]
-    elif code := re.match(r"\s*>>(\w+)<<", line):
-        locale = code[1]
-    return " " if locales.has_spaces(locale) else ""
+        return locales_by_tag(data)[tag]
+    code = re.match(r"\s*>>(\w+)<<", line)
+    return code[1] if code else data.target_locale
 
 
 def references_by_locale(

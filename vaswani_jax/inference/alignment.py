@@ -34,8 +34,8 @@ def align_line(
         separator: What stands between the translations of pieces.
     """
     pairs: list[tuple[int, int]] = []
-    sources = _source_words(line, [o.source for o in outputs], vocabulary=vocabulary)
-    targets = _target_words(
+    sources = source_words(line, [o.source for o in outputs], vocabulary=vocabulary)
+    targets = target_words(
         [output.ids for output in outputs], vocabulary.target, separator=separator
     )
     for piece_weights, source, target in zip(weights, sources, targets, strict=True):
@@ -73,7 +73,7 @@ def write_attention(
             np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-def _source_words(
+def source_words(
     line: str, pieces: Sequence[Sequence[int]], *, vocabulary: Vocabulary
 ) -> list[Int[np.ndarray, "_"]]:
     """Return the line's word that each subword of each piece lies in, -1 for none."""
@@ -115,7 +115,7 @@ def _word_at(
     return int(numbers[-min(max(1, num_words), len(numbers))])
 
 
-def _target_words(
+def target_words(
     pieces: Sequence[Sequence[int]], subwords: Subwords, *, separator: str
 ) -> list[Int[np.ndarray, "_"]]:
     """Return the translation's word that each subword of each piece is a part of."""
