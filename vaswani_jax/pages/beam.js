@@ -1,0 +1,5 @@
+"use strict";
+
+/* The beam search as a tree. */
+
+function drawBeam() {}

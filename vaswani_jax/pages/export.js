@@ -1,0 +1,81 @@
+"use strict";
+
+/* The drawing as a file, SVG or PNG. The styles of the page go into it. */
+
+const STYLES = [
+  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray",
+  "opacity", "font-family", "font-size", "font-weight", "direction", "visibility",
+];
+
+/** Return the drawing as an element of its own, with its caption below. */
+function exportedDrawing() {
+  const drawn = byId("drawing").querySelector("svg");
+  const copy = drawn.cloneNode(true);
+  const copies = copy.querySelectorAll("*");
+  drawn.querySelectorAll("*").forEach((node, index) => {
+    const computed = getComputedStyle(node);
+    for (const name of STYLES) copies[index].setAttribute(name, computed.getPropertyValue(name));
+    for (const name of ["tabindex", "class", "role"]) copies[index].removeAttribute(name);
+  });
+  const page = getComputedStyle(document.body);
+  const caption = byId("caption").textContent;
+  const [width, height] = ["width", "height"].map((name) => Number(drawn.getAttribute(name)));
+  const rows = wrapped(caption, width - 2 * MARGIN, 12);
+  const texts = rows.map((text, row) =>
+    svg(
+      "text",
+      { x: MARGIN, y: height + 18 + row * 17, "font-size": 12, "font-family": FONT, fill: page.color },
+      text,
+    ),
+  );
+  const total = height + 12 + rows.length * 17;
+  copy.setAttribute("xmlns", SVG);
+  copy.setAttribute("height", total);
+  copy.setAttribute("viewBox", `0 0 ${width} ${total}`);
+  copy.removeAttribute("class");
+  copy.removeAttribute("tabindex");
+  copy.prepend(
+    svg("title", {}, caption),
+    svg("rect", { width, height: total, fill: page.backgroundColor }),
+  );
+  copy.append(...texts);
+  return copy;
+}
+
+/** Return a text as lines that are at most `limit` pixels wide. */
+function wrapped(text, limit, size) {
+  const rows = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${rows.at(-1)} ${word}`.trim();
+    if (rows.at(-1) && textWidth(longer, size) > limit) rows.push(word);
+    else rows[rows.length - 1] = longer;
+  }
+  return rows;
+}
+
+function saveSvg() {
+  const text = new XMLSerializer().serializeToString(exportedDrawing());
+  save(new Blob([text], { type: "image/svg+xml" }), "attention.svg");
+}
+
+/** Draw the SVG on a canvas of twice its size, and save that. */
+async function savePng() {
+  const copy = exportedDrawing();
+  const image = new Image();
+  const text = new XMLSerializer().serializeToString(copy);
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await image.decode();
+  const canvas = element("canvas", {
+    width: 2 * Number(copy.getAttribute("width")),
+    height: 2 * Number(copy.getAttribute("height")),
+  });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => save(blob, "attention.png"), "image/png");
+}
+
+/** Offer bytes as a file; nothing leaves the browser. */
+function save(blob, name) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,5 @@
+"use strict";
+
+/* All heads as small matrices. */
+
+function drawOverview() {}

@@ -1,0 +1,5 @@
+"use strict";
+
+/* How translation and heads form over the checkpoints. */
+
+function drawTraining() {}
