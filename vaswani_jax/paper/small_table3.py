@@ -4,12 +4,13 @@ Sizes, text and budget differ from the paper's, so that only directions can be
 compared: those in which rows differ from the base model.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from vaswani_jax.core import config
 from vaswani_jax.model import cost
 from vaswani_jax.paper import markdown, printed, scored_runs
-from vaswani_jax.paper.printed import Variation
+from vaswani_jax.paper.printed import Conclusion, Variation
 from vaswani_jax.paper.scored_runs import ScoredRun
 
 # A printed difference of up to this counts as none, and so does ours where the base
@@ -18,14 +19,31 @@ from vaswani_jax.paper.scored_runs import ScoredRun
 CHOSEN_NOISE = {"bleu": 0.5, "perplexity": 0.01}
 
 
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Two rows that a conclusion compares by one figure.
+
+    Attributes:
+        worse: The row that the paper finds the worse one.
+        better: The other row.
+        figure: "bleu" or "perplexity".
+        printed_change: The paper's figure of the better row minus the worse one's.
+        change: The same of ours; None if one of the rows was not run.
+        verdict: Whether the conclusion holds by our rows.
+    """
+
+    worse: str
+    better: str
+    figure: str
+    printed_change: float
+    change: float | None
+    verdict: str
+
+
 def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
     """Return every row beside the base model, ours and the paper's, and conclusions."""
     run_by_row = scored_runs.find_rows(runs, rows)
-    measured = {
-        row: Variation(run.perplexity, run.bleu, None)
-        for row, run in run_by_row.items()
-        if run and not run.flaw
-    }
+    measured = variations(run_by_row)
     seeds = scored_runs.find_seeds(runs, rows["base"], split="valid")
     noise = measure_noise(seeds)
     lines = []
@@ -54,6 +72,15 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
         "What the paper concludes from its table, and the differences of the rows it "
         f"rests on (better minus worse):\n\n{_format_conclusions(measured, noise)}"
     )
+
+
+def variations(run_by_row: Mapping[str, ScoredRun | None]) -> dict[str, Variation]:
+    """Return perplexity and BLEU of the rows whose runs are complete."""
+    return {
+        row: Variation(run.perplexity, run.bleu, None)
+        for row, run in run_by_row.items()
+        if run and not run.flaw
+    }
 
 
 def measure_noise(seeds: Mapping[int, ScoredRun]) -> dict[str, float]:
@@ -153,39 +180,65 @@ def _row_cells(
     return [cell, f"{change:+.2f}", f"{printed_change:+{digits}}", verdict]
 
 
+def compare(
+    conclusion: Conclusion,
+    measured: Mapping[str, Variation],
+    noise: Mapping[str, float],
+) -> list[Comparison]:
+    """Return what each pair of rows of a conclusion says of it, by each figure.
+
+    Args:
+        conclusion: The paper's.
+        measured: Our rows.
+        noise: By figure, up to which a change of ours counts as none.
+    """
+    comparisons = []
+    for worse, better in conclusion.pairs:
+        for figure in conclusion.figures:
+            pair = {"worse": worse, "better": better, "figure": figure}
+            change, verdict = _judge_pair(
+                measured, pair, noise=noise[figure], same=conclusion.same
+            )
+            comparisons.append(
+                Comparison(
+                    **pair,
+                    printed_change=_difference(printed.TABLE3, **pair),
+                    change=change,
+                    verdict=verdict,
+                )
+            )
+    return comparisons
+
+
 def _format_conclusions(
     measured: Mapping[str, Variation], noise: Mapping[str, float]
 ) -> str:
-    lines = []
-    for conclusion in printed.CONCLUSIONS:
-        for worse, better in conclusion.pairs:
-            for figure in conclusion.figures:
-                pair = {"worse": worse, "better": better, "figure": figure}
-                lines.append(
-                    [
-                        f"{conclusion.text} (section {conclusion.section})",
-                        f"{better} against {worse}",
-                        "BLEU" if figure == "bleu" else figure,
-                        f"{_difference(printed.TABLE3, **pair):+.2f}",
-                        *_conclusion_cells(
-                            measured, pair, noise=noise[figure], same=conclusion.same
-                        ),
-                    ]
-                )
+    lines = [
+        [
+            f"{conclusion.text} (section {conclusion.section})",
+            f"{comparison.better} against {comparison.worse}",
+            "BLEU" if comparison.figure == "bleu" else comparison.figure,
+            f"{comparison.printed_change:+.2f}",
+            None if comparison.change is None else f"{comparison.change:+.2f}",
+            comparison.verdict,
+        ]
+        for conclusion in printed.CONCLUSIONS
+        for comparison in compare(conclusion, measured, noise)
+    ]
     head = ["conclusion", "rows", "of", "paper's", "ours", "at this scale it"]
     return markdown.table(head, lines)
 
 
-def _conclusion_cells(
+def _judge_pair(
     measured: Mapping[str, Variation],
     pair: Mapping[str, str],
     *,
     noise: float,
     same: bool,
-) -> list[str | None]:
+) -> tuple[float | None, str]:
     """Return our difference of two rows, and whether the conclusion holds by it."""
     if not {pair["worse"], pair["better"], "base"} <= measured.keys():
-        return [None, "not run"]
+        return None, "not run"
     figure = pair["figure"]
     change = _difference(measured, **pair)
     # A lower perplexity is the better one.
@@ -197,7 +250,7 @@ def _conclusion_cells(
     is_unclear = printed_change / _unit(printed.TABLE3, figure) <= CHOSEN_NOISE[figure]
     if is_unclear and not same:
         verdict += "; the paper's is within the bound"
-    return [f"{change:+.2f}", verdict]
+    return change, verdict
 
 
 def _difference(
