@@ -4,13 +4,17 @@ vaswani report --output=runs/report
 python -m vaswani_jax.report --output=runs/report
 """
 
+import dataclasses
+import json
 import logging
+import shlex
 
 from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.paper import (
+    claims,
     figures,
     presets,
     scored_runs,
@@ -42,9 +46,12 @@ SENTENCES = flags.DEFINE_integer(
     "sentences", 16, "Sentences that a layer is timed with.", lower_bound=1
 )
 
+# What the report depends on, besides --runs.
+INPUTS = ("lengths", "kernel", "window", "sentences")
+
 
 def main() -> None:
-    """Print report.md, and write it with its figures."""
+    """Print report.md, and write it with its figures and report.json."""
     canvas.require()
     lengths = _lengths()
     systems = presets.systems()
@@ -62,7 +69,9 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
+    judged = claims.judge(claims.Evidence(systems, rows, small, runs, costs))
     sections = {
+        "What the paper claims": claims.format_table(judged),
         "Table 1: what layers cost": (
             f"{table1.format_costs(costs)}\n\n![operations and seconds](table1.png)"
         ),
@@ -81,10 +90,31 @@ def main() -> None:
         ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
-    text = f"# The paper, from this code\n\n{tables.provenance()}\n\n{body}\n"
+    origin = tables.origin()
+    provenance = tables.provenance(origin)
+    text = f"# The paper, from this code\n\n{provenance}\n\n{body}\n"
     (output / "report.md").write_text(text, encoding="utf-8")
+    record = {
+        "command": _command(),
+        **origin,
+        "table1": dataclasses.asdict(costs),
+        "claims": claims.to_json(judged),
+    }
+    (output / "report.json").write_text(
+        f"{json.dumps(record, indent=1)}\n", encoding="utf-8"
+    )
     print(text)
     logger.info(f"written: {output}/report.md and its figures")
+
+
+def _command() -> str:
+    """Return the command that gives the same report."""
+    options = [
+        flag.serialize()
+        for flag in map(flags.FLAGS.__getitem__, ("runs", *INPUTS))
+        if not flag.using_default_value
+    ]
+    return shlex.join(["vaswani", "report", *options])
 
 
 def _read_runs() -> list[scored_runs.ScoredRun]:

@@ -145,6 +145,9 @@ def test_the_papers_parser_alone_is_judged(tmp_path, changes, f1, cells):
     leave_parser(tmp_path / "a", settings, split="test", f1=f1)
     [row] = our_rows(tmp_path)
     assert [row[1], row[4]] == cells
+    result = table4.find_result(read(tmp_path), cells[0])
+    is_judged = "," in cells[1]
+    assert (result and result.f1) == (f1 if is_judged else None)
 
 
 @pytest.mark.parametrize(

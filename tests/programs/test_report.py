@@ -1,5 +1,6 @@
 """report as a user runs it: the paper's tables and figures, or why there are none."""
 
+import json
 import pathlib
 import sys
 
@@ -23,6 +24,14 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
         "| docs/results/table3_small_base | valid | averaged at 2,000 | 4, 0.6 |"
         in shown
     )
+    # The same, for programs.
+    report = json.loads((tmp_path / "report/report.json").read_text())
+    assert report["command"] == "vaswani report --lengths=4,8"
+    assert report["table1"]["lengths"] == [4, 8]
+    verdicts = {claim["id"]: claim["verdict"] for claim in report["claims"]}
+    assert verdicts["big-ende"] == "not run"
+    assert verdicts["too-many-heads-are-worse-by-perplexity"] == "holds"
+    assert "| dropout helps, by perplexity | holds | training |" in shown
     for name in ("table1", "learning_rate", "positions"):
         assert f"({name}.png)" in shown
         drawn = (tmp_path / "report" / f"{name}.png").read_bytes()

@@ -75,6 +75,28 @@ class _Setting:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The runs of one of the paper's rows, and the mean of their F1."""
+
+    f1: float
+    runs: Sequence[ScoredRun]
+
+
+def find_result(runs: Sequence[ScoredRun], training: str) -> Result | None:
+    """Return what complete runs with section 6.3's settings have on WSJ's section 23.
+
+    Args:
+        runs: To look for them in.
+        training: A key of `PRINTED`.
+    """
+    for group in _group([run for run in runs if run.is_parsing]):
+        setting = _describe(group[0])
+        if setting.training == training and _is_judged(setting, group[0]):
+            return Result(statistics.fmean(run.score for run in group), group)
+    return None
+
+
 def format_table(runs: Sequence[ScoredRun]) -> str:
     """Return table 4: the paper's rows, then ours, 'not run' where WSJ was not."""
     rows: list[list[Any]] = [
@@ -175,6 +197,14 @@ def _describe(run: ScoredRun) -> _Setting:
     return _Setting(f"**{parser}**", training, treebank, split)
 
 
+def _is_judged(setting: _Setting, run: ScoredRun) -> bool:
+    """Return whether a run is held against the printed F1 of its training."""
+    has_settings = PRINTED_SETTINGS.items() <= {**run.settings, **run.scoring}.items()
+    is_on_wsj = (setting.treebank, setting.split) == (WSJ, WSJ_TEST)
+    is_parser = setting.parser == OUR_PARSER
+    return is_parser and is_on_wsj and has_settings and not run.flaw
+
+
 def _result_cells(setting: _Setting, group: Sequence[ScoredRun]) -> list[str | None]:
     """Return F1 with the scorer's signature, the seeds, and where they come from."""
     first = group[0]
@@ -185,10 +215,7 @@ def _result_cells(setting: _Setting, group: Sequence[ScoredRun]) -> list[str | N
     f1 = f"{mean:.2f}"
     if len(figures) > 1:
         f1 += f" ({min(figures):.2f} to {max(figures):.2f})"
-    settings = {**first.settings, **first.scoring}
-    is_judged = PRINTED_SETTINGS.items() <= settings.items()
-    is_on_wsj = (setting.treebank, setting.split) == (WSJ, WSJ_TEST)
-    if setting.parser == OUR_PARSER and is_on_wsj and is_judged:
+    if _is_judged(setting, first):
         paper = PRINTED[setting.training]
         f1 += f", {markdown.verdict(mean, paper, tolerance=F1_TOLERANCE)}"
     [signature] = {

@@ -27,13 +27,23 @@ RULE = (
 )
 
 
-def provenance() -> str:
-    """Return when, from which revision and on what hardware the report was made."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
+def origin() -> dict[str, str]:
+    """Return when, from which revision and on what hardware the report is made."""
     versions = run_record.describe_software()
+    cores = f"{os.cpu_count()} cores ({platform.machine()})"
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
+        "commit": versions["revision"],
+        "jax": versions["jax"],
+        "hardware": f"{parallel.describe()}, {cores}",
+    }
+
+
+def provenance(origin: Mapping[str, str]) -> str:
+    """Return the origin of a report as a sentence."""
     return (
-        f"Made {now}, revision {versions['revision']}, jax {versions['jax']}, "
-        f"{parallel.describe()}, {os.cpu_count()} cores ({platform.machine()})."
+        f"Made {origin['date']}, revision {origin['commit']}, jax {origin['jax']}, "
+        f"{origin['hardware']}."
     )
 
 

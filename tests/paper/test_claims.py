@@ -1,0 +1,99 @@
+"""The verdicts on the paper's claims, with scored runs and without."""
+
+import json
+import pathlib
+
+import pytest
+
+from tests.paper.layer_costs import costs_of
+from tests.paper.workdirs import ROWS, SMALL, leave, read
+from vaswani_jax.paper import claims, presets, printed
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def systems():
+    return presets.systems()
+
+
+def judge(systems, directory):
+    evidence = claims.Evidence(systems, ROWS, SMALL, read(directory), costs_of())
+    return {claim.id: claim for claim in claims.judge(evidence)}
+
+
+def test_without_runs_only_what_is_computed_is_judged(systems, tmp_path):
+    judged = judge(systems, tmp_path)
+    for claim in judged.values():
+        is_judged = claim.verdict != "not run"
+        assert is_judged == (claim.basis != "nothing") == bool(claim.figures), claim
+        assert claim.basis != "training" and not claim.runs
+        assert claim.text and claim.because and claim.command, claim
+    assert {id for id, claim in judged.items() if claim.basis == "computation"} == {
+        *("scaling", "cost-of-heads", "wavelengths", "offsets"),
+        *("sequential-operations", "hours", "training-cost", "parameters"),
+    }
+    assert judged["parameters"].verdict == "does not hold"
+
+
+def test_claims_stand_in_the_papers_order_and_each_once(systems, tmp_path):
+    evidence = claims.Evidence(systems, ROWS, SMALL, [], costs_of())
+    judged = claims.judge(evidence)
+    assert len({claim.id for claim in judged}) == len(judged)
+    sections = [claims.SECTIONS.index(claim.section) for claim in judged]
+    assert sections == sorted(sections)
+    assert set(sections) == set(range(len(claims.SECTIONS)))
+
+
+@pytest.mark.parametrize(
+    ("bleu", "verdict", "margin"),
+    [
+        (28.5, "holds", "holds"),
+        (28.2, "holds", "does not hold"),
+        (20.0, "does not hold", "does not hold"),
+    ],
+)
+def test_a_system_that_was_trained_is_judged(systems, tmp_path, bleu, verdict, margin):
+    leave(tmp_path / "big", systems["big", "de"], split="test", bleu=bleu)
+    judged = judge(systems, tmp_path)
+    assert judged["big-ende"].verdict == verdict
+    assert judged["margin-ende"].verdict == margin
+    assert judged["big-ende"].runs == (str(tmp_path / "big"),)
+    assert judged["big-ende"].figures["bleu"] == bleu
+    assert judged["base-ende"].verdict == judged["big-enfr"].verdict == "not run"
+
+
+def test_a_conclusion_is_judged_by_small_rows_until_the_papers_are_run(
+    systems, tmp_path
+):
+    for row, bleu in {"base": 30.0, "A1": 30.2}.items():
+        leave(tmp_path / f"small_{row}", SMALL[row], bleu=bleu)
+    heads = judge(systems, tmp_path)["a-single-head-is-worse-by-bleu"]
+    assert (heads.verdict, heads.scale) == ("no clear difference", "small")
+    for row, bleu in {"base": 25.8, "A1": 24.9}.items():
+        leave(tmp_path / row, ROWS[row], bleu=bleu)
+    heads = judge(systems, tmp_path)["a-single-head-is-worse-by-bleu"]
+    assert (heads.verdict, heads.scale) == ("holds", "")
+    assert heads.figures["base - A1"] == pytest.approx(0.9)
+    assert set(heads.runs) == {str(tmp_path / row) for row in ("base", "A1")}
+
+
+def test_a_conclusion_that_some_rows_bear_out_holds_in_part(systems, tmp_path):
+    for row, bleu in {"base": 30.0, "B1": 28.0, "B2": 30.1}.items():
+        leave(tmp_path / row, SMALL[row], bleu=bleu)
+    keys = judge(systems, tmp_path)["a-smaller-d_k-is-worse-by-bleu"]
+    assert keys.verdict == "holds in part"
+    assert keys.because.startswith("1 of 2 hold: +2.00 (base against B1), -0.10")
+
+
+def test_every_conclusion_on_table_3_is_a_claim(systems, tmp_path):
+    texts = [claim.text for claim in judge(systems, tmp_path).values()]
+    for conclusion in printed.CONCLUSIONS:
+        found = [text for text in texts if text.startswith(conclusion.text)]
+        assert len(found) == len(conclusion.figures), conclusion
+
+
+def test_claims_are_json(systems, tmp_path):
+    judged = list(judge(systems, tmp_path).values())
+    written = claims.to_json(judged)
+    assert json.loads(json.dumps(written)) == written
