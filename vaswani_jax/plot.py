@@ -1,8 +1,9 @@
-"""Draw the learning curves of runs, or what one run makes of a sentence.
+"""Draw the learning curves of runs, a sentence of one, or the paper's figures.
 
 vaswani plot runs/demo runs/other --output=curves.svg
 vaswani plot runs/demo --sentence='3 hours ago' --output=attention.png
 vaswani plot runs/gum --tree='The man sleeps .' --output=tree.png
+vaswani plot runs/six_layers --figure=3 --word=making --layer=5
 python -m vaswani_jax.plot --workdir=runs/demo --workdir=runs/other
 """
 
@@ -21,7 +22,13 @@ from vaswani_jax.core import compilation_cache, config, parsing
 from vaswani_jax.data import treebank, word_subwords
 from vaswani_jax.inference import line_io
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.plots import attention_maps, canvas, learning_curves, tree_diagrams
+from vaswani_jax.plots import (
+    attention_lines,
+    attention_maps,
+    canvas,
+    learning_curves,
+    tree_diagrams,
+)
 from vaswani_jax.training import metrics_log
 
 logger = logging.getLogger(__name__)
@@ -32,17 +39,42 @@ WORKDIR = path_flags.define_repeated_path(
 OUTPUT = path_flags.define_path(
     "output",
     None,
-    "The .png or .svg to write; curves.png, attention.png or tree.png by default.",
+    "The .png or .svg to write; curves.png, attention.png, tree.png or figure3.png and "
+    "so on by default.",
 )
 SENTENCE = flags.DEFINE_string(
     "sentence",
     None,
-    "A source sentence: draw the attention of its translation instead of curves.",
+    "A source sentence: draw the attention of its translation instead of curves. With "
+    "--figure, the sentence instead of the paper's.",
 )
 TREE = flags.DEFINE_string(
     "tree",
     None,
     "A sentence, spaces between its words: draw the tree that the run parses it to.",
+)
+FIGURE = flags.DEFINE_integer(
+    "figure",
+    None,
+    "A figure of the paper: 3 (the attention of one word), 4 (of one head, and of two "
+    "heads from one word) or 5 (of two heads).",
+    lower_bound=3,
+    upper_bound=5,
+)
+WORD = flags.DEFINE_string(
+    "word",
+    None,
+    "The word that looks in figures 3 and 4, where it first stands; the paper's by "
+    "default.",
+)
+HEADS = flags.DEFINE_list(
+    "heads",
+    None,
+    "Heads to draw, from 1: any of them in figure 3, all by default; two in figures 4 "
+    "and 5, by default chosen by the rule in the picture.",
+)
+SUBWORDS = flags.DEFINE_bool(
+    "subwords", False, "Figures 3 to 5 show subwords instead of words."
 )
 KIND = flags.DEFINE_enum(
     "kind",
@@ -72,11 +104,51 @@ def check_flags() -> None:
         endings = " or ".join(canvas.FORMATS)
         raise ValueError(f"--output={OUTPUT.value} must end in {endings}")
     line_io.check_outputs([], {"--output": str(path)})
+    if FIGURE.value is not None:
+        _check_figure(FIGURE.value)
+        return
+    for name in ("word", "heads", "subwords"):
+        if _is_given(name):
+            raise ValueError(f"--{name} needs --figure")
     if SENTENCE.value is None:
-        for name in ("kind", "layer"):
-            if not flags.FLAGS[name].using_default_value:
-                raise ValueError(f"--{name} is of --sentence")
+        for name, others in (("kind", ""), ("layer", " or --figure")):
+            if _is_given(name):
+                raise ValueError(f"--{name} is of --sentence{others}")
     _check_text()
+
+
+def _is_given(name: str) -> bool:
+    return not flags.FLAGS[name].using_default_value
+
+
+def _check_figure(figure: int) -> None:
+    """Refuse flags that --figure does not take, and a sentence without its word."""
+    unused = ["kind", "tree"] + ["word"] * (figure not in attention_lines.WORDS)
+    for name in unused:
+        if _is_given(name):
+            raise ValueError(f"--{name} is of no use with --figure={figure}")
+    for name in ("sentence", "word"):
+        value = flags.FLAGS[name].value
+        if value is not None and not value.strip():
+            raise ValueError(f"--{name} is empty")
+    if len(WORKDIR.value) > 1:
+        raise ValueError(
+            f"--figure draws the attention of one run, got {len(WORKDIR.value)}"
+        )
+    if figure in attention_lines.WORDS and SENTENCE.value and not WORD.value:
+        raise ValueError("--sentence needs --word, the word that looks")
+    _heads()
+
+
+def _heads() -> list[int] | None:
+    """Return the numbers of --heads; None if it is not given."""
+    if HEADS.value is None:
+        return None
+    try:
+        return [int(head) for head in HEADS.value]
+    except ValueError:
+        shown = ",".join(HEADS.value)
+        raise ValueError(f"--heads={shown} must be numbers, as 1,2") from None
 
 
 def _check_text() -> None:
@@ -84,8 +156,8 @@ def _check_text() -> None:
     texts = {"sentence": SENTENCE.value, "tree": TREE.value}
     named = {name: text for name, text in texts.items() if text is not None}
     if not named:
-        if not flags.FLAGS["checkpoint"].using_default_value:
-            raise ValueError("--checkpoint needs --sentence or --tree")
+        if _is_given("checkpoint"):
+            raise ValueError("--checkpoint needs --sentence or --tree, or --figure")
         return
     if len(named) > 1:
         raise ValueError("--sentence and --tree exclude each other")
@@ -103,7 +175,9 @@ def _check_text() -> None:
 
 def main() -> None:
     """Draw the curves of all runs, or the attention or a tree of one."""
-    if SENTENCE.value is not None:
+    if FIGURE.value is not None:
+        figure = _draw_figure(FIGURE.value)
+    elif SENTENCE.value is not None:
         figure = _draw_attention(SENTENCE.value)
     elif TREE.value is not None:
         figure = _draw_tree(TREE.value)
@@ -117,7 +191,9 @@ def main() -> None:
 def _output() -> pathlib.Path:
     """Return the file to write."""
     default = "curves.png"
-    if SENTENCE.value is not None:
+    if FIGURE.value is not None:
+        default = f"figure{FIGURE.value}.png"
+    elif SENTENCE.value is not None:
         default = "attention.png"
     elif TREE.value is not None:
         default = "tree.png"
@@ -151,6 +227,27 @@ def _draw_attention(sentence: str) -> Any:
         _load(workdir, settings).attention(sentence),
         layers=layers,
         title=f"{name}, {attention_maps.describe_layers(settings.model, layers)}",
+    )
+
+
+def _draw_figure(number: int) -> Any:
+    [name] = WORKDIR.value
+    workdir, settings = _open_model(name)
+    kinds = attention_maps.choose_layers(
+        settings.model, ["encoder"], number=LAYER.value
+    )
+    heads = _heads()
+    attention_lines.check_heads(settings.model.num_heads, figure=number, heads=heads)
+    if SENTENCE.value is None:
+        attention_lines.check_reads_english(settings.data)
+    translator = _load(workdir, settings)
+    sentence = SENTENCE.value or attention_lines.paper_sentence(number, translator)
+    attention = attention_lines.attend(translator, sentence)
+    layer = attention_lines.read_layer(
+        attention, kinds["encoder"], by_word=not SUBWORDS.value
+    )
+    return attention_lines.draw_figure(
+        number, layer, word=WORD.value, heads=heads, title=name
     )
 
 

@@ -24,6 +24,7 @@ TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 LINEARIZATION = "tests/data/test_linearization.py"
 BRACKETING = "tests/evaluation/test_bracketing.py"
+LINES = "tests/plots/test_attention_lines.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -466,5 +467,33 @@ MISTAKES = (
         "elif _first_difference($gold_side.words, $test_side.words)",
         "elif len($gold_side.words) != len($test_side.words)",
         f"{BRACKETING}::test_the_sample_of_evalb_has_its_published_figures",
+    ),
+    Mistake(
+        "a figure shows the layer below",
+        "read_layer",
+        "$attention.encoder[$layer]",
+        "$attention.encoder[$layer - 1]",
+        f"{LINES}::test_subwords_have_the_weights_of_their_layer",
+    ),
+    Mistake(
+        "a figure counts heads from 0",
+        "_draw_panel",
+        "[$head - 1 for",
+        "[$head % len(layer.weights) for",
+        f"{LINES}::test_figure_3_shows_all_heads_from_one_word",
+    ),
+    Mistake(
+        "a figure's lines lead from keys to queries",
+        "_draw_lines",
+        "$queries, $keys = np.nonzero($rows >= FAINTEST)",
+        "$keys, $queries = np.nonzero($rows >= FAINTEST)",
+        f"{LINES}::test_figure_5_shows_two_heads_in_green_and_red",
+    ),
+    Mistake(
+        "a figure's word has the mean of its subwords",
+        "read_layer",
+        "@ $weights @ $is_part.T",
+        "@ $weights @ $share.T",
+        f"{LINES}::test_words_sum_what_is_looked_at_and_average_what_looks",
     ),
 )

@@ -57,6 +57,17 @@ def test_the_attention_has_the_subwords_of_the_translation(
             assert f"<!-- {subword} -->" in svg
 
 
+def test_a_figure_of_the_paper_has_the_words_of_the_sentence(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    output = tmp_path / "figure.svg"
+    words = [str(trained), "--figure=3", "--sentence=a b c", "--word=b"]
+    assert plot(*words, "--heads=2", f"--output={output}") == f"written: {output}"
+    svg = output.read_text()
+    for text in ("from “b”: head 2", "a", "b", "c"):
+        assert f"<!-- {text} -->" in svg
+
+
 def test_of_a_run_on_a_store_the_records_alone_are_fetched(
     trained: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +103,17 @@ REFUSED = {
         "--kind must be one of encoder, decoder, memory, got 'all'"
     ),
     "RUN --sentence=a --checkpoint=5": "no checkpoint of step 5",
+    "RUN --word=a": "--word needs --figure",
+    "RUN --figure=6": "--figure must be ",
+    "RUN --figure=3 --sentence=a": "--sentence needs --word, the word that looks",
+    "RUN --figure=3 --sentence=": "--sentence is empty",
+    "RUN --figure=5 --word=a": "--word is of no use with --figure=5",
+    "RUN --figure=3 --kind=memory": "--kind is of no use with --figure=3",
+    "RUN --figure=3 --layer=2": "--layer=2 must be from 1 to 1",
+    "RUN --figure=3 --heads=a": "--heads=a must be numbers, as 1,2",
+    "RUN --figure=3 --heads=99": "--heads=99 must be different numbers from 1 to ",
+    "RUN RUN --figure=3": "--figure draws the attention of one run, got 2",
+    "RUN --figure=3 --sentence=a --word=b": "has no --word=b: it has a, </s>",
 }
 
 

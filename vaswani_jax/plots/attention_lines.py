@@ -1,0 +1,640 @@
+"""Draw figures 3, 4 and 5: lines from the tokens that look to those looked at.
+
+Two rows show the same sentence. A line's colour is a head, its opacity the weight.
+"""
+
+import dataclasses
+import functools
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from vaswani_jax.core import config, languages, locales
+from vaswani_jax.data.subwords import WORD_START
+from vaswani_jax.inference.translator import Attention, Translator
+from vaswani_jax.plots import canvas
+
+# The paper's sentences, tokenised, and the words whose attention it shows.
+SPIRIT = (
+    "It is in this spirit that a majority of American governments have passed new laws "
+    "since 2009 making the registration or voting process more difficult ."
+)
+LAW = (
+    "The Law will never be perfect , but its application should be just - this is what "
+    "we are missing , in my opinion ."
+)
+SENTENCES = {3: SPIRIT, 4: LAW, 5: LAW}
+WORDS = {3: "making", 4: "its"}
+MOST_TOKENS = 64
+FONT_POINTS = 9
+CAPTION_POINTS = 9
+# Matplotlib's ten colours, as the paper's figures have them; twenty for more heads.
+HEADS_OF_TEN_COLOURS = 10
+# Of figure 5, among those ten.
+GREEN, RED = "#2ca02c", "#d62728"
+QUERY_COLOUR = "0.82"
+# A fainter line than a display of 256 levels shows is left out.
+FAINTEST = 1 / 255
+LINE_POINTS = 1.4
+# Inches.
+MARGIN = 0.15
+COLUMN = 0.21  # of a token
+LINES_HEIGHT = 1.5  # of the lines between the rows
+LABEL_GAP = 0.05  # from a token's text to the edge of its cell
+CAPTION_HEIGHT = 0.2  # of a line
+CHARACTER_WIDTH = 0.06  # of a caption, on average at least
+LEGEND_WIDTH = 0.62  # of a head
+NOTE_HEIGHT = 0.2
+PANEL_GAP = 0.25
+SMALLEST_WIDTH = 5.0
+DIRECTION = "below: the tokens that look; above: the tokens looked at"
+BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """The self-attention of one encoder layer over the tokens of a sentence.
+
+    Attributes:
+        tokens: Words or subwords, then the end mark.
+        weights: How much each token looks at each, by head. Rows sum to 1.
+        number: The layer's, from 1.
+        depth: How many layers the encoder has.
+    """
+
+    tokens: tuple[str, ...]
+    weights: Float[np.ndarray, "H S S"]
+    number: int
+    depth: int
+
+    @property
+    def name(self) -> str:
+        """The layer as the paper's captions call it."""
+        return f"layer {self.number} of {self.depth}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Two rows of tokens, and lines between them.
+
+    Attributes:
+        heads: The numbers of the heads, from 1.
+        colours: One for each of them.
+        queries: The positions of the tokens whose lines are drawn.
+        caption: What stands above.
+    """
+
+    heads: tuple[int, ...]
+    colours: tuple[str, ...]
+    queries: tuple[int, ...]
+    caption: str
+
+
+def read_layer(attention: Attention, layer: int, *, by_word: bool) -> Layer:
+    """Return one layer of the encoder, over words or subwords.
+
+    A word's weight is the sum over its subwords where it is looked at, and the mean
+    over them where it looks (Clark et al., 2019, section 4.1), so rows still sum to 1.
+
+    Args:
+        attention: The weights of a sentence.
+        layer: The layer, the lowest being 0.
+        by_word: Whether tokens are words.
+    """
+    weights, tokens = np.asarray(attention.encoder[layer]), attention.source
+    if by_word:
+        numbers = np.array(number_words(attention.source))
+        tokens = spell_words(attention.source)
+        is_part = numbers == np.arange(len(tokens))[:, None]
+        share = is_part / is_part.sum(axis=1, keepdims=True)
+        weights = share @ weights @ is_part.T
+    return Layer(tokens, weights, number=layer + 1, depth=len(attention.encoder))
+
+
+def check_reads_english(data: config.DataConfig) -> None:
+    """Refuse the paper's sentences for a model of another source language.
+
+    Raises:
+        ValueError: Says to name a sentence.
+    """
+    if locales.language_code(data.source_locale) != "en":
+        raise ValueError(
+            "--sentence is missing: the paper's sentences are English, the run reads "
+            f"config.data.source_locale={data.source_locale}"
+        )
+
+
+def paper_sentence(figure: int, translator: Translator) -> str:
+    """Return the sentence of a figure in the form of the text that a model reads.
+
+    That is with a tag if there are several target languages, without spaces before
+    punctuation marks unless text is tokenised, and in lower case if the vocabulary has
+    no capitals.
+    """
+    data, text = translator.config.data, SENTENCES[figure]
+    if data.text_form != "tokenized":
+        text = re.sub(r" (?=[.,])", "", text)
+    unknown, unknown_lower = (
+        translator.vocabulary.unknown_characters(form) for form in (text, text.lower())
+    )
+    if len(unknown_lower) < len(unknown):
+        text = text.lower()
+    tags = list(languages.locales_by_tag(data))
+    return " ".join([*tags[:1], text])
+
+
+def attend(translator: Translator, sentence: str) -> Attention:
+    """Return the encoder's attention over a sentence.
+
+    Raises:
+        ValueError: As `Translator.attention`.
+    """
+    # The encoder sees no translation: an empty one spares the search. A tree cannot be
+    # empty.
+    target = None if translator.vocabulary.is_trees else ""
+    return translator.attention(sentence, target)
+
+
+def number_words(source: Sequence[str]) -> list[int]:
+    """Return the number of the word that each subword belongs to, from 0.
+
+    White space divides words. Punctuation marks at the ends of a word are words, if
+    they are subwords, and so is the end mark.
+
+    >>> number_words(["▁(", "it", "▁is", "n", "'", "t", ")", ".", "</s>"])
+    [0, 1, 2, 2, 2, 2, 3, 4, 5]
+
+    Args:
+        source: The subwords of a sentence with the end mark, as `Attention` has them.
+    """
+    *subwords, _ = source
+    starts = [n for n, text in enumerate(subwords) if text.startswith(WORD_START)]
+    bounds = sorted({0, *starts, len(subwords)})
+    numbers: list[int] = []
+    for first, end in itertools.pairwise(bounds):
+        letters = [n for n in range(first, end) if any(map(str.isalnum, subwords[n]))]
+        first_letter, last_letter = letters[:1] or [end], letters[-1:] or [end]
+        for n in range(first, end):
+            is_outside = n <= first_letter[0] or n > last_letter[0]
+            starts_word = n == first or (is_outside and subwords[n - 1] != WORD_START)
+            numbers.append((numbers[-1] if numbers else -1) + starts_word)
+    return [*numbers, (numbers[-1] if numbers else -1) + 1]
+
+
+def spell_words(source: Sequence[str]) -> tuple[str, ...]:
+    """Return the text of each word of `number_words`.
+
+    >>> spell_words(["▁Caf", "<0xC3>", "<0xA9>", ".", "</s>"])
+    ('Café', '.', '</s>')
+    """
+    words: dict[int, str] = {}
+    for number, subword in zip(number_words(source), source, strict=True):
+        words[number] = words.get(number, "") + subword
+    return tuple(
+        BYTES.sub(_decode_bytes, word).replace(WORD_START, " ").strip()
+        for word in words.values()
+    )
+
+
+def _decode_bytes(match: re.Match[str]) -> str:
+    digits = match[0].replace("<0x", "").replace(">", "")
+    return bytes.fromhex(digits).decode(errors="replace")
+
+
+def find_token(layer: Layer, word: str) -> int:
+    """Return the first position of a word, whatever its case if it has no exact one.
+
+    Raises:
+        ValueError: The sentence does not have it.
+    """
+    tokens = [token.removeprefix(WORD_START) for token in layer.tokens]
+    if word in tokens:
+        return tokens.index(word)
+    lower = [token.casefold() for token in tokens]
+    if word.casefold() in lower:
+        return lower.index(word.casefold())
+    raise ValueError(
+        f"the sentence has no --word={word}: it has "
+        f"{', '.join(dict.fromkeys(layer.tokens))}"
+    )
+
+
+def sharpest_heads(layer: Layer, token: int) -> tuple[int, int]:
+    """Return the two heads with the largest weights from a token on another word.
+
+    Neither the token itself nor the end mark counts.
+
+    Returns:
+        The heads' numbers, from 1, the sharper one first.
+    """
+    largest = largest_weights(layer, token)
+    first, second = np.argsort(-largest, kind="stable")[:2] + 1
+    return int(first), int(second)
+
+
+def largest_weights(layer: Layer, token: int) -> Float[np.ndarray, "H"]:
+    """Return each head's largest weight from a token on another, end mark left out."""
+    others = np.delete(layer.weights[:, token], [token, len(layer.tokens) - 1], axis=1)
+    return np.asarray(others.max(axis=1, initial=0.0))
+
+
+def most_different_heads(layer: Layer) -> tuple[int, int]:
+    """Return the two heads that differ most over the sentence; see `differences`.
+
+    Returns:
+        The heads' numbers, from 1, the lower one first.
+    """
+    distances = differences(layer)
+    first, second = np.unravel_index(np.argmax(distances), distances.shape)
+    return int(first) + 1, int(second) + 1
+
+
+def differences(layer: Layer) -> Float[np.ndarray, "H H"]:
+    """Return how much each two heads differ: 0 for equal heads, at most 1.
+
+    That is half the sum of the absolute differences of weights, the mean over tokens.
+    The end mark is left out on both sides: many heads rest on it.
+    """
+    weights = layer.weights[:, :-1, :-1]
+    by_pair = np.abs(weights[:, None] - weights[None, :]).sum(axis=-1) / 2
+    if not weights.shape[1]:
+        return np.zeros((len(weights),) * 2)
+    return np.asarray(by_pair.mean(axis=-1))
+
+
+def head_colours(num_heads: int) -> tuple[str, ...]:
+    """Return a colour for each head of a layer.
+
+    >>> head_colours(8)[:2]
+    ('#1f77b4', '#ff7f0e')
+    """
+    import matplotlib
+    from matplotlib import colors
+
+    name = "tab10" if num_heads <= HEADS_OF_TEN_COLOURS else "tab20"
+    palette = [colors.to_hex(rgb) for rgb in matplotlib.colormaps[name].colors]  # type: ignore[attr-defined]
+    return tuple(palette[head % len(palette)] for head in range(num_heads))
+
+
+def check_heads(num_heads: int, *, figure: int, heads: Sequence[int] | None) -> None:
+    """Refuse heads that a model does not have, or another number than a figure shows.
+
+    Args:
+        num_heads: How many a layer of the model has.
+        figure: 3, 4 or 5.
+        heads: Their numbers, from 1; None for the figure's choice.
+
+    Raises:
+        ValueError: A head is out of range or named twice, or there are more or fewer.
+    """
+    count = None if figure == 3 else 2
+    if heads is None:
+        if count and num_heads < count:
+            raise ValueError(f"figure {figure} shows two heads, the model has one")
+        return
+    shown = ",".join(map(str, heads))
+    in_range = all(1 <= head <= num_heads for head in heads)
+    if not (heads and in_range and len(set(heads)) == len(heads)):
+        raise ValueError(
+            f"--heads={shown} must be different numbers from 1 to {num_heads}"
+        )
+    if count and len(heads) != count:
+        raise ValueError(f"--heads={shown} must be two heads for figure {figure}")
+
+
+def draw_figure(
+    number: int,
+    layer: Layer,
+    *,
+    word: str | None = None,
+    heads: Sequence[int] | None = None,
+    title: str = "",
+) -> Any:
+    """Draw one of the paper's figures of attention.
+
+    Figure 3 shows where heads look from one word. Figure 4 shows one head over the
+    whole sentence, and below two heads from one word. Figure 5 shows two heads over the
+    whole sentence, in green and red.
+
+    Args:
+        number: 3, 4 or 5.
+        layer: The weights.
+        word: The token that looks in figures 3 and 4, where it first stands; the
+            paper's by default.
+        heads: The heads' numbers, from 1. By default figure 3 shows all, figure 4
+            `sharpest_heads`, figure 5 `most_different_heads`.
+        title: What stands above.
+
+    Returns:
+        A figure.
+
+    Raises:
+        ValueError: The sentence lacks the word or is too long, or a head is out of
+            range.
+    """
+    check_heads(len(layer.weights), figure=number, heads=heads)
+    if number == 5:
+        panels = _panels_of_figure5(layer, heads)
+    else:
+        token = find_token(layer, word or WORDS[number])
+        make_panels = {3: _panels_of_figure3, 4: _panels_of_figure4}[number]
+        panels = make_panels(layer, token, heads)
+    return draw(layer, panels, title=title)
+
+
+def _panels_of_figure3(
+    layer: Layer, token: int, heads: Sequence[int] | None
+) -> list[Panel]:
+    H = len(layer.weights)
+    chosen = tuple(heads or range(1, H + 1))
+    which = "all heads" if len(chosen) == H else _name_heads(chosen)
+    caption = f"from “{_show(layer.tokens[token])}”: {which}"
+    return [_panel(layer, chosen, (token,), caption)]
+
+
+def _panels_of_figure4(
+    layer: Layer, token: int, heads: Sequence[int] | None
+) -> list[Panel]:
+    chosen = tuple(heads or sharpest_heads(layer, token))
+    shown = _show(layer.tokens[token])
+    caption = f"from “{shown}”: {_name_heads(chosen)}"
+    if not heads:
+        caption += (
+            f", those with the largest weights from “{shown}” on another word, end "
+            "mark left out"
+        )
+    return [
+        _panel(layer, chosen[:1], _all_tokens(layer), f"all of head {chosen[0]}"),
+        _panel(layer, chosen, (token,), caption),
+    ]
+
+
+def _panels_of_figure5(layer: Layer, heads: Sequence[int] | None) -> list[Panel]:
+    chosen = tuple(heads or most_different_heads(layer))
+    captions = [f"all of head {head}" for head in chosen]
+    if not heads:
+        captions[0] += (
+            f"; {_name_heads(chosen)} differ most in this layer, end mark left out"
+        )
+    return [
+        Panel((head,), (colour,), _all_tokens(layer), caption)
+        for head, colour, caption in zip(chosen, (GREEN, RED), captions, strict=True)
+    ]
+
+
+def _all_tokens(layer: Layer) -> tuple[int, ...]:
+    return tuple(range(len(layer.tokens)))
+
+
+def _panel(
+    layer: Layer, heads: tuple[int, ...], queries: tuple[int, ...], caption: str
+) -> Panel:
+    colours = head_colours(len(layer.weights))
+    return Panel(heads, tuple(colours[head - 1] for head in heads), queries, caption)
+
+
+def _name_heads(heads: Sequence[int]) -> str:
+    *others, last = map(str, heads)
+    return f"heads {', '.join(others)} and {last}" if others else f"head {last}"
+
+
+def _show(token: str) -> str:
+    return token.replace(WORD_START, " ").strip() or token
+
+
+def draw(layer: Layer, panels: Sequence[Panel], *, title: str) -> Any:
+    """Draw panels one below the other, in the layout of the paper's figures.
+
+    The tokens that look stand below, the tokens looked at above, as in the paper. A
+    panel of one looking token shades the others with a cell a head, as opaque as its
+    weight.
+
+    Raises:
+        ValueError: There are more tokens than a picture has room for.
+    """
+    S = len(layer.tokens)
+    if S > MOST_TOKENS:
+        raise ValueError(
+            f"a picture has room for {MOST_TOKENS} tokens, the sentence has {S}: "
+            "choose a shorter one"
+        )
+    font = _font("".join(layer.tokens), FONT_POINTS)
+    text_width = functools.partial(canvas.text_inches, font=font)
+    label_height = max(map(text_width, layer.tokens)) + 2 * LABEL_GAP
+    width = max(S * COLUMN, SMALLEST_WIDTH) + 2 * MARGIN
+    captions = [_wrap(panel.caption, width) for panel in panels]
+    titles = _wrap(
+        ": ".join(filter(None, [title, _describe(layer)])), width, weight="bold"
+    )
+    legends = [_legend_rows(panel, width) for panel in panels]
+    heights = [
+        (len(lines) + rows) * CAPTION_HEIGHT + 2 * label_height + LINES_HEIGHT
+        for lines, rows in zip(captions, legends, strict=True)
+    ]
+    height = (
+        2 * MARGIN
+        + (len(titles) + 0.4) * CAPTION_HEIGHT
+        + sum(heights)
+        + PANEL_GAP * (len(panels) - 1)
+        + NOTE_HEIGHT
+    )
+    figure = canvas.new_figure(width, height)
+    figure.set_layout_engine("none")
+    # The data are inches, from the lower left corner.
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(0, height))
+    axes.set_axis_off()
+    top = height - MARGIN
+    _write_lines(axes, titles, top=top, weight="bold")
+    top -= (len(titles) + 0.4) * CAPTION_HEIGHT
+    left = (width - S * COLUMN) / 2
+    for panel, lines, rows, panel_height in zip(
+        panels, captions, legends, heights, strict=True
+    ):
+        _write_lines(axes, lines, top=top)
+        legend_top = top - len(lines) * CAPTION_HEIGHT
+        _draw_legend(axes, panel, top=legend_top, width=width)
+        upper = legend_top - rows * CAPTION_HEIGHT - label_height
+        _draw_panel(
+            axes,
+            layer,
+            panel,
+            corner=(left, upper),
+            label_height=label_height,
+            font=font,
+        )
+        top -= panel_height + PANEL_GAP
+    axes.text(
+        *(MARGIN, MARGIN, DIRECTION),
+        **{"ha": "left", "va": "bottom", "color": "0.35", "size": CAPTION_POINTS - 2},
+    )
+    return figure
+
+
+def _describe(layer: Layer) -> str:
+    return f"encoder self-attention, {layer.name}"
+
+
+def _font(text: str, points: int) -> dict[str, Any]:
+    family = canvas.font_families(text)
+    return {"family": family, "size": points, "parse_math": False}
+
+
+def _wrap(text: str, width: float, *, weight: str = "normal") -> list[str]:
+    """Break a caption into lines that fit the width of a picture, in inches."""
+    font = _font(text, CAPTION_POINTS) | {"weight": weight}
+    room = width - 2 * MARGIN
+    for characters in range(int(room / CHARACTER_WIDTH), 1, -1):
+        lines = canvas.wrap(text, characters).splitlines()
+        longest = sorted(lines, key=len)[-2:]
+        if all(canvas.text_inches(line, font) <= room for line in longest):
+            break
+    return lines
+
+
+def _legend_rows(panel: Panel, width: float) -> int:
+    """Return how many rows name the heads; the caption names a single one."""
+    if len(panel.heads) == 1:
+        return 0
+    per_row = max(1, int((width - 2 * MARGIN) / LEGEND_WIDTH))
+    return -(-len(panel.heads) // per_row)
+
+
+def _write_lines(
+    axes: Any, lines: Sequence[str], *, top: float, weight: str = "normal"
+) -> None:
+    for number, line in enumerate(lines):
+        axes.text(
+            *(MARGIN, top - number * CAPTION_HEIGHT, line),
+            ha="left",
+            va="top",
+            weight=weight,
+            **_font(line, CAPTION_POINTS),
+        )
+
+
+def _draw_legend(axes: Any, panel: Panel, *, top: float, width: float) -> None:
+    """Draw a square in the colour of each head, and its number."""
+    from matplotlib.patches import Rectangle
+
+    if len(panel.heads) == 1:
+        return
+    per_row = max(1, int((width - 2 * MARGIN) / LEGEND_WIDTH))
+    for n, (head, colour) in enumerate(zip(panel.heads, panel.colours, strict=True)):
+        row, column = divmod(n, per_row)
+        x = MARGIN + column * LEGEND_WIDTH
+        y = top - (row + 0.5) * CAPTION_HEIGHT
+        axes.add_patch(Rectangle((x, y - 0.05), 0.1, 0.1, color=colour, linewidth=0))
+        axes.text(x + 0.13, y, f"head {head}", va="center", size=CAPTION_POINTS - 1)
+
+
+def _draw_panel(
+    axes: Any,
+    layer: Layer,
+    panel: Panel,
+    *,
+    corner: tuple[float, float],
+    label_height: float,
+    font: dict[str, Any],
+) -> None:
+    """Draw two rows of tokens with lines between them.
+
+    Args:
+        axes: Their units are inches.
+        layer: The weights.
+        panel: What to draw of them.
+        corner: The left end of the line above which the upper row stands.
+        label_height: Of a row.
+        font: Of the tokens.
+    """
+    left, upper = corner
+    lower = upper - LINES_HEIGHT
+    xs = left + COLUMN * (np.arange(len(layer.tokens)) + 0.5)
+    heads = [head - 1 for head in panel.heads]
+    weights = layer.weights[heads][:, list(panel.queries)]
+    if len(panel.queries) == 1:
+        [query] = panel.queries
+        _draw_cells(
+            axes,
+            weights[:, 0],
+            panel.colours,
+            corner=(left, upper),
+            label_height=label_height,
+        )
+        _draw_query(
+            axes,
+            corner=(xs[query] - COLUMN / 2, lower - label_height),
+            label_height=label_height,
+        )
+    _draw_lines(axes, weights, panel, xs=xs, heights=(lower, upper))
+    for x, token in zip(xs, layer.tokens, strict=True):
+        for y, alignment in ((upper + LABEL_GAP, "bottom"), (lower - LABEL_GAP, "top")):
+            axes.text(x, y, token, rotation=90, ha="center", va=alignment, **font)
+
+
+def _draw_lines(
+    axes: Any,
+    weights: Float[np.ndarray, "H Q S"],
+    panel: Panel,
+    *,
+    xs: Float[np.ndarray, "S"],
+    heights: tuple[float, float],
+) -> None:
+    """Draw a line for each weight, from its query below to its key above."""
+    from matplotlib.collections import LineCollection
+
+    lower, upper = heights
+    for head, colour, rows in zip(panel.heads, panel.colours, weights, strict=True):
+        queries, keys = np.nonzero(rows >= FAINTEST)
+        starts = xs[list(panel.queries)][queries]
+        lines = LineCollection(
+            [
+                ((start, lower), (end, upper))
+                for start, end in zip(starts, xs[keys], strict=True)
+            ],
+            colors=colour,
+            alpha=np.clip(rows[queries, keys], 0, 1),
+            linewidths=LINE_POINTS,
+            label=f"head {head}",
+        )
+        axes.add_collection(lines)
+
+
+def _draw_cells(
+    axes: Any,
+    weights: Float[np.ndarray, "H S"],
+    colours: Sequence[str],
+    *,
+    corner: tuple[float, float],
+    label_height: float,
+) -> None:
+    """Shade the upper row: a cell for each token and head, the first head below."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    left, bottom = corner
+    height = label_height / len(weights)
+    for head, (row, colour) in enumerate(zip(weights, colours, strict=True)):
+        cells = [
+            Rectangle(
+                (left + token * COLUMN, bottom + head * height), 0.94 * COLUMN, height
+            )
+            for token in range(len(row))
+        ]
+        axes.add_collection(
+            PatchCollection(
+                cells, facecolor=colour, alpha=np.clip(row, 0, 1), linewidths=0
+            )
+        )
+
+
+def _draw_query(axes: Any, *, corner: tuple[float, float], label_height: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(
+        Rectangle(corner, 0.94 * COLUMN, label_height, color=QUERY_COLOUR, linewidth=0)
+    )
