@@ -23,6 +23,7 @@ from vaswani_jax.data import treebank, word_subwords
 from vaswani_jax.inference import line_io
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.plots import (
+    attention_layer,
     attention_lines,
     attention_maps,
     canvas,
@@ -123,7 +124,7 @@ def _is_given(name: str) -> bool:
 
 def _check_figure(figure: int) -> None:
     """Refuse flags that --figure does not take, and a sentence without its word."""
-    unused = ["kind", "tree"] + ["word"] * (figure not in attention_lines.WORDS)
+    unused = ["kind", "tree"] + ["word"] * (figure not in attention_layer.WORDS)
     for name in unused:
         if _is_given(name):
             raise ValueError(f"--{name} is of no use with --figure={figure}")
@@ -135,7 +136,7 @@ def _check_figure(figure: int) -> None:
         raise ValueError(
             f"--figure draws the attention of one run, got {len(WORKDIR.value)}"
         )
-    if figure in attention_lines.WORDS and SENTENCE.value and not WORD.value:
+    if figure in attention_layer.WORDS and SENTENCE.value and not WORD.value:
         raise ValueError("--sentence needs --word, the word that looks")
     _heads()
 
@@ -237,13 +238,13 @@ def _draw_figure(number: int) -> Any:
         settings.model, ["encoder"], number=LAYER.value
     )
     heads = _heads()
-    attention_lines.check_heads(settings.model.num_heads, figure=number, heads=heads)
+    attention_layer.check_heads(settings.model.num_heads, figure=number, heads=heads)
     if SENTENCE.value is None:
-        attention_lines.check_reads_english(settings.data)
+        attention_layer.check_reads_english(settings.data)
     translator = _load(workdir, settings)
-    sentence = SENTENCE.value or attention_lines.paper_sentence(number, translator)
-    attention = attention_lines.attend(translator, sentence)
-    layer = attention_lines.read_layer(
+    sentence = SENTENCE.value or attention_layer.paper_sentence(number, translator)
+    attention = attention_layer.attend(translator, sentence)
+    layer = attention_layer.read_layer(
         attention, kinds["encoder"], by_word=not SUBWORDS.value
     )
     return attention_lines.draw_figure(

@@ -24,6 +24,7 @@ TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 LINEARIZATION = "tests/data/test_linearization.py"
 BRACKETING = "tests/evaluation/test_bracketing.py"
+LAYER = "tests/plots/test_attention_layer.py"
 LINES = "tests/plots/test_attention_lines.py"
 
 
@@ -473,7 +474,7 @@ MISTAKES = (
         "read_layer",
         "$attention.encoder[$layer]",
         "$attention.encoder[$layer - 1]",
-        f"{LINES}::test_subwords_have_the_weights_of_their_layer",
+        f"{LAYER}::test_subwords_have_the_weights_of_their_layer",
     ),
     Mistake(
         "a figure counts heads from 0",
@@ -493,7 +494,7 @@ MISTAKES = (
         "a figure's word has the mean of its subwords",
         "read_layer",
         "@ $weights @ $is_part.T",
-        "@ $weights @ $share.T",
-        f"{LINES}::test_words_sum_what_is_looked_at_and_average_what_looks",
+        "@ $weights @ share.T",
+        f"{LAYER}::test_words_sum_what_is_looked_at_and_average_what_looks",
     ),
 )
