@@ -210,7 +210,7 @@ MISTAKES = (
     ),
     Mistake(
         "a beam that extends its best hypothesis alone",
-        "beam_search._advance",
+        "beam_search.advance",
         "$origin = jnp.take_along_axis($extended.origin,",
         "$origin = 0 * jnp.take_along_axis($extended.origin,",
         f"{BEAM}::test_a_model_s_search_finds_what_full_passes_find",

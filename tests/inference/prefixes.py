@@ -38,6 +38,36 @@ def random_logits(seed: int, *, B: int, end_bonus: float = 0.0) -> np.ndarray:
     return logits.astype(np.float32)
 
 
+def step(tokens: Any, state: Any, position: Any) -> tuple[Any, Any]:
+    """The state is the table of logits, and the number of each hypothesis."""
+    logits, codes = state
+    codes = jnp.where(position == 0, 0, extended(codes, tokens))
+    # A hypothesis that has ended or never was has no prefix: any will do.
+    codes = jnp.clip(codes, 0, NUM_PREFIXES - 1)
+    next_logits = jnp.take_along_axis(logits, codes[..., None], axis=1)
+    return next_logits, (logits, codes)
+
+
+def reorder(state: Any, origin: Any) -> Any:
+    logits, codes = state
+    return logits, jnp.take_along_axis(codes, origin, axis=1)
+
+
+STEPPER = beam_search.Stepper(step, reorder)
+
+
+def initial_state(logits: Any, *, W: int) -> Any:
+    return logits, jnp.zeros((logits.shape[0], W), jnp.int32)
+
+
+def options(**changes: Any) -> beam_search.SearchOptions:
+    # Most of a batch is finished in parts, as few sentences are done by then.
+    defaults = {"buffer_lengths": (1, 2), "max_length": LONGEST}
+    return beam_search.SearchOptions(
+        beam_size=changes.pop("W"), **{**defaults, **changes}
+    )
+
+
 @functools.partial(jax.jit, static_argnames=("W", "alpha", "n_best"))
 def search(
     logits: jax.Array,
@@ -47,33 +77,11 @@ def search(
     alpha: float,
     n_best: int = 1,
 ) -> types.Hypotheses:
-    B = logits.shape[0]
-
-    def step(tokens: Any, state: Any, position: Any) -> tuple[Any, Any]:
-        logits, codes = state
-        codes = jnp.where(position == 0, 0, extended(codes, tokens))
-        # A hypothesis that has ended or never was has no prefix: any will do.
-        codes = jnp.clip(codes, 0, NUM_PREFIXES - 1)
-        next_logits = jnp.take_along_axis(logits, codes[..., None], axis=1)
-        return next_logits, (logits, codes)
-
-    def reorder(state: Any, origin: Any) -> Any:
-        logits, codes = state
-        return logits, jnp.take_along_axis(codes, origin, axis=1)
-
-    options = beam_search.SearchOptions(
-        beam_size=W,
-        n_best=n_best,
-        alpha=alpha,
-        # Most of a batch is finished in parts, as few sentences are done by then.
-        buffer_lengths=(1, 2),
-        max_length=LONGEST,
-    )
     return beam_search.beam_search(
-        beam_search.Stepper(step, reorder),
-        (logits, jnp.zeros((B, W), jnp.int32)),
+        STEPPER,
+        initial_state(logits, W=W),
         max_lengths=max_lengths,
-        options=options,
+        options=options(W=W, alpha=alpha, n_best=n_best),
     )
 
 

@@ -90,6 +90,53 @@ def test_an_ensemble_writes_trees_over_the_words(parser: Translator) -> None:
             assert not hypothesis.is_repaired
 
 
+def assert_records_equal_hypotheses(
+    translator: Translator, lines: list[str], *, n_best: int, **arguments: Any
+) -> None:
+    hypotheses = translator.hypotheses(lines, n_best=n_best, **arguments)
+    records = translator.record_search(lines, n_best=n_best, **arguments)
+    assert [len(pieces) for pieces in records] == [
+        len(line[0].outputs) for line in hypotheses
+    ]
+    for line, pieces in zip(hypotheses, records, strict=True):
+        for record in pieces:
+            # Hypotheses of the same text are one; here no two are.
+            recorded = record.hypotheses[:n_best]
+            outputs = [hypothesis.outputs[0] for hypothesis in line]
+            assert [each.ids for each in recorded] == [each.ids for each in outputs]
+            scores = [each.score for each in outputs]
+            np.testing.assert_allclose(
+                [each.score for each in recorded], scores, rtol=1e-5
+            )
+            scored_pairs = translator.score_ids(
+                [(output.source, output.ids) for output in outputs]
+            )
+            np.testing.assert_allclose(
+                [each.log_prob for each in recorded],
+                [pair.log_probs.sum() for pair in scored_pairs],
+                rtol=1e-4,
+            )
+
+
+def test_a_recorded_search_of_trees_by_an_ensemble_finds_its_hypotheses(
+    parser: Translator,
+) -> None:
+    lines = ["a b c d", "", "d ( f"]
+    assert_records_equal_hypotheses(parser, lines, n_best=2)
+
+
+def test_a_recorded_search_begins_with_prefixes_and_repeats_nothing(
+    vocabulary: Vocabulary,
+) -> None:
+    search = {"no_repeat_ngram": 1, "min_tokens": 3, "length_penalty_form": "power"}
+    changes = {f"search.{key}": value for key, value in search.items()}
+    translator = make_translator(vocabulary, **changes, **{"model.num_layers": 1})
+    prefixes = ["c d", "", "", "a"]
+    assert_records_equal_hypotheses(translator, LINES, n_best=1, prefixes=prefixes)
+    with pytest.raises(ValueError, match="sampling=True draws outputs at random"):
+        translator.record_search(LINES, sampling=True)
+
+
 def test_trees_have_no_prefix_and_no_alignment(parser: Translator) -> None:
     with pytest.raises(ValueError, match="prefix, line 4: a parser takes no prefixes"):
         parser.hypotheses(["a b", "c"], prefixes=["", "(S (NP"], first_line=3)

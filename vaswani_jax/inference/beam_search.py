@@ -120,31 +120,32 @@ def beam_search(
     last_length = options.buffer_lengths[-1]
     stragglers = B // PARTS if last_length < T else 0
 
-    def body(search: _Search) -> _Search:
-        return _advance(
+    def body(search: Search) -> Search:
+        advanced, _ = advance(
             search,
             stepper,
             max_lengths=max_lengths,
             options=options,
             constraint=constraint,
         )
+        return advanced
 
-    def run(search: _Search, *, length: int, stragglers: int) -> _Search:
+    def run(search: Search, *, length: int, stragglers: int) -> Search:
         """Search up to a position, or until only so many sentences are left."""
 
-        def goes_on(search: _Search) -> Array:
+        def goes_on(search: Search) -> Array:
             is_busy = jnp.sum(~search.is_done) > stragglers
             return is_busy & (search.position < length)
 
         return jax.lax.while_loop(goes_on, body, search)
 
-    def finish_stragglers(search: _Search) -> _Search:
+    def finish_stragglers(search: Search) -> Search:
         rows = jnp.argsort(search.is_done, stable=True)[: max(1, stragglers)]
         part = _take_rows(search, rows)
         part = part._replace(state=stepper.resize(part.state, T))
         return _put_rows(search, run(part, length=T, stragglers=0), rows=rows)
 
-    search = _start(max_lengths, state, W=W, T=T)
+    search = start(max_lengths, state, W=W, T=T)
     for index, length in enumerate(options.buffer_lengths):
         if index:
             search = search._replace(state=stepper.resize(search.state, length))
@@ -153,10 +154,10 @@ def beam_search(
         search = jax.lax.while_loop(
             lambda search: ~jnp.all(search.is_done), finish_stragglers, search
         )
-    return _hypotheses(search, max_lengths=max_lengths, options=options)
+    return to_hypotheses(search, max_lengths=max_lengths, options=options)
 
 
-class _Search(NamedTuple):
+class Search(NamedTuple):
     """The loop's variables; live hypotheses have no end mark, finished ones have.
 
     `row` says which sentence of the batch each is.
@@ -172,10 +173,10 @@ class _Search(NamedTuple):
     state: State
 
 
-def _start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> _Search:
+def start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> Search:
     """Return one live hypothesis a sentence, empty; the other beams are impossible."""
     B = max_lengths.shape[0]
-    return _Search(
+    return Search(
         position=jnp.zeros((), jnp.int32),
         row=jnp.arange(B),
         live_tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
@@ -187,14 +188,35 @@ def _start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> _Se
     )
 
 
-def _advance(
-    search: _Search,
+class Choice(NamedTuple):
+    """The 2W best extensions at a position, best first, and which of them stay.
+
+    Those of a sentence that was done before are of no use.
+
+    Attributes:
+        token: The token that each appends.
+        origin: The live hypothesis that it extends.
+        log_probs: Of the extended hypothesis; -inf for none.
+        live: Which of the extensions are the live hypotheses of the next position.
+        finished: Where the finished hypotheses come from: below W the place of one that
+            had finished before, W + n the n-th extension.
+    """
+
+    token: Int[Array, "B 2W"]
+    origin: Int[Array, "B 2W"]
+    log_probs: Float[Array, "B 2W"]
+    live: Int[Array, "B W"]
+    finished: Int[Array, "B W"]
+
+
+def advance(
+    search: Search,
     stepper: Stepper,
     *,
     max_lengths: Int[Array, "all"],
     options: SearchOptions,
     constraint: Constraint | None,
-) -> _Search:
+) -> tuple[Search, Choice]:
     """Extend every live hypothesis by one token.
 
     `max_lengths` has all sentences of the batch, the search perhaps some of them.
@@ -208,7 +230,7 @@ def _advance(
     allowed = constraint and constraint(search.live_tokens, search.row, position)
     extensions = _extend(search, logits, allowed=allowed, options=options)
     penalty = length_penalty(position + 1, options.alpha, form=options.penalty_form)
-    finished_tokens, finished_scores = _finish(search, extensions, penalty=penalty)
+    finished = _finish(search, extensions, penalty=penalty)
     live_log_probs, indices = jax.lax.top_k(
         jnp.where(extensions.ends, -jnp.inf, extensions.log_probs), options.beam_size
     )
@@ -217,29 +239,49 @@ def _advance(
         position=position + 1,
         live_tokens=_take_tokens(extensions.tokens, indices),
         live_log_probs=live_log_probs,
-        finished_tokens=finished_tokens,
-        finished_scores=finished_scores,
+        finished_tokens=finished.tokens,
+        finished_scores=finished.scores,
         state=stepper.reorder(state, origin),
     )
     advanced = _freeze(search, advanced)
     is_done = search.is_done | _is_done(
         advanced, max_lengths=max_lengths, options=options
     )
-    return advanced._replace(is_done=is_done)
+    choice = Choice(
+        token=extensions.token,
+        origin=extensions.origin,
+        log_probs=extensions.log_probs,
+        live=indices,
+        finished=finished.indices,
+    )
+    return advanced._replace(is_done=is_done), choice
 
 
 def _is_done(
-    search: _Search, *, max_lengths: Int[Array, "all"], options: SearchOptions
+    search: Search, *, max_lengths: Int[Array, "all"], options: SearchOptions
 ) -> Bool[Array, "B"]:
     """Return True for the sentences that no further position can improve."""
     longest = max_lengths[search.row]
-    longest_penalty = length_penalty(longest, options.alpha, form=options.penalty_form)
-    reachable = search.live_log_probs[:, 0] / longest_penalty
+    reachable = reachable_scores(search, longest, options=options)
     settled = search.finished_scores[:, options.n_best - 1] >= reachable
     return settled | (search.position >= longest)
 
 
-def _freeze(search: _Search, advanced: _Search) -> _Search:
+def reachable_scores(
+    search: Search, longest: Int[Array, "B"], *, options: SearchOptions
+) -> Float[Array, "B"]:
+    """Return a bound of the scores that the live hypotheses can reach.
+
+    Args:
+        search: Where the search is.
+        longest: Most tokens of each sentence's output, the end mark counted.
+        options: Of the search.
+    """
+    longest_penalty = length_penalty(longest, options.alpha, form=options.penalty_form)
+    return search.live_log_probs[:, 0] / longest_penalty
+
+
+def _freeze(search: Search, advanced: Search) -> Search:
     """Return `advanced`, but each sentence that was done as it was in `search`."""
 
     def keep(old: Array, new: Array) -> Array:
@@ -254,15 +296,15 @@ def _freeze(search: _Search, advanced: _Search) -> _Search:
     )
 
 
-def _take_rows(search: _Search, rows: Int[Array, "N"]) -> _Search:
+def _take_rows(search: Search, rows: Int[Array, "N"]) -> Search:
     """Return the search of some of the sentences."""
-    part: _Search = jax.tree.map(
+    part: Search = jax.tree.map(
         lambda leaf: leaf[rows], search._replace(position=search.row)
     )
     return part._replace(position=search.position)
 
 
-def _put_rows(search: _Search, part: _Search, *, rows: Int[Array, "N"]) -> _Search:
+def _put_rows(search: Search, part: Search, *, rows: Int[Array, "N"]) -> Search:
     """Return the search with the hypotheses of some sentences, which are done."""
 
     def put(all_rows: Array, some_rows: Array) -> Array:
@@ -283,11 +325,12 @@ class _Extensions(NamedTuple):
     tokens: Int[Array, "B 2W T"]
     log_probs: Float[Array, "B 2W"]
     origin: Int[Array, "B 2W"]
+    token: Int[Array, "B 2W"]
     ends: Bool[Array, "B 2W"]
 
 
 def _extend(
-    search: _Search,
+    search: Search,
     logits: Float[Array, "B W V"],
     *,
     allowed: Float[Array, "#B #W V"] | None,
@@ -313,7 +356,7 @@ def _extend(
     tokens = _take_tokens(search.live_tokens, origin)
     is_current = jnp.arange(tokens.shape[2]) == search.position
     tokens = jnp.where(is_current, token[:, :, None], tokens)
-    return _Extensions(tokens, best, origin, token == types.EOS_ID)
+    return _Extensions(tokens, best, origin, token, token == types.EOS_ID)
 
 
 class Candidates(NamedTuple):
@@ -413,9 +456,15 @@ def _blocks(logits: Float[Array, "B W V"]) -> Float[Array, "B W N size"]:
     return logits.reshape(B, W, (V + missing) // size, size)
 
 
-def _finish(
-    search: _Search, extensions: _Extensions, *, penalty: Array
-) -> tuple[Int[Array, "B W T"], Float[Array, "B W"]]:
+class _Finished(NamedTuple):
+    """The W best finished hypotheses; `indices` are those of `Choice.finished`."""
+
+    tokens: Int[Array, "B W T"]
+    scores: Float[Array, "B W"]
+    indices: Int[Array, "B W"]
+
+
+def _finish(search: Search, extensions: _Extensions, *, penalty: Array) -> _Finished:
     """Return the W best finished hypotheses, with those among the W best extensions."""
     W = search.finished_scores.shape[1]
     ended = extensions.ends & (jnp.arange(2 * W) < W)
@@ -423,15 +472,15 @@ def _finish(
     all_scores = jnp.concatenate([search.finished_scores, scores], axis=1)
     all_tokens = jnp.concatenate([search.finished_tokens, extensions.tokens], axis=1)
     best, indices = jax.lax.top_k(all_scores, W)
-    return _take_tokens(all_tokens, indices), best
+    return _Finished(_take_tokens(all_tokens, indices), best, indices)
 
 
 def _take_tokens(tokens: Int[Array, "B N T"], indices: Int[Array, "B M"]) -> Array:
     return jnp.take_along_axis(tokens, indices[:, :, None], axis=1)
 
 
-def _hypotheses(
-    search: _Search, *, max_lengths: Int[Array, "B"], options: SearchOptions
+def to_hypotheses(
+    search: Search, *, max_lengths: Int[Array, "B"], options: SearchOptions
 ) -> types.Hypotheses:
     """Return the finished hypotheses, or the live ones of a sentence without any."""
     longest_penalty = length_penalty(

@@ -1,5 +1,6 @@
 """Section 6.1: from rows of source ids to hypotheses, by search or by sampling."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -49,67 +50,163 @@ def make_generator(
         n_best: How many hypotheses of each row are wanted.
     """
     search = settings.search
-    networks = [transformer.Transformer(model, vocab_size) for model in models]
-    trees = vocab_size.trees if isinstance(vocab_size, types.VocabSizes) else None
 
     def run(params: Sequence[Any], rows: Rows) -> types.Hypotheses:
-        max_lengths, max_length = _max_lengths(rows, search, models=models)
-        growth = 1 if trees is None else TREE_GROWTH
-        typical_length = growth * rows.source.shape[1]
-        options = beam_search.SearchOptions(
-            beam_size=n_best if search.sampling else search.beam_size,
+        task = make_task(
+            settings,
+            models,
+            params=params,
+            rows=rows,
+            vocab_size=vocab_size,
             n_best=n_best,
-            alpha=search.length_penalty,
-            penalty_form=search.length_penalty_form,
-            min_length=search.min_tokens,
-            buffer_lengths=_buffer_lengths(max_length, typical=typical_length),
-            max_length=max_length,
         )
-        stepper, state = _start(networks, params, source=rows.source, options=options)
-        num_logits = transformer.num_logits(vocab_size)
-        constraint: beam_search.Constraint | None = None
-        if rows.prefix.shape[1] or search.no_repeat_ngram:
-            constraint = constraints.make_constraint(
-                search, rows.prefix, vocab_size=num_logits
-            )
-        grammar = None
-        if trees is not None and search.legal_trees:
-            grammar = brackets.TreeGrammar(
-                trees=trees,
-                num_words=brackets.count_words(rows.source, trees),
-                max_lengths=max_lengths,
-                num_logits=num_logits,
-            )
-            constraint = constraints.join(constraint, grammar)
         if search.sampling:
             hypotheses = sampling.sample(
-                stepper,
-                state,
-                max_lengths=max_lengths,
+                task.stepper,
+                task.caches,
+                max_lengths=task.max_lengths,
                 keys=_keys(settings.seed, rows.numbers),
-                options=options,
+                options=task.options,
                 distribution=sampling.Distribution(
                     temperature=search.temperature,
                     top_k=search.top_k,
                     top_p=search.top_p,
                 ),
-                constraint=constraint,
+                constraint=task.constraint,
             )
         else:
             hypotheses = beam_search.beam_search(
-                stepper,
-                state,
-                max_lengths=max_lengths,
-                options=options,
-                constraint=constraint,
+                task.stepper,
+                task.caches,
+                max_lengths=task.max_lengths,
+                options=task.options,
+                constraint=task.constraint,
             )
-        if grammar and rows.prefix.shape[1]:
-            is_possible = grammar.admits(rows.prefix)[:, None]
+        if task.grammar and rows.prefix.shape[1]:
+            is_possible = task.grammar.admits(rows.prefix)[:, None]
             scores = jnp.where(is_possible, hypotheses.scores, -jnp.inf)
             hypotheses = hypotheses._replace(scores=scores)
         return hypotheses
 
     return run
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a search for the outputs of some rows needs, inside a traced program.
+
+    Attributes:
+        stepper: All models as one.
+        caches: The stepper's state.
+        max_lengths: Most tokens of each row's outputs, the end mark counted.
+        options: How to search.
+        constraint: What forbids tokens; None if nothing does.
+        grammar: The part of the constraint that makes outputs trees, if any does.
+    """
+
+    stepper: beam_search.Stepper
+    caches: Any
+    max_lengths: Int[Array, "B"]
+    options: beam_search.SearchOptions
+    constraint: beam_search.Constraint | None
+    grammar: brackets.TreeGrammar | None
+
+
+class Plan(NamedTuple):
+    """What `Task` says of the outputs of some rows, whatever the parameters."""
+
+    max_lengths: Int[Array, "B"]
+    options: beam_search.SearchOptions
+
+
+def make_plan(
+    settings: config.Config,
+    models: Sequence[config.ModelConfig],
+    *,
+    rows: Rows,
+    vocab_size: types.VocabSize,
+    n_best: int,
+) -> Plan:
+    """Return how rows are searched; the arguments are those of `make_task`."""
+    search = settings.search
+    max_lengths, max_length = _max_lengths(rows, search, models=models)
+    growth = TREE_GROWTH if _trees(vocab_size) else 1
+    typical_length = growth * rows.source.shape[1]
+    options = beam_search.SearchOptions(
+        beam_size=n_best if search.sampling else search.beam_size,
+        n_best=n_best,
+        alpha=search.length_penalty,
+        penalty_form=search.length_penalty_form,
+        min_length=search.min_tokens,
+        buffer_lengths=_buffer_lengths(max_length, typical=typical_length),
+        max_length=max_length,
+    )
+    return Plan(max_lengths, options)
+
+
+def _trees(vocab_size: types.VocabSize) -> types.TreeIds | None:
+    return vocab_size.trees if isinstance(vocab_size, types.VocabSizes) else None
+
+
+def make_task(
+    settings: config.Config,
+    models: Sequence[config.ModelConfig],
+    *,
+    params: Sequence[Any],
+    rows: Rows,
+    vocab_size: types.VocabSize,
+    n_best: int,
+    caches: Any = None,
+) -> Task:
+    """Return the search for the outputs of rows by models with parameters.
+
+    Args:
+        settings: How to search.
+        models: The architectures, in the order of their parameters.
+        params: Those of each model.
+        rows: The sentences.
+        vocab_size: V.
+        n_best: How many hypotheses of each row are wanted.
+        caches: The state of a search that has begun; None encodes the rows.
+    """
+    search = settings.search
+    networks = [transformer.Transformer(model, vocab_size) for model in models]
+    max_lengths, options = make_plan(
+        settings, models, rows=rows, vocab_size=vocab_size, n_best=n_best
+    )
+    apply = [
+        functools.partial(
+            network.apply,
+            transformer.variables_for_decoding(network.model, model_params),
+        )
+        for network, model_params in zip(networks, params, strict=True)
+    ]
+    if caches is None:
+        caches = _start(apply, source=rows.source, options=options)
+    num_logits = transformer.num_logits(vocab_size)
+    constraint: beam_search.Constraint | None = None
+    if rows.prefix.shape[1] or search.no_repeat_ngram:
+        constraint = constraints.make_constraint(
+            search, rows.prefix, vocab_size=num_logits
+        )
+    grammar = None
+    trees = _trees(vocab_size)
+    if trees is not None and search.legal_trees:
+        grammar = brackets.TreeGrammar(
+            trees=trees,
+            num_words=brackets.count_words(rows.source, trees),
+            max_lengths=max_lengths,
+            num_logits=num_logits,
+        )
+        constraint = constraints.join(constraint, grammar)
+    return Task(
+        stepper=_make_stepper(apply),
+        caches=caches,
+        max_lengths=max_lengths,
+        options=options,
+        constraint=constraint,
+        grammar=grammar,
+    )
 
 
 def _max_lengths(
@@ -163,20 +260,25 @@ def mixture(logits: Sequence[Float[Array, "*axes V"]]) -> Float[Array, "*axes V"
 
 
 def _start(
-    networks: Sequence[transformer.Transformer],
-    params: Sequence[Any],
+    apply: Sequence[Any],
     *,
     source: Int[Array, "B S"],
     options: beam_search.SearchOptions,
-) -> tuple[beam_search.Stepper, tuple[decoder.DecoderCache, ...]]:
-    """Return all models as one stepper, and the caches in which it begins."""
-    apply: list[Any] = [
-        functools.partial(
-            network.apply,
-            transformer.variables_for_decoding(network.model, model_params),
+) -> tuple[decoder.DecoderCache, ...]:
+    """Return the caches in which models begin, given as their `apply` functions."""
+    return tuple(
+        apply_model(
+            source,
+            beam_size=options.beam_size,
+            max_length=options.buffer_lengths[0],
+            method="start_cache",
         )
-        for network, model_params in zip(networks, params, strict=True)
-    ]
+        for apply_model in apply
+    )
+
+
+def _make_stepper(apply: Sequence[Any]) -> beam_search.Stepper:
+    """Return all models as one stepper."""
 
     def step(
         tokens: Int[Array, "B W"], caches: Any, position: Int[Array, ""]
@@ -190,16 +292,7 @@ def _start(
             new_caches.append(new_cache)
         return mixture(all_logits), tuple(new_caches)
 
-    caches = tuple(
-        apply_model(
-            source,
-            beam_size=options.beam_size,
-            max_length=options.buffer_lengths[0],
-            method="start_cache",
-        )
-        for apply_model in apply
-    )
-    return beam_search.Stepper(step, _reorder, _resize), caches
+    return beam_search.Stepper(step, _reorder, _resize)
 
 
 def _reorder(caches: Sequence[decoder.DecoderCache], origin: Array) -> Any:

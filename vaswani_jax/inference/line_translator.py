@@ -17,7 +17,14 @@ import numpy as np
 from vaswani_jax.core import config, languages, parallel, types
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import constraints, generate, padding, sentences, trees
+from vaswani_jax.inference import (
+    constraints,
+    generate,
+    padding,
+    search_record,
+    sentences,
+    trees,
+)
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -166,6 +173,32 @@ class LineTranslator:
             self._join(parts, line=line)
             for parts, line in zip(by_line, lines, strict=True)
         ]
+
+    def record_search(
+        self,
+        params: Sequence[Any],
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+    ) -> list[list[search_record.SearchRecord]]:
+        """Return how each piece of each line is searched; arguments of `hypotheses`."""
+        pieces = self._pieces(lines, prefixes, first_line=first_line)
+        records: dict[int, search_record.SearchRecord] = {}
+        for indices, rows in self._batches(pieces, first_line):
+            batch = search_record.record_rows(
+                self._settings,
+                self._models,
+                params=tuple(params),
+                rows=rows,
+                vocab_size=self._vocabulary.size,
+                n_best=self._n_best,
+            )
+            records |= dict(zip(indices, batch, strict=False))
+        by_line: list[list[search_record.SearchRecord]] = [[] for _ in lines]
+        for index, piece in enumerate(pieces):
+            by_line[piece.line].append(records[index])
+        return by_line
 
     def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
         """Return (rows, padded source tokens) of the batches that lines make.

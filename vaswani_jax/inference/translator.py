@@ -16,6 +16,7 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import line_translator, plain_text, scoring, trees
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.search_record import SearchRecord
 from vaswani_jax.model.transformer import Transformer
 
 
@@ -194,19 +195,39 @@ class Translator:
                 parameters are not finite numbers.
         """
         settings = self._override(search)
-        _check_lines(lines, "lines")
-        languages.check_tags(lines, settings.data, first_line=first_line)
-        if prefixes is not None:
-            _check_lines(prefixes, "prefixes")
-            _check_equal_numbers(lines=lines, prefixes=prefixes)
-        check_n_best(n_best, settings.search)
-        translator = line_translator.LineTranslator(
-            settings,
-            self.vocabulary,
-            models=self._models,
-            n_best=n_best,
-        )
+        self._check(lines, prefixes, settings=settings, first_line=first_line)
+        translator = self._line_translator(settings, n_best=n_best)
         return translator.hypotheses(
+            self.replicated_params, lines, prefixes=prefixes, first_line=first_line
+        )
+
+    def record_search(
+        self,
+        lines: Sequence[str],
+        *,
+        n_best: int = 1,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+        **search: Any,
+    ) -> list[list[SearchRecord]]:
+        """Return how the translations of each line are searched, position by position.
+
+        A line has a record for each of its pieces: one, unless it is too long or empty.
+        The arguments are those of `hypotheses`.
+
+        Raises:
+            TypeError: `lines` is one string, or not all are strings.
+            ValueError: The settings draw outputs at random, or as for `hypotheses`.
+        """
+        settings = self._override(search)
+        if settings.search.sampling:
+            raise ValueError(
+                "config.search.sampling=True draws outputs at random: there is no "
+                "search to record"
+            )
+        self._check(lines, prefixes, settings=settings, first_line=first_line)
+        translator = self._line_translator(settings, n_best=n_best)
+        return translator.record_search(
             self.replicated_params, lines, prefixes=prefixes, first_line=first_line
         )
 
@@ -383,6 +404,28 @@ class Translator:
             return self.config
         overrides = {f"search.{key}": value for key, value in search.items()}
         return parsing.override(self.config, overrides)
+
+    def _check(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None,
+        *,
+        settings: Config,
+        first_line: int,
+    ) -> None:
+        _check_lines(lines, "lines")
+        languages.check_tags(lines, settings.data, first_line=first_line)
+        if prefixes is not None:
+            _check_lines(prefixes, "prefixes")
+            _check_equal_numbers(lines=lines, prefixes=prefixes)
+
+    def _line_translator(
+        self, settings: Config, *, n_best: int
+    ) -> line_translator.LineTranslator:
+        check_n_best(n_best, settings.search)
+        return line_translator.LineTranslator(
+            settings, self.vocabulary, models=self._models, n_best=n_best
+        )
 
     @property
     def _models(self) -> list[ModelConfig]:
