@@ -5,14 +5,14 @@
 /** Fill the table; a chosen token leaves its own weights only. */
 function drawLargest({ rows, columns, matrices }, chosen) {
   const entries = [];
+  // A matrix shows every weight, lines those above the threshold.
+  const least = Math.max(state.view === "lines" ? state.threshold : 0, 0.5 / PAGE.levels);
   for (const [head, matrix] of matrices) {
     matrix.forEach((weights, row) => {
       if (chosen?.side === "rows" && chosen.index !== row) return;
       weights.forEach((weight, column) => {
         if (chosen?.side === "columns" && chosen.index !== column) return;
-        if (weight >= Math.max(state.threshold, 0.5 / PAGE.levels)) {
-          entries.push({ head, row, column, weight });
-        }
+        if (weight >= least) entries.push({ head, row, column, weight });
       });
     });
   }

@@ -8,7 +8,7 @@ words have the rows from left to right, columns from top to bottom. */
 
 const SIZE = 13; // Of the letters.
 const PITCH = 22; // From token to token, at least.
-const WIDEST_PITCH = 40;
+const WIDEST_PITCH = 60;
 const MARGIN = 14;
 const GAP = 6; // Between a token and its lines.
 const NUMBERS = 34; // Room for a weight beyond a token.
@@ -162,7 +162,7 @@ function drawChoice() {
         const [x2, y2] = pointAt(placeOf("columns", columnIndex), to);
         children.push(
           svg("line", {
-            class: "weight", x1, y1, x2, y2, stroke: color, "stroke-width": 2,
+            class: "weight", x1, y1, x2, y2, stroke: color, "stroke-width": chosen ? 3 : 2,
             "stroke-opacity": Math.min(1, weight).toFixed(3), "stroke-dasharray": dashes,
             "data-head": head, "data-row": rowIndex, "data-column": columnIndex,
           }),
@@ -219,16 +219,13 @@ function markTokens() {
   }
 }
 
-/** Return what the drawing shows, in words. */
-function captionText() {
+/** Return what the drawing shows of some heads, in words. */
+function captionText(shown = state.heads) {
   const { layers, heads } = sizesOf(currentView(), state.kind);
-  const which = {
-    0: "no head",
-    1: `head ${state.heads[0]}`,
-  }[state.heads.length] ?? `heads ${numbersListed(state.heads)}`;
-  const of = state.heads.length === heads ? "" : ` of ${heads}`;
+  const which = { 0: "no head", 1: `head ${shown[0]}` }[shown.length] ?? `heads ${numbersListed(shown)}`;
+  const of = shown.length === heads ? "" : ` of ${heads}`;
   const parts = [`${KINDS[state.kind].name}, layer ${state.layer} of ${layers}, ${which}${of}.`];
-  const chosen = chosenToken();
+  const chosen = state.view === "lines" ? chosenToken() : null;
   if (chosen) {
     const text = plain(lines.shown[chosen.side][chosen.index].text);
     parts.push(chosen.side === "rows" ? `Only from “${text}”.` : `Only to “${text}”.`);

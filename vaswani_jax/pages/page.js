@@ -37,10 +37,14 @@ function draw() {
 
 function drawControls() {
   const { layers, heads } = sizesOf(currentView(), state.kind);
-  const isAttention = ["lines", "matrix", "training"].includes(state.view);
-  byId("attention-controls").hidden = !isAttention;
+  byId("text-controls").hidden = state.view === "roles";
+  byId("attention-controls").hidden = ["overview", "beam"].includes(state.view);
+  byId("layers").hidden = byId("heads-field").hidden = state.view === "roles";
+  byId("pruned-field").hidden = state.view !== "beam" || !currentView().search;
   byId("token-controls").hidden = !["lines", "matrix"].includes(state.view);
   byId("layouts").hidden = state.view !== "lines";
+  byId("threshold-field").hidden = state.view !== "lines";
+  byId("several-heads").hidden = state.view === "matrix";
   setChoice(byId("views"), state.view);
   setChoice(byId("kinds"), state.kind);
   setChoice(byId("units"), state.unit);
@@ -53,8 +57,7 @@ function drawControls() {
   drawChips(heads);
   byId("sentence").value = state.sentence;
   byId("model").value = state.model;
-  const { name, step } = PAGE.models[state.model - 1];
-  const label = step === null ? name : `${step.toLocaleString("en")} updates`;
+  const label = modelLabel(state.model - 1);
   byId("model-name").textContent = label;
   byId("model").setAttribute("aria-valuetext", label);
   byId("marks").value = state.marks;
@@ -62,6 +65,7 @@ function drawControls() {
   byId("threshold-value").textContent = state.threshold.toFixed(2);
   byId("single").checked = state.isSingle;
   byId("largest-count").value = state.count;
+  byId("pruned").checked = state.isPruned;
   byId("theme").value = state.theme;
 }
 
@@ -87,7 +91,8 @@ function drawChips(heads) {
   [...chips.children].forEach((chip, index) => {
     const head = index + 1;
     const roles = rolesOf(state.kind, state.layer, head);
-    chip.setAttribute("aria-pressed", state.heads.includes(head));
+    const shown = state.view === "matrix" ? state.heads.slice(0, 1) : state.heads;
+    chip.setAttribute("aria-pressed", shown.includes(head));
     chip.setAttribute("aria-label", `Head ${head}`);
     chip.title = `Head ${head}${roles ? `: ${roles}` : ""}. Double click: only this one.`;
   });
@@ -95,7 +100,7 @@ function drawChips(heads) {
 
 function toggleHead(head) {
   if (head > sizesOf(currentView(), state.kind).heads) return;
-  if (state.isSingle) change({ heads: [head] });
+  if (state.isSingle || state.view === "matrix") change({ heads: [head] });
   else if (state.heads.includes(head)) change({ heads: state.heads.filter((one) => one !== head) });
   else change({ heads: [...state.heads, head] });
 }
@@ -164,6 +169,7 @@ function begin() {
   on("threshold", "input", (event) => change({ threshold: Number(event.target.value) }));
   on("theme", "change", (event) => change({ theme: event.target.value }));
   on("largest-count", "change", (event) => change({ count: Number(event.target.value) }));
+  on("pruned", "change", (event) => change({ isPruned: event.target.checked }));
   on("single", "change", (event) => {
     const isSingle = event.target.checked;
     change(isSingle ? { isSingle, heads: state.heads.slice(0, 1) } : { isSingle });

@@ -25,7 +25,9 @@ const DEFAULTS = {
   threshold: 0.05,
   count: 10,
   sort: "layer",
-  rolesSort: "",
+  rolesSort: "", // The column by which the heads are sorted; "-" turns the order.
+  path: 1, // The finished hypothesis whose path is thick.
+  isPruned: false, // Whether dropped candidates are hidden.
   theme: "auto",
   pinned: null, // {side: "rows" or "columns", index} of a token.
 };
@@ -87,6 +89,7 @@ function keepInRange() {
   state.layer = within(state.layer, layers, Math.max(1, layers - 1));
   const all = Array.from({ length: heads }, (_, index) => index + 1);
   state.heads = all.filter((head) => state.heads?.includes(head) ?? true);
+  state.path = within(state.path, currentView().search?.finished.length ?? 1, 1);
   state.unit = among(["subwords", "words"], state.unit, DEFAULTS.unit);
   state.marks = among(["shown", "hidden", "rescaled"], state.marks, DEFAULTS.marks);
   state.layout = among(["upright", "columns"], state.layout, null);
@@ -100,7 +103,6 @@ function keepInRange() {
 
 /** Return whether the page has what a view needs. */
 function hasView(view) {
-  if (["matrix", "overview", "beam", "training", "roles"].includes(view)) return false;
   if (view === "training") return PAGE.models.length > 1;
   if (view === "roles") return PAGE.heads !== null;
   return true;
@@ -123,6 +125,8 @@ function fragmentOf() {
     ["n", state.count, DEFAULTS.count],
     ["sort", state.sort, DEFAULTS.sort],
     ["by", state.rolesSort, ""],
+    ["f", state.path, 1],
+    ["d", state.isPruned ? "hidden" : "shown", "shown"],
     ["theme", state.theme, DEFAULTS.theme],
     ["q", state.pinned?.side === "rows" ? state.pinned.index + 1 : null, null],
     ["k", state.pinned?.side === "columns" ? state.pinned.index + 1 : null, null],
@@ -156,6 +160,8 @@ function readFragment() {
     count: number("n"),
     sort: parts.get("sort"),
     rolesSort: parts.get("by"),
+    path: number("f"),
+    isPruned: parts.get("d") === "hidden",
     theme: parts.get("theme"),
     pinned: null,
   };
