@@ -9,7 +9,16 @@ from vaswani_jax.cli import commands
 
 # Flags that take any text and are no paths; a new flag is one of them or a path.
 NO_PATHS = {
-    *("checkpoint", "shape", "batches", "steps", "hardware", "lengths", "sentence"),
+    *(
+        "checkpoint",
+        "checkpoints",
+        "shape",
+        "batches",
+        "steps",
+        "hardware",
+        "lengths",
+        "sentence",
+    ),
     *("source_locale", "target_locale", "coordinator", "tree"),
 }
 PROGRAM = """

@@ -21,6 +21,7 @@ COMMANDS = {
     "export": ("export", "Write a model for CTranslate2, MarianMT or StableHLO."),
     "import-marian": ("import_marian", "Make a run of a MarianMT (OPUS) model."),
     "plot": ("plot", "Draw learning curves, the attention of a sentence, or its tree."),
+    "page": ("page", "Write one HTML file: what a run does with sentences."),
     "report": ("report", "Print the paper's tables and figures, with own results."),
     "benchmark": ("benchmark", "Time training or decoding on this machine."),
 }

@@ -1,0 +1,152 @@
+"""`vaswani page` shows what a run does with sentences, or says why not."""
+
+import base64
+import json
+import pathlib
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vaswani_jax
+from tests.programs import runs
+from vaswani_jax.pages import contents
+
+LINES = "a b c\n\nd e f g\n"
+
+
+def page(*words: str, stdin: str = "") -> list[str]:
+    """Run `vaswani page`, and return all that it logs."""
+    command = (sys.executable, "-m", "vaswani_jax", "page", *words)
+    completed = runs.run(*command, stdin=stdin.encode(), devices=None)
+    assert completed.stdout == b""
+    return completed.stderr.decode().splitlines()
+
+
+def weights(attention: dict[str, Any], kind: str) -> np.ndarray:
+    """Return the weights of a page's JSON."""
+    levels = np.frombuffer(base64.b64decode(attention[kind]), np.uint8)
+    return levels.reshape(attention["shapes"][kind]) / 255
+
+
+def test_a_page_has_the_attention_of_each_line(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "a.html"
+    words = [str(trained), "--input=-", f"--output={file}"]
+    *_, last = page(*words, stdin=LINES)
+    assert re.fullmatch(
+        rf"written: {file}, {file.stat().st_size / 1000:.0f} kB, of which \d+ kB are "
+        "attention weights",
+        last,
+    )
+    [data] = re.findall(
+        r'<script type="application/json"[^>]*>(.*?)</script>',
+        file.read_text(),
+        flags=re.DOTALL,
+    )
+    shown = json.loads(data)
+    assert shown["title"] == str(trained)
+    assert shown["command"] == " ".join(["vaswani page", *words])
+    assert shown["models"] == [{"name": "averaged", "step": 8}]
+    pairs = vaswani_jax.load(trained).attend(LINES.splitlines())
+    for number, (sentence, pair) in enumerate(
+        zip(shown["sentences"], pairs, strict=True), start=1
+    ):
+        [view] = sentence["views"]
+        assert (sentence["line"], view["text"]) == (number, pair.text)
+        assert view["attention"]["target_out"] == list(pair.attention.target_out)
+        np.testing.assert_allclose(view["log_probs"], pair.log_probs, atol=1e-5)
+        for kind in contents.KINDS:
+            exact = getattr(pair.attention, kind)
+            found = weights(view["attention"], kind)
+            np.testing.assert_allclose(found, exact, atol=0.5 / 255 + 1e-5)
+
+
+def test_a_slider_has_the_checkpoints_in_the_order_of_their_steps(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "a.json"
+    page(str(trained), "--checkpoints=8,4", f"--output={file}")
+    shown = json.loads(file.read_text())
+    assert [model["step"] for model in shown["models"]] == [4, 8]
+    valid = (trained / "data" / "valid.source.txt").read_text().splitlines()
+    assert len(shown["sentences"]) == 2
+    texts = [sentence["text"] for sentence in shown["sentences"]]
+    assert {*texts} <= {*valid}
+    pairs = vaswani_jax.load(trained, checkpoint="8").attend(texts)
+    for sentence, pair in zip(shown["sentences"], pairs, strict=True):
+        first, last = sentence["views"]
+        assert last["text"] == pair.text
+        found = weights(last["attention"], "encoder")
+        np.testing.assert_allclose(found, pair.attention.encoder, atol=0.5 / 255 + 1e-5)
+        assert first["attention"]["encoder"] != last["attention"]["encoder"]
+
+
+REFUSED = {
+    "": "--workdir is missing: name the directory of a run",
+    "EMPTY": "EMPTY holds no run: it has no config.json",
+    "EMPTY/none": "--workdir=EMPTY/none is no directory: name that of a run",
+    "RUN --output=a.pdf": "--output=a.pdf must end in .html or .json",
+    "RUN --output=EMPTY/none/a.html": "--output: there is no directory EMPTY/none",
+    "RUN --input=none": "--input: no file none",
+    "RUN --target=FILE": "--target needs --input: the lines that it translates",
+    "RUN --input=FILE --target=LONG": "--target=LONG has 51 lines, --input=FILE 3",
+    "RUN --input=LONG": "--input=LONG: a page has at most 50 sentences, got 51",
+    "RUN --input=-": "a page needs a line with text, got none",
+    "RUN --input=FILE --max_tokens=4": (
+        "source, line 3: 5 tokens are more than max_tokens=4"
+    ),
+    "RUN --max_tokens=1": (
+        "RUN has no validation text of at most --max_tokens=1: name a file of "
+        "sentences with --input"
+    ),
+    "RUN --checkpoint=5": "no checkpoint of step 5",
+    "RUN --checkpoint=4 --checkpoints=4": (
+        "--checkpoint and --checkpoints exclude each other"
+    ),
+    "RUN --checkpoints=some": "--checkpoints=some must be all, or steps separated by",
+    "RUN --checkpoints=4,5": "--checkpoints: no step 5, there are [4, 8]",
+    "RUN --checkpoints=1,2,3,4,5,6,7,8,9,10,11,12,13": (
+        "--checkpoints has 13 steps, a page at most 12"
+    ),
+    "RUN --checkpoints=all --input=FILE": (
+        "a page of several checkpoints has at most 2 sentences, got 3"
+    ),
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_mistake_is_refused_in_one_line(
+    trained: pathlib.Path, tmp_path: pathlib.Path, line: str
+) -> None:
+    (tmp_path / "file").write_text(LINES)
+    (tmp_path / "long").write_text("a\n" * 51)
+    (tmp_path / "empty").mkdir()
+
+    def in_place(text: str) -> str:
+        for name in ("file", "long", "empty"):
+            text = text.replace(name.upper(), str(tmp_path / name))
+        return text.replace("RUN", str(trained))
+
+    words = in_place(line).split()
+    if "--output" not in line:
+        words.append(f"--output={tmp_path / 'empty' / 'page.html'}")
+    error = page(*words)[-1]
+    assert error.startswith("error: ") and in_place(REFUSED[line]) in error
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_an_input_is_never_overwritten(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(LINES)
+    [error] = page(str(trained), f"--input={file}", f"--output={file}")
+    assert error == (
+        f"error: --output: {file} is an input or another output, too: it would be "
+        "overwritten"
+    )
+    assert file.read_text() == LINES
