@@ -64,6 +64,12 @@ def test_a_page_shows_the_numbers_of_the_translator(translator, targets):
         [view] = sentence.views
         check_view(view, pair)
         assert len(sentence.source_words) == len(view.attention.source)
+        # A given translation, and that of an empty line, were not searched for.
+        assert (view.search is None) == (targets is not None or not sentence.text)
+        if view.search:
+            winner = view.search.finished[0]
+            assert winner.tokens == view.attention.target_out
+            np.testing.assert_allclose(winner.log_prob, sum(view.log_probs), rtol=1e-4)
     empty = page.sentences[1].views[0].attention
     assert (empty.source, empty.target_out) == (("</s>",), ("</s>",))
     assert page.sentences[1].source_words == (-1,)

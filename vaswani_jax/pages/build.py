@@ -11,9 +11,9 @@ from vaswani_jax import __version__
 from vaswani_jax.core import languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_translator
-from vaswani_jax.inference.translator import Translator
+from vaswani_jax.inference.translator import AttendedPair, Translator
 from vaswani_jax.model import cost
-from vaswani_jax.pages import contents, words
+from vaswani_jax.pages import contents, search_tree, words
 
 MAX_SENTENCES = 50
 MAX_TOKENS = 128
@@ -122,6 +122,9 @@ def _views(
     # An end mark counts, whether the search has reached it or not.
     outputs = [pair.ids[:-1] for pair in pairs]
     _check_lengths("translation", outputs, max_tokens)
+    searches: Sequence[contents.Search | None] = [None] * len(pairs)
+    if targets is None:
+        searches = search_tree.search_trees(translator, lines)
     return [
         contents.View(
             text=pair.text,
@@ -130,10 +133,18 @@ def _views(
                 line, pair.ids, vocabulary=vocabulary, data=translator.config.data
             ),
             log_probs=pair.log_probs,
-            search=None,
+            search=search if search and _found(search, pair) else None,
         )
-        for line, pair in zip(lines, pairs, strict=True)
+        for line, pair, search in zip(lines, pairs, searches, strict=True)
     ]
+
+
+def _found(search: contents.Search, pair: AttendedPair) -> bool:
+    """Return whether a recorded search has found a translation.
+
+    It may find another one of an equal score but for the last digits.
+    """
+    return search.finished[0].tokens == pair.attention.target_out
 
 
 def _check_lengths(side: str, ids: Sequence[Sequence[int]], max_tokens: int) -> None:
