@@ -26,9 +26,10 @@ def test_without_runs_only_what_is_computed_is_judged(systems, tmp_path):
     judged = judge(systems, tmp_path)
     for claim in judged.values():
         is_judged = claim.verdict != "not run"
+        assert claim.command or not is_judged
         assert is_judged == (claim.basis != "nothing") == bool(claim.figures), claim
         assert claim.basis != "training" and not claim.runs
-        assert claim.text and claim.because and claim.command, claim
+        assert claim.text and claim.because, claim
     assert {id for id, claim in judged.items() if claim.basis == "computation"} == {
         *("scaling", "cost-of-heads", "wavelengths", "offsets"),
         *("sequential-operations", "hours", "training-cost", "parameters"),

@@ -28,6 +28,8 @@ def test_the_figures_are_those_of_the_paper(systems):
     assert judged["hours"].figures["base"] == pytest.approx(100_000 * 0.4 / 3600)
     assert judged["hours"].figures["big"] == pytest.approx(300_000 * 1.0 / 3600)
     assert judged["training-cost"].figures["base"] == 12 * 3600 * 8 * 9.5e12
+    big = 3.5 * 24 * 3600 * 8 * 9.5e12
+    assert judged["training-cost"].figures["big"] == big
     # MoE: 1.2e20 operations on En-Fr.
     assert judged["quarter-of-the-cost"].figures["share"] == pytest.approx(2.3 / 12)
     assert judged["scaling"].figures["variance"] == pytest.approx(512, rel=0.05)

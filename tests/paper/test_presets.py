@@ -2,8 +2,10 @@
 
 import pytest
 
+from configs import parsing_wsj
 from tests.paper import notes
 from vaswani_jax.core import config as config_lib
+from vaswani_jax.core import parsing
 from vaswani_jax.paper import presets, printed
 
 # Table 3 written out: N, d_model, d_ff, h, d_k, d_v, P_drop, eps_ls, thousand steps.
@@ -133,6 +135,28 @@ def test_the_presets_are_sections_5_and_6(
     # takes 0.4 seconds, or 1.0 of the big model (section 5.2).
     assert config.training.checkpoint_every_steps == 600 / (1.0 if is_big else 0.4)
     assert config.training.keep_checkpoints >= average
+
+
+@pytest.mark.parametrize(("variant", "words"), [("wsj", 16_000), ("semi", 32_000)])
+def test_the_parser_s_presets_are_section_6_3(systems, variant, words):
+    config = parsing.parse(parsing_wsj.get_config(variant))
+    assert (config.model.num_layers, config.model.d_model) == (4, 1024)
+    assert config.data.vocab_size == words
+    search = config.search
+    assert (search.beam_size, search.length_penalty) == (21, 0.3)
+    assert search.max_extra_tokens == 300
+    assert not search.legal_trees
+    # "All other parameters remained unchanged" from the base model.
+    base = systems["base", "de"]
+    assert (config.model.d_ff, config.model.num_heads) == (2048, 8)
+    for section, keys in (
+        ("training", "num_steps label_smoothing average_checkpoints"),
+        ("optimizer", "beta1 beta2 epsilon schedule"),
+        ("data", "source_tokens_per_batch target_tokens_per_batch"),
+    ):
+        for key in keys.split():
+            values = (getattr(getattr(c, section), key) for c in (config, base))
+            assert len(set(values)) == 1, key
 
 
 def test_the_small_rows_vary_what_the_papers_rows_vary():

@@ -25,7 +25,7 @@ class Claim:
         scale: "small" if models smaller than the paper's decide.
         runs: Workdirs of the runs that they come from.
         commits: Revisions of the code that trained these.
-        command: What gives the figures, or would.
+        command: What gives the figures, or would; "" if nothing does.
     """
 
     id: str
