@@ -4,6 +4,7 @@ vaswani plot runs/demo runs/other --output=curves.svg
 vaswani plot runs/demo --sentence='3 hours ago' --output=attention.png
 vaswani plot runs/gum --tree='The man sleeps .' --output=tree.png
 vaswani plot runs/six_layers --figure=3 --word=making --layer=5
+vaswani plot base_ende --figure=1
 python -m vaswani_jax.plot --workdir=runs/demo --workdir=runs/other
 """
 
@@ -18,11 +19,20 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, parsing
-from vaswani_jax.data import treebank, word_subwords
+from vaswani_jax.core import compilation_cache, config, parsing, presets, types
+from vaswani_jax.data import (
+    manifest,
+    prepared,
+    treebank,
+    vocabulary,
+    vocabulary_training,
+    word_subwords,
+)
 from vaswani_jax.inference import line_io
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.plots import (
+    architecture,
+    attention_diagram,
     attention_layer,
     attention_lines,
     attention_maps,
@@ -57,9 +67,10 @@ TREE = flags.DEFINE_string(
 FIGURE = flags.DEFINE_integer(
     "figure",
     None,
-    "A figure of the paper: 3 (the attention of one word), 4 (of one head, and of two "
-    "heads from one word) or 5 (of two heads).",
-    lower_bound=3,
+    "A figure of the paper: 1 (the model) or 2 (its attention) of a preset, FILE.py or "
+    "run; of a run 3 (the attention of one word), 4 (of a head, and of two heads from "
+    "one word) or 5 (of two heads).",
+    lower_bound=1,
     upper_bound=5,
 )
 WORD = flags.DEFINE_string(
@@ -98,7 +109,7 @@ CHECKPOINT = flags.DEFINE_string(
 def check_flags() -> None:
     """Refuse flags that make no sense, alone or together."""
     canvas.require()
-    if not WORKDIR.value:
+    if not WORKDIR.value and FIGURE.value not in (1, 2):
         raise ValueError("--workdir is missing: name the directory of a run")
     path = _output()
     if path.suffix.lower() not in canvas.FORMATS:
@@ -124,7 +135,11 @@ def _is_given(name: str) -> bool:
 
 def _check_figure(figure: int) -> None:
     """Refuse flags that --figure does not take, and a sentence without its word."""
-    unused = ["kind", "tree"] + ["word"] * (figure not in attention_layer.WORDS)
+    unused = ["kind", "tree"]
+    if figure in (1, 2):
+        unused += ["word", "heads", "subwords", "sentence", "layer", "checkpoint"]
+    elif figure not in attention_layer.WORDS:
+        unused += ["word"]
     for name in unused:
         if _is_given(name):
             raise ValueError(f"--{name} is of no use with --figure={figure}")
@@ -133,9 +148,7 @@ def _check_figure(figure: int) -> None:
         if value is not None and not value.strip():
             raise ValueError(f"--{name} is empty")
     if len(WORKDIR.value) > 1:
-        raise ValueError(
-            f"--figure draws the attention of one run, got {len(WORKDIR.value)}"
-        )
+        raise ValueError(f"--figure draws one model, got {len(WORKDIR.value)}")
     if figure in attention_layer.WORDS and SENTENCE.value and not WORD.value:
         raise ValueError("--sentence needs --word, the word that looks")
     _heads()
@@ -176,7 +189,9 @@ def _check_text() -> None:
 
 def main() -> None:
     """Draw the curves of all runs, or the attention or a tree of one."""
-    if FIGURE.value is not None:
+    if FIGURE.value in (1, 2):
+        figure = _draw_model(FIGURE.value)
+    elif FIGURE.value is not None:
         figure = _draw_figure(FIGURE.value)
     elif SENTENCE.value is not None:
         figure = _draw_attention(SENTENCE.value)
@@ -229,6 +244,25 @@ def _draw_attention(sentence: str) -> Any:
         layers=layers,
         title=f"{name}, {attention_maps.describe_layers(settings.model, layers)}",
     )
+
+
+def _draw_model(number: int) -> Any:
+    """Draw figure 1 or 2 of a run, a preset or a file, by default of the base model."""
+    name = WORKDIR.value[0] if WORKDIR.value else "base_ende"
+    settings = api.load_config(name)
+    module = {1: architecture, 2: attention_diagram}[number]
+    vocab_size = _vocab_size(name, settings)
+    return module.draw(module.read(settings.model, vocab_size), title=name)
+
+
+def _vocab_size(name: str, settings: config.Config) -> types.VocabSize:
+    """Return V of a run's vocabulary, or before there is one as planned."""
+    if presets.is_run(name):
+        workdir = program.workdir(name, skip=("checkpoints", "best", "averaged"))
+        directory = prepared.data_directory(settings.data, workdir)
+        if (directory / manifest.NAME).exists():
+            return vocabulary.load(directory).size
+    return vocabulary_training.expected_size(settings.data)
 
 
 def _draw_figure(number: int) -> Any:

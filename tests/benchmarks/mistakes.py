@@ -26,6 +26,7 @@ LINEARIZATION = "tests/data/test_linearization.py"
 BRACKETING = "tests/evaluation/test_bracketing.py"
 LAYER = "tests/plots/test_attention_layer.py"
 LINES = "tests/plots/test_attention_lines.py"
+FIGURE1 = "tests/plots/test_architecture.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -486,8 +487,8 @@ MISTAKES = (
     Mistake(
         "a figure's lines lead from keys to queries",
         "_draw_lines",
-        "$queries, $keys = np.nonzero($rows >= FAINTEST)",
-        "$keys, $queries = np.nonzero($rows >= FAINTEST)",
+        "(($start, $lower), ($end, $upper))",
+        "(($end, $lower), ($start, $upper))",
         f"{LINES}::test_figure_5_shows_two_heads_in_green_and_red",
     ),
     Mistake(
@@ -496,5 +497,19 @@ MISTAKES = (
         "@ $weights @ $is_part.T",
         "@ $weights @ share.T",
         f"{LAYER}::test_words_sum_what_is_looked_at_and_average_what_looks",
+    ),
+    Mistake(
+        "figure 1 draws the normalisation on the other side",
+        "_read_layer",
+        "$names.index(NORM) < $names.index(",
+        "$names.index(NORM) > $names.index(",
+        f"{FIGURE1}::test_normalisation_before_sub_layers_is_drawn_there",
+    ),
+    Mistake(
+        "figure 1 leads the memory into self-attention",
+        "_read_sub_layer",
+        "$keys_values.inputs[0] != $call.inputs[0]",
+        "$keys_values.inputs[0] == $call.inputs[0]",
+        f"{FIGURE1}::test_only_the_decoders_second_attention_reads_the_memory",
     ),
 )

@@ -68,6 +68,20 @@ def test_a_figure_of_the_paper_has_the_words_of_the_sentence(
         assert f"<!-- {text} -->" in svg
 
 
+def test_figures_1_and_2_need_no_training(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    output = tmp_path / "figure.svg"
+    # The run's vocabulary, not the one that its settings plan.
+    assert plot(str(trained), "--figure=1", f"--output={output}") == (
+        f"written: {output}"
+    )
+    V = vaswani_jax.load(trained).vocabulary.size
+    assert f"<!-- table [{V:,}, 16] -->" in output.read_text()
+    assert plot("--figure=2", f"--output={output}") == f"written: {output}"
+    assert "<!-- base_ende -->" in output.read_text()
+
+
 def test_of_a_run_on_a_store_the_records_alone_are_fetched(
     trained: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +126,9 @@ REFUSED = {
     "RUN --figure=3 --layer=2": "--layer=2 must be from 1 to 1",
     "RUN --figure=3 --heads=a": "--heads=a must be numbers, as 1,2",
     "RUN --figure=3 --heads=99": "--heads=99 must be different numbers from 1 to ",
-    "RUN RUN --figure=3": "--figure draws the attention of one run, got 2",
+    "RUN --figure=1 --layer=1": "--layer is of no use with --figure=1",
+    "nothing --figure=2": "nothing is no preset, FILE.py or workdir",
+    "RUN RUN --figure=3": "--figure draws one model, got 2",
     "RUN --figure=3 --sentence=a --word=b": "has no --word=b: it has a, </s>",
 }
 
