@@ -6,7 +6,7 @@ WORKDIR ?= runs/demo
 LOCALE ?= de
 VASWANI := $(VENV)/bin/vaswani
 
-.PHONY: demo oracles tpu-compiler test docs lint format clean
+.PHONY: demo oracles browser tpu-compiler test docs lint format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[demo,plot]'
@@ -33,6 +33,13 @@ $(VENV)/installed-tpu-compiler: pyproject.toml constraints.txt
 	touch $(VENV)/installed $(VENV)/installed-dev $@
 
 tpu-compiler: $(VENV)/installed-tpu-compiler
+
+# What drives Debian's chromium, in which tests open pages; make test skips them without.
+$(VENV)/installed-browser: pyproject.toml constraints.txt
+	$(INSTALL) --editable '.[dev,browser]'
+	touch $(VENV)/installed $(VENV)/installed-dev $@
+
+browser: $(VENV)/installed-browser
 
 demo: $(VENV)/installed
 	$(VASWANI) train demo --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)

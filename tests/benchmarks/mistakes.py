@@ -24,6 +24,8 @@ TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 LINEARIZATION = "tests/data/test_linearization.py"
 BRACKETING = "tests/evaluation/test_bracketing.py"
+CONTENTS = "tests/pages/test_contents.py"
+PAGE = "tests/pages/test_html.py"
 LAYER = "tests/plots/test_attention_layer.py"
 LINES = "tests/plots/test_attention_lines.py"
 FIGURE1 = "tests/plots/test_architecture.py"
@@ -511,5 +513,40 @@ MISTAKES = (
         "$keys_values.inputs[0] != $call.inputs[0]",
         "$keys_values.inputs[0] == $call.inputs[0]",
         f"{FIGURE1}::test_only_the_decoders_second_attention_reads_the_memory",
+    ),
+    Mistake(
+        "a weight of 1 overflows its byte",
+        "quantize",
+        "np.clip(weights, 0, 1) * LEVELS",
+        "np.clip(weights, 0, 1) * (LEVELS + 1)",
+        f"{CONTENTS}::test_weights_come_back_to_half_a_level",
+    ),
+    Mistake(
+        "weights are cut, not rounded",
+        "quantize",
+        "np.rint(",
+        "np.floor(",
+        f"{CONTENTS}::test_weights_come_back_to_half_a_level",
+    ),
+    Mistake(
+        "a page has its heads in the place of its layers",
+        "_plain",
+        "quantize(getattr($value, kind))",
+        "quantize(getattr($value, kind).swapaxes(0, 1))",
+        f"{CONTENTS}::test_weights_come_back_to_half_a_level",
+    ),
+    Mistake(
+        "a token can end the script of a page",
+        "escaped_json",
+        '$text.replace("<", "\\\\u003c")',
+        "$text",
+        f"{PAGE}::test_a_hostile_text_ends_no_script_and_opens_no_element",
+    ),
+    Mistake(
+        "any script may run in a page",
+        "content_policy",
+        'f"script-src {_hash($script)}"',
+        "\"script-src 'unsafe-inline'\"",
+        f"{PAGE}::test_the_policy_lets_only_this_script_and_this_style_run",
     ),
 )

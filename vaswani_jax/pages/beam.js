@@ -43,7 +43,7 @@ function drawBeam() {
   );
   const picture = svg(
     "svg",
-    { id: "tree", class: "drawing", width, height, viewBox: `0 0 ${width} ${height}` },
+    { id: "tree", role: "group", "aria-label": "Tree of the search", class: "drawing", width, height, viewBox: `0 0 ${width} ${height}` },
     svg(
       "g", { role: "img", "aria-label": "Lines from each hypothesis to the candidates that extend it" },
       ...edges, ...numbers,

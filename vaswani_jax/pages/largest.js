@@ -34,11 +34,11 @@ function drawLargest({ rows, columns, matrices }, chosen) {
   const header = names.map((name) =>
     name ? element("th", { scope: "col" }, name) : element("td", {}),
   );
-  const told = entries.length
-    ? `The ${Math.min(state.count, entries.length)} largest of ${entries.length.toLocaleString("en")} weights shown, layer ${state.layer}.`
-    : "No weight is shown.";
+  const caption = entries.length > state.count
+    ? `The ${state.count} largest of ${entries.length.toLocaleString("en")} weights shown, layer ${state.layer}.`
+    : `The weights shown, layer ${state.layer}, largest first: ${entries.length || "none"}.`;
   byId("largest").replaceChildren(
-    element("caption", {}, told),
+    element("caption", {}, caption),
     element("thead", {}, element("tr", {}, ...header)),
     element("tbody", {}, ...body),
   );

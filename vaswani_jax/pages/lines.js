@@ -54,7 +54,7 @@ function drawLines() {
   const image = svg("g", { role: "img", id: "image" });
   const picture = svg(
     "svg",
-    { id: "lines", ...size, viewBox: `0 0 ${size.width} ${size.height}`, class: "drawing" },
+    { id: "lines", role: "group", "aria-label": "Tokens and lines", ...size, viewBox: `0 0 ${size.width} ${size.height}`, class: "drawing" },
     image, drawTokens("rows"), drawTokens("columns"),
   );
   listenToTokens(picture);
@@ -250,7 +250,7 @@ function marksText() {
   return {
     shown: "",
     hidden: "The marks are hidden, with their share: rows sum to less than 1.",
-    rescaled: "The marks are hidden, and each row is rescaled to sum to 1.",
+    rescaled: `The marks are hidden, and each row is rescaled to sum to 1, unless less than ${LEAST_TOTAL} of it is left.`,
   }[state.marks];
 }
 

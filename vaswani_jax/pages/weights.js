@@ -75,11 +75,14 @@ function tokensOf(sentence, view, side, unit) {
   return tokens;
 }
 
+const LEAST_TOTAL = 0.1;
+
 /**
  * Return a head's weights from each token of `rows` to each of `columns`.
  *
  * The weights on the subwords of an attended word are summed, those of the subwords of
- * the word that attends are averaged (Clark et al. 2019): the rows still sum to 1.
+ * the word that attends are averaged (Clark et al. 2019): the rows still sum to 1. A
+ * row of which little is left is not rescaled: the rounding would grow with it.
  */
 function matrixOf(view, { kind, layer, head, rows, columns, isRescaled }) {
   const bytes = headBytes(view, kind, layer, head);
@@ -93,7 +96,7 @@ function matrixOf(view, { kind, layer, head, rows, columns, isRescaled }) {
       return sum / PAGE.levels / row.positions.length;
     });
     const total = weights.reduce((sum, weight) => sum + weight, 0);
-    return isRescaled && total > 0 ? weights.map((weight) => weight / total) : weights;
+    return isRescaled && total >= LEAST_TOTAL ? weights.map((weight) => weight / total) : weights;
   });
 }
 
