@@ -17,6 +17,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "generated_reference",
+    "paper",
 ]
 exclude_patterns = ["_build", "results/*/*"]
 html_theme = "furo"
