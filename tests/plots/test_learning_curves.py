@@ -21,7 +21,7 @@ RECORDS = [
 ]
 for _record in RECORDS[:2]:
     _record["train/learning_rate"] = 1e-5 * _record["step"]
-LOSS, BLEU, RATE = "loss (nats per subword)", "BLEU (validation)", "learning rate"
+LOSS, BLEU, RATE = "loss (nats per token)", "BLEU (validation)", "learning rate"
 F1 = "F1 (validation)"
 
 

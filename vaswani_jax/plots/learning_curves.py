@@ -27,7 +27,7 @@ class Panel:
 
 PANELS = (
     Panel(
-        "loss (nats per subword)",
+        "loss (nats per token)",
         {"training": "train/loss", "validation": "valid/loss"},
         starts_at_zero=False,
     ),
