@@ -286,6 +286,23 @@ def test_a_page_warns_of_rows_that_do_not_sum_to_1(open_tab, name):
     assert "row of the encoder weights does not sum to 1" in alarm.inner_text()
 
 
+# The lines that do not end at the tokens whose weight they are.
+MISPLACED = """() => {
+    const across = lines.isUpright ? "x" : "y";
+    const centre = (side, index) => {
+        const text = document.querySelector(`#${side} [data-index="${index}"] .ground`);
+        const box = text.getBBox();
+        return box[across] + box[across === "x" ? "width" : "height"] / 2;
+    };
+    return [...document.querySelectorAll("line.weight")].filter(line => {
+        const {row, column} = line.dataset;
+        const ends = [[1, "rows", row], [2, "columns", column]];
+        return ends.some(([end, side, index]) => Math.abs(
+            line.getAttribute(`${across}${end}`) - centre(side, index)) > 11);
+    }).length;
+}"""
+
+
 def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
     tab.show("a=memory&l=2&h=2,5&min=0.1")
     page = tab.page
@@ -309,6 +326,7 @@ def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
         }
 
     assert lines() == expected()
+    assert page.evaluate(MISPLACED) == 0
     page.hover("#rows [data-index='3']")
     assert lines() == expected(row=3) != expected()
     summary = page.locator("#summary").inner_text()
@@ -772,6 +790,10 @@ def test_text_from_right_to_left_begins_at_the_right(open_tab):
     )
     assert places["rows"] == sorted(places["rows"])
     assert places["columns"] == sorted(places["columns"], reverse=True)
+    assert tab.page.evaluate(MISPLACED) == 0
+    tab.show("a=memory&o=columns")
+    assert tab.page.evaluate(MISPLACED) == 0
+    tab.show("a=memory")
     texts = tab.page.locator("#columns text")
     assert texts.first.get_attribute("lang") == "ar"
     assert tab.page.locator("#rows text").first.text_content() == "_e\u0301te\u0301"

@@ -220,15 +220,16 @@ function winnerTexts(search) {
   if (!winner) return [`No hypothesis was kept. The search stopped: ${search.stopped}.`];
   const quotient = (one) =>
     `log P ${decimal(one.log_prob, 2)} over a penalty of ${decimal(one.penalty, 2)} is ${decimal(one.score, 2)}`;
-  const quoted = ({ text }) => (text ? `“${text}”` : "the empty text");
-  const texts = [`The highest score has ${quoted(winner)}: ${quotient(winner)}.`];
+  const quoted = ({ text }) => `“${text || "(empty)"}”`;
+  const texts = [`${quoted(winner)} has the highest score: ${quotient(winner)}.`];
   if (second) {
     texts.push(`The second best is ${quoted(second)}: ${quotient(second)}.`);
     if (second.log_prob > winner.log_prob) {
       texts.push("The second is more probable, but shorter: without the length penalty it would have won.");
     }
   }
-  texts.push(greedyText(search), `The search stopped: ${search.stopped}.`);
+  const reason = search.stopped.replace(/-(?=\d)/g, "−");
+  texts.push(greedyText(search), `The search stopped: ${reason}.`);
   return texts;
 }
 

@@ -37,7 +37,7 @@ function drawLines() {
     texts[side] = shown[side].map((token) => fitted(spelled(token.text), LONGEST, SIZE));
     widths[side] = Math.ceil(Math.max(20, ...texts[side].map((text) => textWidth(text, SIZE))));
   }
-  const room = byId("drawing").clientWidth - 2 * (NUMBERS + GAP) - widths.rows - widths.columns;
+  const room = byId("main").clientWidth - 2 * (NUMBERS + GAP) - widths.rows - widths.columns;
   const span = isUpright ? 250 : Math.min(380, Math.max(110, room - 4));
   // Across: numbers, tokens that look, lines, tokens that are looked at, numbers.
   const start = NUMBERS + widths.rows + GAP;
@@ -45,7 +45,7 @@ function drawLines() {
   const across = Math.ceil(end + GAP + widths.columns + NUMBERS);
   const count = Math.max(shown.rows.length, shown.columns.length, 1);
   // A short sentence takes the room that is there.
-  const widest = Math.floor((byId("drawing").clientWidth - 2 * MARGIN) / count);
+  const widest = Math.floor((byId("main").clientWidth - 2 * MARGIN) / count);
   const pitch = isUpright ? Math.max(PITCH, Math.min(WIDEST_PITCH, widest)) : PITCH;
   const along = 2 * MARGIN + count * pitch;
   lines = { shown, isUpright, start, end, texts, widths, along, across, pitch };
@@ -143,8 +143,11 @@ function drawChoice() {
   const strip = state.heads.length * (state.heads.length > 8 ? 4 : 6);
   const children = [];
   const weights = { rows: new Map(), columns: new Map() };
-  for (const [head, matrix] of shown.matrices) {
+  // The lines of two heads from a token to the same one lie side by side.
+  const between = Math.min(2.4, (PITCH - 6) / Math.max(1, state.heads.length));
+  [...shown.matrices].forEach(([head, matrix], order) => {
     const { color, dashes } = styleOfHead(head);
+    const shift = (order - (state.heads.length - 1) / 2) * between;
     matrix.forEach((row, rowIndex) =>
       row.forEach((weight, columnIndex) => {
         if (chosen && chosen.index !== (chosen.side === "rows" ? rowIndex : columnIndex)) return;
@@ -158,18 +161,18 @@ function drawChoice() {
         if (weight < Math.max(state.threshold, 0.5 / PAGE.levels)) return;
         const from = chosen?.side === "columns" ? start + strip : start;
         const to = chosen?.side === "rows" ? end - strip : end;
-        const [x1, y1] = pointAt(placeOf("rows", rowIndex), from);
-        const [x2, y2] = pointAt(placeOf("columns", columnIndex), to);
+        const [x1, y1] = pointAt(placeOf("rows", rowIndex) + shift, from);
+        const [x2, y2] = pointAt(placeOf("columns", columnIndex) + shift, to);
         children.push(
           svg("line", {
-            class: "weight", x1, y1, x2, y2, stroke: color, "stroke-width": chosen ? 3 : 2,
+            class: "weight", x1, y1, x2, y2, stroke: color, "stroke-width": Math.max(chosen ? 2 : 1.5, Math.min(3, between)),
             "stroke-opacity": Math.min(1, weight).toFixed(3), "stroke-dasharray": dashes,
             "data-head": head, "data-row": rowIndex, "data-column": columnIndex,
           }),
         );
       }),
     );
-  }
+  });
   for (const side of ["rows", "columns"]) {
     for (const [index, list] of weights[side]) children.push(...drawCells(side, index, list, strip));
   }
@@ -234,14 +237,19 @@ function captionText(shown = state.heads) {
 }
 
 function drawCaption() {
-  const order = lines.isUpright ? "The upper row looks at the lower." : "The left column looks at the right.";
   const names = {
     encoder: "",
-    decoder: " A row has the token that the decoder reads there.",
-    memory: " A row has the token that the decoder writes there.",
+    decoder: "Tokens are those that the decoder reads, from the begin mark on.",
+    memory: "A token that looks is the one that the decoder writes there.",
   }[state.kind];
+  const parts = [
+    lines.isUpright ? "The upper row looks at the lower." : "The left column looks at the right.",
+    state.unit === "words" ? "" : names,
+    chosenToken() && state.heads.length > 1 ? "A number is the largest weight of the heads." : "",
+    marksText(),
+  ];
   byId("caption").replaceChildren(
-    element("strong", {}, captionText()), ` ${order}${state.unit === "words" ? "" : names} ${marksText()}`.trimEnd(),
+    element("strong", {}, captionText()), ` ${parts.filter(Boolean).join(" ")}`,
   );
 }
 
@@ -264,7 +272,7 @@ function summaryText() {
   const { shown } = lines;
   const isRow = chosen.side === "rows";
   const others = isRow ? shown.columns : shown.rows;
-  const most = state.heads.length > 4 ? 2 : 4;
+  const most = state.heads.length > 8 ? 1 : state.heads.length > 4 ? 2 : 4;
   const heads = [...shown.matrices].map(([head, matrix]) => {
     const weights = isRow ? matrix[chosen.index] : matrix.map((row) => row[chosen.index]);
     const largest = weights

@@ -20,7 +20,7 @@ function drawMatrix() {
   const longest = (tokens) => Math.ceil(Math.max(...tokens.map((token) => textWidth(text(token), SIZE))));
   const left = longest(rows) + 2 * MARGIN;
   const top = longest(columns) + 2 * MARGIN;
-  const room = (drawing.clientWidth - left - MARGIN) / columns.length;
+  const room = (byId("main").clientWidth - left - 4 * MARGIN) / columns.length;
   const pitch = Math.floor(Math.max(16, Math.min(34, room)));
   const width = left + columns.length * pitch + 4 * MARGIN;
   const height = top + rows.length * pitch + MARGIN;

@@ -126,10 +126,10 @@ function drawNotes() {
     : "";
   const largest = Math.max(...errors.map((error) => error.largest));
   byId("notes").textContent =
-    "The weights are those of the final translation, which a full pass of the model scores; " +
-    `they are rounded to 1/${PAGE.levels}. Rows of this sentence sum to 1 within ${largest.toFixed(3)}. ` +
-    "Attention is not an explanation: other weights can give the same output " +
-    "(Jain and Wallace 2019; Wiegreffe and Pinter 2019 discuss when weights can tell why).";
+    "The weights are those of the final hypothesis, from a full pass of the model over it, " +
+    `each rounded to 1/${PAGE.levels}; rows of this sentence sum to 1 within ${largest.toFixed(3)}. ` +
+    "Attention is not explanation: other weights can give the same output " +
+    "(Jain and Wallace 2019; but see Wiegreffe and Pinter 2019).";
 }
 
 /** Fill what depends on the page alone, and listen to the controls. */
