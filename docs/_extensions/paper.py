@@ -224,11 +224,14 @@ def _claims_table(claims: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "| claim | verdict | why |"
     yield "| --- | --- | --- |"
     for claim in claims:
-        verdict = f"{MARKS[claim['verdict']]} {claim['verdict']}"
+        mark = MARKS[claim["verdict"]]
+        # The mark and a short verdict stay on one line.
+        verdict = f"{mark}\N{NO-BREAK SPACE}{claim['verdict']}"
+        verdict = verdict.replace("not run", "not\N{NO-BREAK SPACE}run")
         if claim["scale"]:
             verdict += ", small models"
         why = claim["because"]
-        if claim["scale"] == "small":
+        if any("table3_small" in run for run in claim["runs"]):
             why += " ([runs](/results/table3_small.md))"
         if claim["verdict"] == "not run" and claim["command"]:
             why += f": `{claim['command']}`"

@@ -127,6 +127,14 @@ def test_the_printed_cost_is_hours_of_hardware(row, size):
     assert printed.training_cost(size) == pytest.approx(system.cost[0], rel=0.01)
 
 
+def test_the_operations_of_gpus_are_those_of_the_footnote():
+    """Section 6.1, in 10^12 a second."""
+    footnote = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+    assert {
+        gpu: operations / 1e12 for gpu, operations in printed.SUSTAINED_FLOPS.items()
+    } == footnote
+
+
 # A second copy of table 4: parser, training, F1.
 TABLE4 = """
 Vinyals & Kaiser et al. (2014)  WSJ only, discriminative  88.3
