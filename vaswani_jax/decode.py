@@ -65,7 +65,7 @@ ALIGNMENTS = path_flags.define_path(
 ATTENTION = path_flags.define_path(
     "attention",
     "",
-    "An .npz to write: of each line, the decoder's attention over the source.",
+    "An .npz to write: the attention of each line, of all layers and heads.",
 )
 ALIGNING_LAYER = flags.DEFINE_integer(
     "aligning_layer", None, "Decoder layer, from 1; the last but one by default."

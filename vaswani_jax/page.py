@@ -155,6 +155,11 @@ def _default_lines(
     """Return lines of the run's validation text, of different lengths."""
     directory = prepared.data_directory(settings.data, workdir)
     data = prepared.open_matching(settings, directory, compare_text=False)
+    if "valid" not in data.counts:
+        raise ValueError(
+            f"{WORKDIR.value} has no validation text to show: name a file of sentences "
+            "with --input"
+        )
     is_slider = num_models > 1
     try:
         lines = default_lines.choose(

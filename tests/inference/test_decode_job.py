@@ -35,6 +35,7 @@ class Written(Translator):
 
     A subword's log-probability is minus its position, from 1. A target word looks at
     the source word that it is, in every layer but the last, where all look at the end.
+    A source word looks at itself; a target word looks at it and at those before it.
     """
 
     def __init__(self, num_heads: Sequence[int] = (HEADS,)) -> None:
@@ -95,8 +96,16 @@ class Written(Translator):
             looks = np.zeros((NUM_LAYERS, HEADS, T, S), np.float32)
             looks[:-1] = np.equal.outer(target, [*source, types.EOS_ID])
             looks[-1, :, :, -1] = 1
+            weights = {
+                "encoder": np.tile(np.eye(S, dtype=np.float32), (1, HEADS, 1, 1)),
+                "decoder": np.tile(
+                    np.tri(T, dtype=np.float32), (NUM_LAYERS, HEADS, 1, 1)
+                ),
+                "memory": looks,
+            }
             attention = {
-                kind: looks[list(numbers)] for kind, numbers in (layers or {}).items()
+                kind: weights[kind][list(numbers)]
+                for kind, numbers in (layers or {}).items()
             }
             scored.append(Scored(-np.arange(1.0, T + 1), attention))
         return scored
@@ -202,6 +211,10 @@ def test_the_attention_of_all_layers_is_archived(tmp_path: pathlib.Path) -> None
         at_the_end = [[0, 0, 1]] * 3
         expected = [[swapped] * HEADS] * 2 + [[at_the_end] * HEADS]
         np.testing.assert_array_equal(arrays["1.1/attention"], expected)
+        itself = [[[[1, 0, 0], [0, 1, 0], [0, 0, 1]]] * HEADS]
+        np.testing.assert_array_equal(arrays["1.1/encoder"], itself)
+        earlier = [[[[1, 0, 0], [1, 1, 0], [1, 1, 1]]] * HEADS] * NUM_LAYERS
+        np.testing.assert_array_equal(arrays["1.1/decoder"], earlier)
 
 
 def test_models_of_other_heads_have_no_common_attention() -> None:

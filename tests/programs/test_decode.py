@@ -165,6 +165,12 @@ def test_alignments_and_attention_of_each_line_are_written(
         shape = len(contents[f"{number}.1/target"]), len(contents[f"{number}.1/source"])
         assert weights.shape[2:] == shape
         np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
+        for kind, length in (("encoder", shape[1]), ("decoder", shape[0])):
+            weights = contents[f"{number}.1/{kind}"]
+            assert weights.shape[2:] == (length, length)
+            np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
+        # Later words are out of the decoder's sight.
+        assert not np.triu(contents[f"{number}.1/decoder"], 1).any()
 
 
 def test_samples_come_from_their_seed(trained: pathlib.Path) -> None:

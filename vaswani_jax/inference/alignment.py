@@ -2,7 +2,7 @@
 
 import itertools
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,23 +50,28 @@ def write_attention(
     name: str,
     *,
     output: Output,
-    weights: Float[np.ndarray, "L H T S"],
+    weights: Mapping[str, Float[np.ndarray, "L H Q K"]],
     vocabulary: Vocabulary,
 ) -> None:
-    """Write the arrays NAME/attention, NAME/source and NAME/target into an .npz file.
+    """Write the attention of a translation and its subwords into an .npz file.
+
+    NAME/attention is the decoder's over the source, NAME/encoder and NAME/decoder are
+    self-attention, NAME/source and NAME/target the subwords.
 
     Args:
         archive: The open file.
         name: What the arrays' names begin with.
         output: The translation of one piece.
-        weights: Its attention over the source.
+        weights: Each kind of attention, by its name in `scoring.KINDS`.
         vocabulary: The subwords of the output.
     """
     source = map(vocabulary.source.subword, [*output.source, types.EOS_ID])
     arrays = {
-        "attention": weights,
+        "attention": weights["memory"],
         "source": np.array([*source], np.str_),
         "target": np.array([*map(vocabulary.target.subword, output.ids)], np.str_),
+        "encoder": weights["encoder"],
+        "decoder": weights["decoder"],
     }
     for key, array in arrays.items():
         with archive.open(f"{name}/{key}.npy", "w") as file:

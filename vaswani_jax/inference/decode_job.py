@@ -16,6 +16,7 @@ from vaswani_jax.inference import (
     formats,
     line_io,
     line_translator,
+    scoring,
     trees,
 )
 from vaswani_jax.inference.line_translator import Hypothesis, Output
@@ -142,11 +143,14 @@ class TranslationJob:
                 "--attention and --alignments need models of one number of heads, got "
                 f"{sorted(heads)}"
             )
-        self._layers: list[int] = []
+        # The layers whose attention is kept, by its kind, of `scoring.KINDS`.
+        self._layers: dict[str, list[int]] = {}
         if options.attention:
-            self._layers = list(range(num_layers))
+            for kind in scoring.KINDS:
+                depth = min(scoring.depth(model, kind) for model in models)
+                self._layers[kind] = list(range(depth))
         elif options.alignments:
-            self._layers = [self._aligning_layer]
+            self._layers["memory"] = [self._aligning_layer]
         self.num_lines = 0
         self.unusual_lines: collections.Counter[str] = collections.Counter()
         self.unknown = UnknownCharacters(translator.vocabulary)
@@ -228,14 +232,13 @@ class TranslationJob:
             for n_best in hypotheses
         ]
         pairs = [(output.source, output.ids) for line in outputs for output in line]
-        layers = {"memory": self._layers} if self._layers else {}
-        scored = iter(self._translator.score_ids(pairs, layers=layers))
+        scored = iter(self._translator.score_ids(pairs, layers=self._layers))
         return [[next(scored) for _ in line] for line in outputs]
 
     def _align(
         self, line: str, outputs: Sequence[Output], scored: Sequence[Scored]
     ) -> str:
-        row = self._layers.index(self._aligning_layer)
+        row = self._layers["memory"].index(self._aligning_layer)
         return alignment.align_line(
             line,
             outputs,
@@ -258,7 +261,7 @@ class TranslationJob:
                 archive,
                 f"{self.num_lines}.{part}",
                 output=output,
-                weights=piece.attention["memory"],
+                weights=piece.attention,
                 vocabulary=self._translator.vocabulary,
             )
 
