@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from vaswani_jax.inference.line_translator import Hypothesis, Output
     from vaswani_jax.inference.translator import Attention, PairScore, Translator
     from vaswani_jax.model.transformer import Transformer
+    from vaswani_jax.pages.build import make_page
+    from vaswani_jax.pages.contents import Page
+    from vaswani_jax.pages.page_file import PageFile, write_page
     from vaswani_jax.trainer import TrainingResult, train
     from vaswani_jax.training.divergence import DivergedError
     from vaswani_jax.training.preemption import Stopped
@@ -37,6 +40,8 @@ __all__ = [
     "Hypothesis",
     "Member",
     "Output",
+    "Page",
+    "PageFile",
     "PairScore",
     "Score",
     "Stopped",
@@ -48,7 +53,9 @@ __all__ = [
     "__version__",
     "load",
     "load_config",
+    "make_page",
     "train",
+    "write_page",
 ]
 __version__ = "0.2.0"
 
@@ -61,6 +68,8 @@ _MODULES = {
     "Hypothesis": "inference.line_translator",
     "Member": "inference.ensemble",
     "Output": "inference.line_translator",
+    "Page": "pages.contents",
+    "PageFile": "pages.page_file",
     "PairScore": "inference.translator",
     "Score": "evaluation.bleu",
     "Stopped": "training.preemption",
@@ -71,7 +80,9 @@ _MODULES = {
     "Vocabulary": "data.vocabulary",
     "load": "api",
     "load_config": "api",
+    "make_page": "pages.build",
     "train": "trainer",
+    "write_page": "pages.page_file",
 }
 
 
