@@ -7,13 +7,19 @@ python -m vaswani_jax.report --output=runs/report
 import dataclasses
 import json
 import logging
+import pathlib
 import shlex
 
 from absl import flags
 
+from vaswani_jax import api
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import compilation_cache, config
+from vaswani_jax.data import vocabulary_training
+from vaswani_jax.inference import alignment
 from vaswani_jax.paper import (
+    attention_figures,
     claims,
     figures,
     presets,
@@ -23,7 +29,13 @@ from vaswani_jax.paper import (
     table4,
     tables,
 )
-from vaswani_jax.plots import canvas
+from vaswani_jax.plots import (
+    architecture,
+    attention_diagram,
+    attention_layer,
+    attention_lines,
+    canvas,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +81,11 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
-    judged = claims.judge(claims.Evidence(systems, rows, small, runs, costs))
+    _draw_model(rows["base"], output)
+    heads = _read_heads(runs)
+    if heads is not None:
+        _draw_heads(heads, output)
+    judged = claims.judge(claims.Evidence(systems, rows, small, runs, costs, heads))
     sections = {
         "What the paper claims": claims.format_table(judged),
         "Table 1: what layers cost": (
@@ -87,6 +103,13 @@ def main() -> None:
         ),
         "Section 3.5: positional encoding": (
             f"{tables.positions(rows['base'])}\n\n![sinusoids](positions.png)"
+        ),
+        "Figures 1 and 2: the model": (
+            "Drawn from the running module of the base model.\n\n"
+            "![the model](figure1.png)\n\n![its attention](figure2.png)"
+        ),
+        "Figures 3 to 5: attention": attention_figures.format_figures(
+            attention_figures.judge(heads)
         ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
@@ -115,6 +138,45 @@ def _command() -> str:
         if not flag.using_default_value
     ]
     return shlex.join(["vaswani", "report", *options])
+
+
+def _draw_model(settings: config.Config, output: pathlib.Path) -> None:
+    """Draw figures 1 and 2 of a model whose vocabulary has its planned size."""
+    vocab_size = vocabulary_training.expected_size(settings.data)
+    for number, module in ((1, architecture), (2, attention_diagram)):
+        figure = module.draw(module.read(settings.model, vocab_size), title="base")
+        canvas.save(figure, output / f"figure{number}.png")
+
+
+def _read_heads(
+    runs: list[scored_runs.ScoredRun],
+) -> attention_figures.Heads | None:
+    """Return the heads of the run that figures 3 to 5 show, if there is one."""
+    run = attention_figures.find_run(runs)
+    if run is None:
+        return None
+    logger.info(f"figures 3 to 5 are of {run.workdir}")
+    try:
+        translator = api.load(run.workdir)
+    except (ValueError, OSError) as error:
+        logger.info(f"left out: {run.workdir}: {error}")
+        return None
+    compilation_cache.enable(run.workdir / "compiled")
+    layers = {}
+    for number in attention_figures.NUMBERS:
+        sentence = attention_layer.paper_sentence(number, translator)
+        attention = attention_layer.attend(translator, sentence)
+        layer = alignment.default_layer(len(attention.encoder))
+        layers[number] = attention_layer.read_layer(attention, layer, by_word=True)
+    return attention_figures.Heads(run, layers)
+
+
+def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:
+    for number, layer in heads.layers.items():
+        figure = attention_lines.draw_figure(
+            number, layer, title=str(heads.run.workdir)
+        )
+        canvas.save(figure, output / f"figure{number}.png")
 
 
 def _read_runs() -> list[scored_runs.ScoredRun]:

@@ -32,7 +32,9 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
     assert verdicts["big-ende"] == "not run"
     assert verdicts["too-many-heads-are-worse-by-perplexity"] == "holds"
     assert "| dropout helps, by perplexity | holds | training |" in shown
-    for name in ("table1", "learning_rate", "positions"):
+    assert verdicts["figure-3"] == "not run"
+    assert "Ours: not run: no run has six encoder layers" in shown
+    for name in ("table1", "learning_rate", "positions", "figure1", "figure2"):
         assert f"({name}.png)" in shown
         drawn = (tmp_path / "report" / f"{name}.png").read_bytes()
         assert drawn.startswith(b"\x89PNG") and len(drawn) > 5000

@@ -10,6 +10,7 @@ from typing import Any
 
 from vaswani_jax.core import config
 from vaswani_jax.paper import (
+    attention_figures,
     computed_claims,
     markdown,
     printed,
@@ -28,7 +29,6 @@ SECTIONS = tuple("abstract 1 3.2.1 3.2.2 3.5 4 5.2 5.4 6.1 6.2 6.3 7 figures".sp
 NO_WMT14 = "training on WMT14 needs days on eight GPUs"
 NO_P100 = "needs eight P100 GPUs"
 NO_WSJ = "the treebank is licensed by the LDC (LDC99T42)"
-ATTENTION = "needs the heads of a model of six layers"
 MARGIN = 2.0  # BLEU that the big model leads by, abstract
 
 
@@ -42,6 +42,7 @@ class Evidence:
         small_rows: Those of the same rows at a smaller scale.
         runs: Scored runs.
         costs: Table 1, counted and timed.
+        heads: What figures 3 to 5 show; None without a run that has it.
     """
 
     systems: Mapping[SystemName, config.Config]
@@ -49,6 +50,7 @@ class Evidence:
     small_rows: Mapping[str, config.Config]
     runs: Sequence[ScoredRun]
     costs: Costs
+    heads: attention_figures.Heads | None = None
 
 
 def judge(evidence: Evidence) -> list[Claim]:
@@ -59,6 +61,7 @@ def judge(evidence: Evidence) -> list[Claim]:
         *_conclusions(evidence),
         *_parsing(evidence.runs),
         *_not_run(),
+        *attention_figures.judge(evidence.heads),
     ]
     return sorted(claims, key=lambda claim: SECTIONS.index(claim.section))
 
@@ -86,12 +89,7 @@ def to_json(claims: Sequence[Claim]) -> list[dict[str, Any]]:
 
 def _commits(runs: Sequence[ScoredRun]) -> tuple[str, ...]:
     """Return the revisions that recorded the runs' starts, where they are known."""
-    revisions = {
-        str(start.get("environment", {}).get("revision", "unknown"))
-        for run in runs
-        for start in run.starts
-    }
-    return tuple(sorted(revisions - {"unknown"}))
+    return tuple(sorted({revision for run in runs for revision in run.revisions}))
 
 
 def _translation(evidence: Evidence) -> Iterator[Claim]:
@@ -354,15 +352,3 @@ def _not_run() -> Iterator[Claim]:
         because="the other architectures are not in this code",
         command="",
     )
-    for number, text in (
-        ("3", "many heads of layer 5 of 6 look from a verb to its distant complement"),
-        ("4", "two heads of layer 5 of 6 resolve a pronoun, and sharply"),
-        ("5", "heads of layer 5 of 6 do different tasks, of the sentence's structure"),
-    ):
-        yield _unjudged(
-            id=f"figure-{number}",
-            section="figures",
-            text=text,
-            because=ATTENTION,
-            command=f"vaswani plot RUN --figure={number}",
-        )

@@ -112,6 +112,15 @@ class ScoredRun:
         return ""
 
     @property
+    def revisions(self) -> tuple[str, ...]:
+        """The revisions of the code that recorded its starts, where they are known."""
+        revisions = {
+            str(start.get("environment", {}).get("revision", "unknown"))
+            for start in self.starts
+        }
+        return tuple(sorted(revisions - {"unknown"}))
+
+    @property
     def source(self) -> str:
         """The workdir, and the name of its score or its flaw."""
         return f"{self.workdir}: {self.flaw or self.metric}"
