@@ -797,6 +797,11 @@ def test_text_from_right_to_left_begins_at_the_right(open_tab):
     texts = tab.page.locator("#columns text")
     assert texts.first.get_attribute("lang") == "ar"
     assert tab.page.locator("#rows text").first.text_content() == "_e\u0301te\u0301"
+    # The mark that begins a word stands before it; a number does not move into it.
+    assert texts.first.text_content() == "\u2067_القانون\u2069"
+    tab.show("a=memory&h=1&q=1&min=0")
+    summary = tab.page.locator("#summary").inner_text()
+    assert re.search("\u2067\\w+\u2069 0[.][0-9][0-9]", summary)
     # What is cut is cut between letters, never off their marks.
     cut = tab.page.evaluate("fitted('e\u0301'.repeat(50), 60, 13)")
     assert re.fullmatch("(e\u0301)+…", cut)

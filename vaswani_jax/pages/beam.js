@@ -109,7 +109,7 @@ function boxText(box) {
   const fate = { live: "It lives on", finished: "It is finished", dropped: "It was dropped" }[box.fate];
   const step = parent ? ` (${decimal(box.log_prob - parent.log_prob, 2)} for this token)` : "";
   return (
-    `position ${box.position + 1}, candidate ${box.place + 1}: “${hypothesisOf(box)}”, ` +
+    `position ${box.position + 1}, candidate ${box.place + 1}: “${isolated(hypothesisOf(box))}”, ` +
     `log P ${decimal(box.log_prob, 2)}${step}, score ${decimal(box.score, 2)}. ${fate}.`
   );
 }
@@ -220,7 +220,7 @@ function winnerTexts(search) {
   if (!winner) return [`No hypothesis was kept. The search stopped: ${search.stopped}.`];
   const quotient = (one) =>
     `log P ${decimal(one.log_prob, 2)} over a penalty of ${decimal(one.penalty, 2)} is ${decimal(one.score, 2)}`;
-  const quoted = ({ text }) => `“${text || "(empty)"}”`;
+  const quoted = ({ text }) => `“${isolated(text) || "(empty)"}”`;
   const texts = [`${quoted(winner)} has the highest score: ${quotient(winner)}.`];
   if (second) {
     texts.push(`The second best is ${quoted(second)}: ${quotient(second)}.`);
@@ -243,7 +243,7 @@ function greedyText({ positions, finished: [winner] }) {
   const lost = positions[place][winner.candidates[place]];
   const taken = positions[place].find(({ parent }) => parent === lost.parent);
   return (
-    `Greedy search would have left it at position ${place + 1}: there “${plain(taken.token)}” ` +
-    `is more probable than its “${plain(lost.token)}”. The beam kept both.`
+    `Greedy search would have left it at position ${place + 1}: there “${isolated(plain(taken.token))}” ` +
+    `is more probable than its “${isolated(plain(lost.token))}”. The beam kept both.`
   );
 }

@@ -230,7 +230,7 @@ function captionText(shown = state.heads) {
   const parts = [`${KINDS[state.kind].name}, layer ${state.layer} of ${layers}, ${which}${of}.`];
   const chosen = state.view === "lines" ? chosenToken() : null;
   if (chosen) {
-    const text = plain(lines.shown[chosen.side][chosen.index].text);
+    const text = isolated(plain(lines.shown[chosen.side][chosen.index].text));
     parts.push(chosen.side === "rows" ? `Only from “${text}”.` : `Only to “${text}”.`);
   }
   return parts.join(" ");
@@ -280,10 +280,10 @@ function summaryText() {
       .filter(({ weight }) => weight >= Math.max(state.threshold, 0.005))
       .sort((one, other) => other.weight - one.weight)
       .slice(0, most)
-      .map(({ weight, index }) => `${plain(others[index].text)} ${weight.toFixed(2)}`);
+      .map(({ weight, index }) => `${isolated(plain(others[index].text))} ${weight.toFixed(2)}`);
     return `head ${head}: ${largest.join(", ") || "nothing"}`;
   });
-  const text = plain(shown[chosen.side][chosen.index].text);
+  const text = isolated(plain(shown[chosen.side][chosen.index].text));
   const verb = isRow ? "looks at" : "is looked at by";
   return `“${text}” in layer ${state.layer} ${verb}: ${heads.join("; ")}.${probabilityText(chosen)}`;
 }

@@ -117,7 +117,7 @@ function pointAtCell(cell) {
     svg("text", { class: "number", x: x + pitch + 24, y: y + pitch / 2, dy: "0.35em", "text-anchor": "middle", "font-size": 12 }, weight.toFixed(2)),
   );
   byId("summary").textContent =
-    `“${plain(rows[cell.row].text)}” looks at “${plain(columns[cell.column].text)}” ` +
+    `“${isolated(plain(rows[cell.row].text))}” looks at “${isolated(plain(columns[cell.column].text))}” ` +
     `with weight ${weight.toFixed(3)} in head ${head} of layer ${state.layer}.`;
 }
 

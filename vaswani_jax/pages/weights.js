@@ -42,7 +42,12 @@ function plain(text) {
 
 /** Return a token as it is drawn: the mark that begins a word is thinner. */
 function spelled(text) {
-  return text.replaceAll("▁", "_");
+  return isolated(text.replaceAll("▁", "_"));
+}
+
+/** Return a text which, if it runs from right to left, leaves its surroundings alone. */
+function isolated(text) {
+  return isRightToLeft([{ text }]) ? `\u2067${text}\u2069` : text;
 }
 
 /**
