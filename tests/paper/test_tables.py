@@ -69,7 +69,7 @@ def test_every_evaluation_is_listed_whatever_it_is_of(tmp_path):
     ("preset", "operations"), [(base_ende, 9.5e17), (big_ende, 9.7e18)]
 )
 def test_the_models_operations_are_fewer_than_the_printed_cost(preset, operations):
-    """Check what docs/paper/proofs.md says."""
+    """Check what docs/paper/results.md says."""
     settings = parsing.parse(preset.get_config())
     assert tables.training_operations(settings) == pytest.approx(operations, rel=0.01)
 

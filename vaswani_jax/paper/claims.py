@@ -288,7 +288,7 @@ def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
             "id": f"f1-{name}",
             "section": "6.3",
             "text": f"four layers have {f1} F1 on section 23 ({training}), more than "
-            f"all earlier parsers ({others[training]}) but Dyer et al.'s",
+            f"all earlier parsers so trained ({others[training]}) but Dyer et al.'s",
             "command": command,
         }
         result = table4.find_result(runs, training)
