@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -64,6 +64,24 @@ def score_pairs(
         layers: The layers whose attention is kept, the lowest being 0, by their kind,
             of `KINDS`.
     """
+    scores = iterate_scores(
+        pairs, models=models, params=params, vocab_size=vocab_size, layers=layers
+    )
+    return [scored for _, scored in sorted(scores, key=lambda score: score[0])]
+
+
+def iterate_scores(
+    pairs: Sequence[Pair],
+    *,
+    models: Sequence[config.ModelConfig],
+    params: Sequence[Any],
+    vocab_size: types.VocabSize,
+    layers: Mapping[str, Sequence[int]] | None = None,
+) -> Iterator[tuple[int, Scored]]:
+    """Yield the number of each pair with its scores, batch by batch.
+
+    Only a batch at a time is in memory. The arguments are those of `score_pairs`.
+    """
     layers_by_kind = tuple(
         (kind, tuple(numbers)) for kind, numbers in (layers or {}).items()
     )
@@ -75,7 +93,6 @@ def score_pairs(
     def padded(num_tokens: int) -> int:
         return min(padding.padded_length(num_tokens), longest)
 
-    scored: list[Scored | None] = [None] * len(pairs)
     shapes = [
         (padded(len(target)), padded(len(source) + 1)) for source, target in pairs
     ]
@@ -86,10 +103,8 @@ def score_pairs(
         rows = parallel.split_rows(_batch(chunk, group), num_microbatches=1)
         outputs = parallel.join_rows(run(tuple(params), rows))
         for row, (index, pair) in enumerate(zip(group.indices, chunk, strict=True)):
-            scored[index] = _without_padding(
-                outputs, row, S=len(pair[0]) + 1, T=len(pair[1])
-            )
-    return [pair for pair in scored if pair is not None]
+            S, T = len(pair[0]) + 1, len(pair[1])
+            yield index, _without_padding(outputs, row, S=S, T=T)
 
 
 def _batch(pairs: Sequence[Pair], group: padding.Group) -> types.Batch:

@@ -1,0 +1,1 @@
+"""Find out what a trained model does: the roles of its attention heads."""

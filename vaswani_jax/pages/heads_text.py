@@ -1,0 +1,255 @@
+"""Prepare a text over which heads are measured: its subwords, words and trees."""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from vaswani_jax.analysis import views
+from vaswani_jax.core import languages, types
+from vaswani_jax.data import token_files
+from vaswani_jax.data.subwords import UNKNOWN, Subwords
+from vaswani_jax.data.treebank import Tree
+from vaswani_jax.data.word_subwords import split_words
+from vaswani_jax.inference import scoring
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.pages import words
+
+# Lines of a longer text that are read, evenly spread.
+MAX_LINES = 500
+# Sentences in which either side has more subwords are left out.
+MAX_TOKENS = 128
+# Sentences of the training text whose subwords are counted at a time.
+CHUNK = 10_000
+
+
+class Counts(NamedTuple):
+    """How often each subword occurs in the training text, by its id."""
+
+    source: Int[np.ndarray, "V"]
+    target: Int[np.ndarray, "V"]
+
+
+class Text(NamedTuple):
+    """A text over which heads are measured.
+
+    Attributes:
+        name: What text it is, in words.
+        sources: Source lines.
+        targets: A translation of each.
+        trees: A cleaned tree of each source line; None without trees.
+        alignments: For each line the pairs (source word, target word), from 0, that
+            are aligned; None if unknown.
+        counts: Of the training text; None if unknown.
+    """
+
+    name: str
+    sources: Sequence[str]
+    targets: Sequence[str]
+    trees: Sequence[Tree | None] | None = None
+    alignments: Sequence[Sequence[tuple[int, int]]] | None = None
+    counts: Counts | None = None
+
+
+def training_counts(corpus: token_files.Corpus, vocab_size: types.VocabSize) -> Counts:
+    """Return how often each subword occurs in prepared training text."""
+    sizes = (
+        types.num_source_subwords(vocab_size),
+        types.num_target_subwords(vocab_size),
+    )
+    sides = []
+    for tokens, size in zip(corpus, sizes, strict=True):
+        counts = np.zeros(size, np.int64)
+        for start in range(0, len(tokens), CHUNK):
+            sentences = np.arange(start, min(start + CHUNK, len(tokens)))
+            joined, _ = tokens.joined(sentences)
+            counts += np.bincount(joined, minlength=size)
+        sides.append(counts)
+    return Counts(*sides)
+
+
+def parse_alignment(line: str, *, name: str) -> list[tuple[int, int]]:
+    """Return the pairs of a line in Pharaoh's format.
+
+    >>> parse_alignment("0-0 1-2", name="line 1")
+    [(0, 0), (1, 2)]
+
+    Raises:
+        ValueError: A word of the line is no pair; has the name.
+    """
+    pairs = []
+    for word in line.split():
+        source, _, target = word.partition("-")
+        if not (source.isdecimal() and target.isdecimal()):
+            raise ValueError(
+                f"{name}: {word[:40]!r} is no alignment: write SOURCE-TARGET, two "
+                "numbers of words from 0, as in 0-0 1-2"
+            )
+        pairs.append((int(source), int(target)))
+    return pairs
+
+
+class Selected(NamedTuple):
+    """A line of the text that is read."""
+
+    ids: scoring.Pair
+    source_words: tuple[int, ...]
+    target_words: tuple[int, ...]
+    constituents: Int[np.ndarray, "words 2"] | None
+    links: Bool[np.ndarray, "target_words source_words"] | None
+
+
+def select(translator: Translator, text: Text) -> list[Selected]:
+    """Return the lines that are read."""
+    vocabulary, data = translator.vocabulary, translator.config.data
+    total = len(text.sources)
+    for name in ("targets", "trees", "alignments"):
+        lines = getattr(text, name)
+        if lines is not None and len(lines) != total:
+            raise ValueError(
+                f"{text.name} has {total:,} source lines, but {len(lines):,} {name}"
+            )
+    numbers = np.unique(
+        np.linspace(0, max(0, total - 1), min(total, MAX_LINES)).astype(int)
+    )
+    sources = [text.sources[number] for number in numbers]
+    languages.check_tags(sources, data, first_line=1)
+    source_ids = vocabulary.encode(sources)
+    target_ids = vocabulary.encode(
+        [text.targets[number] for number in numbers], target=True
+    )
+    selected = []
+    for number, source, target in zip(numbers, source_ids, target_ids, strict=True):
+        longest = max(len(source), len(target))
+        if not (source and target) or longest >= MAX_TOKENS:
+            continue
+        ids = [*target, types.EOS_ID]
+        line = text.sources[number]
+        source_words = words.of_source(line, source, vocabulary=vocabulary, data=data)
+        target_words = words.of_target(line, ids, vocabulary=vocabulary, data=data)
+        num_words = max(source_words) + 1
+        tree = text.trees[number] if text.trees else None
+        selected.append(
+            Selected(
+                ids=(source, ids),
+                source_words=source_words,
+                target_words=target_words,
+                constituents=_constituents(
+                    tree, line, num_words=num_words, number=int(number) + 1
+                ),
+                links=_links(
+                    text.alignments[number],
+                    shape=(max(target_words) + 1, num_words),
+                    number=int(number) + 1,
+                )
+                if text.alignments
+                else None,
+            )
+        )
+    if not selected:
+        raise ValueError(
+            f"{text.name} has no pair of lines with text of fewer than {MAX_TOKENS} "
+            "tokens"
+        )
+    return selected
+
+
+def _constituents(
+    tree: Tree | None, line: str, *, num_words: int, number: int
+) -> Int[np.ndarray, "words 2"] | None:
+    if tree is None:
+        return None
+    of_tree, of_line = [leaf.word for leaf in tree.leaves()], split_words(line)
+    if of_tree != of_line or len(of_tree) != num_words:
+        raise ValueError(
+            f"tree {number} has the words {' '.join(of_tree)[:80]!r}, but its line is "
+            f"{line[:80]!r}: a tree must have the words of its line"
+        )
+    return views.smallest_constituents(tree)
+
+
+def _links(
+    pairs: Sequence[tuple[int, int]], *, shape: tuple[int, int], number: int
+) -> Bool[np.ndarray, "target_words source_words"]:
+    links = np.zeros(shape, bool)
+    for source, target in pairs:
+        if source >= shape[1] or target >= shape[0]:
+            raise ValueError(
+                f"alignment, line {number}: {source}-{target} is out of range: the "
+                f"line has {shape[1]} source words and {shape[0]} target words"
+            )
+        links[target, source] = True
+    return links
+
+
+class _Table(NamedTuple):
+    """What is known of each subword of a side, by its id."""
+
+    is_punctuation: Bool[np.ndarray, "V"]
+    counts: Int[np.ndarray, "V"] | None
+    embeddings: Float[np.ndarray, "V d_model"]
+
+
+class Tables(NamedTuple):
+    """Of both sides, and whether they share their ids and embeddings."""
+
+    source: _Table
+    target: _Table
+    is_shared: bool
+
+
+def make_tables(translator: Translator, counts: Counts | None) -> Tables:
+    vocabulary, params = translator.vocabulary, translator.params
+    sides = []
+    for side in ("source", "target"):
+        name = "embedding" if vocabulary.is_shared else f"{side}_embedding"
+        embeddings = np.asarray(params[name]["embedding"], np.float64)
+        norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
+        subwords = getattr(vocabulary, side)
+        sides.append(
+            _Table(
+                is_punctuation=np.array(
+                    [_is_punctuation(subwords, n) for n in range(len(embeddings))]
+                ),
+                counts=None if counts is None else getattr(counts, side),
+                embeddings=embeddings / np.maximum(norms, 1e-12),
+            )
+        )
+    source, target = sides
+    return Tables(source, target, is_shared=vocabulary.is_shared)
+
+
+def _is_punctuation(subwords: Subwords, token: int) -> bool:
+    text = subwords.surface(token, unknown=UNKNOWN).strip()
+    return bool(text) and all(
+        unicodedata.category(character).startswith("P") for character in text
+    )
+
+
+def to_pair(pair: Selected, tables: Tables) -> views.Pair:
+    """Return a line in the form of the measures."""
+    source, target = pair.ids
+    target_in = [types.BOS_ID, *target[:-1]]
+    return views.Pair(
+        source=_tokens([*source, types.EOS_ID], pair.source_words, tables.source),
+        target_in=_tokens(target_in, (-1, *pair.target_words[:-1]), tables.target),
+        target_out=_tokens(target, pair.target_words, tables.target),
+        is_shared=tables.is_shared,
+        constituents=pair.constituents,
+        links=pair.links,
+    )
+
+
+def _tokens(
+    ids: Sequence[int], word_numbers: Sequence[int], table: _Table
+) -> views.Tokens:
+    index = np.array(ids)
+    return views.Tokens(
+        ids=index,
+        words=np.array(word_numbers),
+        is_punctuation=table.is_punctuation[index],
+        counts=None if table.counts is None else table.counts[index],
+        embeddings=table.embeddings[index],
+    )
