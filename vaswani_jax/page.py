@@ -2,6 +2,7 @@
 
 vaswani page runs/demo
 vaswani page runs/demo --input=FILE --output=page.html
+vaswani page runs/demo --heads=valid
 python -m vaswani_jax.page --workdir=runs/demo
 """
 
@@ -21,7 +22,7 @@ from vaswani_jax.core import compilation_cache, config, parsing
 from vaswani_jax.data import prepared, text_files
 from vaswani_jax.inference import line_io
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.pages import build, default_lines, page_file
+from vaswani_jax.pages import build, default_lines, heads, heads_input, page_file
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +57,34 @@ MAX_TOKENS = flags.DEFINE_integer(
 )
 
 
+HEADS = flags.DEFINE_string(
+    "heads",
+    None,
+    "Measure what each head does over a text, too: valid, test, or the files "
+    "SOURCE,TARGET.",
+)
+TREES = path_flags.define_path(
+    "trees", None, "A file with a tree of each source line of --heads, in brackets."
+)
+ALIGNMENTS = path_flags.define_path(
+    "alignments", None, "A file with the aligned words of each pair, as 0-0 1-2."
+)
+
+
 def check_flags() -> None:
     """Refuse flags that make no sense, alone or together."""
     if not WORKDIR.value:
         raise ValueError("--workdir is missing: name the directory of a run")
     path = pathlib.Path(OUTPUT.value)
     page_file.check_ending(path, name="--output")
-    line_io.check_outputs([INPUT.value, TARGET.value], {"--output": OUTPUT.value})
+    inputs = [INPUT.value, TARGET.value, TREES.value, ALIGNMENTS.value]
+    if HEADS.value is not None:
+        inputs += heads_input.file_names(HEADS.value)
+    elif TREES.value or ALIGNMENTS.value:
+        raise ValueError(
+            "--trees and --alignments need --heads: the text they belong to"
+        )
+    line_io.check_outputs(inputs, {"--output": OUTPUT.value})
     if TARGET.value and INPUT.value is None:
         raise ValueError("--target needs --input: the lines that it translates")
     if CHECKPOINTS.value is not None:
@@ -87,6 +109,15 @@ def main() -> None:
         lines, targets = _default_lines(settings, workdir, num_models=len(names)), None
     else:
         lines, targets = _read_lines(num_models=len(names))
+    text = None
+    if HEADS.value is not None:
+        text = heads_input.read_text(
+            HEADS.value,
+            settings=settings,
+            workdir=workdir,
+            trees=TREES.value,
+            alignments=ALIGNMENTS.value,
+        )
     compilation_cache.enable(workdir / "compiled")
     page = build.make_page(
         _load(workdir, settings, names),
@@ -96,6 +127,11 @@ def main() -> None:
         title=name,
         max_tokens=MAX_TOKENS.value,
     )
+    if text:
+        [translator] = _load(workdir, settings, names[-1:])
+        described = heads.describe_heads(translator, text)
+        print(heads.table(described))
+        page = dataclasses.replace(page, heads=described)
     page = dataclasses.replace(page, command=_command())
     written = page_file.write_page(page, OUTPUT.value)
     logger.info(f"written: {written}")
@@ -195,7 +231,11 @@ def _read_lines(*, num_models: int) -> tuple[list[str], list[str] | None]:
 def _command() -> str:
     """Return the command that makes the page, with the flags that were given."""
     words = ["vaswani", "page", WORKDIR.value]
-    for holder in (INPUT, TARGET, OUTPUT, CHECKPOINT, CHECKPOINTS, MAX_TOKENS):
+    holders = (
+        *(INPUT, TARGET, OUTPUT, CHECKPOINT, CHECKPOINTS, MAX_TOKENS),
+        *(HEADS, TREES, ALIGNMENTS),
+    )
+    for holder in holders:
         if not flags.FLAGS[holder.name].using_default_value:
             words.append(f"--{holder.name}={holder.value}")
     return shlex.join(words)

@@ -17,11 +17,11 @@ from vaswani_jax.pages import contents
 LINES = "a b c\n\nd e f g\n"
 
 
-def page(*words: str, stdin: str = "") -> list[str]:
+def page(*words: str, stdin: str = "", stdout: str = "") -> list[str]:
     """Run `vaswani page`, and return all that it logs."""
     command = (sys.executable, "-m", "vaswani_jax", "page", *words)
     completed = runs.run(*command, stdin=stdin.encode(), devices=None)
-    assert completed.stdout == b""
+    assert re.fullmatch(stdout, completed.stdout.decode(), flags=re.DOTALL)
     return completed.stderr.decode().splitlines()
 
 
@@ -85,6 +85,30 @@ def test_a_slider_has_the_checkpoints_in_the_order_of_their_steps(
         assert first["attention"]["encoder"] != last["attention"]["encoder"]
 
 
+def test_the_heads_of_a_text_are_printed_and_are_in_the_page(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "a.json"
+    words = [str(trained), "--input=-", "--heads=valid", f"--output={file}"]
+    page(
+        *words,
+        stdin=LINES,
+        stdout=r"10 lines of the validation text, loss \d\.\d+ nats a token\n"
+        r"attention +layer +head .*importance +what it does\n"
+        r"encoder +1 +1 .*memory +1 +2 .*\n",
+    )
+    shown = json.loads(file.read_text())
+    heads = shown["heads"]
+    assert (heads["text"], heads["num_lines"]) == ("the validation text", 10)
+    assert [head["kind"] for head in heads["heads"][::2]] == list(contents.KINDS)
+    assert shown["command"] == " ".join(["vaswani page", *words])
+    lines = (trained / "data" / "valid.source.txt").read_text().splitlines()
+    targets = (trained / "data" / "valid.target.txt").read_text().splitlines()
+    scores = vaswani_jax.load(trained).score(lines, targets)
+    log_probs = [each for score in scores for each in score.log_probs]
+    np.testing.assert_allclose(heads["loss"], -np.mean(log_probs), rtol=1e-4)
+
+
 REFUSED = {
     "": "--workdir is missing: name the directory of a run",
     "EMPTY": "EMPTY holds no run: it has no config.json",
@@ -103,6 +127,9 @@ REFUSED = {
         "RUN has no validation text of at most --max_tokens=1: name a file of "
         "sentences with --input"
     ),
+    "RUN --heads=some": "--heads=some must be valid, test, or two files: SOURCE,TARGET",
+    "RUN --heads=FILE,LONG": "FILE has 3 source lines, but 51 targets",
+    "RUN --trees=FILE": "--trees and --alignments need --heads: the text they belong",
     "RUN --checkpoint=5": "no checkpoint of step 5",
     "RUN --checkpoint=4 --checkpoints=4": (
         "--checkpoint and --checkpoints exclude each other"

@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 
 from vaswani_jax.analysis import views
 from vaswani_jax.core import languages, types
-from vaswani_jax.data import token_files
 from vaswani_jax.data.subwords import UNKNOWN, Subwords
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.data.word_subwords import split_words
@@ -21,8 +20,6 @@ from vaswani_jax.pages import words
 MAX_LINES = 500
 # Sentences in which either side has more subwords are left out.
 MAX_TOKENS = 128
-# Sentences of the training text whose subwords are counted at a time.
-CHUNK = 10_000
 
 
 class Counts(NamedTuple):
@@ -51,44 +48,6 @@ class Text(NamedTuple):
     trees: Sequence[Tree | None] | None = None
     alignments: Sequence[Sequence[tuple[int, int]]] | None = None
     counts: Counts | None = None
-
-
-def training_counts(corpus: token_files.Corpus, vocab_size: types.VocabSize) -> Counts:
-    """Return how often each subword occurs in prepared training text."""
-    sizes = (
-        types.num_source_subwords(vocab_size),
-        types.num_target_subwords(vocab_size),
-    )
-    sides = []
-    for tokens, size in zip(corpus, sizes, strict=True):
-        counts = np.zeros(size, np.int64)
-        for start in range(0, len(tokens), CHUNK):
-            sentences = np.arange(start, min(start + CHUNK, len(tokens)))
-            joined, _ = tokens.joined(sentences)
-            counts += np.bincount(joined, minlength=size)
-        sides.append(counts)
-    return Counts(*sides)
-
-
-def parse_alignment(line: str, *, name: str) -> list[tuple[int, int]]:
-    """Return the pairs of a line in Pharaoh's format.
-
-    >>> parse_alignment("0-0 1-2", name="line 1")
-    [(0, 0), (1, 2)]
-
-    Raises:
-        ValueError: A word of the line is no pair; has the name.
-    """
-    pairs = []
-    for word in line.split():
-        source, _, target = word.partition("-")
-        if not (source.isdecimal() and target.isdecimal()):
-            raise ValueError(
-                f"{name}: {word[:40]!r} is no alignment: write SOURCE-TARGET, two "
-                "numbers of words from 0, as in 0-0 1-2"
-            )
-        pairs.append((int(source), int(target)))
-    return pairs
 
 
 class Selected(NamedTuple):

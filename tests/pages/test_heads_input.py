@@ -1,0 +1,68 @@
+"""Texts for heads, from a run and from files."""
+
+import numpy as np
+import pytest
+
+from tests import settings
+from vaswani_jax.data import prepared
+from vaswani_jax.pages import heads_input
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run with prepared data and no model."""
+    workdir = tmp_path_factory.mktemp("run")
+    small = settings.small_settings()
+    prepared.open_or_prepare(small, workdir / "data", rebuild=False)
+    return small, workdir
+
+
+def read(run, value, **files):
+    small, workdir = run
+    known = {"trees": None, "alignments": None, **files}
+    return heads_input.read_text(value, settings=small, workdir=workdir, **known)
+
+
+def test_a_split_comes_with_the_counts_of_the_training_text(run):
+    text = read(run, "valid")
+    assert text.name == "the validation text" and len(text.sources) == 8
+    data = prepared.open_prepared(run[1] / "data")
+    corpus = data.corpus("train")
+    for counts, tokens in zip(text.counts, corpus, strict=True):
+        expected = np.zeros(data.vocabulary.size, int)
+        for number in range(len(tokens)):
+            ids, _ = tokens.joined(np.array([number]))
+            for token in ids:
+                expected[token] += 1
+        np.testing.assert_array_equal(counts, expected)
+
+
+def test_files_have_trees_and_alignments(run, tmp_path):
+    contents = {
+        "source": "a b\nc\n",
+        "target": "b\na\n",
+        "trees": "(TOP (S (X-SBJ a) (X b)))\n(S (X c))\n",
+        "links": "0-0 1-0\n\n",
+    }
+    for name, lines in contents.items():
+        (tmp_path / name).write_text(lines)
+    text = read(
+        run,
+        f"{tmp_path / 'source'},{tmp_path / 'target'}",
+        trees=str(tmp_path / "trees"),
+        alignments=str(tmp_path / "links"),
+    )
+    assert (text.sources, text.targets) == (["a b", "c"], ["b", "a"])
+    assert str(text.trees[0]) == "(S (X-SBJ a) (X b))"
+    assert text.alignments == [[(0, 0), (1, 0)], []]
+    (tmp_path / "links").write_text("0-0\n0:0\n")
+    with pytest.raises(ValueError, match=r"links, line 2: '0:0' is no alignment"):
+        read(run, "valid", alignments=str(tmp_path / "links"))
+
+
+def test_a_text_that_is_not_there_is_refused(run, tmp_path):
+    with pytest.raises(ValueError, match="--heads=some must be valid, test, or two"):
+        read(run, "some")
+    small, _ = run
+    with pytest.raises(ValueError, match=r"--heads=valid: .* has no such text"):
+        read((small, tmp_path), "valid")

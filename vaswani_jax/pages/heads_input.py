@@ -1,0 +1,147 @@
+"""Read the text over which heads are measured, from a run or from files."""
+
+import logging
+import pathlib
+
+import numpy as np
+
+from vaswani_jax.core import config, types
+from vaswani_jax.data import prepared, text_files, token_files, treebank
+from vaswani_jax.pages.heads_text import Counts, Text
+
+logger = logging.getLogger(__name__)
+
+SPLITS = {"valid": "the validation text", "test": "the test text"}
+# Sentences of the training text whose subwords are counted at a time.
+CHUNK = 10_000
+
+
+def file_names(value: str) -> list[str]:
+    """Return the files that `--heads` names: two, or none of "valid" and "test".
+
+    >>> file_names("a.en,a.de"), file_names("valid")
+    (['a.en', 'a.de'], [])
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if value in SPLITS:
+        return []
+    names = value.split(",")
+    if len(names) != 2 or not all(names):
+        raise ValueError(
+            f"--heads={value} must be valid, test, or two files: SOURCE,TARGET"
+        )
+    return names
+
+
+def read_text(
+    value: str,
+    *,
+    settings: config.Config,
+    workdir: pathlib.Path,
+    trees: str | None,
+    alignments: str | None,
+) -> Text:
+    """Return the text that `--heads` names, with what else is known of its lines.
+
+    Args:
+        value: "valid", "test", or two files with a comma.
+        settings: Those of the run.
+        workdir: The run's directory.
+        trees: A file with a tree of each source line; None for none, but a parser's
+            target lines are trees.
+        alignments: A file with the aligned words of each line, as "0-0 1-2".
+
+    Raises:
+        OSError: A file is missing.
+        ValueError: The run has no such text, or a file cannot be read.
+    """
+    data = _prepared(settings, workdir)
+    names = file_names(value)
+    if names:
+        sources, targets = (
+            list(text_files.read_lines(pathlib.Path(name))) for name in names
+        )
+    elif data is None or value not in data.counts:
+        raise ValueError(
+            f"--heads={value}: {workdir} has no such text; name two files: "
+            "SOURCE,TARGET"
+        )
+    else:
+        sources, targets = data.text(value)
+    counts = None
+    if data and "train" in data.counts:
+        counts = training_counts(data.corpus("train"), data.vocabulary.size)
+    else:
+        logger.info("heads: without training text, rare words are unknown")
+    if trees:
+        raw_trees = list(treebank.read(pathlib.Path(trees)))
+    elif settings.data.source == "treebank":
+        raw_trees = list(treebank.parse(targets, name=SPLITS.get(value, value)))
+    else:
+        raw_trees = None
+    links = None
+    if alignments:
+        lines = text_files.read_lines(pathlib.Path(alignments))
+        links = [
+            parse_alignment(line, name=f"{alignments}, line {number}")
+            for number, line in enumerate(lines, start=1)
+        ]
+    return Text(
+        name=SPLITS.get(value, names[0] if names else value),
+        sources=sources,
+        targets=targets,
+        trees=None if raw_trees is None else list(map(treebank.clean, raw_trees)),
+        alignments=links,
+        counts=counts,
+    )
+
+
+def _prepared(
+    settings: config.Config, workdir: pathlib.Path
+) -> prepared.PreparedData | None:
+    """Return the run's prepared data; None if it has only a vocabulary, or none."""
+    directory = prepared.data_directory(settings.data, workdir)
+    try:
+        return prepared.open_matching(settings, directory, compare_text=False)
+    except FileNotFoundError:
+        return None
+
+
+def training_counts(corpus: token_files.Corpus, vocab_size: types.VocabSize) -> Counts:
+    """Return how often each subword occurs in prepared training text."""
+    sizes = (
+        types.num_source_subwords(vocab_size),
+        types.num_target_subwords(vocab_size),
+    )
+    sides = []
+    for tokens, size in zip(corpus, sizes, strict=True):
+        counts = np.zeros(size, np.int64)
+        for start in range(0, len(tokens), CHUNK):
+            sentences = np.arange(start, min(start + CHUNK, len(tokens)))
+            joined, _ = tokens.joined(sentences)
+            counts += np.bincount(joined, minlength=size)
+        sides.append(counts)
+    return Counts(*sides)
+
+
+def parse_alignment(line: str, *, name: str) -> list[tuple[int, int]]:
+    """Return the pairs of a line in Pharaoh's format.
+
+    >>> parse_alignment("0-0 1-2", name="line 1")
+    [(0, 0), (1, 2)]
+
+    Raises:
+        ValueError: A word of the line is no pair; has the name.
+    """
+    pairs = []
+    for word in line.split():
+        source, _, target = word.partition("-")
+        if not (source.isdecimal() and target.isdecimal()):
+            raise ValueError(
+                f"{name}: {word[:40]!r} is no alignment: write SOURCE-TARGET, two "
+                "numbers of words from 0, as in 0-0 1-2"
+            )
+        pairs.append((int(source), int(target)))
+    return pairs
