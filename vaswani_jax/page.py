@@ -55,8 +55,6 @@ MAX_TOKENS = flags.DEFINE_integer(
     "The most tokens of either side of a sentence.",
     lower_bound=1,
 )
-
-
 HEADS = flags.DEFINE_string(
     "heads",
     None,
@@ -80,6 +78,8 @@ def check_flags() -> None:
     inputs = [INPUT.value, TARGET.value, TREES.value, ALIGNMENTS.value]
     if HEADS.value is not None:
         inputs += heads_input.file_names(HEADS.value)
+        if "," in CHECKPOINT.value:
+            raise ValueError("--heads measures one model: name one --checkpoint")
     elif TREES.value or ALIGNMENTS.value:
         raise ValueError(
             "--trees and --alignments need --heads: the text they belong to"

@@ -89,7 +89,7 @@ def test_the_heads_of_a_text_are_printed_and_are_in_the_page(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     file = tmp_path / "a.json"
-    words = [str(trained), "--input=-", "--heads=valid", f"--output={file}"]
+    words = [str(trained), "--input=-", f"--output={file}", "--heads=valid"]
     page(
         *words,
         stdin=LINES,
@@ -128,6 +128,7 @@ REFUSED = {
         "sentences with --input"
     ),
     "RUN --heads=some": "--heads=some must be valid, test, or two files: SOURCE,TARGET",
+    "RUN --heads=valid --checkpoint=4,8": "--heads measures one model: name one",
     "RUN --heads=FILE,LONG": "FILE has 3 source lines, but 51 targets",
     "RUN --trees=FILE": "--trees and --alignments need --heads: the text they belong",
     "RUN --checkpoint=5": "no checkpoint of step 5",
