@@ -11,6 +11,7 @@ import logging
 import pathlib
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from absl import flags
 
@@ -55,9 +56,9 @@ MAX_TOKENS = flags.DEFINE_integer(
     "The most tokens of either side of a sentence.",
     lower_bound=1,
 )
-HEADS = flags.DEFINE_string(
+HEADS = path_flags.define_path_list(
     "heads",
-    None,
+    [],
     "Measure what each head does over a text, too: valid, test, or the files "
     "SOURCE,TARGET.",
 )
@@ -76,7 +77,7 @@ def check_flags() -> None:
     path = pathlib.Path(OUTPUT.value)
     page_file.check_ending(path, name="--output")
     inputs = [INPUT.value, TARGET.value, TREES.value, ALIGNMENTS.value]
-    if HEADS.value is not None:
+    if HEADS.value:
         inputs += heads_input.file_names(HEADS.value)
         if "," in CHECKPOINT.value:
             raise ValueError("--heads measures one model: name one --checkpoint")
@@ -110,7 +111,7 @@ def main() -> None:
     else:
         lines, targets = _read_lines(num_models=len(names))
     text = None
-    if HEADS.value is not None:
+    if HEADS.value:
         text = heads_input.read_text(
             HEADS.value,
             settings=settings,
@@ -237,7 +238,10 @@ def _command() -> str:
     )
     for holder in holders:
         if not flags.FLAGS[holder.name].using_default_value:
-            words.append(f"--{holder.name}={holder.value}")
+            value: Any = holder.value
+            if isinstance(value, list):
+                value = ",".join(value)
+            words.append(f"--{holder.name}={value}")
     return shlex.join(words)
 
 

@@ -20,6 +20,8 @@ NO_PATHS = {
         "sentence",
     ),
     *("source_locale", "target_locale", "coordinator", "tree"),
+    # Of `plot`, numbers of heads.
+    *("word", "heads"),
 }
 PROGRAM = """
 import importlib, json, sys
@@ -66,7 +68,7 @@ def test_every_flag_of_free_text_is_known(
 def test_every_path_begins_at_home(values: dict[str, str | list[str] | None]) -> None:
     found = {key: value for key, value in values.items() if value is not None}
     assert len(found) > 20
-    lists = {"decode --ensemble", "report --runs"}
+    lists = {"decode --ensemble", "page --heads", "report --runs"}
     for key, value in found.items():
         if key in lists:
             assert value == ["/home/me/a", "/home/me/b@best"], key

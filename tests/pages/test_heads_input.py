@@ -17,10 +17,10 @@ def run(tmp_path_factory):
     return small, workdir
 
 
-def read(run, value, **files):
+def read(run, *names, **files):
     small, workdir = run
     known = {"trees": None, "alignments": None, **files}
-    return heads_input.read_text(value, settings=small, workdir=workdir, **known)
+    return heads_input.read_text(names, settings=small, workdir=workdir, **known)
 
 
 def test_a_split_comes_with_the_counts_of_the_training_text(run):
@@ -48,7 +48,8 @@ def test_files_have_trees_and_alignments(run, tmp_path):
         (tmp_path / name).write_text(lines)
     text = read(
         run,
-        f"{tmp_path / 'source'},{tmp_path / 'target'}",
+        str(tmp_path / "source"),
+        str(tmp_path / "target"),
         trees=str(tmp_path / "trees"),
         alignments=str(tmp_path / "links"),
     )

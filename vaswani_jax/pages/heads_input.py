@@ -2,6 +2,7 @@
 
 import logging
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,27 +17,27 @@ SPLITS = {"valid": "the validation text", "test": "the test text"}
 CHUNK = 10_000
 
 
-def file_names(value: str) -> list[str]:
-    """Return the files that `--heads` names: two, or none of "valid" and "test".
+def file_names(names: Sequence[str]) -> list[str]:
+    """Return the files that `--heads` names: two, or none for "valid" and "test".
 
-    >>> file_names("a.en,a.de"), file_names("valid")
+    >>> file_names(["a.en", "a.de"]), file_names(["valid"])
     (['a.en', 'a.de'], [])
 
     Raises:
         ValueError: It is neither.
     """
-    if value in SPLITS:
+    if len(names) == 1 and names[0] in SPLITS:
         return []
-    names = value.split(",")
     if len(names) != 2 or not all(names):
         raise ValueError(
-            f"--heads={value} must be valid, test, or two files: SOURCE,TARGET"
+            f"--heads={','.join(names)} must be valid, test, or two files: "
+            "SOURCE,TARGET"
         )
-    return names
+    return list(names)
 
 
 def read_text(
-    value: str,
+    names: Sequence[str],
     *,
     settings: config.Config,
     workdir: pathlib.Path,
@@ -46,7 +47,7 @@ def read_text(
     """Return the text that `--heads` names, with what else is known of its lines.
 
     Args:
-        value: "valid", "test", or two files with a comma.
+        names: "valid", "test", or two files.
         settings: Those of the run.
         workdir: The run's directory.
         trees: A file with a tree of each source line; None for none, but a parser's
@@ -58,18 +59,19 @@ def read_text(
         ValueError: The run has no such text, or a file cannot be read.
     """
     data = _prepared(settings, workdir)
-    names = file_names(value)
-    if names:
+    split, files = names[0], file_names(names)
+    if files:
         sources, targets = (
-            list(text_files.read_lines(pathlib.Path(name))) for name in names
+            list(text_files.read_lines(pathlib.Path(name))) for name in files
         )
-    elif data is None or value not in data.counts:
+    elif data is None or split not in data.counts:
         raise ValueError(
-            f"--heads={value}: {workdir} has no such text; name two files: "
+            f"--heads={split}: {workdir} has no such text; name two files: "
             "SOURCE,TARGET"
         )
     else:
-        sources, targets = data.text(value)
+        sources, targets = data.text(split)
+    name = SPLITS.get(split, split)
     counts = None
     if data and "train" in data.counts:
         counts = training_counts(data.corpus("train"), data.vocabulary.size)
@@ -78,7 +80,7 @@ def read_text(
     if trees:
         raw_trees = list(treebank.read(pathlib.Path(trees)))
     elif settings.data.source == "treebank":
-        raw_trees = list(treebank.parse(targets, name=SPLITS.get(value, value)))
+        raw_trees = list(treebank.parse(targets, name=name))
     else:
         raw_trees = None
     links = None
@@ -89,7 +91,7 @@ def read_text(
             for number, line in enumerate(lines, start=1)
         ]
     return Text(
-        name=SPLITS.get(value, names[0] if names else value),
+        name=name,
         sources=sources,
         targets=targets,
         trees=None if raw_trees is None else list(map(treebank.clean, raw_trees)),
