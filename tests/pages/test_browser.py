@@ -471,6 +471,7 @@ def test_the_beam_is_a_tree_of_all_candidates(tab):
     cells = page.locator("#finished tbody tr").first.locator("td").all_inner_texts()
     assert cells[:6] == ["1", "a", "−0.200", "2", "1.000", "−0.200"]
     text = page.locator("#other").inner_text()
+    assert "Finished hypotheses" in text
     assert "greedy search finds it too" in text
     assert f"The search stopped: {search.stopped}." in text
     # Arrows go from a candidate to what extends it, and back.
@@ -732,7 +733,7 @@ def test_the_page_follows_the_system_and_the_printer(tab):
     assert page.evaluate(duration) != "0s"
 
 
-def other_texts(source, target):
+def other_texts(source, target, *, search=None):
     """Return a page of one sentence with other subwords, each a word of its own."""
     rng = np.random.default_rng(1)
     attention = samples.attention(
@@ -743,7 +744,7 @@ def other_texts(source, target):
         attention=attention,
         target_words=(*range(len(target) - 1), -1),
         log_probs=tuple([-0.1] * len(target)),
-        search=None,
+        search=search,
     )
     sentence = contents.Sentence(
         line=1,
@@ -762,11 +763,23 @@ def other_texts(source, target):
 
 
 def test_a_hostile_token_stays_text(open_tab):
-    page = other_texts((HOSTILE, "▁a", "</s>"), (HOSTILE, "</s>"))
-    tab = open_tab(page)
+    search = samples.search()
+    (first, *others), last = search.positions
+    winner = dataclasses.replace(search.finished[0], text="o" * 300)
+    search = dataclasses.replace(
+        search,
+        positions=((dataclasses.replace(first, token=HOSTILE), *others), last),
+        finished=(winner, *search.finished[1:]),
+    )
+    page = other_texts(
+        (HOSTILE, "▁a", "</s>"), (HOSTILE, "o" * 300, "</s>"), search=search
+    )
+    tab = open_tab(page, width=360)
     for view in ("lines", "matrix", "overview", "beam", "roles"):
         tab.show(f"v={view}&a=memory&t={HOSTILE.replace('=', '%3D')}")
         assert tab.page.locator("img").count() == 0
+        # Nor does a text without a space widen a phone's page.
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
     tab.show("a=memory&h=1")
     assert tab.page.locator("h1").text_content() == HOSTILE
     title = tab.page.locator("#columns title").first

@@ -194,7 +194,7 @@ function drawFinished(search) {
   byId("other").append(
     element("h2", {}, "Why this translation"),
     ...winnerTexts(search).map((text) => element("p", {}, text)),
-    element("h2", {}, "Finished hypotheses"),
+    element("h2", {}, hasEnded(search) ? "Finished hypotheses" : "Live hypotheses, as none has ended"),
     element("p", { class: "hint" }, penaltyText(search)),
     element(
       "div", { class: "scroll" },
@@ -205,6 +205,12 @@ function drawFinished(search) {
       ),
     ),
   );
+}
+
+/** Return whether the hypotheses that were kept have end marks. */
+function hasEnded({ positions, finished: [winner] }) {
+  const last = winner?.candidates.length - 1;
+  return !winner || positions[last][winner.candidates[last]].fate === "finished";
 }
 
 /** Return how a score is made of log P. */

@@ -266,6 +266,9 @@ function marksText() {
 function summaryText() {
   const chosen = chosenToken();
   if (!state.heads.length) return "Switch on a head to see what it looks at.";
+  if (!chosen && !byId("image").querySelector("line")) {
+    return `No weight of these heads reaches ${state.threshold.toFixed(2)}: hide fewer of them.`;
+  }
   if (!chosen) {
     return "Point at a token to see only its lines; click to pin it. Tab, arrow keys and Enter do the same.";
   }
