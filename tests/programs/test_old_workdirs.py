@@ -70,3 +70,16 @@ def test_an_old_workdir_decodes_and_scores_as_it_did(workdir, tmp_path):
     assert [float(row[2]) for row in rows] == pytest.approx(scores, rel=1e-5)
     scored = run("decode", workdir, source, "--score", f"--target={tmp_path}/targets")
     assert list(map(float, scored.split())) == pytest.approx(LOG_PROBS, rel=1e-5)
+
+
+def test_a_page_of_an_old_workdir_has_the_probabilities_it_had(workdir, tmp_path):
+    (tmp_path / "sources").write_text(SOURCES)
+    (tmp_path / "targets").write_text(TARGETS)
+    files = {"input": "sources", "target": "targets", "output": "page.json"}
+    flags = [f"--{name}={tmp_path / file}" for name, file in files.items()]
+    command = [sys.executable, "-m", "vaswani_jax.page", f"--workdir={workdir}"]
+    process = runs.run(*command, *flags, devices=1)
+    assert process.returncode == 0, process.stderr.decode()
+    page = json.loads((tmp_path / "page.json").read_text())
+    totals = [sum(each["views"][0]["log_probs"]) for each in page["sentences"]]
+    assert totals == pytest.approx(LOG_PROBS, rel=1e-5)
