@@ -217,6 +217,9 @@ class Verdicts(SphinxDirective):
             f"{record['date'][:10]} at {record['commit']}, with jax {record['jax']}, "
             f"on {record['hardware']}."
         )
+        if timed := record.get("timed"):
+            # Times need a quiet machine, and may be of an earlier report.
+            text += f" Table 1's layers were timed on it at {timed['commit']}."
         return self.parse_text_to_nodes(text)
 
 
@@ -234,7 +237,7 @@ def _claims_table(claims: Sequence[dict[str, Any]]) -> Iterator[str]:
         if any("table3_small" in run for run in claim["runs"]):
             why += " ([runs](/results/table3_small.md))"
         if claim["verdict"] == "not run" and claim["command"]:
-            why += f": `{claim['command']}`"
+            why += f" (`{claim['command']}`)"
         yield f"| {_cell(claim['text'])} | **{verdict}** | {_cell(why)} |"
 
 
