@@ -3,7 +3,7 @@
 vaswani plot runs/demo runs/other --output=curves.svg
 vaswani plot runs/demo --sentence='3 hours ago' --output=attention.png
 vaswani plot runs/gum --tree='The man sleeps .' --output=tree.png
-vaswani plot runs/six_layers --figure=3 --word=making --layer=5
+vaswani plot runs/multi30k_six --figure=3 --word=making --layer=5
 vaswani plot base_ende --figure=1
 python -m vaswani_jax.plot --workdir=runs/demo --workdir=runs/other
 """
