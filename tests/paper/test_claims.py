@@ -1,5 +1,6 @@
 """The verdicts on the paper's claims, with scored runs and without."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -85,6 +86,40 @@ def test_a_conclusion_that_some_rows_bear_out_holds_in_part(systems, tmp_path):
     keys = judge(systems, tmp_path)["a-smaller-d_k-is-worse-by-bleu"]
     assert keys.verdict == "holds in part"
     assert keys.because.startswith("1 of 2 hold: +2.00 (base against B1), -0.10")
+
+
+@pytest.mark.parametrize(
+    ("base", "unsmoothed", "verdict"),
+    [
+        (0.63, 0.62, "holds"),
+        (0.63, 0.626, "no clear difference"),
+        (0.62, 0.63, "does not hold"),
+    ],
+)
+def test_label_smoothing_is_judged_by_accuracy_too(
+    systems, tmp_path, base, unsmoothed, verdict
+):
+    name = "label-smoothing-improves-accuracy"
+    for row, accuracy in {"base": base, "D3": unsmoothed}.items():
+        assert judge(systems, tmp_path)[name].verdict == "not run"
+        leave(tmp_path / row, SMALL[row], **{"valid/accuracy": accuracy})
+    claim = judge(systems, tmp_path)[name]
+    assert (claim.verdict, claim.scale) == (verdict, "small")
+    assert claim.figures["base - D3"] == pytest.approx(base - unsmoothed)
+
+
+def test_two_seeds_of_the_base_model_are_the_noise_of_accuracy(systems, tmp_path):
+    seed2 = dataclasses.replace(SMALL["base"], seed=2)
+    for name, settings, accuracy in (
+        ("base", SMALL["base"], 0.63),
+        ("seed2", seed2, 0.61),
+        ("D3", SMALL["D3"], 0.615),
+    ):
+        leave(tmp_path / name, settings, **{"valid/accuracy": accuracy})
+    claim = judge(systems, tmp_path)["label-smoothing-improves-accuracy"]
+    assert claim.verdict == "no clear difference"
+    assert claim.figures["noise"] == pytest.approx(0.02)
+    assert claim.runs[-1] == str(tmp_path / "seed2")
 
 
 def test_every_conclusion_on_table_3_is_a_claim(systems, tmp_path):

@@ -37,6 +37,12 @@ class ScoredRun:
         return float(self.record[f"{self.record['split']}/perplexity"])
 
     @property
+    def accuracy(self) -> float | None:
+        """The share of subwords predicted right; None if it is not recorded."""
+        accuracy = self.record.get(f"{self.record['split']}/accuracy")
+        return None if accuracy is None else float(accuracy)
+
+    @property
     def scoring(self) -> dict[str, Any]:
         """The evaluation's settings, by dotted key."""
         return config.flatten_record(
