@@ -122,6 +122,12 @@ def test_two_seeds_of_the_base_model_are_the_noise_of_accuracy(systems, tmp_path
     assert claim.runs[-1] == str(tmp_path / "seed2")
 
 
+def test_dyers_parser_excepts_the_claim_that_it_is_printed_beside(systems, tmp_path):
+    judged = judge(systems, tmp_path)
+    assert judged["f1-wsj-only"].text.endswith("(90.4) but Dyer et al.'s")
+    assert judged["f1-semi-supervised"].text.endswith("(92.1)")
+
+
 def test_every_conclusion_on_table_3_is_a_claim(systems, tmp_path):
     texts = [claim.text for claim in judge(systems, tmp_path).values()]
     for conclusion in printed.CONCLUSIONS:

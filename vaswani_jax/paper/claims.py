@@ -326,6 +326,7 @@ def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
         )
         for training in table4.PRINTED
     }
+    exception = {"WSJ only": " but Dyer et al.'s"}  # its 93.3 is "generative"
     for training, command in zip(
         table4.PRINTED,
         ("vaswani train parsing_wsj", "vaswani train parsing_wsj:semi"),
@@ -337,7 +338,8 @@ def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
             "id": f"f1-{name}",
             "section": "6.3",
             "text": f"four layers have {f1} F1 on section 23 ({training}), more than "
-            f"all earlier parsers so trained ({others[training]}) but Dyer et al.'s",
+            f"all earlier parsers so trained ({others[training]})"
+            f"{exception.get(training, '')}",
             "command": command,
         }
         result = table4.find_result(runs, training)
@@ -398,6 +400,7 @@ def _not_run() -> Iterator[Claim]:
         section="7",
         text="for translation, it trains faster than recurrent or convolutional "
         "architectures",
-        because="the other architectures are not in this code",
+        because="translators of the other architectures are not in this code, only "
+        "single layers (table 1)",
         command="",
     )
