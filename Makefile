@@ -34,7 +34,7 @@ $(VENV)/installed-tpu-compiler: pyproject.toml constraints.txt
 
 tpu-compiler: $(VENV)/installed-tpu-compiler
 
-# What drives Debian's chromium, in which tests open pages; make test skips them without.
+# Tests open pages in Debian's chromium; make test skips them without playwright.
 $(VENV)/installed-browser: pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[dev,browser]'
 	touch $(VENV)/installed $(VENV)/installed-dev $@
