@@ -61,8 +61,8 @@ def smoothed_cross_entropy(
             fairseq. "no_pad": the V - 2 that are neither correct nor padding, as in
             JoeyNMT and the Annotated Transformer. They differ by terms of eps_ls / V.
         dtype: The type in which accelerators keep the logits between the passes over
-            them; that of `logits` by default. TPUs compute the sums from `logits` as
-            they are, and only the derivative from those kept.
+            them; that of `logits` by default. TPUs round the logits to it within
+            the product, before the sums.
     """
     if dtype is not None and parallel.on_tpu():
         V = logits.shape[-1]
