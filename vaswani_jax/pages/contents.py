@@ -14,6 +14,8 @@ from vaswani_jax.inference.translator import Attention
 VERSION = 1
 # Weights are whole numbers of a byte: an error of at most 1 / 510.
 LEVELS = 255
+# Significant digits of all other numbers.
+DIGITS = 6
 KINDS = ("encoder", "decoder", "memory")
 
 
@@ -203,7 +205,7 @@ def to_json(page: Page) -> dict[str, Any]:
 
     An `Attention` has `source`, `target_in`, `target_out`, for each of `KINDS` the
     weights as base64 of one byte each, `round(255 w)`, in the order of `[L, H, Q, K]`,
-    and these four sizes by kind in `shapes`.
+    and these four sizes by kind in `shapes`. Other numbers have `DIGITS` digits.
     """
     return {"version": VERSION, "levels": LEVELS, **_plain(page)}
 
@@ -227,6 +229,8 @@ def quantize(weights: Float[np.ndarray, "L H Q K"]) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
     if isinstance(value, Attention):
         sides = ("source", "target_in", "target_out")
         return {

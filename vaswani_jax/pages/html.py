@@ -6,6 +6,8 @@ import html
 import importlib.resources
 import json
 import string
+from collections.abc import Mapping
+from typing import Any
 
 from vaswani_jax.pages import contents
 
@@ -36,13 +38,18 @@ def render(page: contents.Page) -> str:
     Raises:
         ValueError: A number of the page is not finite, or a weight is none.
     """
+    return render_values(contents.to_json(page))
+
+
+def render_values(values: Mapping[str, Any]) -> str:
+    """Return the HTML of what `contents.to_json` returns; otherwise as `render`."""
     style = read("page.css")
     script = "\n".join(read(name) for name in SCRIPTS)
     return string.Template(read("page.html")).substitute(
         policy=html.escape(content_policy(style=style, script=script), quote=False),
-        title=html.escape(f"{page.title}: attention"),
+        title=html.escape(f"{values['title']}: attention"),
         style=style,
-        data=escaped_json(page),
+        data=escaped_json(values),
         script=script,
     )
 
@@ -64,10 +71,10 @@ def content_policy(*, style: str, script: str) -> str:
     )
 
 
-def escaped_json(page: contents.Page) -> str:
+def escaped_json(values: Mapping[str, Any]) -> str:
     """Return the JSON of a page in which no text can end the script around it."""
     text = json.dumps(
-        contents.to_json(page),
+        values,
         ensure_ascii=False,
         allow_nan=False,
         separators=(",", ":"),
