@@ -335,7 +335,7 @@ def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
     assert summary.startswith("“nie” in layer 2 looks at: head 2: ")
     assert f"head 5: {word} {levels[4, 3, largest]:.2f}" in summary
     probability = np.exp(PAGE.sentences[0].views[-1].log_probs[3])
-    assert f"written with probability {probability:.2f}." in summary
+    assert f"predicted with probability {probability:.2f}." in summary
     # On the other side stand a cell for each head, and the largest weight.
     assert page.locator("#image .cell").count() == 2 * len(samples.SOURCE)
     numbers = page.locator("#image .number").all_text_contents()
@@ -345,7 +345,7 @@ def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
     assert lines() == expected(column=1)
     page.hover("#title")
     assert lines() == expected()
-    # A click pins, whatever the pointer does, and a second one lets go.
+    # A click pins, whatever the pointer does, and a second one unpins.
     page.click("#rows [data-index='3']")
     page.hover("#title")
     assert lines() == expected(row=3)
@@ -487,7 +487,7 @@ def test_the_beam_is_a_tree_of_all_candidates(tab):
     assert summary.inner_text().startswith("Position 1, candidate 2: “b”")
     page.click("[data-key=path-1]")
     assert page.locator("#tree .box.path[data-place='1']").count() == 2
-    page.check("#pruned")
+    page.check("#hide-dropped")
     assert page.locator("#tree .box.dropped").count() == 0
     assert tab.fragment() == "v=beam&f=2&d=hidden"
 
@@ -816,13 +816,13 @@ def test_text_from_right_to_left_begins_at_the_right(open_tab):
     summary = tab.page.locator("#summary").inner_text()
     assert re.search("\u2067\\w+\u2069 0[.][0-9][0-9]", summary)
     # What is cut is cut between letters, never off their marks.
-    cut = tab.page.evaluate("fitted('e\u0301'.repeat(50), 60, 13)")
+    cut = tab.page.evaluate("fitText('e\u0301'.repeat(50), 60, 13)")
     assert re.fullmatch("(e\u0301)+…", cut)
     tab.page.focus("#columns [data-index='0']")
     tab.page.keyboard.press("ArrowLeft")
     assert tab.page.evaluate("document.activeElement.dataset.key") == "columns-1"
     tab.show("v=beam")
-    assert "given, not searched for" in tab.page.locator("#other").inner_text()
+    assert "no record of a search for this" in tab.page.locator("#other").inner_text()
 
 
 def test_50_sentences_of_64_tokens_open_within_2_seconds(open_tab):

@@ -12,14 +12,14 @@ function drawBeam() {
   const drawing = byId("drawing");
   byId("figure").hidden = !search;
   if (!search) {
-    byId("other").append(element("p", {}, "This translation was given, not searched for."));
+    byId("other").append(element("p", {}, "There is no record of a search for this translation."));
     return;
   }
   const path = search.finished[state.path - 1]?.candidates ?? [];
   const boxes = search.positions.map((candidates, position) => {
     const shown = candidates
       .map((candidate, place) => ({ ...candidate, place, position, isOnPath: path[position] === place }))
-      .filter(({ fate, isOnPath }) => !state.isPruned || fate !== "dropped" || isOnPath);
+      .filter(({ fate, isOnPath }) => !state.hidesDropped || fate !== "dropped" || isOnPath);
     return shown.map((box, row) => ({
       ...box,
       x: BOX.left + position * (BOX.width + BOX.right),
@@ -57,7 +57,7 @@ function drawBeam() {
   byId("caption").replaceChildren(
     element("strong", {}, `Beam search, beam size ${search.beam_size}.`),
     ` At each position the ${2 * search.beam_size} best candidates, best first. ` +
-    `A solid box lives on, a double one is finished, a dashed one was dropped. The thick line is ${shownPath}.`,
+    `A solid box stays live, a double one is finished, a dashed one is dropped. The thick line is ${shownPath}.`,
   );
   pointAtBox(null);
   drawFinished(search);
@@ -97,7 +97,7 @@ function drawBox(box, index) {
     inner,
     svg(
       "text", { x: x + BOX.width / 2, y: y + 15, "text-anchor": "middle", "font-size": SIZE, lang: languageOf("target_out") },
-      fitted(spelled(token), BOX.width - 16, SIZE),
+      fitText(displayText(token), BOX.width - 16, SIZE),
     ),
     svg("text", { class: "number", x: x + BOX.width / 2, y: y + 30, "text-anchor": "middle", "font-size": 11 }, numbers),
   );
@@ -106,10 +106,10 @@ function drawBox(box, index) {
 /** Return a candidate in words. */
 function boxText(box) {
   const parent = parentOf(box);
-  const fate = { live: "It lives on", finished: "It is finished", dropped: "It was dropped" }[box.fate];
+  const fate = { live: "It stays live", finished: "It is finished", dropped: "It is dropped" }[box.fate];
   const step = parent ? ` (${decimal(box.log_prob - parent.log_prob, 2)} for this token)` : "";
   return (
-    `position ${box.position + 1}, candidate ${box.place + 1}: “${isolated(hypothesisOf(box))}”, ` +
+    `position ${box.position + 1}, candidate ${box.place + 1}: “${isolate(hypothesisOf(box))}”, ` +
     `log P ${decimal(box.log_prob, 2)}${step}, score ${decimal(box.score, 2)}. ${fate}.`
   );
 }
@@ -118,11 +118,11 @@ function boxText(box) {
 function hypothesisOf(box) {
   const tokens = [];
   for (let one = box; one; one = parentOf(one)) tokens.unshift(one.token);
-  return joined(tokens);
+  return joinTokens(tokens);
 }
 
 /** Return tokens as a text; an end mark stands apart. */
-function joined(tokens) {
+function joinTokens(tokens) {
   const text = tokens.map((token) => (/^<.*>$/.test(token) ? `▁${token}` : token)).join("");
   return text.replaceAll("▁", " ").trim();
 }
@@ -225,8 +225,8 @@ function winnerTexts(search) {
   const [winner, second] = search.finished;
   if (!winner) return [`No hypothesis was kept. The search stopped: ${search.stopped}.`];
   const quotient = (one) =>
-    `log P ${decimal(one.log_prob, 2)} over a penalty of ${decimal(one.penalty, 2)} is ${decimal(one.score, 2)}`;
-  const quoted = ({ text }) => `“${isolated(text) || "(empty)"}”`;
+    `log P ${decimal(one.log_prob, 2)} divided by the penalty ${decimal(one.penalty, 2)} is ${decimal(one.score, 2)}`;
+  const quoted = ({ text }) => `“${isolate(text) || "(empty)"}”`;
   const texts = [`${quoted(winner)} has the highest score: ${quotient(winner)}.`];
   if (second) {
     texts.push(`The second best is ${quoted(second)}: ${quotient(second)}.`);
@@ -249,7 +249,7 @@ function greedyText({ positions, finished: [winner] }) {
   const lost = positions[place][winner.candidates[place]];
   const taken = positions[place].find(({ parent }) => parent === lost.parent);
   return (
-    `Greedy search would have left it at position ${place + 1}: there “${isolated(plain(taken.token))}” ` +
-    `is more probable than its “${isolated(plain(lost.token))}”. The beam kept both.`
+    `Greedy search would have left this path at position ${place + 1}: there “${isolate(plainText(taken.token))}” ` +
+    `is more probable than “${isolate(plainText(lost.token))}”. The beam kept both.`
   );
 }

@@ -11,15 +11,15 @@ function byId(id) {
 
 /** Return a new HTML element with attributes and children, elements or text. */
 function element(tag, attributes = {}, ...children) {
-  return completed(document.createElement(tag), attributes, children);
+  return fillElement(document.createElement(tag), attributes, children);
 }
 
 /** Return a new element of SVG. */
 function svg(tag, attributes = {}, ...children) {
-  return completed(document.createElementNS(SVG, tag), attributes, children);
+  return fillElement(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function completed(node, attributes, children) {
+function fillElement(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     // Attributes that are false or unknown are left out, true ones have no value.
     if (value === null || value === undefined || value === false) continue;
@@ -60,7 +60,7 @@ function textWidth(text, size) {
 const FONT = 'system-ui, "DejaVu Sans", "Noto Sans", sans-serif';
 
 /** Return a text that is at most `limit` pixels wide, with an ellipsis if it was cut. */
-function fitted(text, limit, size) {
+function fitText(text, limit, size) {
   if (textWidth(text, size) <= limit) return text;
   // A letter and its combining marks stay together.
   const letters = [...new Intl.Segmenter().segment(text)].map((part) => part.segment);
@@ -69,15 +69,15 @@ function fitted(text, limit, size) {
 }
 
 /** Return a list as a phrase: "1, 2 and 5". */
-function listed(items) {
+function joinItems(items) {
   if (items.length < 2) return items.join("");
   return `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
 }
 
 /** Return numbers as a phrase with ranges: "1 to 8", "2, 5 and 7". */
-function numbersListed(numbers) {
+function joinNumbers(numbers) {
   const isRange = numbers.length > 2 && numbers.at(-1) - numbers[0] === numbers.length - 1;
-  return isRange ? `${numbers[0]} to ${numbers.at(-1)}` : listed(numbers);
+  return isRange ? `${numbers[0]} to ${numbers.at(-1)}` : joinItems(numbers);
 }
 
 /** Return a number with a true minus sign. */

@@ -8,7 +8,7 @@ const STYLES = [
 ];
 
 /** Return the drawing as an element of its own, with its caption below. */
-function exportedDrawing() {
+function copyDrawing() {
   const drawn = byId("drawing").querySelector("svg");
   const copy = drawn.cloneNode(true);
   const copies = copy.querySelectorAll("*");
@@ -20,7 +20,7 @@ function exportedDrawing() {
   const page = getComputedStyle(document.body);
   const caption = byId("caption").textContent;
   const [width, height] = ["width", "height"].map((name) => Number(drawn.getAttribute(name)));
-  const rows = wrapped(caption, width - 2 * MARGIN, 12);
+  const rows = wrapText(caption, width - 2 * MARGIN, 12);
   const texts = rows.map((text, row) =>
     svg(
       "text",
@@ -43,7 +43,7 @@ function exportedDrawing() {
 }
 
 /** Return a text as lines that are at most `limit` pixels wide. */
-function wrapped(text, limit, size) {
+function wrapText(text, limit, size) {
   const rows = [""];
   for (const word of text.split(" ")) {
     const longer = `${rows.at(-1)} ${word}`.trim();
@@ -54,13 +54,13 @@ function wrapped(text, limit, size) {
 }
 
 function saveSvg() {
-  const text = new XMLSerializer().serializeToString(exportedDrawing());
+  const text = new XMLSerializer().serializeToString(copyDrawing());
   save(new Blob([text], { type: "image/svg+xml" }), "attention.svg");
 }
 
 /** Draw the SVG on a canvas of twice its size, and save that. */
 async function savePng() {
-  const copy = exportedDrawing();
+  const copy = copyDrawing();
   const image = new Image();
   const text = new XMLSerializer().serializeToString(copy);
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;

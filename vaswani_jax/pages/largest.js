@@ -18,7 +18,7 @@ function drawLargest({ rows, columns, matrices }, chosen) {
   }
   entries.sort((one, other) => other.weight - one.weight);
   const cell = (side, token) =>
-    element("td", { lang: languageOf(KINDS[state.kind][side]), dir: "auto" }, spelled(token.text));
+    element("td", { lang: languageOf(KINDS[state.kind][side]), dir: "auto" }, displayText(token.text));
   const body = entries.slice(0, state.count).map(({ head, row, column, weight }, place) =>
     element(
       "tr",

@@ -34,7 +34,7 @@ function drawLines() {
   const texts = {};
   const widths = {};
   for (const side of ["rows", "columns"]) {
-    texts[side] = shown[side].map((token) => fitted(spelled(token.text), LONGEST, SIZE));
+    texts[side] = shown[side].map((token) => fitText(displayText(token.text), LONGEST, SIZE));
     widths[side] = Math.ceil(Math.max(20, ...texts[side].map((text) => textWidth(text, SIZE))));
   }
   const room = byId("main").clientWidth - 2 * (NUMBERS + GAP) - widths.rows - widths.columns;
@@ -116,7 +116,7 @@ function drawTokens(side) {
       "g",
       {
         role: "option", class: "token", tabindex: index === 0 ? 0 : -1,
-        "aria-selected": false, "aria-label": plain(token.text),
+        "aria-selected": false, "aria-label": plainText(token.text),
         "data-key": `${side}-${index}`, "data-side": side, "data-index": index,
       },
       svg("title", {}, token.text),
@@ -225,12 +225,12 @@ function markTokens() {
 /** Return what the drawing shows of some heads, in words. */
 function captionText(shown = state.heads) {
   const { layers, heads } = sizesOf(currentView(), state.kind);
-  const which = { 0: "no head", 1: `head ${shown[0]}` }[shown.length] ?? `heads ${numbersListed(shown)}`;
+  const which = { 0: "no head", 1: `head ${shown[0]}` }[shown.length] ?? `heads ${joinNumbers(shown)}`;
   const of = shown.length === heads ? "" : ` of ${heads}`;
   const parts = [`${KINDS[state.kind].name}, layer ${state.layer} of ${layers}, ${which}${of}.`];
   const chosen = state.view === "lines" ? chosenToken() : null;
   if (chosen) {
-    const text = isolated(plain(lines.shown[chosen.side][chosen.index].text));
+    const text = isolate(plainText(lines.shown[chosen.side][chosen.index].text));
     parts.push(chosen.side === "rows" ? `Only from “${text}”.` : `Only to “${text}”.`);
   }
   return parts.join(" ");
@@ -240,7 +240,7 @@ function drawCaption() {
   const names = {
     encoder: "",
     decoder: "Tokens are those that the decoder reads, from the begin mark on.",
-    memory: "A token that looks is the one that the decoder writes there.",
+    memory: "A token that looks is the one that the decoder predicts there.",
   }[state.kind];
   const parts = [
     lines.isUpright ? "The upper row looks at the lower." : "The left column looks at the right.",
@@ -257,7 +257,7 @@ function drawCaption() {
 function marksText() {
   return {
     shown: "",
-    hidden: "The marks are hidden, with their share: rows sum to less than 1.",
+    hidden: "The marks are hidden with their weights: rows sum to less than 1.",
     rescaled: `The marks are hidden, and each row is rescaled to sum to 1, unless less than ${LEAST_TOTAL} of it is left.`,
   }[state.marks];
 }
@@ -267,7 +267,7 @@ function summaryText() {
   const chosen = chosenToken();
   if (!state.heads.length) return "Switch on a head to see what it looks at.";
   if (!chosen && !byId("image").querySelector("line")) {
-    return `No weight of these heads reaches ${state.threshold.toFixed(2)}: hide fewer of them.`;
+    return `No weight of these heads reaches ${state.threshold.toFixed(2)}: lower “Hide weights below”.`;
   }
   if (!chosen) {
     return "Point at a token to see only its lines; click to pin it. Tab, arrow keys and Enter do the same.";
@@ -283,20 +283,20 @@ function summaryText() {
       .filter(({ weight }) => weight >= Math.max(state.threshold, 0.005))
       .sort((one, other) => other.weight - one.weight)
       .slice(0, most)
-      .map(({ weight, index }) => `${isolated(plain(others[index].text))} ${weight.toFixed(2)}`);
+      .map(({ weight, index }) => `${isolate(plainText(others[index].text))} ${weight.toFixed(2)}`);
     return `head ${head}: ${largest.join(", ") || "nothing"}`;
   });
-  const text = isolated(plain(shown[chosen.side][chosen.index].text));
+  const text = isolate(plainText(shown[chosen.side][chosen.index].text));
   const verb = isRow ? "looks at" : "is looked at by";
   return `“${text}” in layer ${state.layer} ${verb}: ${heads.join("; ")}.${probabilityText(chosen)}`;
 }
 
-/** Return the probability of a token that the decoder writes. */
+/** Return the probability of a token that the decoder predicts. */
 function probabilityText({ side, index }) {
   if (KINDS[state.kind][side] !== "target_out") return "";
   const { positions } = lines.shown[side][index];
   const log = positions.reduce((sum, position) => sum + currentView().log_probs[position], 0);
-  return ` It is written with probability ${Math.exp(log).toFixed(2)}.`;
+  return ` It is predicted with probability ${Math.exp(log).toFixed(2)}.`;
 }
 
 /** Let the tokens be pointed at, reached by keys, and pinned. */
@@ -334,7 +334,7 @@ function listenToTokens(picture) {
   });
 }
 
-/** Pin a token, or let it go if it is pinned. */
+/** Pin a token, or unpin it. */
 function pin(token) {
   const isPinned = state.pinned?.side === token.side && state.pinned.index === token.index;
   state.pinned = isPinned ? null : token;

@@ -16,7 +16,7 @@ function drawMatrix() {
     drawLargest({ rows, columns, matrices: new Map() }, null);
     return;
   }
-  const text = (token) => fitted(spelled(token.text), LONGEST, SIZE);
+  const text = (token) => fitText(displayText(token.text), LONGEST, SIZE);
   const longest = (tokens) => Math.ceil(Math.max(...tokens.map((token) => textWidth(text(token), SIZE))));
   const left = longest(rows) + 2 * MARGIN;
   const top = longest(columns) + 2 * MARGIN;
@@ -117,7 +117,7 @@ function pointAtCell(cell) {
     svg("text", { class: "number", x: x + pitch + 24, y: y + pitch / 2, dy: "0.35em", "text-anchor": "middle", "font-size": 12 }, weight.toFixed(2)),
   );
   byId("summary").textContent =
-    `“${isolated(plain(rows[cell.row].text))}” looks at “${isolated(plain(columns[cell.column].text))}” ` +
+    `“${isolate(plainText(rows[cell.row].text))}” looks at “${isolate(plainText(columns[cell.column].text))}” ` +
     `with weight ${weight.toFixed(3)} in head ${head} of layer ${state.layer}.`;
 }
 

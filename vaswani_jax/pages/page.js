@@ -40,7 +40,7 @@ function drawControls() {
   byId("text-controls").hidden = state.view === "roles";
   byId("attention-controls").hidden = ["overview", "beam"].includes(state.view);
   byId("layers").hidden = byId("heads-field").hidden = state.view === "roles";
-  byId("pruned-field").hidden = state.view !== "beam" || !currentView().search;
+  byId("dropped-field").hidden = state.view !== "beam" || !currentView().search;
   byId("token-controls").hidden = !["lines", "matrix"].includes(state.view);
   byId("layouts").hidden = state.view !== "lines";
   byId("threshold-field").hidden = state.view !== "lines";
@@ -65,7 +65,7 @@ function drawControls() {
   byId("threshold-value").textContent = state.threshold.toFixed(2);
   byId("single").checked = state.isSingle;
   byId("largest-count").value = state.count;
-  byId("pruned").checked = state.isPruned;
+  byId("hide-dropped").checked = state.hidesDropped;
   byId("theme").value = state.theme;
 }
 
@@ -126,7 +126,7 @@ function drawNotes() {
     : "";
   const largest = Math.max(...errors.map((error) => error.largest));
   byId("notes").textContent =
-    "The weights are those of the final hypothesis, from a full pass of the model over it, " +
+    "The weights come from a full pass of the model over the final translation, " +
     `each rounded to 1/${PAGE.levels}; rows of this sentence sum to 1 within ${largest.toFixed(3)}. ` +
     "Attention is not explanation: other weights can give the same output " +
     "(Jain and Wallace 2019; but see Wiegreffe and Pinter 2019).";
@@ -169,7 +169,7 @@ function begin() {
   on("threshold", "input", (event) => change({ threshold: Number(event.target.value) }));
   on("theme", "change", (event) => change({ theme: event.target.value }));
   on("largest-count", "change", (event) => change({ count: Number(event.target.value) }));
-  on("pruned", "change", (event) => change({ isPruned: event.target.checked }));
+  on("hide-dropped", "change", (event) => change({ hidesDropped: event.target.checked }));
   on("single", "change", (event) => {
     const isSingle = event.target.checked;
     change(isSingle ? { isSingle, heads: state.heads.slice(0, 1) } : { isSingle });

@@ -34,7 +34,7 @@ function drawRoles() {
       `Measured on ${lines.toLocaleString("en")} lines of ${text}, with the last checkpoint; ` +
       `the loss with all heads is ${loss.toFixed(3)} nats a token. ` +
       `${withRole} of all ${heads.length} heads have a clear role. ${importance} ` +
-      "The small number is what chance gives.",
+      "The small number beside a value is chance.",
     ),
     element(
       "div", { class: "scroll" },
@@ -54,31 +54,31 @@ function drawRoles() {
   );
 }
 
-/** Return the heads by the column of the state: numbers fall, words rise, "-" turns. */
+/** Return the heads in the order of `state.rolesSort`: largest numbers or first words first. */
 function sortedHeads(heads, columns) {
-  const isTurned = state.rolesSort.startsWith("-");
+  const isReversed = state.rolesSort.startsWith("-");
   const [, valueOf] = columns.find(([name]) => name === state.rolesSort.replace(/^-/, "")) ?? [];
   if (!valueOf) return heads;
   return [...heads].sort((one, other) => {
     const [a, b] = [valueOf(one), valueOf(other)];
-    // What is not known comes last, whichever way.
+    // What is not known comes last in both orders.
     if (a === null || b === null) return (a === null) - (b === null);
     const order = typeof a === "string" ? a.localeCompare(b) : b - a;
-    return isTurned ? -order : order;
+    return isReversed ? -order : order;
   });
 }
 
-/** Return the head of a column: a button that sorts by it, and turns the order. */
+/** Return the head of a column: a button that sorts by it, or reverses the order. */
 function sortHeader(name) {
   const isSorted = state.rolesSort.replace(/^-/, "") === name;
-  const isTurned = state.rolesSort.startsWith("-");
+  const isReversed = state.rolesSort.startsWith("-");
   const isText = name === "what it does";
-  const direction = isTurned !== isText ? "ascending" : "descending";
+  const direction = isReversed !== isText ? "ascending" : "descending";
   const button = element(
     "button", { type: "button", class: "plain", "data-key": `sort-${name}` },
     name, element("span", { "aria-hidden": "true" }, isSorted ? { ascending: " ↑", descending: " ↓" }[direction] : ""),
   );
-  button.addEventListener("click", () => change({ rolesSort: isSorted && !isTurned ? `-${name}` : name }));
+  button.addEventListener("click", () => change({ rolesSort: isSorted && !isReversed ? `-${name}` : name }));
   return element("th", { scope: "col", "aria-sort": isSorted ? direction : null }, button);
 }
 

@@ -25,9 +25,9 @@ const DEFAULTS = {
   threshold: 0.05,
   count: 10,
   sort: "layer",
-  rolesSort: "", // The column by which the heads are sorted; "-" turns the order.
+  rolesSort: "", // The column by which the heads are sorted; "-" reverses the order.
   path: 1, // The finished hypothesis whose path is thick.
-  isPruned: false, // Whether dropped candidates are hidden.
+  hidesDropped: false, // Whether dropped candidates are hidden.
   theme: "auto",
   pinned: null, // {side: "rows" or "columns", index} of a token.
 };
@@ -126,7 +126,7 @@ function fragmentOf() {
     ["sort", state.sort, DEFAULTS.sort],
     ["by", state.rolesSort, ""],
     ["f", state.path, 1],
-    ["d", state.isPruned ? "hidden" : "shown", "shown"],
+    ["d", state.hidesDropped ? "hidden" : "shown", "shown"],
     ["theme", state.theme, DEFAULTS.theme],
     ["q", state.pinned?.side === "rows" ? state.pinned.index + 1 : null, null],
     ["k", state.pinned?.side === "columns" ? state.pinned.index + 1 : null, null],
@@ -161,7 +161,7 @@ function readFragment() {
     sort: parts.get("sort"),
     rolesSort: parts.get("by"),
     path: number("f"),
-    isPruned: parts.get("d") === "hidden",
+    hidesDropped: parts.get("d") === "hidden",
     theme: parts.get("theme"),
     pinned: null,
   };
@@ -173,7 +173,7 @@ function readFragment() {
   for (const [name, usual] of Object.entries(DEFAULTS)) state[name] = read[name] ?? usual;
   keepInRange();
   if (parts.has("t")) {
-    const index = currentTokens().rows.findIndex((token) => plain(token.text) === parts.get("t"));
+    const index = currentTokens().rows.findIndex((token) => plainText(token.text) === parts.get("t"));
     state.pinned = index < 0 ? null : { side: "rows", index };
   }
 }

@@ -29,7 +29,7 @@ function drawTraining() {
       element("th", { scope: "row" }, button),
       element(
         "td", { class: "translation", lang: languageOf("target_out"), dir: "auto" },
-        ...wordsWithNews(view.text, sentence.views[index - 1]?.text),
+        ...markNewWords(view.text, sentence.views[index - 1]?.text),
       ),
       element("td", {}, decimal(total / view.log_probs.length, 2)),
       ...pictures,
@@ -56,8 +56,8 @@ function modelLabel(index) {
   return step === null ? name : `${step.toLocaleString("en")} updates`;
 }
 
-/** Return a text in parts, those that are in no word of an earlier text underlined. */
-function wordsWithNews(text, earlier) {
+/** Return the parts of a text; words that an earlier text lacks are underlined. */
+function markNewWords(text, earlier) {
   const segments = (of) => [...new Intl.Segmenter(undefined, { granularity: "word" }).segment(of)];
   if (earlier === undefined) return [text];
   const old = new Set(segments(earlier).map(({ segment }) => segment));

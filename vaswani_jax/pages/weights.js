@@ -36,17 +36,17 @@ function headBytes(view, kind, layer, head) {
 }
 
 /** Return a token as it is read: without the mark that begins a word. */
-function plain(text) {
+function plainText(text) {
   return text.replaceAll("▁", "") || text;
 }
 
 /** Return a token as it is drawn: the mark that begins a word is thinner. */
-function spelled(text) {
-  return isolated(text.replaceAll("▁", "_"));
+function displayText(text) {
+  return isolate(text.replaceAll("▁", "_"));
 }
 
 /** Return a text which, if it runs from right to left, leaves its surroundings alone. */
-function isolated(text) {
+function isolate(text) {
   return isRightToLeft([{ text }]) ? `\u2067${text}\u2069` : text;
 }
 
