@@ -162,7 +162,8 @@ def _named_steps() -> list[int] | None:
     steps = sorted({int(value) for value in values})
     if len(steps) > build.MAX_MODELS:
         raise ValueError(
-            f"--checkpoints has {len(steps)} steps, a page at most {build.MAX_MODELS}"
+            f"--checkpoints has {len(steps)} steps, a page has at most "
+            f"{build.MAX_MODELS}"
         )
     return steps
 
@@ -197,13 +198,9 @@ def _default_lines(
             f"{WORKDIR.value} has no validation text to show: name a file of sentences "
             "with --input"
         )
-    is_slider = num_models > 1
+    count = build.MAX_SENTENCES_OF_MODELS if num_models > 1 else default_lines.COUNT
     try:
-        lines = default_lines.choose(
-            data,
-            count=build.MAX_SENTENCES_OF_MODELS if is_slider else default_lines.COUNT,
-            max_tokens=MAX_TOKENS.value,
-        )
+        lines = default_lines.choose(data, count=count, max_tokens=MAX_TOKENS.value)
     except (OSError, ValueError) as error:
         raise ValueError(f"{error}; or name a file of sentences with --input") from None
     if not lines:

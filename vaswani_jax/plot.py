@@ -76,7 +76,7 @@ FIGURE = flags.DEFINE_integer(
 WORD = flags.DEFINE_string(
     "word",
     None,
-    "The word that looks in figures 3 and 4, where it first stands; the paper's by "
+    "The word that looks in figures 3 and 4, at its first occurrence; the paper's by "
     "default.",
 )
 HEADS = flags.DEFINE_list(
@@ -125,7 +125,7 @@ def check_flags() -> None:
     if SENTENCE.value is None:
         for name, others in (("kind", ""), ("layer", " or --figure")):
             if _is_given(name):
-                raise ValueError(f"--{name} is of --sentence{others}")
+                raise ValueError(f"--{name} needs --sentence{others}")
     _check_text()
 
 

@@ -51,7 +51,7 @@ def test_the_reason_has_the_numbers_of_the_bound(chain: contents.Search) -> None
     # ln 0.36 and ln 0.21.
     assert "best finished one, with the score -1.0217" in chain.stopped
     assert "has log P = -1.5606" in chain.stopped
-    assert "penalty, 1.0000 for 4 tokens, is -1.5606" in chain.stopped
+    assert "penalty, 1.0000 for 4 tokens, that is -1.5606" in chain.stopped
 
 
 def test_other_reasons_are_the_longest_length_and_nothing_left() -> None:

@@ -138,7 +138,7 @@ REFUSED = {
     "RUN --checkpoints=some": "--checkpoints=some must be all, or steps separated by",
     "RUN --checkpoints=4,5": "--checkpoints: no step 5, there are [4, 8]",
     "RUN --checkpoints=1,2,3,4,5,6,7,8,9,10,11,12,13": (
-        "--checkpoints has 13 steps, a page at most 12"
+        "--checkpoints has 13 steps, a page has at most 12"
     ),
     "RUN --checkpoints=all --input=FILE": (
         "a page of several checkpoints has at most 2 sentences, got 3"

@@ -1,8 +1,8 @@
 """Measure what attention heads look at, beside what chance would give.
 
 A measure is a mean over the tokens, or words, of a text. Its chance level is the mean
-of heads whose weights are drawn without regard to the text. Marks (begin, end) do not
-look, and count as nothing to look at but where a measure says so.
+of heads whose weights ignore the text. Begin and end marks are left out, as queries and
+as keys, unless a measure says otherwise.
 """
 
 import dataclasses
@@ -17,13 +17,11 @@ from vaswani_jax.analysis.views import View
 ALL = ("encoder", "decoder", "memory")
 SELF = ("encoder", "decoder")
 # A mean of fewer tokens says little.
-FEWEST = 30
+MIN_TOKENS = 30
 # Heads that always look this far away are rivals of those that follow syntax.
 OFFSETS = (-3, -2, -1, 1, 2, 3)
-# What less weight is spread over means nothing.
+# A smaller total is noise: how it is distributed means nothing.
 SMALLEST_WEIGHT = 1e-6
-
-
 # The value and the chance level by a measure's name.
 Values = Mapping[str, tuple[float | None, float | None]]
 
@@ -33,8 +31,8 @@ class Observed(NamedTuple):
 
     Attributes:
         values: To be averaged over tokens.
-        chances: What chance and R - 1 other rivals would have, for all heads alike or
-            for each: the best mean is the chance level. None if the measure has none.
+        chances: The values of chance and of R - 1 other rivals, for all heads or for
+            each. The best mean is the chance level. None if the measure has none.
     """
 
     values: Float[np.ndarray, "N O"]
@@ -107,7 +105,7 @@ class _Sum:
         )
 
     def mean(self, head: int) -> tuple[float | None, float | None]:
-        if self.count < FEWEST:
+        if self.count < MIN_TOKENS:
             return None, None
         values, chance = np.asarray(self.values), None
         if self.chances is not None:
@@ -351,7 +349,7 @@ MEASURES = (
     ),
     Measure(
         "punctuation",
-        "The mean weight on other subwords that are punctuation, where there are any.",
+        "The mean weight on other subwords that are punctuation, if there are any.",
         ALL,
         _punctuation,
     ),
@@ -364,35 +362,35 @@ MEASURES = (
     ),
     Measure(
         "entropy",
-        "The mean entropy of the weights over that of equal weights: 0 looks at one "
-        "subword, 1 at all alike.",
+        "The mean entropy of the weights, divided by that of equal weights: 0 is one "
+        "subword alone, 1 all alike.",
         ALL,
         _entropy,
     ),
     Measure(
         "confidence",
-        "The mean of the largest weight that is on no mark.",
+        "The mean of the largest weight, marks left out.",
         ALL,
         _confidence,
     ),
     Measure(
         "same word",
-        "The mean weight on other places of the same subword, where there are any; of "
-        "memory attention, on a source subword that is predicted next.",
+        "The mean weight on other occurrences of the same subword, if there are any; "
+        "in encoder-decoder attention, on source subwords equal to the predicted one.",
         ALL,
         _same_word,
     ),
     Measure(
         "similar words",
-        "The mean cosine of the embeddings of other subwords with the one that looks, "
-        "or is predicted, by weight.",
+        "The mean cosine, by weight, between the embeddings of other subwords and that "
+        "of the subword that looks, or is predicted.",
         ALL,
         _similar_words,
     ),
     Measure(
         "diagonal",
-        "How often the largest weight of a target word is on the source word as far "
-        "in its sentence.",
+        "How often the largest weight of a target word is on the source word at the "
+        "same relative position.",
         ("memory",),
         _diagonal,
     ),
@@ -405,8 +403,9 @@ MEASURES = (
     ),
     Measure(
         "constituent",
-        "How often the largest weight of a word is in its smallest constituent; chance "
-        "is the best of random weights and of the places up to three words away.",
+        "How often the largest weight of a word is on another word of its smallest "
+        "constituent; chance is the best of random weights and of fixed distances up "
+        "to three words.",
         ("encoder",),
         _constituent,
     ),

@@ -40,7 +40,7 @@ class Rule:
 
 # Of the rules for one measure the first that holds counts.
 RULES = (
-    # Voita et al. (2019): "positional" from 90 % on. Half: most tokens, ours.
+    # Voita et al. (2019): "positional" from 90 % on. Half of the tokens is our choice.
     Rule("positional: previous", "previous", at_least=0.9),
     Rule("mostly previous", "previous", at_least=0.5),
     Rule("positional: next", "next", at_least=0.9),
@@ -52,19 +52,20 @@ RULES = (
     Rule("end mark", "mark", at_least=0.5, kinds=("encoder", "memory")),
     Rule("begin mark", "mark", at_least=0.5, kinds=("decoder",)),
     Rule("punctuation", "punctuation", at_least=0.5),
-    # Voita et al. (2019) found one such head, in layer 1. Half of the tokens, and the
-    # margin, are ours.
+    # Voita et al. (2019) found one such head, in layer 1. Both thresholds are our
+    # choice.
     Rule("rare words", "rarest", at_least=0.5, over_chance=0.2),
-    # Ours: induction heads (Olsson et al., 2022) give the most weight to an earlier
-    # place of the same word.
+    # Our choice: induction heads (Olsson et al., 2022) give the most weight to an
+    # earlier occurrence of the same word.
     Rule("same word", "same word", over_chance=0.0, times_chance=5.0),
     Rule("similar words", "similar words", at_least=-1.0),
-    # Ours, as for rare words.
+    # Our choice, as for rare words.
     Rule("diagonal", "diagonal", at_least=0.5, over_chance=0.2),
     Rule("alignment", "alignment", at_least=0.5, over_chance=0.2),
     Rule("syntax", "constituent"),
 )
-# Clark et al. (2019) call heads of high entropy a bag of words. The shares are ours.
+# Clark et al. (2019) call heads of high entropy a bag of words. Both thresholds are
+# our choice.
 BROAD, SHARP = 0.9, 0.2
 
 

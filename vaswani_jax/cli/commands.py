@@ -20,7 +20,10 @@ COMMANDS = {
     "average": ("average_checkpoints", "Average checkpoints of a run."),
     "export": ("export", "Write a model for CTranslate2, MarianMT or StableHLO."),
     "import-marian": ("import_marian", "Make a run of a MarianMT (OPUS) model."),
-    "plot": ("plot", "Draw learning curves, the attention of a sentence, or its tree."),
+    "plot": (
+        "plot",
+        "Draw learning curves, attention, a tree or a figure of the paper.",
+    ),
     "page": ("page", "Write one HTML file: what a run does with sentences."),
     "report": ("report", "Print the paper's tables and figures, with own results."),
     "benchmark": ("benchmark", "Time training or decoding on this machine."),

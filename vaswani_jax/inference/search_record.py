@@ -41,7 +41,7 @@ class Extension:
 
 
 @dataclasses.dataclass(frozen=True)
-class FoundHypothesis:
+class RecordedHypothesis:
     """A hypothesis that the search returns.
 
     Attributes:
@@ -79,7 +79,7 @@ class SearchRecord:
 
     options: beam_search.SearchOptions
     positions: tuple[tuple[Extension, ...], ...]
-    hypotheses: tuple[FoundHypothesis, ...]
+    hypotheses: tuple[RecordedHypothesis, ...]
     longest: int
     longest_penalty: float
     live_log_prob: float
@@ -226,7 +226,7 @@ def _follow(
                 _extensions(chosen, penalty=length_penalty, W=options.beam_size)
             )
         is_done = np.asarray(search.is_done)
-    found = jax.device_get(
+    final = jax.device_get(
         beam_search.to_hypotheses(search, max_lengths=max_lengths, options=options)
     )
     reachable = np.asarray(
@@ -238,8 +238,8 @@ def _follow(
             options=options,
             positions=tuple(positions[row]),
             hypotheses=_hypotheses(
-                found.tokens[row],
-                found.scores[row],
+                final.tokens[row],
+                final.scores[row],
                 positions=positions[row],
                 penalty=penalty,
             ),
@@ -283,7 +283,7 @@ def _hypotheses(
     *,
     positions: Sequence[Sequence[Extension]],
     penalty: Callable[[float], float],
-) -> tuple[FoundHypothesis, ...]:
+) -> tuple[RecordedHypothesis, ...]:
     """Return what a search found, each with its way through the positions."""
     paths = _paths(positions)
     hypotheses = []
@@ -294,7 +294,7 @@ def _hypotheses(
             path = paths[ids]
             log_prob = positions[len(path) - 1][path[-1]].log_prob
             hypotheses.append(
-                FoundHypothesis(
+                RecordedHypothesis(
                     ids=ids,
                     log_prob=log_prob,
                     penalty=penalty(float(len(ids))),

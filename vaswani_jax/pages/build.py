@@ -46,7 +46,7 @@ def make_page(
             each of which is used before the next is asked for.
         lines: At most 50 source lines, and 2 for several translators.
         targets: A translation of each line, to show instead of the best found.
-        names: What the translators are called; by default after their checkpoints.
+        names: The names of the translators; by default those of their checkpoints.
         title: The heading of the page.
         max_tokens: The most subwords that either side of a sentence may have, the end
             mark included.
@@ -133,16 +133,16 @@ def _views(
                 line, pair.ids, vocabulary=vocabulary, data=translator.config.data
             ),
             log_probs=pair.log_probs,
-            search=search if search and _found(search, pair) else None,
+            search=search if search and _has_found(search, pair) else None,
         )
         for line, pair, search in zip(lines, pairs, searches, strict=True)
     ]
 
 
-def _found(search: contents.Search, pair: AttendedPair) -> bool:
+def _has_found(search: contents.Search, pair: AttendedPair) -> bool:
     """Return whether a recorded search has found a translation.
 
-    It may find another one of an equal score but for the last digits.
+    It may find another one whose score differs in the last digits only.
     """
     return search.finished[0].tokens == pair.attention.target_out
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from vaswani_jax.data import prepared
 
 COUNT = 8
-# Of a larger validation set, so many lines are looked at.
+# The most lines of a validation set that are considered.
 NUM_CANDIDATES = 2000
 
 Item = TypeVar("Item")
@@ -15,8 +15,8 @@ Item = TypeVar("Item")
 def choose(data: prepared.PreparedData, *, count: int, max_tokens: int) -> list[str]:
     """Return source lines of the validation set, spread over its lengths.
 
-    The shortest come first. No line is empty, longer than `max_tokens`, with a
-    reference that is longer, or there twice.
+    The shortest come first. No line is empty or repeated. Neither a line nor its
+    reference has more than `max_tokens` subwords.
 
     Args:
         data: The prepared data of a run.

@@ -61,7 +61,12 @@ class Selected(NamedTuple):
 
 
 def select(translator: Translator, text: Text) -> list[Selected]:
-    """Return the lines that are read."""
+    """Return the lines that are read.
+
+    Raises:
+        ValueError: The numbers of lines differ, no line is left, or a tree or an
+            alignment does not fit its line.
+    """
     vocabulary, data = translator.vocabulary, translator.config.data
     total = len(text.sources)
     for name in ("targets", "trees", "alignments"):
@@ -152,7 +157,7 @@ class _Table(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Of both sides, and whether they share their ids and embeddings."""
+    """The tables of both sides, and whether these share their ids and embeddings."""
 
     source: _Table
     target: _Table
@@ -160,6 +165,7 @@ class Tables(NamedTuple):
 
 
 def make_tables(translator: Translator, counts: Counts | None) -> Tables:
+    """Return what is known of the subwords of a model's vocabulary."""
     vocabulary, params = translator.vocabulary, translator.params
     sides = []
     for side in ("source", "target"):

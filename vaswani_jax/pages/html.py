@@ -1,4 +1,4 @@
-"""Writes a page as one HTML file, which opens without a network."""
+"""Put a page together as one HTML file, which opens without a network."""
 
 import base64
 import hashlib

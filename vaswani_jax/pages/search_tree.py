@@ -80,7 +80,7 @@ def _reason(record: SearchRecord) -> str:
     # A log-probability only falls, and no length penalty is larger than the longest's.
     return (
         f"no live hypothesis can overtake the {finished}, with the score {score:.4f}: "
-        f"the likeliest has log P = {record.live_log_prob:.4f}, which over the largest "
-        f"penalty, {record.longest_penalty:.4f} for {record.longest} tokens, is "
-        f"{record.reachable:.4f}, and log P only falls"
+        f"the likeliest has log P = {record.live_log_prob:.4f}; divided by the largest "
+        f"penalty, {record.longest_penalty:.4f} for {record.longest} tokens, that is "
+        f"{record.reachable:.4f}; log P only falls"
     )

@@ -16,7 +16,7 @@ def of_source(
 ) -> tuple[int, ...]:
     """Return the word of each subword of a line and of its end mark, which is -1.
 
-    Words are what white space divides, and of a parser those of its trees. In a
+    White space separates words; a parser's words are those of its trees. In a
     language without spaces each subword is a word.
 
     Args:
@@ -62,10 +62,10 @@ def _has_spaces(locale: str, data: config.DataConfig) -> bool:
 
 
 def _without_gaps(numbers: Sequence[int]) -> list[int]:
-    """Return words that are counted as far as subwords have them.
+    """Return the number of each subword's word, without gaps in the numbers.
 
-    A subword of no word, as a space, belongs to the next one, and at the end to the
-    last.
+    A subword of no word, such as a space, belongs to the next word, or at the end to
+    the last.
 
     >>> _without_gaps([-1, 1, -1, -1, 3, -1]), _without_gaps([-1, -1])
     ([0, 0, 1, 1, 1, 1], [0, 0])

@@ -96,7 +96,7 @@ class Canvas:
             bottom: The middle of its lower side.
             size: Width and height.
             label: Its name.
-            kind: Of `FILLS`.
+            kind: A key of `FILLS`.
             detail: Small text below the name.
             is_dashed: Whether its border is dashed.
             copies: How many boxes lie behind one another.

@@ -16,7 +16,7 @@ from vaswani_jax.core import config, types
 from vaswani_jax.model import attention, transformer
 
 Shape = tuple[int, ...]
-# Lengths that no size of a model is likely to have, so that each can be told.
+# Primes, which are unlikely sizes of a model: each length identifies its axis.
 LENGTHS = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167)
 # What primitives of JAX stand for in figure 2.
 OPERATIONS = {"dot_general": "MatMul", "select_n": "Mask", "exp": "SoftMax"}
