@@ -217,9 +217,6 @@ class Verdicts(SphinxDirective):
             f"{record['date'][:10]} at {record['commit']}, with jax {record['jax']}, "
             f"on {record['hardware']}."
         )
-        if timed := record.get("timed"):
-            # Times need a quiet machine, and may be of an earlier report.
-            text += f" Table 1's layers were timed on it at {timed['commit']}."
         return self.parse_text_to_nodes(text)
 
 

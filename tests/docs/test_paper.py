@@ -203,7 +203,7 @@ def test_the_recorded_verdicts_are_those_of_the_recorded_runs(
 
 def test_the_record_says_where_it_is_from() -> None:
     command = record()["command"]
-    assert command.startswith("vaswani report --runs=docs/results ")
+    assert command.startswith("vaswani report --runs=docs/results,runs ")
     assert re.fullmatch(r"[0-9a-f]{12}", record()["commit"]), "of uncommitted code"
     assert re.match(r"2\d{3}-\d\d-\d\dT", record()["date"])
     costs = record()["table1"]
