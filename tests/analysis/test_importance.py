@@ -40,7 +40,7 @@ def test_the_importance_of_each_head_is_that_of_parameters_edited_by_hand(params
     replicated = parallel.replicate(params)
     full = importance.loss(PAIRS, params=replicated, **sizes)
     np.testing.assert_allclose(full, loss_by_formulas(params), rtol=1e-4)
-    found = list(
+    importances = list(
         importance.importances(PAIRS, params=replicated, full_loss=full, **sizes)
     )
     expected = []
@@ -53,9 +53,9 @@ def test_the_importance_of_each_head_is_that_of_parameters_edited_by_hand(params
             edited = copy.deepcopy(params)
             edited[stack]["layers_0"][module]["output"]["kernel"][head] = 0
             expected.append(loss_by_formulas(edited) - full)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(importances, expected, rtol=1e-3, atol=1e-5)
     # Heads differ, or their order would not matter.
-    assert len({round(value, 4) for value in found}) == len(found)
+    assert len({round(value, 4) for value in importances}) == len(importances)
     np.testing.assert_array_equal(
         params["encoder"]["layers_0"]["self_attention"]["output"]["kernel"],
         before["encoder"]["layers_0"]["self_attention"]["output"]["kernel"],
@@ -65,11 +65,13 @@ def test_the_importance_of_each_head_is_that_of_parameters_edited_by_hand(params
 def test_a_head_is_switched_off_in_its_layer_alone():
     model = settings.small_settings(**{"model.num_layers": 2}).model
     params = settings.random_params(model, vocab_size=V, seed=1)
-    without = importance.switch_off(
+    params_without_head = importance.switch_off(
         parallel.replicate(params), kind="memory", layer=1, head=0
     )
     kernel = np.asarray(
-        without["decoder"]["layers_1"]["memory_attention"]["output"]["kernel"]
+        params_without_head["decoder"]["layers_1"]["memory_attention"]["output"][
+            "kernel"
+        ]
     )
     assert kernel.shape == (model.num_heads, model.d_v, model.d_model)
     assert not kernel[0].any() and kernel[1].all()
@@ -78,5 +80,7 @@ def test_a_head_is_switched_off_in_its_layer_alone():
         ("decoder", "layers_1", "self_attention"),
         ("encoder", "layers_1", "self_attention"),
     ):
-        other = np.asarray(without[stack][layer][module]["output"]["kernel"])
+        other = np.asarray(
+            params_without_head[stack][layer][module]["output"]["kernel"]
+        )
         assert other.all()

@@ -174,9 +174,9 @@ def test_weights_between_words_are_sums_over_what_is_seen_and_means_over_what_lo
     rng = np.random.default_rng(3)
     pair = planted.pair(rng)
     weights = planted.attention_of(rng, pair, heads=2)["memory"]
-    found = measures.words_of(replaced(pair, "memory", weights))
+    by_word = measures.words_of(replaced(pair, "memory", weights))
     T, S = max(pair.target_out.words) + 1, max(pair.source.words) + 1
-    assert found.shape == (2, T, S)
+    assert by_word.shape == (2, T, S)
     for head in range(2):
         for query in range(T):
             rows = [t for t, w in enumerate(pair.target_out.words) if w == query]
@@ -185,9 +185,9 @@ def test_weights_between_words_are_sums_over_what_is_seen_and_means_over_what_lo
                 expected = np.mean(
                     [sum(weights[0, head, t, s] for s in columns) for t in rows]
                 )
-                np.testing.assert_allclose(found[head, query, key], expected)
+                np.testing.assert_allclose(by_word[head, query, key], expected)
     # What is missing to 1 is on the end mark.
-    assert (found.sum(axis=2) < 1).all()
+    assert (by_word.sum(axis=2) < 1).all()
 
 
 def sentence_of_words(rng, tree):

@@ -28,7 +28,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def browser():
-    """Return Debian's browser, which no network is offered."""
+    """Yield Debian's chromium, which has no network."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="the extra browser is not installed"
     )
@@ -52,14 +52,14 @@ def browser():
 
 @dataclasses.dataclass
 class Tab:
-    """A page in the browser, and what it asked for and said.
+    """A page in the browser, with its requests and messages.
 
     Attributes:
         page: The page as playwright has it.
         address: Of the file.
-        requests: The addresses that were asked for.
-        messages: What came out on the console.
-        devtools: The browser's own measurements; None if they were not asked for.
+        requests: The addresses that the page requested.
+        messages: The lines of its console.
+        devtools: The browser's own measurements; None if the tab is not timed.
     """
 
     page: object
@@ -128,7 +128,7 @@ class Tab:
 
 @pytest.fixture(scope="module")
 def open_tab(browser, tmp_path_factory):
-    """Return a function that opens a page; in the end it asks what all tabs said."""
+    """Yield a function that opens a page; all tabs are closed at the end."""
     directory = tmp_path_factory.mktemp("pages")
     tabs = []
 

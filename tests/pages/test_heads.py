@@ -24,24 +24,27 @@ def test_all_heads_of_a_text_have_measures_and_importance(translator):
     sources = ["a b c d e f", "", "b a d c"] + ["h g f e d c b a"] * 8
     targets = ["f e d c b a", "", "c d a b"] + ["a b c d e f g h"] * 8
     text = heads_text.Text("letters", sources, targets)
-    found = heads.describe_heads(translator, text)
+    described = heads.describe_heads(translator, text)
     # The empty pair is left out.
-    assert (found.text, found.num_lines) == ("letters", 10)
-    assert [(head.kind, head.layer, head.head) for head in found.heads] == [
+    assert (described.text, described.num_lines) == ("letters", 10)
+    assert [(head.kind, head.layer, head.head) for head in described.heads] == [
         (kind, 1, head) for kind in contents.KINDS for head in (1, 2)
     ]
     scores = translator.score(
         *([line for line in side if line] for side in (sources, targets))
     )
     log_probs = [each for score in scores for each in score.log_probs]
-    np.testing.assert_allclose(found.loss, -np.mean(log_probs), rtol=1e-5)
+    np.testing.assert_allclose(described.loss, -np.mean(log_probs), rtol=1e-5)
     # By a pair at a time, with arrays from another call.
     pairs = [
         translator.attend([source], [target])[0]
         for source, target in zip(sources, targets, strict=True)
         if source
     ]
-    for kind, of_kind in (("memory", found.heads[4:]), ("encoder", found.heads[:2])):
+    for kind, of_kind in (
+        ("memory", described.heads[4:]),
+        ("encoder", described.heads[:2]),
+    ):
         weights = [getattr(pair.attention, kind)[0] for pair in pairs]
         for head in of_kind:
             expected = np.mean(
@@ -59,16 +62,18 @@ def test_all_heads_of_a_text_have_measures_and_importance(translator):
             )
             np.testing.assert_allclose(chance, expected_chance, rtol=1e-6)
     [params] = translator.replicated_params
-    without = importance.switch_off(params, kind="decoder", layer=0, head=1)
+    params_without_head = importance.switch_off(params, kind="decoder", layer=0, head=1)
     ids = [(pair.source, pair.ids) for pair in pairs]
-    changed = importance.loss(
+    loss_without_head = importance.loss(
         ids,
         model=translator.member.model,
-        params=without,
+        params=params_without_head,
         vocab_size=translator.vocabulary.size,
     )
-    np.testing.assert_allclose(found.heads[3].importance, changed - found.loss)
-    assert set(found.descriptions) == set(measures.DESCRIPTIONS)
+    np.testing.assert_allclose(
+        described.heads[3].importance, loss_without_head - described.loss
+    )
+    assert set(described.descriptions) == set(measures.DESCRIPTIONS)
 
 
 def test_weights_are_asked_for_batch_by_batch(translator, monkeypatch):

@@ -61,8 +61,8 @@ def test_a_page_has_the_attention_of_each_line(
         np.testing.assert_allclose(view["log_probs"], pair.log_probs, atol=1e-5)
         for kind in contents.KINDS:
             exact = getattr(pair.attention, kind)
-            found = weights(view["attention"], kind)
-            np.testing.assert_allclose(found, exact, atol=0.5 / 255 + 1e-5)
+            quantized = weights(view["attention"], kind)
+            np.testing.assert_allclose(quantized, exact, atol=0.5 / 255 + 1e-5)
 
 
 def test_a_slider_has_the_checkpoints_in_the_order_of_their_steps(
@@ -80,8 +80,10 @@ def test_a_slider_has_the_checkpoints_in_the_order_of_their_steps(
     for sentence, pair in zip(shown["sentences"], pairs, strict=True):
         first, last = sentence["views"]
         assert last["text"] == pair.text
-        found = weights(last["attention"], "encoder")
-        np.testing.assert_allclose(found, pair.attention.encoder, atol=0.5 / 255 + 1e-5)
+        quantized = weights(last["attention"], "encoder")
+        np.testing.assert_allclose(
+            quantized, pair.attention.encoder, atol=0.5 / 255 + 1e-5
+        )
         assert first["attention"]["encoder"] != last["attention"]["encoder"]
 
 

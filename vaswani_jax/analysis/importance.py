@@ -81,8 +81,13 @@ def importances(
     for kind in scoring.KINDS:
         for layer in range(scoring.depth(model, kind)):
             for head in range(model.num_heads):
-                without = switch_off(params, kind=kind, layer=layer, head=head)
-                changed = loss(
-                    pairs, model=model, params=without, vocab_size=vocab_size
+                params_without_head = switch_off(
+                    params, kind=kind, layer=layer, head=head
                 )
-                yield changed - full_loss
+                loss_without_head = loss(
+                    pairs,
+                    model=model,
+                    params=params_without_head,
+                    vocab_size=vocab_size,
+                )
+                yield loss_without_head - full_loss

@@ -85,15 +85,15 @@ def roles(
         measures: The value and the chance level by a measure's name.
         kind: "encoder", "decoder" or "memory".
     """
-    found: dict[str, str] = {}
+    role_by_measure: dict[str, str] = {}
     for rule in RULES:
         value, chance = measures.get(rule.measure, (None, None))
-        if rule.measure not in found and rule.holds(value, chance, kind=kind):
-            found[rule.measure] = rule.role
+        if rule.measure not in role_by_measure and rule.holds(value, chance, kind=kind):
+            role_by_measure[rule.measure] = rule.role
     entropy, _ = measures.get("entropy", (None, None))
-    if not found and entropy is not None:
+    if not role_by_measure and entropy is not None:
         if entropy >= BROAD:
             return ("broad",)
         if entropy <= SHARP:
             return ("sharp",)
-    return tuple(found.values())
+    return tuple(role_by_measure.values())

@@ -191,7 +191,7 @@ def start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> Sear
 class Choice(NamedTuple):
     """The 2W best extensions at a position, best first, and which of them stay.
 
-    Those of a sentence that was done before are of no use.
+    The values of a sentence that is already done mean nothing.
 
     Attributes:
         token: The token that each appends.

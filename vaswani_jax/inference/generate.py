@@ -113,7 +113,7 @@ class Task:
 
 
 class Plan(NamedTuple):
-    """What `Task` says of the outputs of some rows, whatever the parameters."""
+    """The part of a `Task` that does not depend on the parameters."""
 
     max_lengths: Int[Array, "B"]
     options: beam_search.SearchOptions
@@ -166,7 +166,7 @@ def make_task(
         params: Those of each model.
         rows: The sentences.
         vocab_size: V.
-        n_best: How many hypotheses of each row are wanted.
+        n_best: How many hypotheses of each row to return.
         caches: The state of a search that has begun; None encodes the rows.
     """
     search = settings.search
