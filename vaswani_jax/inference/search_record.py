@@ -258,7 +258,7 @@ def _extensions(
 ) -> tuple[Extension, ...]:
     """Return what a sentence has at a position, without impossible extensions."""
     live = {int(place): rank for rank, place in enumerate(choice.live)}
-    kept = {int(index) - W for index in choice.finished}
+    kept_places = {int(index) - W for index in choice.finished}
     extensions = []
     for place, log_prob in enumerate(choice.log_probs):
         if log_prob == -np.inf:
@@ -271,7 +271,7 @@ def _extensions(
                 log_prob=float(log_prob),
                 score=float(log_prob) / penalty,
                 live=None if ends else live.get(place),
-                is_kept=bool(ends) and place < W and place in kept,
+                is_kept=bool(ends) and place < W and place in kept_places,
             )
         )
     return tuple(extensions)

@@ -203,9 +203,10 @@ class Page:
 def to_json(page: Page) -> dict[str, Any]:
     """Return what `json.dumps` takes: fields by name, tuples as lists.
 
-    An `Attention` has `source`, `target_in`, `target_out`, for each of `KINDS` the
-    weights as base64 of one byte each, `round(255 w)`, in the order of `[L, H, Q, K]`,
-    and these four sizes by kind in `shapes`. Other numbers have `DIGITS` digits.
+    An `Attention` has `source`, `target_in` and `target_out`. For each of `KINDS` it
+    has the weights in the order of `[L, H, Q, K]`: base64 of one byte each,
+    `round(255 w)`.
+    `shapes` has these four sizes by kind. Other numbers have `DIGITS` digits.
     """
     return {"version": VERSION, "levels": LEVELS, **_plain(page)}
 
@@ -224,8 +225,8 @@ def quantize(weights: Float[np.ndarray, "L H Q K"]) -> str:
         raise ValueError("attention weights must be finite and not negative")
     if (weights > 1 + 1e-3).any():
         raise ValueError(f"attention weights must be at most 1, got {weights.max()}")
-    whole = np.rint(np.clip(weights, 0, 1) * LEVELS).astype(np.uint8)
-    return base64.b64encode(whole.tobytes()).decode("ascii")
+    levels = np.rint(np.clip(weights, 0, 1) * LEVELS).astype(np.uint8)
+    return base64.b64encode(levels.tobytes()).decode("ascii")
 
 
 def _plain(value: Any) -> Any:

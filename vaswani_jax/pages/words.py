@@ -72,7 +72,7 @@ def _without_gaps(numbers: Sequence[int]) -> list[int]:
     """
     following = itertools.accumulate(
         reversed(numbers),
-        lambda after, number: after if number < 0 else number,
+        lambda next_word, number: next_word if number < 0 else number,
         initial=max(numbers, default=0),
     )
     filled = [*following][:0:-1]

@@ -51,8 +51,8 @@ class Layer:
 def read_layer(attention: Attention, layer: int, *, by_word: bool) -> Layer:
     """Return one layer of the encoder, over words or subwords.
 
-    A word's weight is the sum over its subwords where it is looked at, and the mean
-    over them where it looks (Clark et al., 2019, section 4.1), so rows still sum to 1.
+    The weight to a word is the sum over its subwords, the weight from a word the mean
+    over them (Clark et al., 2019, section 4.1). So rows still sum to 1.
 
     Args:
         attention: The weights of a sentence.
