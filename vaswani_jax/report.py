@@ -17,7 +17,6 @@ from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, config
 from vaswani_jax.data import vocabulary_training
-from vaswani_jax.inference import alignment
 from vaswani_jax.paper import (
     attention_figures,
     claims,
@@ -32,7 +31,6 @@ from vaswani_jax.paper import (
 from vaswani_jax.plots import (
     architecture,
     attention_diagram,
-    attention_layer,
     attention_lines,
     canvas,
 )
@@ -162,13 +160,7 @@ def _read_heads(
         logger.info(f"left out: {run.workdir}: {error}")
         return None
     compilation_cache.enable(run.workdir / "compiled")
-    layers = {}
-    for number in attention_figures.NUMBERS:
-        sentence = attention_layer.paper_sentence(number, translator)
-        attention = attention_layer.attend(translator, sentence)
-        layer = alignment.default_layer(len(attention.encoder))
-        layers[number] = attention_layer.read_layer(attention, layer, by_word=True)
-    return attention_figures.Heads(run, layers)
+    return attention_figures.read_heads(run, translator)
 
 
 def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:

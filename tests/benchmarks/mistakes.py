@@ -29,6 +29,8 @@ PAGE = "tests/pages/test_html.py"
 LAYER = "tests/plots/test_attention_layer.py"
 LINES = "tests/plots/test_attention_lines.py"
 FIGURE1 = "tests/plots/test_architecture.py"
+PLOT = "tests/programs/test_plot.py"
+HEADS = "tests/paper/test_attention_figures.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -478,6 +480,20 @@ MISTAKES = (
         "$attention.encoder[$layer]",
         "$attention.encoder[$layer - 1]",
         f"{LAYER}::test_subwords_have_the_weights_of_their_layer",
+    ),
+    Mistake(
+        "a figure of the paper shows the layer below that of --layer",
+        "plot._draw_figure",
+        '$kinds["encoder"],',
+        '$kinds["encoder"] - 1,',
+        f"{PLOT}::test_a_figure_of_the_paper_has_the_words_of_the_sentence",
+    ),
+    Mistake(
+        "the report judges figures 3 to 5 by layer 4 of 6",
+        "attention_figures.read_heads",
+        "$alignment.default_layer(len($attention.encoder))",
+        "$alignment.default_layer(len($attention.encoder)) - 1",
+        f"{HEADS}::test_the_heads_are_those_of_layer_5_of_6",
     ),
     Mistake(
         "a figure counts heads from 0",

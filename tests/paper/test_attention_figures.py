@@ -6,8 +6,10 @@ import pathlib
 import numpy as np
 import pytest
 
+from tests import settings
 from tests.paper.workdirs import ROWS, leave, leave_parser, parsing_settings, read
 from vaswani_jax.core import config, parsing
+from vaswani_jax.inference.translator import Attention, Translator
 from vaswani_jax.paper import attention_figures
 from vaswani_jax.paper.attention_figures import Heads
 from vaswani_jax.plots import attention_layer
@@ -61,6 +63,30 @@ def run(tmp_path):
 def judge(run, *changes):
     judged = attention_figures.judge(Heads(run, layers(*changes)))
     return dict(zip(attention_figures.NUMBERS, judged, strict=True))
+
+
+class SixLayers(Translator):
+    """A model whose every word is a subword, and whose layers have heads of theirs."""
+
+    def attention(self, source, target=None):
+        subwords = (*(f"▁{word}" for word in source.split()), "</s>")
+        S = len(subwords)
+        weights = np.random.default_rng(S).dirichlet(np.ones(S), (6, H, S))
+        return Attention(subwords, ("<s>",), ("</s>",), weights, weights, weights)
+
+
+def test_the_heads_are_those_of_layer_5_of_6(run):
+    configured = settings.small_settings(**{"data.text_form": "tokenized"})
+    vocabulary = settings.learn_vocabulary(
+        attention_layer.SENTENCES.values(), configured.data
+    )
+    translator = SixLayers(configured, vocabulary, members=[])
+    heads = attention_figures.read_heads(run, translator)
+    assert heads.run == run and list(heads.layers) == [3, 4, 5]
+    for number, layer in heads.layers.items():
+        attention = translator.attention(attention_layer.SENTENCES[number])
+        assert layer.name == "layer 5 of 6" and layer.tokens == TOKENS[number]
+        np.testing.assert_allclose(layer.weights, attention.encoder[4])
 
 
 def test_without_a_run_nothing_is_judged():

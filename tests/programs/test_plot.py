@@ -1,6 +1,7 @@
 """`vaswani plot` draws what a run has logged and where it looks, or says why not."""
 
 import pathlib
+import re
 import sys
 
 import pytest
@@ -64,6 +65,9 @@ def test_a_figure_of_the_paper_has_the_words_of_the_sentence(
     words = [str(trained), "--figure=3", "--sentence=a b c", "--word=b"]
     assert plot(*words, "--heads=2", f"--output={output}") == f"written: {output}"
     svg = output.read_text()
+    # The title has the path of the run, and may be wrapped.
+    title = " ".join(" ".join(re.findall("<!--(.*?)-->", svg, flags=re.S)).split())
+    assert "encoder self-attention, layer 1 of 1" in title
     for text in ("from “b”: head 2", "a", "b", "c"):
         assert f"<!-- {text} -->" in svg
 

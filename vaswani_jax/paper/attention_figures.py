@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.core import locales
+from vaswani_jax.inference import alignment
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.paper.claim import Claim, Verdict
 from vaswani_jax.paper.scored_runs import ScoredRun
 from vaswani_jax.plots import attention_layer
@@ -68,6 +70,22 @@ def _is_shown(run: ScoredRun) -> bool:
         and (run.record["split"], run.record["checkpoint"]) == ("valid", "averaged")
         and (run.workdir / "averaged").is_dir()
     )
+
+
+def read_heads(run: ScoredRun, translator: Translator) -> Heads:
+    """Return the heads of a run over the paper's sentences, in the last layer but one.
+
+    Args:
+        run: That of `find_run`.
+        translator: Its model.
+    """
+    layers = {}
+    for number in NUMBERS:
+        sentence = attention_layer.paper_sentence(number, translator)
+        attention = attention_layer.attend(translator, sentence)
+        layer = alignment.default_layer(len(attention.encoder))
+        layers[number] = attention_layer.read_layer(attention, layer, by_word=True)
+    return Heads(run, layers)
 
 
 def judge(heads: Heads | None) -> list[Claim]:
