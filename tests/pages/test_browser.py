@@ -87,6 +87,20 @@ class Tab:
             fragment,
         )
 
+    def place(self, selector):
+        """Return where an element stands in the document, however far it is scrolled.
+
+        Returns:
+            x, y, width and height.
+        """
+        return self.page.evaluate(
+            """selector => {
+                const box = document.querySelector(selector).getBoundingClientRect();
+                return [box.x + scrollX, box.y + scrollY, box.width, box.height];
+            }""",
+            selector,
+        )
+
     def fragment(self):
         return self.page.evaluate("location.hash.slice(1)")
 
@@ -156,6 +170,22 @@ def open_tab(browser, tmp_path_factory):
         tab.page.context.close()
 
 
+def penalized(search, penalty):
+    """Return a search whose scores are those of a length penalty."""
+
+    def divide(part):
+        return dataclasses.replace(part, score=part.log_prob / penalty)
+
+    return dataclasses.replace(
+        search,
+        positions=tuple(tuple(map(divide, each)) for each in search.positions),
+        finished=tuple(
+            dataclasses.replace(divide(part), penalty=penalty)
+            for part in search.finished
+        ),
+    )
+
+
 def small_page(*, num_models=2, num_sentences=2):
     """Return a page of 3 layers and 5 heads; the second sentence is another one."""
     rng = np.random.default_rng(7)
@@ -168,6 +198,7 @@ def small_page(*, num_models=2, num_sentences=2):
             dataclasses.replace(
                 view,
                 text=f"{view.text} {model}",
+                search=penalized(view.search, 2.0),
                 attention=samples.attention(
                     rng, source=source, layers=LAYERS, heads=HEADS
                 ),
@@ -327,7 +358,35 @@ def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
 
     assert lines() == expected()
     assert page.evaluate(MISPLACED) == 0
+    # A line is as opaque as its weight, in the colour of the chip of its head.
+    drawn = page.evaluate(
+        """() => [...document.querySelectorAll("line.weight")].map(line => [
+            ...["head", "row", "column"].map(n => Number(line.dataset[n])),
+            Number(line.getAttribute("stroke-opacity")),
+            getComputedStyle(line).stroke])"""
+    )
+    chips = {
+        head: page.evaluate(
+            """key => getComputedStyle(
+                document.querySelector(`[data-key=${key}]`)).backgroundColor""",
+            f"chip-{head}",
+        )
+        for head in (2, 5)
+    }
+    assert len(set(chips.values())) == 2
+    for head, row, column, opacity, colour in drawn:
+        assert abs(opacity - levels[head - 1, row, column]) < 0.001
+        assert colour == chips[head]
+    place = tab.place("#lines")
     page.hover("#rows [data-index='3']")
+    # The looking row stands below, as in the figures of `vaswani plot`.
+    _, upper, _, height = tab.place("#columns")
+    assert tab.place("#rows")[1] > upper + height
+    assert page.evaluate(
+        """() => [...document.querySelectorAll("line.weight")].every(
+            line => Number(line.getAttribute("y1")) > line.getAttribute("y2"))"""
+    )
+    assert "The lower row looks at the upper." in page.locator("#caption").inner_text()
     assert lines() == expected(row=3) != expected()
     summary = page.locator("#summary").inner_text()
     largest = levels[4, 3].argmax()
@@ -341,8 +400,10 @@ def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
     numbers = page.locator("#image .number").all_text_contents()
     high = levels[[1, 4], 3].max(axis=0)
     assert numbers == [f"{weight:.2f}" for weight in high if weight >= 0.1]
+    assert tab.place("#lines") == place
     page.hover("#columns [data-index='1']")
     assert lines() == expected(column=1)
+    assert tab.place("#lines") == place
     page.hover("#title")
     assert lines() == expected()
     # A click pins, whatever the pointer does, and a second one unpins.
@@ -351,8 +412,40 @@ def test_a_token_under_the_pointer_leaves_its_lines_of_the_chosen_heads(tab):
     assert lines() == expected(row=3)
     assert "q=4" in tab.fragment()
     page.click("#rows [data-index='3']")
+    assert lines() == expected()
     page.hover("#title")
     assert lines() == expected()
+
+
+def test_a_tap_pins_a_token_and_opens_a_row_of_the_matrix(open_tab):
+    tab = open_tab(PAGE, "a=memory&l=2&h=2,5", width=360, has_touch=True)
+    page = tab.page
+    place = tab.place("#lines")
+    for side, letter, index in (
+        ("rows", "q", 3),
+        ("columns", "k", 1),
+        ("rows", "q", 6),
+    ):
+        page.tap(f"#{side} [data-index='{index}']")
+        assert f"{letter}={index + 1}" in tab.fragment().split("&")
+        selected = page.locator("#lines [aria-selected=true]").all()
+        assert [token.get_attribute("data-key") for token in selected] == [
+            f"{side}-{index}"
+        ]
+        rows = page.locator("line.weight").all()
+        name = {"rows": "data-row", "columns": "data-column"}[side]
+        assert {line.get_attribute(name) for line in rows} == {str(index)}
+    assert tab.place("#lines") == place
+    page.tap("#rows [data-index='6']")
+    assert tab.fragment() == "a=memory&h=2,5"
+    tab.show("v=matrix&a=memory&l=2&h=2")
+    cell = "#matrix .cell[data-row='5'][data-column='2']"
+    page.tap(cell)
+    weight = attention_of().memory[1, 1][5, 2]
+    assert page.locator("#reading text").text_content() == f"{weight:.2f}"
+    assert "v=matrix" in tab.fragment()
+    page.tap(cell)
+    assert tab.fragment() == "a=memory&h=2&q=6"
 
 
 def group(matrix, rows, columns):
@@ -404,6 +497,30 @@ def test_the_matrix_has_the_number_under_the_pointer(tab):
     array = attention_of().memory[2, 1]
     cells = page.locator("#matrix .cell")
     assert cells.count() == array.size
+    # A cell is below its column's token and beside its row's, as opaque as its weight.
+    misplaced = page.evaluate(
+        """() => {
+            const centre = (node) => {
+                const box = node.getBoundingClientRect();
+                return {x: box.x + box.width / 2, y: box.y + box.height / 2};
+            };
+            const label = (side, index) => centre(document.querySelector(
+                `#matrix text[data-side=${side}][data-index="${index}"]`));
+            return [...document.querySelectorAll("#matrix .cell")].filter(cell => {
+                const {x, y} = centre(cell);
+                return Math.abs(x - label("columns", cell.dataset.column).x) > 4
+                    || Math.abs(y - label("rows", cell.dataset.row).y) > 4;
+            }).length;
+        }"""
+    )
+    assert misplaced == 0
+    shown = page.evaluate(
+        """() => [...document.querySelectorAll("#matrix .cell")].map(cell => [
+            Number(cell.dataset.row), Number(cell.dataset.column),
+            Number(cell.getAttribute("fill-opacity"))])"""
+    )
+    for row, column, opacity in shown:
+        assert abs(opacity - array[row, column]) < HALF_LEVEL + 0.001
     page.hover("#matrix .cell[data-row='5'][data-column='2']")
     assert page.locator("#reading text").text_content() == f"{array[5, 2]:.2f}"
     assert page.locator("#summary").inner_text() == (
@@ -418,21 +535,23 @@ def test_the_matrix_has_the_number_under_the_pointer(tab):
     assert tab.fragment() == "a=memory&l=3&h=2&q=5"
 
 
+# The opacity of each pixel of a picture, row by row.
+OPACITY = """selector => {
+    const canvas = document.querySelector(selector);
+    const {width, height} = canvas;
+    const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+    return Array.from({length: height}, (_, y) => Array.from(
+        {length: width}, (_, x) => data[4 * (y * width + x) + 3]));
+}"""
+
+
 def test_all_heads_are_sorted_by_what_was_asked(tab):
     page = tab.page
     tab.show("v=overview")
     assert page.locator("#other canvas").count() == 3 * LAYERS * HEADS
     # A pixel is as opaque as its weight.
-    pixels = page.evaluate(
-        """() => {
-            const canvas = document.querySelector("[data-key=open-memory-2-4] canvas");
-            const {width, height} = canvas;
-            const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
-            return [height, width, [...data].filter((_, index) => index % 4 === 3)];
-        }"""
-    )
+    shown = page.evaluate(OPACITY, "[data-key=open-memory-2-4] canvas")
     array = attention_of().memory[1, 3]
-    shown = np.reshape(pixels[2], pixels[:2])
     np.testing.assert_allclose(shown, 255 * array, atol=0.51)
 
     tab.show("v=overview&sort=entropy")
@@ -468,8 +587,36 @@ def test_the_beam_is_a_tree_of_all_candidates(tab):
             box => [Number(box.dataset.position), Number(box.dataset.place)])"""
     )
     assert path == [[0, 0], [1, 0]]
+    # A line leads from the box of the hypothesis to that of what extends it.
+    drawn = page.evaluate(
+        """() => Object.fromEntries(
+            [...document.querySelectorAll("#tree .box")].map(box => {
+                const {x, y, width, height} = box.querySelector(".outer").getBBox();
+                const middle = y + height / 2;
+                const {position, place} = box.dataset;
+                return [`${position} ${place}`, {
+                    left: [x, middle], right: [x + width, middle],
+                    number: box.querySelector(".number").textContent}];
+            }))"""
+    )
+    numbers = r"M ([\d.]+) ([\d.]+) C .* ([\d.]+) ([\d.]+)$"
+    edges = {}
+    for line in page.locator("#tree .edge").all():
+        x1, y1, x2, y2 = map(float, re.match(numbers, line.get_attribute("d")).groups())
+        edges[x2, y2] = [x1, y1]
+    assert len(edges) == len(fates)
+    parents = {c.live: n for n, c in enumerate(search.positions[0])}
+    for place, candidate in enumerate(search.positions[1]):
+        start = edges[tuple(drawn[f"1 {place}"]["left"])]
+        assert start == drawn[f"0 {parents[candidate.parent]}"]["right"]
+        number = drawn[f"1 {place}"]["number"].replace("−", "-")
+        assert number == (
+            f"score {candidate.score:.2f}"
+            if candidate.fate == "finished"
+            else f"log P {candidate.log_prob:.2f}"
+        )
     cells = page.locator("#finished tbody tr").first.locator("td").all_inner_texts()
-    assert cells[:6] == ["1", "a", "−0.200", "2", "1.000", "−0.200"]
+    assert cells[:6] == ["1", "a", "−0.200", "2", "2.000", "−0.100"]
     text = page.locator("#other").inner_text()
     assert "Finished hypotheses" in text
     assert "greedy search finds it too" in text
@@ -481,7 +628,7 @@ def test_the_beam_is_a_tree_of_all_candidates(tab):
     summary = page.locator("#summary")
     assert summary.inner_text() == (
         "Position 2, candidate 2: “b </s>”, log P −2.60 (−0.10 for this token), "
-        "score −2.60. It is finished."
+        "score −1.30. It is finished."
     )
     page.keyboard.press("ArrowLeft")
     assert summary.inner_text().startswith("Position 1, candidate 2: “b”")
@@ -508,6 +655,9 @@ def test_the_slider_goes_over_the_checkpoints(tab):
     rows = page.locator("table.training tbody tr")
     assert rows.count() == 2
     assert rows.first.locator("canvas").count() == 2
+    opacity = page.evaluate(OPACITY, "table.training tbody tr td:last-child canvas")
+    array = attention_of(model=0).memory[1, 2]
+    np.testing.assert_allclose(opacity, 255 * array, atol=0.51)
     assert rows.nth(1).locator("u").all_inner_texts() == ["1"]
 
 
@@ -558,7 +708,7 @@ def test_keys_move_pin_and_switch(tab):
     tab.show("a=encoder&l=2&h=1")
     page = tab.page
     page.focus("#rows [tabindex='0']")
-    for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft"):
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowLeft"):
         page.keyboard.press(key)
     assert page.evaluate("document.activeElement.dataset.key") == "columns-1"
     page.keyboard.press("Enter")

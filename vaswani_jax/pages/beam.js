@@ -142,7 +142,9 @@ function listenToBoxes(picture) {
     return tree.boxes[Number(position)].find((box) => box.place === Number(place));
   };
   picture.addEventListener("pointerover", (event) => pointAtBox(boxOf(event)));
-  picture.addEventListener("pointerleave", () => pointAtBox(null));
+  picture.addEventListener("pointerleave", ({ pointerType }) => {
+    if (pointerType !== "touch") pointAtBox(null);
+  });
   picture.addEventListener("focusin", (event) => pointAtBox(boxOf(event)));
   picture.addEventListener("keydown", (event) => {
     const box = boxOf(event);

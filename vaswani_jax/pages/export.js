@@ -18,7 +18,7 @@ function copyDrawing() {
     for (const name of ["tabindex", "class", "role"]) copies[index].removeAttribute(name);
   });
   const page = getComputedStyle(document.body);
-  const caption = byId("caption").textContent;
+  const caption = `${byId("caption").textContent} ${choiceText()}`.trim();
   const [width, height] = ["width", "height"].map((name) => Number(drawn.getAttribute(name)));
   const rows = wrapText(caption, width - 2 * MARGIN, 12);
   const texts = rows.map((text, row) =>

@@ -3,8 +3,8 @@
 /* The paper's drawing (figures 3 to 5): two rows of tokens, with lines between them.
 
 The line from a token to one that it looks at has the colour of the head, and is as
-opaque as the weight. Positions are measured along the rows and across them; upright
-words have the rows from left to right, columns from top to bottom. */
+opaque as the weight. Positions are measured along the rows and across them, from the
+tokens that look to those looked at: upright words upwards, columns to the right. */
 
 const SIZE = 13; // Of the letters.
 const PITCH = 22; // From token to token, at least.
@@ -75,13 +75,13 @@ function placeOf(side, index) {
 
 /** Return the coordinates of a place along and across the rows. */
 function pointAt(along, across) {
-  return lines.isUpright ? [along, across] : [across, along];
+  return lines.isUpright ? [along, lines.across - across] : [across, along];
 }
 
 /** Return a rectangle around a place along, from one place across to another. */
 function boxAt(along, from, to, attributes) {
   const thickness = attributes.thickness ?? PITCH;
-  const [x, y] = pointAt(along - thickness / 2, from);
+  const [x, y] = pointAt(along - thickness / 2, lines.isUpright ? to : from);
   const sizes = [thickness, to - from];
   const [width, height] = lines.isUpright ? sizes : sizes.reverse();
   return svg("rect", { x, y, width, height, ...attributes, thickness: null });
@@ -95,8 +95,8 @@ function textAt(along, across, anchor, attributes, text) {
     "text",
     {
       transform: `translate(${x} ${y})${turn}`,
-      // Turned words read upwards: what is above them is their end.
-      "text-anchor": lines.isUpright ? { start: "end", end: "start" }[anchor] : anchor,
+      // Turned words read upwards, the way across.
+      "text-anchor": anchor,
       dy: "0.35em",
       ...attributes,
     },
@@ -177,7 +177,7 @@ function drawChoice() {
     for (const [index, list] of weights[side]) children.push(...drawCells(side, index, list, strip));
   }
   byId("image").replaceChildren(...children);
-  byId("image").setAttribute("aria-label", captionText());
+  byId("image").setAttribute("aria-label", `${captionText()} ${choiceText()}`.trim());
   markTokens();
   drawCaption();
   byId("summary").textContent = summaryText();
@@ -227,13 +227,19 @@ function captionText(shown = state.heads) {
   const { layers, heads } = sizesOf(currentView(), state.kind);
   const which = { 0: "no head", 1: `head ${shown[0]}` }[shown.length] ?? `heads ${joinNumbers(shown)}`;
   const of = shown.length === heads ? "" : ` of ${heads}`;
-  const parts = [`${KINDS[state.kind].name}, layer ${state.layer} of ${layers}, ${which}${of}.`];
+  return `${KINDS[state.kind].name}, layer ${state.layer} of ${layers}, ${which}${of}.`;
+}
+
+/**
+ * Return what the drawing shows of the chosen token, empty if there is none.
+ *
+ * It stands below the drawing: above, it would move the tokens under the pointer.
+ */
+function choiceText() {
   const chosen = state.view === "lines" ? chosenToken() : null;
-  if (chosen) {
-    const text = isolate(plainText(lines.shown[chosen.side][chosen.index].text));
-    parts.push(chosen.side === "rows" ? `Only from “${text}”.` : `Only to “${text}”.`);
-  }
-  return parts.join(" ");
+  if (!chosen) return "";
+  const text = isolate(plainText(lines.shown[chosen.side][chosen.index].text));
+  return chosen.side === "rows" ? `Only from “${text}”.` : `Only to “${text}”.`;
 }
 
 function drawCaption() {
@@ -243,9 +249,8 @@ function drawCaption() {
     memory: "A token that looks is the one that the decoder predicts there.",
   }[state.kind];
   const parts = [
-    lines.isUpright ? "The upper row looks at the lower." : "The left column looks at the right.",
+    lines.isUpright ? "The lower row looks at the upper." : "The left column looks at the right.",
     state.unit === "words" ? "" : names,
-    chosenToken() && state.heads.length > 1 ? "A number is the largest weight of the heads." : "",
     marksText(),
   ];
   byId("caption").replaceChildren(
@@ -270,7 +275,7 @@ function summaryText() {
     return `No weight of these heads reaches ${state.threshold.toFixed(2)}: lower “Hide weights below”.`;
   }
   if (!chosen) {
-    return "Point at a token to see only its lines; click to pin it. Tab, arrow keys and Enter do the same.";
+    return "Point at a token to see only its lines; click or tap to pin it. Tab, arrow keys and Enter do the same.";
   }
   const { shown } = lines;
   const isRow = chosen.side === "rows";
@@ -288,7 +293,8 @@ function summaryText() {
   });
   const text = isolate(plainText(shown[chosen.side][chosen.index].text));
   const verb = isRow ? "looks at" : "is looked at by";
-  return `“${text}” in layer ${state.layer} ${verb}: ${heads.join("; ")}.${probabilityText(chosen)}`;
+  const numbers = heads.length > 1 ? " A number in the drawing is the largest weight of the heads." : "";
+  return `“${text}” in layer ${state.layer} ${verb}: ${heads.join("; ")}.${probabilityText(chosen)}${numbers}`;
 }
 
 /** Return the probability of a token that the decoder predicts. */
@@ -334,10 +340,11 @@ function listenToTokens(picture) {
   });
 }
 
-/** Pin a token, or unpin it. */
+/** Pin a token, or unpin it: then all lines are shown, until a token is pointed at. */
 function pin(token) {
   const isPinned = state.pinned?.side === token.side && state.pinned.index === token.index;
   state.pinned = isPinned ? null : token;
+  if (isPinned) pointed = null;
   writeFragment();
   drawChoice();
 }
@@ -345,7 +352,7 @@ function pin(token) {
 /** Move the focus from a token by an arrow key; return whether the key did so. */
 function moveFocus({ side, index }, key) {
   const [back, forward, ...turn] = lines.isUpright
-    ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]
+    ? ["ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp"]
     : ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
   const last = (of) => lines.shown[of].length - 1;
   const step = lines.isUpright && isRightToLeft(lines.shown[side]) ? -1 : 1;

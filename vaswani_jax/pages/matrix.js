@@ -74,12 +74,27 @@ function drawMatrix() {
 }
 
 function listenToCells(picture) {
-  picture.addEventListener("pointermove", (event) => {
-    const { row, column } = event.target.dataset;
-    pointAtCell(column === undefined ? null : { row: Number(row), column: Number(column) });
+  const cellOf = ({ target }) => {
+    const { row, column } = target.dataset;
+    return column === undefined ? null : { row: Number(row), column: Number(column) };
+  };
+  let isTouch = false;
+  picture.addEventListener("pointerdown", ({ pointerType }) => {
+    isTouch = pointerType === "touch";
   });
-  picture.addEventListener("pointerleave", () => pointAtCell(null));
-  picture.addEventListener("click", () => openRow());
+  picture.addEventListener("pointermove", (event) => {
+    if (event.pointerType !== "touch") pointAtCell(cellOf(event));
+  });
+  picture.addEventListener("pointerleave", ({ pointerType }) => {
+    if (pointerType !== "touch") pointAtCell(null);
+  });
+  picture.addEventListener("click", (event) => {
+    const cell = cellOf(event);
+    const isPointedAt = cell && cell.row === matrix.cell?.row && cell.column === matrix.cell.column;
+    // A finger cannot point: its first tap does.
+    if (isTouch && !isPointedAt) pointAtCell(cell);
+    else openRow();
+  });
   picture.addEventListener("keydown", (event) => {
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -106,7 +121,7 @@ function pointAtCell(cell) {
   }
   if (!cell) {
     byId("reading").replaceChildren();
-    byId("summary").textContent = "Point at a cell to see its weight, or move by the arrow keys. A click or Enter shows the row as lines.";
+    byId("summary").textContent = "Point at a cell or tap it to see its weight, or move by the arrow keys. A click, a second tap or Enter shows the row as lines.";
     return;
   }
   const [x, y] = [left + cell.column * pitch, top + cell.row * pitch];
