@@ -1,5 +1,6 @@
 """A MarianMT model that transformers has trained translates here as it does there."""
 
+import base64
 import collections
 import json
 import pathlib
@@ -115,6 +116,48 @@ def test_an_imported_model_translates_and_scores_as_it_did(
     np.testing.assert_allclose(
         [best["score"] for best in hypotheses], scores, rtol=1e-3, atol=1e-3
     )
+
+
+def test_a_page_of_an_imported_model_has_the_attention_of_transformers(
+    opus: pathlib.Path, imported: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    lines = opus_models.sentences(3, seed=11)
+    (tmp_path / "lines").write_text("\n".join(lines))
+    result = runs.run(
+        *(sys.executable, "-m", "vaswani_jax.page", f"--workdir={imported}"),
+        *(f"--input={tmp_path / 'lines'}", f"--output={tmp_path / 'page.json'}"),
+        devices=None,
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    page = json.loads((tmp_path / "page.json").read_text())
+    assert [sentence["text"] for sentence in page["sentences"]] == lines
+    network = opus_models.transformers.MarianMTModel.from_pretrained(
+        str(opus), attn_implementation="eager"
+    ).eval()
+    vocab = json.loads((opus / "vocab.json").read_text())
+    fields = {"encoder": "encoder", "decoder": "decoder", "memory": "cross"}
+    for sentence in page["sentences"]:
+        [view] = sentence["views"]
+        shown = view["attention"]
+        source, output = (
+            [vocab[subword] for subword in shown[side]]
+            for side in ("source", "target_out")
+        )
+        start = network.config.decoder_start_token_id
+        with opus_models.torch.no_grad():
+            expected = network(
+                input_ids=opus_models.torch.tensor([source]),
+                decoder_input_ids=opus_models.torch.tensor([[start, *output[:-1]]]),
+                output_attentions=True,
+            )
+        for kind, field in fields.items():
+            layers = getattr(expected, f"{field}_attentions")
+            exact = np.stack([layer[0].numpy() for layer in layers])
+            levels = np.frombuffer(base64.b64decode(shown[kind]), np.uint8)
+            weights = levels.reshape(shown["shapes"][kind]) / page["levels"]
+            np.testing.assert_allclose(
+                weights, exact, rtol=0, atol=1 / 510 + 1e-5, err_msg=kind
+            )
 
 
 SEPARATE = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 24}
