@@ -15,12 +15,12 @@ from absl import flags
 from vaswani_jax import api
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config
-from vaswani_jax.data import vocabulary_training
+from vaswani_jax.core import compilation_cache
 from vaswani_jax.paper import (
     attention_figures,
     claims,
     figures,
+    model_figures,
     presets,
     scored_runs,
     small_table3,
@@ -79,9 +79,12 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
-    _draw_model(rows["base"], output)
-    heads = _read_heads(runs)
-    if heads is not None:
+    shown = _open_run(runs)
+    model = model_figures.choose(shown, base=rows["base"])
+    _draw_model(model, output)
+    heads = None
+    if shown is not None:
+        heads = attention_figures.read_heads(shown)
         _draw_heads(heads, output)
     judged = claims.judge(claims.Evidence(systems, rows, small, runs, costs, heads))
     sections = {
@@ -103,11 +106,11 @@ def main() -> None:
             f"{tables.positions(rows['base'])}\n\n![sinusoids](positions.png)"
         ),
         "Figures 1 and 2: the model": (
-            "Drawn from the running module of the base model.\n\n"
+            f"{model.note}\n\n"
             "![the model](figure1.png)\n\n![its attention](figure2.png)"
         ),
         "Figures 3 to 5: attention": attention_figures.format_figures(
-            attention_figures.judge(heads)
+            [claim for claim in judged if claim.section == "figures"]
         ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
@@ -138,29 +141,30 @@ def _command() -> str:
     return shlex.join(["vaswani", "report", *options])
 
 
-def _draw_model(settings: config.Config, output: pathlib.Path) -> None:
-    """Draw figures 1 and 2 of a model whose vocabulary has its planned size."""
-    vocab_size = vocabulary_training.expected_size(settings.data)
+def _draw_model(model: model_figures.Model, output: pathlib.Path) -> None:
+    """Draw figures 1 and 2."""
     for number, module in ((1, architecture), (2, attention_diagram)):
-        figure = module.draw(module.read(settings.model, vocab_size), title="base")
+        figure = module.draw(
+            module.read(model.settings, model.vocab_size), title=model.title
+        )
         canvas.save(figure, output / f"figure{number}.png")
 
 
-def _read_heads(
+def _open_run(
     runs: list[scored_runs.ScoredRun],
-) -> attention_figures.Heads | None:
-    """Return the heads of the run that figures 3 to 5 show, if there is one."""
+) -> attention_figures.ShownRun | None:
+    """Return the run that the figures show with its model, if there is one."""
     run = attention_figures.find_run(runs)
     if run is None:
         return None
-    logger.info(f"figures 3 to 5 are of {run.workdir}")
+    logger.info(f"the figures are of {run.workdir}")
     try:
         translator = api.load(run.workdir)
     except (ValueError, OSError) as error:
         logger.info(f"left out: {run.workdir}: {error}")
         return None
     compilation_cache.enable(run.workdir / "compiled")
-    return attention_figures.read_heads(run, translator)
+    return attention_figures.ShownRun(run, translator)
 
 
 def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ from tests.paper.workdirs import ROWS, leave, leave_parser, parsing_settings, re
 from vaswani_jax.core import config, parsing
 from vaswani_jax.inference.translator import Attention, Translator
 from vaswani_jax.paper import attention_figures
-from vaswani_jax.paper.attention_figures import Heads
+from vaswani_jax.paper.attention_figures import Heads, ShownRun
 from vaswani_jax.plots import attention_layer
 from vaswani_jax.plots.attention_layer import Layer
 
@@ -81,7 +81,7 @@ def test_the_heads_are_those_of_layer_5_of_6(run):
         attention_layer.SENTENCES.values(), configured.data
     )
     translator = SixLayers(configured, vocabulary, members=[])
-    heads = attention_figures.read_heads(run, translator)
+    heads = attention_figures.read_heads(ShownRun(run, translator))
     assert heads.run == run and list(heads.layers) == [3, 4, 5]
     for number, layer in heads.layers.items():
         attention = translator.attention(attention_layer.SENTENCES[number])
@@ -154,6 +154,8 @@ def test_figures_stand_beside_their_verdicts(run):
         assert f"![figure {number}](figure{number}.png)" in text
         assert attention_figures.SHOWN[number] in text
     assert text.count("does not hold") == 3
+    assert text.startswith(attention_figures.SCOPE)
+    assert "Figure 3 holds if half of the heads do so, in part if any does." in text
 
 
 def test_the_best_run_of_six_layers_that_reads_english_is_shown(tmp_path):

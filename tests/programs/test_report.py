@@ -34,6 +34,7 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
     assert "| dropout helps, by perplexity | holds | training |" in shown
     assert verdicts["figure-3"] == "not run"
     assert "Ours: not run: no run has six encoder layers" in shown
+    assert "Drawn from the running module of the base model: there is no run" in shown
     for name in ("table1", "learning_rate", "positions", "figure1", "figure2"):
         assert f"({name}.png)" in shown
         drawn = (tmp_path / "report" / f"{name}.png").read_bytes()

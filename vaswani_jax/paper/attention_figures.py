@@ -30,8 +30,26 @@ ANTECEDENTS = ("Law", "application")
 CLEARLY_MORE = 2.0
 SHARP = 0.5  # the least weight of a head that looks sharply
 DIFFERENT = 0.5  # the least distance of heads that do different tasks, at most 1
+SCOPE = (
+    "Each verdict is of a small model that reads one sentence, the paper's; it says "
+    "nothing of the heads of the paper's model."
+)
+RULES = (
+    f"A head looks clearly at the complement with {CLEARLY_MORE:g} times the weight of "
+    "uniform attention. Figure 3 holds if half of the heads do so, in part if any "
+    f"does. Figure 4 holds if both heads give a right word at least {SHARP:g}, in part "
+    f"if one does. Figure 5 holds in part if two heads differ by {DIFFERENT:g} or more."
+)
 SOURCES = ("text", "tfds:")
 TRAINING = "vaswani train multi30k_ende:six_layers"
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownRun:
+    """The run that the figures show, and its model."""
+
+    run: ScoredRun
+    translator: Translator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,20 +90,19 @@ def _is_shown(run: ScoredRun) -> bool:
     )
 
 
-def read_heads(run: ScoredRun, translator: Translator) -> Heads:
+def read_heads(shown: ShownRun) -> Heads:
     """Return the heads of a run over the paper's sentences, in the last layer but one.
 
     Args:
-        run: That of `find_run`.
-        translator: Its model.
+        shown: The run of `find_run`.
     """
-    layers = {}
+    layers, translator = {}, shown.translator
     for number in NUMBERS:
         sentence = attention_layer.paper_sentence(number, translator)
         attention = attention_layer.attend(translator, sentence)
         layer = alignment.default_layer(len(attention.encoder))
         layers[number] = attention_layer.read_layer(attention, layer, by_word=True)
-    return Heads(run, layers)
+    return Heads(shown.run, layers)
 
 
 def judge(heads: Heads | None) -> list[Claim]:
@@ -207,7 +224,8 @@ def format_figures(claims: Sequence[Claim]) -> str:
     Args:
         claims: Those of `judge`.
     """
-    parts = []
+    is_judged = any(claim.verdict != "not run" for claim in claims)
+    parts = [f"{SCOPE} {RULES}"] if is_judged else []
     for number, claim in zip(NUMBERS, claims, strict=True):
         text = f"Figure {number}. The paper's: {claim.text}. "
         if claim.verdict == "not run":
