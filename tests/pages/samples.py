@@ -109,6 +109,7 @@ def heads(rng, *, layers=6, num_heads=8):
         num_lines=500,
         loss=1.25,
         descriptions={"previous": "share of tokens that look at the one before them"},
+        thresholds={"previous": "“positional: previous”: at least 0.90."},
         heads=tuple(
             contents.Head(
                 kind=kind,

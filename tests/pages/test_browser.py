@@ -1,6 +1,7 @@
 """A page in a real browser: its numbers, its keys, its colours and its files."""
 
 import dataclasses
+import itertools
 import pathlib
 import re
 import shutil
@@ -665,6 +666,16 @@ def test_what_heads_do_is_sorted_by_a_column(tab):
     tab.show("v=roles&a=memory")
     page = tab.page
     heads = [head for head in PAGE.heads.heads if head.kind == "memory"]
+    text = page.locator("#other").inner_text()
+    assert "with the checkpoint of 2,000 updates; the loss" in text
+    assert "“positional: previous”: at least 0.90." in text
+    assert page.evaluate("modelPhrase({name: 'averaged', step: 8})") == (
+        "the averaged model"
+    )
+    assert page.evaluate("[decimal(-0.00004, 4), decimal(-0.5, 1)]") == [
+        "0.0000",
+        "−0.5",
+    ]
     rows = page.locator("#roles tbody tr")
     first = rows.first.locator("td").all_inner_texts()
     value, chance = heads[0].measures["previous"]
@@ -693,7 +704,8 @@ def test_every_control_is_reached_by_tab(tab):
         || node.dataset.key || node.tagName"""
     controls = page.evaluate(
         f"""() => [...document.querySelectorAll(
-            "a[href], button, select, input, summary, [role=option]")]
+            "a[href], button, select, input, summary, [role=option], "
+            + ".scroll[tabindex]")]
             .filter(node => node.checkVisibility()).map({name})"""
     )
     reached = []
@@ -773,7 +785,7 @@ def test_a_link_brings_the_same_drawing(tab, open_tab):
 
 
 def test_the_drawing_is_saved_as_svg_and_png(tab):
-    tab.show("a=memory&l=1&h=1,2&q=2&min=0.01")
+    tab.show("a=memory&l=1&h=1,2&q=2&min=0.01&theme=dark")
     page = tab.page
     lines = page.locator("line.weight").count()
     with page.expect_download() as download:
@@ -781,7 +793,12 @@ def test_the_drawing_is_saved_as_svg_and_png(tab):
     path = pathlib.Path(download.value.path())
     text = path.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
-    assert download.value.suggested_filename == "attention.svg"
+    assert download.value.suggested_filename == (
+        "lines-sentence-1-memory-layer-1-heads-1-2.svg"
+    )
+    # A figure is light, whatever the page is.
+    [ground, *_] = root.findall(f"{SVG}rect")
+    assert ground.get("fill") == "rgb(255, 255, 255)"
     assert len(root.findall(f".//{SVG}line")) == lines > 0
     assert "var(" not in text and "class=" not in text
     assert {line.get("stroke") for line in root.iter(f"{SVG}line")} <= {
@@ -843,6 +860,35 @@ LOW_CONTRAST = """() => {
 }"""
 
 
+# The tab stop and the name of each box that scrolls sideways.
+WIDE = """() => [...document.querySelectorAll(".scroll")]
+    .filter(box => box.scrollWidth > box.clientWidth)
+    .map(box => [box.tabIndex, box.getAttribute("aria-label")])"""
+# The colours of all heads, also of those that the page does not have.
+CHIPS = """() => Array.from({length: 8}, (_, index) => {
+    const probe = document.createElement("span");
+    document.body.append(probe);
+    probe.className = `chip chip-${index + 1}`;
+    const colour = getComputedStyle(probe).borderTopColor;
+    probe.remove();
+    return colour;
+})"""
+
+
+def lightness_and_hue(*rgb):
+    """Return a colour of sRGB as CIE L*a*b*, whose distances are delta E."""
+    share = np.array(rgb) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    to_xyz = [
+        [0.4124, 0.3576, 0.1805],
+        [0.2126, 0.7152, 0.0722],
+        [0.0193, 0.1192, 0.9505],
+    ]
+    x, y, z = np.cbrt(to_xyz @ linear / [0.9505, 1, 1.089])
+    # Of the darkest colours the formula has another part; only black is one.
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
 def test_texts_are_read_in_light_and_dark_and_on_a_phone(tab, open_tab):
     phone = open_tab(PAGE, width=360)
     grounds = set()
@@ -854,6 +900,18 @@ def test_texts_are_read_in_light_and_dark_and_on_a_phone(tab, open_tab):
             phone.show(fragment)
             width = phone.page.evaluate("document.documentElement.scrollWidth")
             assert width == 360, fragment
+            # What scrolls sideways is reached by keys and has a name.
+            wide = phone.page.evaluate(WIDE)
+            assert all(tabindex == 0 and name for tabindex, name in wide), fragment
+            assert wide or view not in ("roles", "training", "beam")
+        tab.show(f"theme={theme}")
+        colours = [
+            lightness_and_hue(*map(int, re.findall(r"\d+", colour)))
+            for colour in tab.page.evaluate(CHIPS)
+        ]
+        assert len(colours) == 8
+        for one, other in itertools.combinations(colours, 2):
+            assert np.linalg.norm(one - other) >= 20
         grounds.add(
             tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
         )

@@ -69,6 +69,30 @@ RULES = (
 BROAD, SHARP = 0.9, 0.2
 
 
+def thresholds() -> dict[str, str]:
+    """Return when a head has a role, in words, by the measure that decides.
+
+    >>> thresholds()["rarest"]
+    '“rare words”: at least 0.50 and at least 0.20 above chance.'
+    >>> thresholds()["same word"]
+    '“same word”: at least 5 times chance.'
+    """
+    texts: dict[str, list[str]] = {}
+    for rule in RULES:
+        conditions = [
+            f"at least {rule.at_least:.2f}" if rule.at_least > 0 else "",
+            f"at least {rule.over_chance:.2f} above chance" if rule.over_chance else "",
+            f"at least {rule.times_chance:g} times chance" if rule.times_chance else "",
+        ]
+        text = f"“{rule.role}”: {' and '.join(filter(None, conditions))}."
+        texts.setdefault(rule.measure, []).append(text)
+    texts["entropy"] = [
+        f"Without another role, “broad”: at least {BROAD:.2f}.",
+        f"“sharp”: at most {SHARP:.2f}.",
+    ]
+    return {measure: " ".join(parts) for measure, parts in texts.items()}
+
+
 def roles(
     measures: Mapping[str, tuple[float | None, float | None]], *, kind: str
 ) -> tuple[str, ...]:

@@ -199,7 +199,7 @@ function drawFinished(search) {
     element("h2", {}, hasEnded(search) ? "Finished hypotheses" : "Live hypotheses, as none has ended"),
     element("p", { class: "hint" }, penaltyText(search)),
     element(
-      "div", { class: "scroll" },
+      "div", { class: "scroll", "data-label": "Hypotheses" },
       element(
         "table", { id: "finished" },
         element("thead", {}, element("tr", {}, ...names.map((name) => (name ? element("th", { scope: "col" }, name) : element("td", {}))))),

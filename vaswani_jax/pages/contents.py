@@ -165,6 +165,7 @@ class Heads:
         num_lines: How many of its lines were read.
         loss: Of that text, in nats a token, with all heads.
         descriptions: A sentence for each measure, by its name.
+        thresholds: When a head has a role, in words, by the measure that decides.
         heads: All of them: encoder, decoder, memory; by layer, then by head.
     """
 
@@ -172,6 +173,7 @@ class Heads:
     num_lines: int
     loss: float
     descriptions: Mapping[str, str]
+    thresholds: Mapping[str, str]
     heads: tuple[Head, ...]
 
 

@@ -80,7 +80,8 @@ function joinNumbers(numbers) {
   return isRange ? `${numbers[0]} to ${numbers.at(-1)}` : joinItems(numbers);
 }
 
-/** Return a number with a true minus sign. */
+/** Return a number with a true minus sign, which what rounds to 0 does not have. */
 function decimal(number, digits) {
-  return number.toFixed(digits).replace("-", "−");
+  const text = number.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }

@@ -7,8 +7,29 @@ const STYLES = [
   "opacity", "font-family", "font-size", "font-weight", "direction", "visibility",
 ];
 
-/** Return the drawing as an element of its own, with its caption below. */
+/** Return the drawing in the light theme, with its caption below. */
 function copyDrawing() {
+  const root = document.documentElement;
+  root.dataset.theme = "light";
+  root.classList.add("exported");
+  const copy = copyStyled();
+  root.classList.remove("exported");
+  root.dataset.theme = state.theme;
+  return copy;
+}
+
+/** Return the name of a file without its ending: what the drawing shows. */
+function fileName() {
+  const sentence = `sentence-${currentSentence().line}`;
+  if (state.view === "beam") return `beam-${sentence}`;
+  const heads = state.view === "matrix" ? state.heads.slice(0, 1) : state.heads;
+  const isAll = heads.length === sizesOf(currentView(), state.kind).heads;
+  const which = isAll ? "all-heads" : `heads-${heads.join("-") || "none"}`;
+  return [state.view, sentence, state.kind, `layer-${state.layer}`, which].join("-");
+}
+
+/** Return the drawing as an element of its own, with the styles of the page. */
+function copyStyled() {
   const drawn = byId("drawing").querySelector("svg");
   const copy = drawn.cloneNode(true);
   const copies = copy.querySelectorAll("*");
@@ -55,7 +76,7 @@ function wrapText(text, limit, size) {
 
 function saveSvg() {
   const text = new XMLSerializer().serializeToString(copyDrawing());
-  save(new Blob([text], { type: "image/svg+xml" }), "attention.svg");
+  save(new Blob([text], { type: "image/svg+xml" }), `${fileName()}.svg`);
 }
 
 /** Draw the SVG on a canvas of twice its size, and save that. */
@@ -70,7 +91,7 @@ async function savePng() {
     height: 2 * Number(copy.getAttribute("height")),
   });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  canvas.toBlob((blob) => save(blob, "attention.png"), "image/png");
+  canvas.toBlob((blob) => save(blob, `${fileName()}.png`), "image/png");
 }
 
 /** Offer bytes as a file; nothing leaves the browser. */

@@ -69,6 +69,7 @@ def describe_heads(translator: Translator, text: heads_text.Text) -> contents.He
         num_lines=len(ids),
         loss=loss,
         descriptions=measures.DESCRIPTIONS,
+        thresholds=roles.thresholds(),
         heads=heads,
     )
 

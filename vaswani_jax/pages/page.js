@@ -31,8 +31,21 @@ function draw() {
     lines: drawLines, matrix: drawMatrix, overview: drawOverview,
     beam: drawBeam, training: drawTraining, roles: drawRoles,
   })[state.view]();
+  markScrollers();
   const focused = key && document.querySelector(`[data-key="${key}"]`);
   if (focused && document.activeElement !== focused) focused.focus();
+}
+
+/** Let keys scroll what is wider than the page. */
+function markScrollers() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    const isWide = box.scrollWidth > box.clientWidth;
+    const attributes = { tabindex: 0, role: "group", "aria-label": `${box.dataset.label}, scrolls sideways` };
+    for (const [name, value] of Object.entries(attributes)) {
+      if (isWide) box.setAttribute(name, value);
+      else box.removeAttribute(name);
+    }
+  }
 }
 
 function drawControls() {

@@ -9,6 +9,12 @@ function headRecord(kind, layer, head) {
   );
 }
 
+/** Return the name of a model in a sentence. */
+function modelPhrase({ name, step }) {
+  if (name === "averaged") return "the averaged model";
+  return name === String(step) ? `the checkpoint of ${step.toLocaleString("en")} updates` : `the model “${name}”`;
+}
+
 /** Return what a head of the last model does, empty if nothing is known. */
 function rolesOf(kind, layer, head) {
   const known = headRecord(kind, layer, head);
@@ -16,7 +22,7 @@ function rolesOf(kind, layer, head) {
 }
 
 function drawRoles() {
-  const { text, num_lines: lines, loss, descriptions, heads } = PAGE.heads;
+  const { text, num_lines: lines, loss, descriptions, thresholds, heads } = PAGE.heads;
   const measures = [...new Set(heads.flatMap((head) => Object.keys(head.measures)))];
   const columns = [
     ["layer", (head) => head.layer],
@@ -31,13 +37,14 @@ function drawRoles() {
   byId("other").append(
     element(
       "p", {},
-      `Measured on ${lines.toLocaleString("en")} lines of ${text}, with the last checkpoint; ` +
+      `Measured on ${lines.toLocaleString("en")} lines of ${text}, with ${modelPhrase(PAGE.models.at(-1))}; ` +
       `the loss with all heads is ${loss.toFixed(3)} nats a token. ` +
       `${withRole} of all ${heads.length} heads have a clear role. ${importance} ` +
+      "A head has a role if a measure reaches the threshold that stands with it below. " +
       "The small number beside a value is chance.",
     ),
     element(
-      "div", { class: "scroll" },
+      "div", { class: "scroll", "data-label": "Heads" },
       element(
         "table", { id: "roles" },
         element("thead", {}, element("tr", {}, ...columns.map(([name]) => sortHeader(name)))),
@@ -48,7 +55,7 @@ function drawRoles() {
     element(
       "dl", { class: "facts" },
       ...Object.entries(descriptions).map(([name, description]) =>
-        element("div", {}, element("dt", {}, name), element("dd", {}, description)),
+        element("div", {}, element("dt", {}, name), element("dd", {}, description, ` ${thresholds[name] ?? "Decides no role."}`)),
       ),
     ),
   );

@@ -40,7 +40,7 @@ function drawTraining() {
     element("p", {}, element("strong", {}, `${KINDS[state.kind].name}, layer ${state.layer} of ${layers}.`),
       " Words that the row above does not have are underlined. Below each matrix stands its entropy: 0 is sharp, 1 is broad."),
     element(
-      "div", { class: "scroll" },
+      "div", { class: "scroll", "data-label": "Checkpoints" },
       element(
         "table", { class: "training" },
         element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)))),
