@@ -197,7 +197,7 @@ class Claims(SphinxDirective):
         claims = [c for c in record["claims"] if c["section"] in sections]
         if not claims:
             raise self.error(f"no claim of {', '.join(sections)} in {path.name}")
-        return self.parse_text_to_nodes("\n".join(_claims_table(claims)))
+        return self.parse_text_to_nodes("\n".join(claims_table(claims)))
 
 
 class Verdicts(SphinxDirective):
@@ -220,7 +220,8 @@ class Verdicts(SphinxDirective):
         return self.parse_text_to_nodes(text)
 
 
-def _claims_table(claims: Sequence[dict[str, Any]]) -> Iterator[str]:
+def claims_table(claims: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table of claims, in Markdown."""
     yield "| claim | verdict | why |"
     yield "| --- | --- | --- |"
     for claim in claims:
@@ -233,6 +234,8 @@ def _claims_table(claims: Sequence[dict[str, Any]]) -> Iterator[str]:
         why = claim["because"]
         if any("table3_small" in run for run in claim["runs"]):
             why += " ([runs](/results/table3_small.md))"
+        elif len(claim["runs"]) == 1:
+            why += f" (run: `{claim['runs'][0]}`)"
         if claim["verdict"] == "not run" and claim["command"]:
             why += f" (`{claim['command']}`)"
         yield f"| {_cell(claim['text'])} | **{verdict}** | {_cell(why)} |"

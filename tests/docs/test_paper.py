@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib.util
 import json
 import pathlib
 import re
@@ -235,3 +236,26 @@ def test_table_1_of_the_page_is_that_of_the_report() -> None:
     for layer in table1.LAYER_TYPES:
         cells = (layer.name, layer.complexity, layer.sequential, layer.path)
         assert f"| {' | '.join(cells)} |" in plain
+
+
+def test_the_run_of_a_figure_stands_beside_its_verdict() -> None:
+    pytest.importorskip("sphinx", reason="sphinx is not installed: .[docs]")
+    specification = importlib.util.spec_from_file_location(
+        "paper_directives", ROOT / "docs" / "_extensions" / "paper.py"
+    )
+    assert specification and specification.loader
+    paper = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(paper)
+    figures = [claim for claim in record()["claims"] if claim["section"] == "figures"]
+    rows = list(paper.claims_table(figures))[2:]
+    for claim, row in zip(figures, rows, strict=True):
+        assert all(f"(run: `{run}`)" in row for run in claim["runs"])
+
+
+def test_the_command_of_the_shown_page_and_its_sentences_stand_beside_it() -> None:
+    page = json.loads((ROOT / "docs/results/page.json").read_text(encoding="utf-8"))
+    text = read(ROOT / "docs" / "paper" / "conclusion.md")
+    assert f"$ {page['command']}\n" in text
+    sentences = " ".join(f"'{sentence['text']}'" for sentence in page["sentences"])
+    joined = text.replace("\\\n    ", "")
+    assert f"$ printf '%s\\n' {sentences} > lines.en\n" in joined
