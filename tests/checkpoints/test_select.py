@@ -54,7 +54,7 @@ def test_a_folder_without_a_checkpoint_is_refused(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("7", "no checkpoint of step 7"),
+        ("7", "^--checkpoint=7: no checkpoint of step 7 in "),
         ("average:5", "needs 5 checkpoints"),
         ("average:0", "needs 0 checkpoints"),
         ("latest", "newest, best, averaged"),

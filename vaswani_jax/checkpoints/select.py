@@ -60,7 +60,10 @@ def select(
     if name in FOLDER_OF:
         return store.restore_for_decoding(directory, steps[-1])
     if name == number:
-        return store.restore_for_decoding(directory, int(number))
+        try:
+            return store.restore_for_decoding(directory, int(number))
+        except CheckpointError as error:
+            raise CheckpointError(f"{option}{name}: {error}") from error
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
             f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
