@@ -112,7 +112,7 @@ def main() -> None:
         lines, targets = _read_lines(num_models=len(names))
     text = None
     if HEADS.value:
-        text = heads_input.read_text(
+        text = heads_input.read_input(
             HEADS.value,
             settings=settings,
             workdir=workdir,

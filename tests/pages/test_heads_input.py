@@ -20,7 +20,7 @@ def run(tmp_path_factory):
 def read(run, *names, **files):
     small, workdir = run
     known = {"trees": None, "alignments": None, **files}
-    return heads_input.read_text(names, settings=small, workdir=workdir, **known)
+    return heads_input.read_input(names, settings=small, workdir=workdir, **known)
 
 
 def test_a_split_comes_with_the_counts_of_the_training_text(run):

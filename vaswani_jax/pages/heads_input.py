@@ -36,7 +36,7 @@ def file_names(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def read_text(
+def read_input(
     names: Sequence[str],
     *,
     settings: config.Config,
