@@ -125,7 +125,7 @@ def main() -> None:
         lines,
         targets=targets,
         names=names,
-        title=name,
+        title=page_file.last_part(name),
         max_tokens=MAX_TOKENS.value,
     )
     if text:
@@ -227,17 +227,21 @@ def _read_lines(*, num_models: int) -> tuple[list[str], list[str] | None]:
 
 
 def _command() -> str:
-    """Return the command that makes the page, with the flags that were given."""
-    words = ["vaswani", "page", WORKDIR.value]
+    """Return the command that makes the page, with the flags that were given.
+
+    Pages are sent to others: of an absolute path, only the last part is shown.
+    """
+    words = ["vaswani", "page", page_file.without_folders(WORKDIR.value)]
     holders = (
         *(INPUT, TARGET, OUTPUT, CHECKPOINT, CHECKPOINTS, MAX_TOKENS),
         *(HEADS, TREES, ALIGNMENTS),
     )
     for holder in holders:
         if not flags.FLAGS[holder.name].using_default_value:
-            value: Any = holder.value
-            if isinstance(value, list):
-                value = ",".join(value)
+            values: Any = holder.value
+            if not isinstance(values, list):
+                values = [str(values)]
+            value = ",".join(map(page_file.without_folders, values))
             words.append(f"--{holder.name}={value}")
     return shlex.join(words)
 

@@ -106,3 +106,21 @@ def _megabytes(num_bytes: int) -> str:
     if num_bytes >= 1_000_000:
         return f"{num_bytes / 1_000_000:.1f} MB"
     return f"{num_bytes / 1000:.0f} kB"
+
+
+def without_folders(path: str) -> str:
+    """Return the last part of an absolute path; any other text as it is.
+
+    >>> without_folders("/home/ann/runs/six"), without_folders("runs/six")
+    ('six', 'runs/six')
+    """
+    return last_part(path) if path.startswith(("/", "file:")) else path
+
+
+def last_part(path: str) -> str:
+    """Return the name of a file or a directory, on this machine or a URL's.
+
+    >>> last_part("runs/six/"), last_part("gs://bucket/six"), last_part("runs/six/..")
+    ('six', 'six', 'runs')
+    """
+    return pathlib.Path(os.path.abspath(path)).name
