@@ -18,6 +18,7 @@ extensions = [
     "mathml",
     "generated_reference",
     "paper",
+    "shown_page",
 ]
 exclude_patterns = ["_build", "results/*/*"]
 html_theme = "furo"
