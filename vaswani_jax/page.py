@@ -131,6 +131,8 @@ def main() -> None:
     if text:
         [translator] = _load(workdir, settings, names[-1:])
         described = heads.describe_heads(translator, text)
+        shown_name = page_file.without_folders(described.text)
+        described = dataclasses.replace(described, text=shown_name)
         print(heads.table(described))
         page = dataclasses.replace(page, heads=described)
     page = dataclasses.replace(page, command=_command())
@@ -170,21 +172,23 @@ def _named_steps() -> list[int] | None:
 
 def _steps(workdir: pathlib.Path) -> list[int]:
     """Return the steps of the checkpoints to show, lowest first."""
-    kept, steps = store.steps(workdir / "checkpoints"), _named_steps()
-    if not kept:
+    available, steps = store.steps(workdir / "checkpoints"), _named_steps()
+    if not available:
         raise ValueError(f"--checkpoints: {workdir} has no kept checkpoints")
     if steps is not None:
         for step in steps:
-            if step not in kept:
-                raise ValueError(f"--checkpoints: no step {step}, there are {kept}")
+            if step not in available:
+                raise ValueError(
+                    f"--checkpoints: no step {step}, there are {available}"
+                )
         return steps
-    chosen = build.spread(kept, build.MAX_MODELS)
-    if len(chosen) < len(kept):
+    shown = build.spread(available, build.MAX_MODELS)
+    if len(shown) < len(available):
         logger.info(
-            f"{len(chosen)} of {len(kept)} checkpoints, evenly spread: "
-            f"{', '.join(map(str, chosen))}"
+            f"{len(shown)} of {len(available)} checkpoints, evenly spread: "
+            f"{', '.join(map(str, shown))}"
         )
-    return chosen
+    return shown
 
 
 def _default_lines(
