@@ -123,9 +123,9 @@ def check_flags() -> None:
         if _is_given(name):
             raise ValueError(f"--{name} needs --figure")
     if SENTENCE.value is None:
-        for name, others in (("kind", ""), ("layer", " or --figure")):
+        for name, alternative in (("kind", ""), ("layer", " or --figure")):
             if _is_given(name):
-                raise ValueError(f"--{name} needs --sentence{others}")
+                raise ValueError(f"--{name} needs --sentence{alternative}")
     _check_text()
 
 

@@ -57,8 +57,8 @@ def _replace(tree: Any, path: Sequence[str], *, head: int) -> Any:
         kernel = np.array(parallel.gather(tree))
         kernel[head] = 0
         return parallel.replicate(kernel)
-    name, *rest = path
-    return {**tree, name: _replace(tree[name], rest, head=head)}
+    name, *inner_path = path
+    return {**tree, name: _replace(tree[name], inner_path, head=head)}
 
 
 def importances(

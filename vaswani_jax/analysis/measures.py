@@ -286,8 +286,8 @@ def _diagonal(view: View) -> Observed | None:
         int(tokens.words.max(initial=-1)) + 1 for tokens in (view.queries, view.keys)
     )
     # The middle of a word is as far in its sentence as that of the other word.
-    places = (np.arange(num_queries) + 0.5) * num_keys / max(1, num_queries)
-    targets = places.astype(int)[:, None] == np.arange(num_keys)
+    middles = (np.arange(num_queries) + 0.5) * num_keys / max(1, num_queries)
+    targets = middles.astype(int)[:, None] == np.arange(num_keys)
     return _largest_word(view, targets=targets, candidates=np.ones_like(targets))
 
 
@@ -312,9 +312,9 @@ def _constituent(view: View) -> Observed | None:
     rows = targets.sum(axis=1) < len(number) - 1
     chances = [observed.chances[0]]
     for offset in OFFSETS:
-        place = np.clip(number + offset, 0, len(number) - 1)
-        is_there = place == number + offset
-        hits = (targets[number, place] & is_there)[rows]
+        neighbour = np.clip(number + offset, 0, len(number) - 1)
+        is_there = neighbour == number + offset
+        hits = (targets[number, neighbour] & is_there)[rows]
         chances.append(np.broadcast_to(hits, observed.values.shape))
     return Observed(observed.values, np.stack(chances))
 

@@ -221,9 +221,9 @@ def _follow(
         choice = jax.device_get(choice)
         length_penalty = penalty(float(search.position))
         for row in np.flatnonzero(~is_done):
-            chosen = beam_search.Choice(*(leaf[row] for leaf in choice))
+            row_choice = beam_search.Choice(*(leaf[row] for leaf in choice))
             positions[row].append(
-                _extensions(chosen, penalty=length_penalty, W=options.beam_size)
+                _extensions(row_choice, penalty=length_penalty, W=options.beam_size)
             )
         is_done = np.asarray(search.is_done)
     final = jax.device_get(

@@ -180,9 +180,9 @@ def _conclusions(evidence: Evidence) -> Iterator[Claim]:
         run_by_row = scored_runs.find_rows(evidence.runs, rows)
         seeds = scored_runs.find_seeds(evidence.runs, rows["base"], split="valid")
         measured.append((scale, command, run_by_row, seeds))
-    for whole in printed.CONCLUSIONS:
-        for figure in whole.figures:
-            conclusion = dataclasses.replace(whole, figures=(figure,))
+    for printed_conclusion in printed.CONCLUSIONS:
+        for figure in printed_conclusion.figures:
+            conclusion = dataclasses.replace(printed_conclusion, figures=(figure,))
             judged = (_conclude(conclusion, *parts) for parts in measured)
             at_paper_scale, smaller = judged
             is_run = at_paper_scale.verdict != "not run"
@@ -317,7 +317,7 @@ def _combine(verdicts: Sequence[str]) -> Verdict:
 
 def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
     """Judge table 4 by the runs on the paper's treebank."""
-    others = {
+    best_earlier = {
         training: max(
             parser.f1
             for parser in printed.TABLE4
@@ -338,7 +338,7 @@ def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
             "id": f"f1-{name}",
             "section": "6.3",
             "text": f"four layers have {f1} F1 on section 23 ({training}), more than "
-            f"all earlier parsers so trained ({others[training]})"
+            f"all earlier parsers so trained ({best_earlier[training]})"
             f"{exception.get(training, '')}",
             "command": command,
         }
