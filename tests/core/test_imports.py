@@ -19,6 +19,7 @@ FLOORS = (
     {"training", "inference"},
     {"analysis", "evaluation", "plots", "hardware"},
     {"paper", "pages", "exchange", "benchmarks"},
+    {"service"},
     {"api", "cli", "trainer"},
 )
 # A room may import itself and the floors below, and the rooms of its floor never.
