@@ -1,0 +1,339 @@
+/* The page: what is typed is translated, and what goes wrong is said. */
+
+import * as choices from "./choices.js";
+import { byId, counted, decimal, element, grouped, setLanguage, showMessage } from "./elements.js";
+import * as panes from "./panes.js";
+import { currentKey, keepKey, requestJson, RequestError, streamTranslation } from "./requests.js";
+import * as selection from "./sentence.js";
+import { characterPlaces, countCharacters, gapBefore, readAnswer, readSentence } from "./texts.js";
+
+/* A pause in typing after which the text is translated; longer texts wait longer. */
+const PAUSE_MS = 400;
+const LONG_PAUSE_MS = 1200;
+const LONG_TEXT = 2000;
+/* The longest wait for a busy server, and the pause between looks at one that starts. */
+const MOST_RETRY_SECONDS = 60;
+const LOOK_MS = 1000;
+const MOST_LOOK_MS = 10_000;
+/* Which part of the page has the fields of a request. */
+const FIELD_ALERTS = {
+  text: "text-alert",
+  beam_size: "search-alert", length_penalty: "search-alert", n_best: "search-alert",
+  model: "server-alert", source: "server-alert", target: "server-alert",
+};
+const ALERTS = ["server-alert", "key-alert", "text-alert", "translation-alert", "search-alert"];
+
+let timer = null;
+let controller = null;
+let selected = 0;
+let isReady = false;
+
+function currentText() {
+  return byId("source").value.toWellFormed();
+}
+
+/** Return the request whose answer the page shows. */
+function currentRequest() {
+  return { ...choices.currentChoice(), ...choices.currentSearch() };
+}
+
+function clearAlerts() {
+  for (const id of ALERTS) showMessage(id, "");
+  byId("source").removeAttribute("aria-invalid");
+  byId("length-penalty").removeAttribute("aria-invalid");
+  byId("again").hidden = true;
+}
+
+/** Stop what is asked for, and what would be after a pause. */
+function cancel() {
+  clearTimeout(timer);
+  controller?.abort();
+  controller = null;
+  setBusy(false);
+}
+
+function setBusy(isBusy) {
+  byId("translation").closest(".pane").classList.toggle("busy", isBusy);
+}
+
+function drawCount() {
+  const count = countCharacters(byId("source").value);
+  const most = choices.currentLimits()?.characters;
+  byId("count").replaceChildren(
+    most ? `${grouped(count)} / ${grouped(most)}` : grouped(count),
+    element("span", { class: "unseen" }, " characters"),
+  );
+  byId("count").classList.toggle("over", most !== undefined && count > most);
+  byId("clear").hidden = count === 0;
+}
+
+/** The text is another one: forget the translation's words, and translate after a pause. */
+function readText() {
+  cancel();
+  clearAlerts();
+  drawCount();
+  panes.drawText(byId("source").value);
+  byId("copy").disabled = true;
+  byId("copy").textContent = "Copy";
+  byId("progress").textContent = "";
+  if (!currentText().trim()) {
+    panes.clearTranslation();
+    drawSelection();
+  } else if (byId("while-typing").checked) {
+    const pause = byId("source").value.length > LONG_TEXT ? LONG_PAUSE_MS : PAUSE_MS;
+    timer = setTimeout(translate, pause);
+  }
+}
+
+/** Return the id of the alert and the message of what is not sent, null if all is well. */
+function findFault(text) {
+  const most = choices.currentLimits().characters;
+  const count = countCharacters(text);
+  if (count > most) {
+    return ["text-alert", `The text has ${counted(count, "character")}; this server takes at most ${grouped(most)}.`];
+  }
+  return choices.searchFault() ? ["search-alert", choices.searchFault()] : null;
+}
+
+/** Translate the text now, and forget an older request. */
+async function translate() {
+  cancel();
+  const text = currentText();
+  if (!isReady || !text.trim()) return;
+  clearAlerts();
+  const fault = findFault(text);
+  if (fault) return showAlert(...fault);
+  const { signal } = controller = new AbortController();
+  const request = currentRequest();
+  const { source, target } = choices.currentDirection();
+  setLanguage(byId("translation"), target);
+  setLanguage(byId("source"), source);
+  panes.drawText(text);
+  setBusy(true);
+  byId("progress").textContent = "Translating…";
+  const begin = performance.now();
+  const places = characterPlaces(text);
+  try {
+    const answer = await withRetry(signal, () => {
+      panes.drawText(text);
+      let last = { source: 0, target: 0 };
+      return streamTranslation({ ...request, text, alignment: true }, {
+        signal,
+        onSentence(entry) {
+          const sourceGap = text.slice(last.source, places[entry.source_begin]);
+          const gap = gapBefore(entry, { sourceGap, lastEnd: last.target });
+          panes.addSentence(readSentence(entry, { text, places, target: entry.target, gap }));
+          last = { source: places[entry.source_end], target: entry.target_end };
+          byId("progress").textContent =
+            `Translating… ${counted(panes.currentSentences().length, "sentence")}`;
+          selectSentence(selected);
+        },
+      });
+    });
+    const whole = readAnswer(answer.results[0], text);
+    if (whole.sentences.length === 1) {
+      const hypotheses = whole.translations.map((each) => ({ ...each, text: each.text.trim() }));
+      selection.keepHypotheses({ ...request, text: whole.sentences[0].source }, hypotheses);
+    }
+    panes.endTranslation(whole);
+    byId("copy").disabled = whole.sentences.length === 0;
+    const seconds = decimal((performance.now() - begin) / 1000, 1);
+    byId("progress").textContent = `${counted(whole.sentences.length, "sentence")} in ${seconds} s`;
+    selectSentence(panes.typedSentence() ?? selected);
+  } catch (error) {
+    if (signal.aborted) return;
+    panes.stopTranslation();
+    byId("progress").textContent = "";
+    showError(error);
+  }
+  if (controller?.signal === signal) setBusy(false);
+}
+
+/** Await an answer; of a busy server, once more after the time that it asks for. */
+async function withRetry(signal, request) {
+  try {
+    return await request();
+  } catch (error) {
+    const { retrySeconds, status } = error;
+    const isBusy = [429, 503].includes(status) && retrySeconds !== null;
+    if (signal.aborted || !isBusy || retrySeconds > MOST_RETRY_SECONDS) throw error;
+    byId("progress").textContent = `The server is busy: trying again in ${retrySeconds} s`;
+    await pause(retrySeconds * 1000, signal);
+    byId("progress").textContent = "Translating…";
+    return await request();
+  }
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const wait = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(wait);
+      reject(signal.reason);
+    });
+  });
+}
+
+function showAlert(id, message) {
+  showMessage(id, message);
+  if (id === "text-alert") byId("source").ariaInvalid = "true";
+  if (id === "search-alert") {
+    byId("length-penalty").ariaInvalid = String(choices.searchFault() !== "");
+    byId("settings").open = true;
+  }
+}
+
+/** Say what went wrong, next to what it is about. */
+function showError(error) {
+  if (!(error instanceof RequestError)) console.error(error);
+  const { status, field } = error;
+  const message = error instanceof RequestError
+    ? error.message : "The server's answer cannot be read.";
+  if (status === 401 || status === 403) return askForKey(currentKey() ? message : "");
+  if (status === 413) return showAlert("text-alert", message);
+  if (status === 422 && field in FIELD_ALERTS) return showAlert(FIELD_ALERTS[field], message);
+  showAlert("translation-alert", message);
+  byId("again").hidden = false;
+  if (status === 503) watch();
+}
+
+/** Ask for the key that the server needs; `message` says what is wrong with this one. */
+function askForKey(message) {
+  byId("key-form").hidden = false;
+  showMessage("key-alert", message || "This server needs an API key.");
+}
+
+function selectSentence(index) {
+  selected = index;
+  drawSelection();
+}
+
+function drawSelection() {
+  const sentences = panes.currentSentences();
+  const index = Math.min(selected, Math.max(0, sentences.length - 1));
+  panes.selectSentence(index);
+  const isComplete = byId("translation").ariaBusy !== "true";
+  const request = currentRequest();
+  selection.showSentence({
+    sentences, index, direction: choices.currentDirection(),
+    // While sentences arrive the server has enough to do.
+    request: isComplete ? request : { ...request, n_best: 1 },
+  });
+}
+
+function moveSelection(step) {
+  const last = panes.currentSentences().length - 1;
+  if (last >= 0) selectSentence(Math.max(0, Math.min(selected + step, last)));
+}
+
+async function copyTranslation() {
+  const text = byId("translation").textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    byId("progress").textContent = "Copied";
+  } catch {
+    // Without HTTPS there is no clipboard: what is selected can be copied by keys.
+    window.getSelection().selectAllChildren(byId("translation"));
+    byId("progress").textContent = "Selected: press Ctrl C to copy it";
+  }
+}
+
+function swap() {
+  const translation = byId("translation");
+  const isTranslated = !byId("copy").disabled;
+  choices.swapDirection();
+  if (isTranslated) byId("source").value = translation.textContent;
+  readText();
+  translate();
+}
+
+/** Get what the server offers; wait for one that is not ready. */
+async function begin() {
+  try {
+    const [models, languages] = await Promise.all([
+      requestJson("v1/models"), requestJson("v1/languages"),
+    ]);
+    choices.fillChoices(models, languages);
+    isReady = true;
+    byId("key-form").hidden = !currentKey();
+    showMessage("key-alert", "");
+    showMessage("server-alert", "");
+    readText();
+  } catch (error) {
+    if (error.status === 401 || error.status === 403) return askForKey(currentKey() && error.message);
+    if (error.status !== 503) showMessage("server-alert", error.message);
+    watch();
+  }
+}
+
+let isWatched = false;
+
+/** Say that the server starts or ends, until it is ready. */
+async function watch() {
+  if (isWatched) return;
+  isWatched = true;
+  const states = {
+    starting: "The server is starting. This page will be ready with it.",
+    draining: "The server is shutting down and takes no more texts.",
+  };
+  let state = await currentState();
+  const isAway = state !== "ready";
+  for (let wait = LOOK_MS; state !== "ready"; wait = Math.min(wait * 1.5, MOST_LOOK_MS)) {
+    showMessage("server-state", states[state] ?? "");
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    state = await currentState();
+  }
+  showMessage("server-state", "");
+  isWatched = false;
+  if (!isReady) begin();
+  else if (isAway && !byId("again").hidden) translate();
+}
+
+/** Return the server's state, "away" if it does not say one. */
+async function currentState() {
+  try {
+    return (await requestJson("health")).status;
+  } catch (error) {
+    return error.answer?.status ?? "away";
+  }
+}
+
+panes.listen(
+  (place) => selection.showReading(panes.currentSentences(), place),
+  selectSentence,
+);
+choices.listen(readText, readText);
+byId("source").addEventListener("input", ({ isComposing }) => {
+  if (!isComposing) readText();
+});
+byId("source").addEventListener("compositionend", readText);
+byId("source").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  translate();
+});
+byId("translate").addEventListener("click", translate);
+byId("again").addEventListener("click", translate);
+byId("swap").addEventListener("click", swap);
+byId("attention").addEventListener("click", selection.followLink);
+byId("copy").addEventListener("click", copyTranslation);
+byId("previous").addEventListener("click", () => moveSelection(-1));
+byId("next").addEventListener("click", () => moveSelection(1));
+byId("clear").addEventListener("click", () => {
+  byId("source").value = "";
+  byId("source").focus();
+  readText();
+});
+byId("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keepKey(byId("key").value.trim());
+  showMessage("key-alert", "");
+  if (isReady) translate();
+  else begin();
+});
+window.addEventListener("online", () => {
+  if (!byId("again").hidden) translate();
+});
+byId("key").value = currentKey();
+drawCount();
+begin();

@@ -1,0 +1,241 @@
+/* The two texts on the page: their sentences, and the words that belong together. A
+   place is `{index, side, word}`: a sentence, "source" or "target", and one of its words
+   on that side, null between words. */
+
+import { byId, element } from "./elements.js";
+import { linkedWords } from "./texts.js";
+
+const SHEETS = { source: "mirror", target: "translation" };
+
+/* The text, the sentences of it that are translated, in its order, and the places that
+   have the pointer and the focus. */
+let text = "";
+let sentences = [];
+let pointed = null;
+let focused = null;
+let onChange = () => {};
+
+/** Return the sentences that are translated, as far as they have arrived. */
+export function currentSentences() {
+  return sentences;
+}
+
+/** Show a text that is not translated; an older translation turns quiet. */
+export function drawText(newText) {
+  text = newText;
+  forgetSentences();
+  byId("mirror").textContent = text;
+  byId("translation").classList.add("stale");
+}
+
+/** Remove the translation. */
+export function clearTranslation() {
+  forgetSentences();
+  byId("translation").replaceChildren();
+}
+
+function forgetSentences() {
+  sentences = [];
+  point(null);
+  focus(null);
+}
+
+/** Add a sentence that has arrived. */
+export function addSentence(sentence) {
+  const sheet = byId("translation");
+  if (sentences.length === 0) {
+    byId("mirror").replaceChildren(text);
+    sheet.replaceChildren();
+    sheet.classList.remove("stale");
+    sheet.ariaBusy = "true";
+  }
+  const last = sentences.at(-1)?.end ?? 0;
+  const sourceGap = text.slice(last, sentence.begin);
+  const index = sentences.length;
+  const rest = byId("mirror").lastChild;
+  rest.before(sourceGap, sentenceNode(sentence, "source", index));
+  rest.data = text.slice(sentence.end);
+  sheet.append(sentence.gap, sentenceNode(sentence, "target", index));
+  sentences.push(sentence);
+  byId("translation").classList.toggle("several", sentences.length > 1);
+  byId("mirror").classList.toggle("several", sentences.length > 1);
+  if (index === 0) setTabStop(sheet.querySelector(".word"));
+}
+
+/** Show the whole answer; sentences that have arrived as they are in it stay. */
+export function endTranslation(answer) {
+  const sheet = byId("translation");
+  const whole = answer.sentences.map(({ gap, target }) => gap + target).join("");
+  if (sheet.textContent !== whole || sentences.length !== answer.sentences.length) {
+    sentences = [];
+    for (const sentence of answer.sentences) addSentence(sentence);
+  }
+  if (answer.sentences.length === 0) clearTranslation();
+  sheet.append(answer.tail);
+  sheet.classList.remove("stale");
+  sheet.ariaBusy = "false";
+}
+
+/** Wait for no more sentences. */
+export function stopTranslation() {
+  byId("translation").ariaBusy = "false";
+}
+
+function sentenceNode(sentence, side, index) {
+  const node = element("span", { class: "sentence", "data-index": index });
+  const letters = sentence[side];
+  let last = 0;
+  for (const [word, { begin, end }] of sentence.sides[side].entries()) {
+    const attributes = { class: "word", "data-word": word };
+    if (side === "target") attributes.tabindex = -1;
+    node.append(letters.slice(last, begin), element("span", attributes, letters.slice(begin, end)));
+    last = end;
+  }
+  node.append(letters.slice(last));
+  return node;
+}
+
+/** Return the element of a sentence on one side. */
+function nodeOf(side, index) {
+  return byId(SHEETS[side]).querySelector(`.sentence[data-index="${index}"]`);
+}
+
+/** Return the place of an element of a sheet, null if it is in no sentence. */
+function placeOf(node, side) {
+  const sentence = node?.closest(".sentence");
+  if (!sentence) return null;
+  const word = node.closest(".word");
+  const index = Number(sentence.dataset.index);
+  return { index, side, word: word ? Number(word.dataset.word) : null };
+}
+
+/** Return the place that is shown: under the pointer, or else with the focus. */
+export function shownPlace() {
+  return pointed?.word != null ? pointed : focused;
+}
+
+/** Mark the sentence that is selected on both sides. */
+export function selectSentence(index) {
+  for (const node of document.querySelectorAll(".sentence.current")) node.classList.remove("current");
+  for (const side of ["source", "target"]) nodeOf(side, index)?.classList.add("current");
+}
+
+function point(place) {
+  pointed = place;
+  drawMarks();
+}
+
+function focus(place) {
+  focused = place;
+  drawMarks();
+}
+
+/** Mark the word of the shown place, and those of the other side that belong to it. */
+function drawMarks() {
+  for (const node of document.querySelectorAll(".word.marked")) node.classList.remove("marked");
+  const place = shownPlace();
+  if (place?.word != null) {
+    const { index, side, word } = place;
+    const other = side === "source" ? "target" : "source";
+    markWord(side, index, word);
+    for (const linked of linkedWords(sentences[index], side, word)) markWord(other, index, linked);
+  }
+  onChange(place);
+}
+
+function markWord(side, index, word) {
+  nodeOf(side, index)?.querySelector(`[data-word="${word}"]`)?.classList.add("marked");
+}
+
+/** Show a sentence's words as those of the keyboard: its first word has the focus. */
+export function focusSentence(index) {
+  moveTo(nodeOf("target", index)?.querySelector(".word"));
+}
+
+function setTabStop(node) {
+  if (!node) return;
+  byId("translation").querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
+  node.setAttribute("tabindex", 0);
+}
+
+function moveTo(node) {
+  if (!node) return;
+  setTabStop(node);
+  node.focus();
+}
+
+/** Move the focus among the words of the translation. */
+function pressKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const words = [...byId("translation").querySelectorAll(".word")];
+  const at = words.indexOf(document.activeElement);
+  if (at < 0) return;
+  const isLeftward = getComputedStyle(byId("translation")).direction === "rtl";
+  const index = placeOf(words[at], "target").index;
+  const first = (sentence) => nodeOf("target", sentence)?.querySelector(".word");
+  const goal = {
+    ArrowRight: words[at + (isLeftward ? -1 : 1)],
+    ArrowLeft: words[at + (isLeftward ? 1 : -1)],
+    ArrowDown: first(index + 1),
+    ArrowUp: first(index - 1),
+    Home: words[0],
+    End: words.at(-1),
+  };
+  if (!(event.key in goal)) return;
+  event.preventDefault();
+  moveTo(goal[event.key]);
+}
+
+/** Return the sentence that the caret is in while one types, null if there is none. */
+export function typedSentence() {
+  return document.activeElement === byId("source") ? caretPlace()?.index ?? null : null;
+}
+
+/** Return the place of the caret in the text, null in what is not translated. */
+function caretPlace() {
+  const { selectionStart: caret } = byId("source");
+  const index = sentences.findIndex(({ begin, end }) => begin <= caret && caret <= end);
+  if (index < 0) return null;
+  const { begin, sides } = sentences[index];
+  const offset = caret - begin;
+  const word = sides.source.findIndex((span) => span.begin <= offset && offset <= span.end);
+  return { index, side: "source", word: word < 0 ? null : word };
+}
+
+/**
+ * Listen to the pointer, the focus and the caret.
+ *
+ * @param {function} newOnChange Gets the shown place, or null, whenever it is another.
+ * @param {function} onSelect Gets the index of the sentence that was focused.
+ */
+export function listen(newOnChange, onSelect) {
+  onChange = newOnChange;
+  const source = byId("source");
+  const sheet = byId("translation");
+  // The mirror lies below the text, which gets the pointer.
+  source.addEventListener("pointermove", ({ clientX, clientY }) => {
+    const below = document.elementsFromPoint(clientX, clientY);
+    point(placeOf(below.find((node) => node.closest("#mirror")), "source"));
+  });
+  source.addEventListener("pointerleave", () => point(null));
+  sheet.addEventListener("pointerover", ({ target }) => point(placeOf(target, "target")));
+  sheet.addEventListener("pointerleave", () => point(null));
+  sheet.addEventListener("keydown", pressKey);
+  sheet.addEventListener("focusin", ({ target }) => {
+    setTabStop(target.closest(".word"));
+    focus(placeOf(target, "target"));
+    if (focused) onSelect(focused.index);
+  });
+  sheet.addEventListener("focusout", () => focus(null));
+  source.addEventListener("blur", () => focus(null));
+  document.addEventListener("selectionchange", () => {
+    if (document.activeElement !== source) return;
+    focus(caretPlace());
+    if (focused) onSelect(focused.index);
+  });
+  window.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape") return;
+    pointed = null;
+    focus(null);
+  });
+}

@@ -1,0 +1,126 @@
+/* The sentence that is selected: its translations with scores, and its words. */
+
+import { byId, decimal, element, setLanguage, showMessage } from "./elements.js";
+import { addressOf, currentKey, requestFile, requestJson } from "./requests.js";
+import { linkedWords, wordPairs, wordText } from "./texts.js";
+
+const PAUSE_MS = 250;
+const MOST_KEPT = 200;
+
+/* Translations of sentences by their request, so that none is asked for twice. */
+const kept = new Map();
+let requested = "";
+let timer = null;
+let controller = null;
+
+/** Show a sentence of the text; `request` is what asks for its translations. */
+export function showSentence({ sentences, index, request, direction }) {
+  const sentence = sentences[index];
+  byId("sentence").hidden = !sentence;
+  if (!sentence) return forgetSentence();
+  const isOnly = sentences.length === 1;
+  byId("sentence-title").textContent = isOnly
+    ? "Sentence" : `Sentence ${index + 1} of ${sentences.length}`;
+  byId("previous").hidden = byId("next").hidden = isOnly;
+  byId("previous").disabled = index === 0;
+  byId("next").disabled = index === sentences.length - 1;
+  byId("sentence-text").textContent = sentence.source;
+  setLanguage(byId("sentence-text"), direction.source);
+  const { model, source, target } = request;
+  const query = { text: sentence.source, model, source, target };
+  byId("attention").href = addressOf(
+    "v1/page", Object.entries(query).filter(([, value]) => value !== undefined),
+  );
+  byId("pairs-details").hidden = sentence.links.length === 0;
+  byId("pairs").replaceChildren(
+    ...wordPairs(sentence).map(([one, other]) =>
+      element("li", {}, element("bdi", {}, one), " – ", element("bdi", {}, other))),
+  );
+  loadHypotheses({ ...request, text: sentence.source }, sentence, direction.target);
+}
+
+/** Keep the translations of a text that is one sentence. */
+export function keepHypotheses(request, translations) {
+  kept.set(JSON.stringify(request), translations);
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+}
+
+/** Ask for nothing more. */
+export function forgetSentence() {
+  clearTimeout(timer);
+  controller?.abort();
+  requested = "";
+}
+
+function loadHypotheses(request, sentence, language) {
+  const key = JSON.stringify(request);
+  if (kept.has(key)) {
+    forgetSentence();
+    return drawHypotheses(kept.get(key), language);
+  }
+  drawHypotheses([{ text: sentence.target, score: sentence.score }], language);
+  if (requested === key || request.n_best < 2) return;
+  forgetSentence();
+  requested = key;
+  const { signal } = controller = new AbortController();
+  timer = setTimeout(async () => {
+    try {
+      const answer = await requestJson("v1/translate", { body: request, signal });
+      keepHypotheses(request, answer.results[0].translations);
+      if (!signal.aborted) drawHypotheses(kept.get(key), language);
+    } catch (error) {
+      if (signal.aborted) return;
+      requested = "";
+      showMessage("sentence-alert", `The other translations are missing. ${error.message}`);
+    }
+  }, PAUSE_MS);
+}
+
+function drawHypotheses(hypotheses, language) {
+  showMessage("sentence-alert", "");
+  byId("hypotheses").replaceChildren(
+    ...hypotheses.map(({ text, score }) => {
+      const words = element("span", { dir: "auto" }, text || "(empty)");
+      setLanguage(words, language);
+      const number = element(
+        "span", { class: "score" }, element("span", { class: "unseen" }, "score "), decimal(score, 2),
+      );
+      return element("li", {}, words, number);
+    }),
+  );
+}
+
+/** Say which words belong together at a place, the empty text if there is none. */
+export function showReading(sentences, place) {
+  const sentence = sentences[place?.index];
+  if (!sentence || place.word === null) return showReadingText("");
+  const { side, word } = place;
+  if (sentence.links.length === 0) return showReadingText("The words of this sentence are not aligned.");
+  const other = side === "source" ? "target" : "source";
+  const quoted = (one, index) => `“\u2068${wordText(sentence, one, index)}\u2069”`;
+  const linked = linkedWords(sentence, side, word).map((index) => quoted(other, index));
+  const verb = side === "source" ? "is translated as" : "translates";
+  showReadingText(
+    linked.length
+      ? `${quoted(side, word)} ${verb} ${linked.join(", ")}.`
+      : `${quoted(side, word)} belongs to no word of the ${side === "source" ? "translation" : "text"}.`,
+  );
+}
+
+function showReadingText(message) {
+  if (byId("reading").textContent !== message) byId("reading").textContent = message;
+}
+
+/** Save the page of the attention: a link sends no key, and a server may need one. */
+export async function followLink(event) {
+  if (!currentKey()) return;
+  event.preventDefault();
+  showMessage("sentence-alert", "");
+  try {
+    const url = URL.createObjectURL(await requestFile(byId("attention").href));
+    element("a", { href: url, download: "attention.html" }).click();
+    setTimeout(() => URL.revokeObjectURL(url));
+  } catch (error) {
+    showMessage("sentence-alert", error.message);
+  }
+}
