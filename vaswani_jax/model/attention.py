@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import config, parallel
-from vaswani_jax.model import dropout, initializers, products
+from vaswani_jax.model import dropout, initializers, parameters, products
 
 # Finite, so that a query that may look at nothing gets a uniform row and never NaN.
 MASKED_SCORE = -1e30
@@ -236,7 +236,7 @@ class MultiHeadAttention(nn.Module):
         self.query = self._projection((model.num_heads, model.d_k))
         self.key = self._projection((model.num_heads, model.d_k))
         self.value = self._projection((model.num_heads, model.d_v))
-        self.output = nn.DenseGeneral(
+        self.output = parameters.DenseGeneral(
             model.d_model,
             axis=(-2, -1),
             use_bias=model.attention_bias,
@@ -272,8 +272,8 @@ class MultiHeadAttention(nn.Module):
         heads = jnp.sum(weights[..., None] * cache.value[:, :, None], axis=-2)
         return self.output(jnp.swapaxes(heads, 1, 2).astype(cache.value.dtype))
 
-    def _projection(self, features: tuple[int, int]) -> nn.DenseGeneral:
-        return nn.DenseGeneral(
+    def _projection(self, features: tuple[int, int]) -> parameters.DenseGeneral:
+        return parameters.DenseGeneral(
             features,
             use_bias=self.model.attention_bias,
             dtype=jnp.dtype(self.model.dtype),

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import parallel
-from vaswani_jax.model import products
+from vaswani_jax.model import parameters, products
 
 # The collection of what is made of parameters once, for many products.
 PRODUCTS = "products"
@@ -21,7 +21,7 @@ PRODUCTS = "products"
 LANES = 128
 
 
-class Embedding(nn.Module):
+class Embedding(parameters.Reader, nn.Module):
     """The table [V, d_model], N(0, 1/d_model) at first, so that lookups have unit
     variance after their multiplication by sqrt(d_model)."""
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from vaswani_jax.core import config
-from vaswani_jax.model import dropout, initializers, products
+from vaswani_jax.model import dropout, initializers, parameters, products
 
 
 class FeedForward(nn.Module):
@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
     def setup(self) -> None:
         model = self.model
         dense = functools.partial(
-            nn.Dense,
+            parameters.Dense,
             dtype=jnp.dtype(model.dtype),
             kernel_init=initializers.kernel(model.init_scale),
             dot_general=products.dot_general_2d,

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
-from vaswani_jax.model import initializers, products
+from vaswani_jax.model import initializers, parameters, products
 
 
 class WordStates(flax.struct.PyTreeNode):
@@ -35,7 +35,7 @@ class NextWord(nn.Module):
 
     def setup(self) -> None:
         model = self.model
-        self.projection = nn.Dense(
+        self.projection = parameters.Dense(
             model.d_model,
             use_bias=False,
             dtype=jnp.dtype(model.dtype),

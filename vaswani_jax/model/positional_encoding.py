@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from vaswani_jax.model import parameters
+
 
 def within_segments(
     segments: Int[Array | np.ndarray, "B T"],
@@ -40,7 +42,7 @@ def sinusoids(
     return both.reshape(*positions.shape, d_model)
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(parameters.Reader, nn.Module):
     """One trained vector for each position, N(0, 1/d_model) at first."""
 
     max_positions: int

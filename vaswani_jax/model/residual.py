@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from vaswani_jax.core import config, parallel
-from vaswani_jax.model import dropout
+from vaswani_jax.model import dropout, parameters
 
 
-def layer_norm(model: config.ModelConfig) -> nn.LayerNorm:
+def layer_norm(model: config.ModelConfig) -> parameters.LayerNorm:
     """Return a layer normalisation with statistics in float32.
 
     Gain starts at 1 and bias at 0. The paper does not give epsilon.
@@ -18,7 +18,7 @@ def layer_norm(model: config.ModelConfig) -> nn.LayerNorm:
     # Deviation: a TPU computes mean and variance, E[x^2] - E[x]^2, within the product
     # that makes x. Their difference loses digits of x that bfloat16 does not have.
     is_one_pass = parallel.on_tpu() and model.dtype == "bfloat16"
-    return nn.LayerNorm(
+    return parameters.LayerNorm(
         epsilon=model.layer_norm_epsilon,
         dtype=jnp.dtype(model.dtype),
         use_fast_variance=is_one_pass,
