@@ -35,17 +35,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def share_compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Compile once what several tests compile, in whichever worker comes first."""
-    import jax  # after the flags above
+    """Trace and compile once what several tests do, in whichever worker comes first."""
+    from vaswani_jax.core import compilation_cache  # after the flags above
 
     directory = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         directory = directory.parent
     # The programs that tests start look there, too.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(directory / "compiled")
-    jax.config.update("jax_compilation_cache_dir", str(directory / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    os.environ["VASWANI_JAX_CACHE"] = str(directory / "cache")
+    compilation_cache.enable()
 
 
 @pytest.fixture(autouse=True)

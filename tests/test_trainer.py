@@ -22,7 +22,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.fixture(autouse=True)
 def _no_compilation_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests of other modules compile as they did before."""
-    monkeypatch.setattr(compilation_cache, "enable", lambda directory: None)
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 
 def count_modules(params: object) -> dict[str, float]:

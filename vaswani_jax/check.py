@@ -62,7 +62,7 @@ def main() -> None:
     by_name = {}
     for platform, group in _by_platform(all_hardware).items():
         logger.info(f"{platform}: {', '.join(hardware.name for hardware in group)}")
-        for verdict in worker.run(work, group, cache=workdir / "compiled"):
+        for verdict in worker.run(work, group):
             by_name[verdict["hardware"]] = verdict
     training_flags = command_line.config_flags_given()
     if not flags.FLAGS["workdir"].using_default_value:

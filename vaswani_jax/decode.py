@@ -102,7 +102,7 @@ def main() -> None:
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )
-    compilation_cache.enable(workdir / "compiled")
+    compilation_cache.enable()
     translator = api.load(
         workdir,
         checkpoint=CHECKPOINT.value,

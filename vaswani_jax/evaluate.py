@@ -30,7 +30,7 @@ def main() -> None:
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.open_workdir(WORKDIR.value)
     workdir.pull(skip=needless)
-    compilation_cache.enable(workdir.path / "compiled")
+    compilation_cache.enable()
     directory = prepared.data_directory(settings.data, workdir.path)
     data = prepared.open_matching(
         settings,

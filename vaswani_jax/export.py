@@ -58,7 +58,7 @@ def main() -> None:
         raise ValueError("--quantization is of --format=ctranslate2")
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
-    compilation_cache.enable(workdir / "compiled")
+    compilation_cache.enable()
     data = prepared.open_matching(
         settings, prepared.data_directory(settings.data, workdir), compare_text=False
     )

@@ -119,7 +119,7 @@ def main() -> None:
             trees=TREES.value,
             alignments=ALIGNMENTS.value,
         )
-    compilation_cache.enable(workdir / "compiled")
+    compilation_cache.enable()
     page = build.make_page(
         _load(workdir, settings, names),
         lines,

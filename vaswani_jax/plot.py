@@ -306,7 +306,7 @@ def _open_model(name: str) -> tuple[pathlib.Path, config.Config]:
 
 
 def _load(workdir: pathlib.Path, settings: config.Config) -> Translator:
-    compilation_cache.enable(workdir / "compiled")
+    compilation_cache.enable()
     return api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
 
 

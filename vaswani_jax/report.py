@@ -163,7 +163,7 @@ def _open_run(
     except (ValueError, OSError) as error:
         logger.info(f"left out: {run.workdir}: {error}")
         return None
-    compilation_cache.enable(run.workdir / "compiled")
+    compilation_cache.enable()
     return attention_figures.ShownRun(run, translator)
 
 

@@ -85,8 +85,8 @@ def train(
     SIGTERM, SIGINT (Ctrl-C) and SIGHUP save it and raise `Stopped`, if this is the main
     thread.
 
-    Sets two options of JAX for the whole process; neither changes results. The
-    compilation cache is WORKDIR/compiled, or the directory JAX_COMPILATION_CACHE_DIR.
+    Sets options of JAX for the whole process; none changes results. The compilation
+    cache is in ~/.cache/vaswani_jax, or the directory JAX_COMPILATION_CACHE_DIR.
     If JAX has not used a device yet, asynchronous dispatch on CPUs is off.
 
     Args:
@@ -144,7 +144,7 @@ def train(
             treebank_checks.warn_of_lengths(
                 data.corpus("train"), settings=config, counts=data.counts["train"]
             )
-        compilation_cache.enable(directory.path / "compiled")
+        compilation_cache.enable()
         try:
             outcome = loop.train(
                 config,

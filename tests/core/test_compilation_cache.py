@@ -1,18 +1,21 @@
 """Compiled programs are kept on disk, and read from there."""
 
+import os
+
 import jax
 import pytest
 
 from tests import interpreter
-from vaswani_jax.core import compilation_cache
+from vaswani_jax.core import compilation_cache, kept_programs
 
 PROGRAM = """
 import pathlib, sys
 import jax, jax.numpy as jnp
 from vaswani_jax.core import compilation_cache, parallel
-assert compilation_cache.directory() is None
-compilation_cache.enable(pathlib.Path(sys.argv[1]))
-assert compilation_cache.directory() == pathlib.Path(sys.argv[1])
+assert compilation_cache.directory() is compilation_cache.home() is None
+compilation_cache.enable()
+assert compilation_cache.home() == pathlib.Path(sys.argv[1])
+assert compilation_cache.directory() == pathlib.Path(sys.argv[1], "compiled")
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 hits = []
 jax.monitoring.register_event_listener(
@@ -31,23 +34,106 @@ def test_a_kept_program_is_found_and_may_be_deleted(tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
 
     def sum_and_cache_hit():
-        return interpreter.output_of(PROGRAM, str(tmp_path / "compiled")).split()
+        cache = str(tmp_path / "cache")
+        return interpreter.output_of(PROGRAM, cache, VASWANI_JAX_CACHE=cache).split()
 
     assert sum_and_cache_hit() == ["24.0", "False"]
     assert sum_and_cache_hit() == ["24.0", "True"]
-    for path in (tmp_path / "compiled").iterdir():
+    compiled = tmp_path / "cache" / "compiled"
+    for path in compiled.glob("*-cache"):
         path.write_bytes(b"damaged")
     assert sum_and_cache_hit()[0] == "24.0"
 
 
-def test_a_directory_for_all_runs_takes_precedence(tmp_path, monkeypatch):
-    directory = jax.config.jax_compilation_cache_dir
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "all"))
-    try:
-        compilation_cache.enable(tmp_path / "run")
-        assert compilation_cache.directory() == tmp_path / "all"
-    finally:
-        jax.config.update("jax_compilation_cache_dir", directory)
+@pytest.fixture
+def enable(monkeypatch):
+    """Enable the cache of an environment, and that of the tests again afterwards."""
+    monkeypatch.setattr(compilation_cache, "_refused", set())
+    names = ("jax_compilation_cache_dir", "jax_compilation_cache_max_size")
+    before = {name: getattr(jax.config, name) for name in names}
+
+    def in_environment(**variables):
+        for name, value in variables.items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, str(value))
+        compilation_cache.enable()
+        return compilation_cache.home()
+
+    yield in_environment
+    monkeypatch.undo()
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.enable()
+
+
+def mode(path):
+    return path.stat().st_mode & 0o777
+
+
+def test_the_users_directory_is_that_of_the_environment(tmp_path, enable):
+    where = {"HOME": tmp_path, "JAX_COMPILATION_CACHE_DIR": None}
+    home = enable(**where, XDG_CACHE_HOME=None, VASWANI_JAX_CACHE=None)
+    assert home == tmp_path / ".cache" / "vaswani_jax"
+    assert mode(home) == mode(home / "programs") == mode(home / "compiled") == 0o700
+    assert compilation_cache.directory() == home / "compiled"
+    limit = jax.config.jax_compilation_cache_max_size
+    assert limit == compilation_cache.LIMIT_BYTES
+    home = enable(XDG_CACHE_HOME=tmp_path / "xdg")
+    assert home == tmp_path / "xdg" / "vaswani_jax"
+    assert enable(VASWANI_JAX_CACHE="~/chosen") == tmp_path / "chosen"
+
+
+def test_nothing_is_kept_where_others_can_write_which_is_said_once(
+    tmp_path, enable, caplog
+):
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    for _ in range(2):
+        assert enable(VASWANI_JAX_CACHE=open_to_all) is None
+    assert kept_programs.directory() is None
+    assert not list(open_to_all.iterdir())
+    [message] = caplog.messages
+    assert f"{open_to_all}: other users can write it" in message
+    file = tmp_path / "file"
+    file.write_text("")
+    assert enable(VASWANI_JAX_CACHE=file) is None
+    assert "File exists" in caplog.messages[1]
+
+
+def test_nothing_is_kept_in_the_directory_of_another_user(
+    tmp_path, enable, caplog, monkeypatch
+):
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    assert enable(VASWANI_JAX_CACHE=tmp_path) is None
+    assert "it belongs to another user" in caplog.text
+
+
+def test_whole_entries_stay_that_were_used_last(tmp_path, enable, monkeypatch):
+    monkeypatch.setattr(compilation_cache, "MOST_ENTRIES", 2)
+    compiled = tmp_path / "compiled"
+    compiled.mkdir()
+    for number, name in enumerate("bacd"):
+        for suffix in ("cache", "atime"):
+            path = compiled / f"{name}-{suffix}"
+            path.write_bytes(b"")
+            os.utime(path, (number, number))
+    # As a program leaves it that is killed while it writes.
+    (compiled / "e-cache").write_bytes(b"")
+    enable(VASWANI_JAX_CACHE=tmp_path, JAX_COMPILATION_CACHE_DIR=None)
+    assert {path.name[0] for path in compiled.glob("*-*")} == {"c", "d"}
+
+
+def test_a_directory_for_all_runs_takes_precedence(tmp_path, enable):
+    home = enable(
+        JAX_COMPILATION_CACHE_DIR=tmp_path / "all", VASWANI_JAX_CACHE=tmp_path
+    )
+    assert compilation_cache.directory() == tmp_path / "all"
+    assert home == tmp_path
+    # It has the limit that JAX's own option gives it.
+    assert jax.config.jax_compilation_cache_max_size == -1
 
 
 def test_what_was_measured_is_kept_and_measured_again_when_damaged(

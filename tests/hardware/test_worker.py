@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import pathlib
 import subprocess
 from typing import Any
 
@@ -30,8 +29,8 @@ def answer(
     return environment
 
 
-def judge(tmp_path: pathlib.Path) -> list[dict[str, object]]:
-    return worker.run(demo_on_tpus.run(), [V5E], cache=tmp_path)
+def judge() -> list[dict[str, object]]:
+    return worker.run(demo_on_tpus.run(), [V5E])
 
 
 TREES = types.TreeIds(num_labels=2, word_starts=b"\xff\x00")
@@ -43,7 +42,6 @@ TREES = types.TreeIds(num_labels=2, word_starts=b"\xff\x00")
     ids=["shared", "separate", "trees"],
 )
 def test_the_process_judges_the_run_that_it_was_sent(
-    tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     vocab_size: types.VocabSize,
 ) -> None:
@@ -69,43 +67,39 @@ def test_the_process_judges_the_run_that_it_was_sent(
         return subprocess.CompletedProcess(command, 0, stdout='{"verdicts": [{}]}')
 
     monkeypatch.setattr(worker.subprocess, "run", run)
-    worker.run(work, [V5E], cache=tmp_path)
+    worker.run(work, [V5E])
     assert judged == [work]
 
 
-def test_the_last_line_is_the_answer(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_line_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = answer(
         monkeypatch, 'libtpu says hello\n{"verdicts": [{"fits": true}]}'
     )
-    assert judge(tmp_path) == [{"fits": True}]
+    assert judge() == [{"fits": True}]
     assert environment["JAX_PLATFORMS"] == "cpu"
 
 
-def test_a_refusal_is_an_error_here(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_is_an_error_here(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, '{"error": "cudnn needs a GPU"}')
     with pytest.raises(ValueError, match="cudnn needs a GPU"):
-        judge(tmp_path)
+        judge()
 
 
 @pytest.mark.parametrize(("stdout", "status"), [("", 0), ("words\n", -6)])
 def test_a_compiler_that_ends_is_told_with_its_hardware(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stdout: str, status: int
+    monkeypatch: pytest.MonkeyPatch, stdout: str, status: int
 ) -> None:
     answer(monkeypatch, stdout, status=status)
     with pytest.raises(worker.WorkerError, match=rf"v5e:2x4: .* status {status};"):
-        judge(tmp_path)
+        judge()
 
 
 def test_the_process_reads_the_request_and_refuses_in_its_answer(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Without its extra, or because a TPU has no cuDNN.
     work = demo_on_tpus.run(
         **{"model.attention": "cudnn", "model.dtype": "bfloat16"},
     )
     with pytest.raises(ValueError, match=r"vaswani-jax\[tpu\]|cudnn needs a GPU"):
-        worker.run(work, [V5E], cache=tmp_path)
+        worker.run(work, [V5E])

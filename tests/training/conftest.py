@@ -67,7 +67,12 @@ def steps_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step, "train_step", _remembered(step.train_step))
         patch.setattr(step, "create_state", _remembered(create_on_host))
-        patch.setattr(parallel, "over_devices", functools.cache(parallel.over_devices))
+        compile_once = functools.cache(parallel.over_devices)
+
+        def over_devices(function: Any, *, identity: Any = None, **options: Any) -> Any:
+            return compile_once(function, **options)
+
+        patch.setattr(parallel, "over_devices", over_devices)
         yield
 
 

@@ -1,38 +1,134 @@
-"""Keep compiled programs on disk, so that the next start need not compile them."""
+"""Keep compiled programs in a directory of the user, for a quicker next start."""
 
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import pathlib
+import stat
+import tempfile
 from collections.abc import Callable
 from typing import Any, cast
 
+import filelock
 import jax
 
 from vaswani_jax.core import tpu_flags
 
+logger = logging.getLogger(__name__)
+# Names another directory than ~/.cache/vaswani_jax.
+VARIABLE = "VASWANI_JAX_CACHE"
 # The variables with flags of the compilers.
 FLAGS = ("XLA_FLAGS", tpu_flags.VARIABLE)
+# What compiled programs may take; those that were used last stay.
+LIMIT_BYTES = 2**30
+# JAX reads the times of all entries whenever it adds one.
+MOST_ENTRIES = 2000
+UNFINISHED = ".unfinished"
+_home: pathlib.Path | None = None
+_refused: set[pathlib.Path] = set()
 
 
-def enable(path: pathlib.Path) -> None:
-    """Keep compiled programs in a directory, and look for them there.
+def enable() -> None:
+    """Keep programs in the user's directory, and look for them there.
 
-    The directory may be deleted at any time: an entry belongs to one program, version
-    of the compiler and kind of device. JAX's own JAX_COMPILATION_CACHE_DIR, which names
-    one directory for all runs, takes precedence.
+    It may be emptied at any time: an entry belongs to one program, version of the
+    compiler and kind of device. Nothing is kept, with one warning, where the directory
+    cannot be written or other users can write it. JAX's own JAX_COMPILATION_CACHE_DIR,
+    which names a directory without a limit, takes precedence for compiled programs.
     """
+    global _home
+    _home = _open_home()
     shared = os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    jax.config.update("jax_compilation_cache_dir", shared or str(path.absolute()))
+    if shared:
+        jax.config.update("jax_compilation_cache_dir", shared)
+    elif _home:
+        compiled = _home / "compiled"
+        _tidy(compiled)
+        jax.config.update("jax_compilation_cache_dir", str(compiled))
+        if cast(Any, jax.config).jax_compilation_cache_max_size == -1:
+            jax.config.update("jax_compilation_cache_max_size", LIMIT_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def home() -> pathlib.Path | None:
+    """Return the user's directory that `enable` has opened; None keeps nothing."""
+    return _home if cast(Any, jax.config).jax_enable_compilation_cache else None
 
 
 def directory() -> pathlib.Path | None:
     """Return the directory of compiled programs, or None if they are not kept."""
     path = cast(Any, jax.config).jax_compilation_cache_dir
     return pathlib.Path(path) if path else None
+
+
+def _open_home() -> pathlib.Path | None:
+    """Return the user's directory, made if it is missing, or None if it is not safe."""
+    try:
+        path = _home_path()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.stat()
+        if status.st_uid != os.getuid():
+            reason = "it belongs to another user"
+        elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            reason = "other users can write it"
+        elif not os.access(path, os.W_OK | os.X_OK):
+            reason = "it cannot be written"
+        else:
+            for name in ("compiled", "programs"):
+                (path / name).mkdir(mode=0o700, exist_ok=True)
+            return path
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home.
+        path, reason = pathlib.Path("~/.cache"), str(error)
+    if path not in _refused:
+        _refused.add(path)
+        logger.warning(
+            f"no compiled programs are kept in {path}: {reason}; {VARIABLE} names "
+            "another directory"
+        )
+    return None
+
+
+def _home_path() -> pathlib.Path:
+    """Return the directory that the environment names."""
+    if chosen := os.environ.get(VARIABLE):
+        return pathlib.Path(chosen).expanduser().absolute()
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return cache.absolute() / "vaswani_jax"
+
+
+def _tidy(compiled: pathlib.Path) -> None:
+    """Delete what a killed program left, and the entries that were used least lately.
+
+    JAX writes an entry, then the time of its use: without that it may be cut off.
+    """
+    with contextlib.suppress(OSError, filelock.Timeout):
+        names = os.listdir(compiled)
+        entries = {name[:-6] for name in names if name.endswith("-cache")}
+        times = {name[:-6] for name in names if name.endswith("-atime")}
+        if entries == times and len(names) <= 2 * MOST_ENTRIES:
+            return
+        with filelock.FileLock(compiled / ".lockfile", timeout=1):
+            for name in entries ^ times:
+                _delete_entry(compiled, name)
+            by_use = sorted(
+                entries & times,
+                key=lambda name: (compiled / f"{name}-atime").stat().st_mtime_ns,
+            )
+            for name in by_use[:-MOST_ENTRIES]:
+                _delete_entry(compiled, name)
+            records = sorted(
+                compiled.glob("*.json"), key=lambda path: path.stat().st_mtime_ns
+            )
+            for path in records[:-MOST_ENTRIES]:
+                path.unlink(missing_ok=True)
+
+
+def _delete_entry(compiled: pathlib.Path, name: str) -> None:
+    for suffix in ("cache", "atime"):
+        (compiled / f"{name}-{suffix}").unlink(missing_ok=True)
 
 
 def compiler() -> str:
@@ -68,8 +164,20 @@ def remember(
         # What cannot be cached is measured again.
         with contextlib.suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(measured), encoding="utf-8")
+            write(file, json.dumps(measured).encode())
     return measured
+
+
+def write(path: pathlib.Path, content: bytes) -> None:
+    """Write a file at once, whatever other processes write or read there."""
+    handle, unfinished = tempfile.mkstemp(UNFINISHED, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
 
 
 def entry(name: str, key: str) -> pathlib.Path | None:
@@ -77,14 +185,19 @@ def entry(name: str, key: str) -> pathlib.Path | None:
     path = directory()
     if path is None:
         return None
-    digest = hashlib.sha256(repr((key, _sources())).encode()).hexdigest()[:32]
+    digest = hashlib.sha256(repr((key, sources())).encode()).hexdigest()[:32]
     return path / f"{name}-{digest}.json"
 
 
-def _sources() -> str:
-    """Return a fingerprint of this package."""
+def sources() -> str:
+    """Return a fingerprint of this package, of the text of all modules as it is now.
+
+    All of it is read, in 5 milliseconds: sizes and times would miss an edit.
+    """
     digest = hashlib.sha256()
     package = pathlib.Path(__file__).parents[1]
     for path in sorted(package.rglob("*.py")):
-        digest.update(path.read_bytes())
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(package)} {len(text)} ".encode())
+        digest.update(text)
     return digest.hexdigest()

@@ -6,6 +6,7 @@ step must be equal on all devices: sum it with `sum_over_devices` first.
 """
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -13,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
+import jax.export
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import processes
+from vaswani_jax.core import kept_programs, processes
 
 logger = logging.getLogger(__name__)
 AXIS = "devices"
@@ -204,7 +206,11 @@ def sync_on_cpu(outputs: Any) -> None:
 
 
 def over_devices(
-    step: Callable[..., Any], *, donate_state: bool, state_axes: Any = None
+    step: Callable[..., Any],
+    *,
+    donate_state: bool,
+    state_axes: Any = None,
+    identity: kept_programs.Identity | None = None,
 ) -> Callable[..., Any]:
     """Compile `step(state, rows)` for all devices; its results are equal on all.
 
@@ -214,22 +220,151 @@ def over_devices(
         state_axes: Of a state that `shards.divide` has divided in part: that part's
             `axes`, and None for what is equal on all devices. The step then returns
             such a state, and results that are equal on all.
+        identity: As for `over_rows`.
     """
-    donate = 0 if donate_state else ()
-    out_axes = None if state_axes is None else (state_axes, None)
-    return _pmap(step, state_axes=state_axes, out_axes=out_axes, donate_argnums=donate)
+    axes = _Axes(
+        state_axes,
+        outputs=None if state_axes is None else (state_axes, None),
+        donated=(0,) if donate_state else (),
+    )
+    return _compile(step, axes, identity)
 
 
-def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function(state, rows)` for all devices; each returns its part."""
-    return _pmap(function, out_axes=0)
+def over_rows(
+    function: Callable[..., Any], *, identity: kept_programs.Identity | None = None
+) -> Callable[..., Any]:
+    """Compile `function(state, rows)` for all devices; each returns its part.
+
+    Args:
+        function: It is called when it must be traced.
+        identity: What distinguishes the function from all others. A program that was
+            kept under that identity is not traced again.
+    """
+    return _compile(function, _Axes(None, outputs=0), identity)
 
 
-def _pmap(
-    function: Callable[..., Any], *, state_axes: Any = None, **options: Any
+class _Axes(NamedTuple):
+    """The device axis of each array of a program, None if it is equal on all devices.
+
+    Attributes:
+        state: Of the first argument; the second has axis 0.
+        outputs: Of the outputs.
+        donated: The indices of the arguments whose memory the outputs reuse.
+    """
+
+    state: Any
+    outputs: Any
+    donated: tuple[int, ...] = ()
+
+
+def _compile(
+    function: Callable[..., Any],
+    axes: _Axes,
+    identity: kept_programs.Identity | None,
 ) -> Callable[..., Any]:
     devices = _target.devices if _target else None
-    return jax.pmap(function, AXIS, in_axes=(state_axes, 0), devices=devices, **options)
+    traced = jax.pmap(
+        function,
+        AXIS,
+        in_axes=(axes.state, 0),
+        out_axes=axes.outputs,
+        devices=devices,
+        donate_argnums=axes.donated,
+    )
+    return traced if identity is None else _KeptProgram(traced, axes, identity)
+
+
+class _KeptProgram:
+    """A function over devices that is traced only if no kept program is the same.
+
+    With several processes, and for devices that are not here, it is always traced.
+    """
+
+    def __init__(
+        self, traced: Callable[..., Any], axes: _Axes, identity: kept_programs.Identity
+    ) -> None:
+        self._traced = traced
+        self._axes = axes
+        self._identity = identity
+
+    def __call__(self, state: Any, rows: Any) -> Any:
+        return self._function(rows)(state, rows)
+
+    def lower(self, state: Any, rows: Any) -> Any:
+        """Lower the program for arguments, or for their shapes."""
+        return cast(Any, self._function(rows)).lower(state, rows)
+
+    def _function(self, rows: Any) -> Callable[..., Any]:
+        can_keep = (
+            _target is None
+            and processes.num_processes() == 1
+            and kept_programs.directory() is not None
+            and jax.tree.leaves(rows)[0].shape[0] == jax.local_device_count()
+        )
+        return self._kept if can_keep else self._traced
+
+    @functools.cached_property
+    def _kept(self) -> Callable[..., Any]:
+        """The program for each shape, as JAX looks it up when it would trace it."""
+
+        def program(state: Any, rows: Any) -> Any:
+            arguments = (state, rows)
+            shapes = jax.tree.map(_aval, arguments)
+            try:
+                exported = kept_programs.load_or_export(
+                    self._identity,
+                    arguments=shapes,
+                    devices=f"{describe()}, donated: {self._axes.donated}",
+                    export=functools.partial(self._export, shapes),
+                )
+            except kept_programs.NotExportableError as error:
+                logger.info("note: not kept for later starts: %s", error)
+                return self._traced(state, rows)
+            outputs = exported.call(*jax.tree.leaves(arguments))
+            return jax.tree.unflatten(self._structure(arguments), outputs)
+
+        program.__name__ = self._identity.name
+        return jax.jit(
+            program,
+            in_shardings=_shardings((self._axes.state, 0)),
+            out_shardings=_shardings(self._axes.outputs),
+            donate_argnums=self._axes.donated,
+        )
+
+    def _structure(self, arguments: Any) -> Any:
+        return jax.tree.structure(self._identity.outputs(*arguments))
+
+    def _export(self, shapes: Any) -> jax.export.Exported:
+        """Trace the function, with flat lists for its arguments and its outputs."""
+        leaves, structure = jax.tree.flatten(shapes)
+        expected = self._structure(shapes)
+
+        def flat(*leaves: Any) -> Any:
+            outputs = self._traced(*jax.tree.unflatten(structure, leaves))
+            if jax.tree.structure(outputs) != expected:
+                raise TypeError(
+                    f"{self._identity.name} returns {jax.tree.structure(outputs)}, its "
+                    f"identity says {expected}"
+                )
+            return jax.tree.leaves(outputs)
+
+        shardings = jax.tree.broadcast(_shardings((self._axes.state, 0)), shapes)
+        jitted = jax.jit(flat, in_shardings=tuple(jax.tree.leaves(shardings)))
+        return jax.export.export(jitted)(*leaves)
+
+
+def _shardings(axes: Any) -> Any:
+    """Return where the arrays lie that have these device axes."""
+    return jax.tree.map(
+        lambda axis: _sharding() if axis is None else _sharding(AXIS),
+        axes,
+        is_leaf=lambda axis: axis is None,
+    )
+
+
+def _aval(leaf: Any) -> jax.ShapeDtypeStruct:
+    weak_type = bool(getattr(leaf, "weak_type", False))
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type)
 
 
 @contextlib.contextmanager

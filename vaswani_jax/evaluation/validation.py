@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vaswani_jax.core import config, languages, parallel, types
+from vaswani_jax.core import config, kept_programs, languages, parallel, types
 from vaswani_jax.data import batching, prepared, token_files
 from vaswani_jax.evaluation import bleu, by_language
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -119,7 +119,12 @@ def compile_loss_step(
     A shape that was compiled for one split serves the others.
     """
     loss_step = step.loss_step(settings, vocab_size=vocab_size)
-    return parallel.over_devices(loss_step, donate_state=False)
+    identity = kept_programs.Identity(
+        "loss",
+        (settings, vocab_size),
+        outputs=lambda params, batch: loss.LossSums.zero(),
+    )
+    return parallel.over_devices(loss_step, donate_state=False, identity=identity)
 
 
 def score_evaluator(

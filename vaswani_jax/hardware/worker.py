@@ -7,7 +7,6 @@ import dataclasses
 import json
 import logging
 import os
-import pathlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,14 +26,13 @@ class WorkerError(Exception):
 
 
 def run(
-    work: Workload, all_hardware: Sequence[topology.Hardware], *, cache: pathlib.Path
+    work: Workload, all_hardware: Sequence[topology.Hardware]
 ) -> list[dict[str, Any]]:
     """Judge some hardware in a process of its own, which logs to standard error.
 
     Args:
         work: The run.
         all_hardware: Hardware of one platform.
-        cache: Where what was found is kept.
 
     Raises:
         ValueError: The settings cannot run there.
@@ -48,7 +46,6 @@ def run(
             (*dataclasses.astuple(shape.bucket), shape.batches) for shape in work.shapes
         ],
         "hardware": [hardware.name for hardware in all_hardware],
-        "cache": str(cache),
         "level": logging.getLogger("vaswani_jax").getEffectiveLevel(),
     }
     process = subprocess.run(
@@ -97,7 +94,7 @@ def main() -> None:
     request = json.load(sys.stdin.buffer)
     logging.basicConfig(format="%(message)s", level=logging.ERROR)
     logging.getLogger("vaswani_jax").setLevel(request["level"])
-    compilation_cache.enable(pathlib.Path(request["cache"]))
+    compilation_cache.enable()
     # JAX cannot read programs for absent devices again: only our findings are kept.
     jax.config.update("jax_enable_compilation_cache", False)
     work = Workload(

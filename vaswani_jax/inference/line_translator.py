@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from vaswani_jax.core import config, languages, parallel, types
+from vaswani_jax.core import config, kept_programs, languages, parallel, types
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
@@ -443,4 +443,9 @@ def _search_on_devices(
     run = generate.make_generator(
         settings, models, vocab_size=vocab_size, n_best=n_best
     )
-    return parallel.over_rows(run)
+    identity = kept_programs.Identity(
+        "search",
+        (settings, models, vocab_size, n_best),
+        outputs=lambda params, rows: types.Hypotheses._make(range(2)),
+    )
+    return parallel.over_rows(run, identity=identity)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from vaswani_jax.core import config, parallel, types
+from vaswani_jax.core import config, kept_programs, parallel, types
 from vaswani_jax.inference import generate, padding
 from vaswani_jax.model import transformer
 
@@ -166,7 +166,12 @@ def _scorer_on_devices(
             jax.tree.map(lambda *w: sum(w) / len(networks), *all_weights),
         )
 
-    return parallel.over_rows(run)
+    identity = kept_programs.Identity(
+        "score",
+        (models, vocab_size, layers),
+        outputs=lambda params, batch: Scored(0, {kind: 0 for kind, _ in layers}),
+    )
+    return parallel.over_rows(run, identity=identity)
 
 
 def _weights(

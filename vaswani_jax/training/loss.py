@@ -35,7 +35,7 @@ class LossSums(flax.struct.PyTreeNode):
     @classmethod
     def zero(cls) -> "LossSums":
         """Return the sums over no token."""
-        return cls(*(jnp.zeros((), jnp.float32) for _ in range(4)))
+        return cls(*(np.zeros((), np.float32) for _ in range(4)))
 
 
 def smoothed_cross_entropy(

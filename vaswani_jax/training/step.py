@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import config, parallel, shards, types
+from vaswani_jax.core import config, kept_programs, parallel, shards, types
 from vaswani_jax.model import transformer
 from vaswani_jax.training import frozen, loss, optimizer
 
@@ -252,7 +252,15 @@ def make_train_steps(
         if settings.training.shard_optimizer:
             opt_state = placed_shapes(settings, vocab_size=vocab_size).opt_state
             axes = TrainState(None, None, opt_state.axes)
-        return parallel.over_devices(update, donate_state=True, state_axes=axes)
+        zero = StepMetrics(loss.LossSums.zero(), np.zeros((), np.float32))
+        identity = kept_programs.Identity(
+            "update",
+            (settings, vocab_size, num_microbatches),
+            outputs=lambda state, batch: (state, zero),
+        )
+        return parallel.over_devices(
+            update, donate_state=True, state_axes=axes, identity=identity
+        )
 
     return make_train_step
 
