@@ -1,35 +1,17 @@
 """A browser, and tabs in it that are closed at the end."""
 
-import shutil
-
 import pytest
 
+from tests import chromium
 from tests.pages.tabs import PAGE, Tab
 from vaswani_jax.pages import html
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """Yield Debian's chromium, which has no network."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="the extra browser is not installed"
-    )
-    path = shutil.which("chromium")
-    if not path:
-        pytest.skip("there is no chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=path,
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-            ],
-        )
+    """Yield Debian's chromium, whose tabs have no network."""
+    with chromium.launch() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

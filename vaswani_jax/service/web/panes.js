@@ -36,8 +36,8 @@ export function clearTranslation() {
 
 function forgetSentences() {
   sentences = [];
-  point(null);
-  focus(null);
+  pointed = focused = null;
+  drawMarks();
 }
 
 /** Add a sentence that has arrived. */
@@ -67,7 +67,7 @@ export function endTranslation(answer) {
   const sheet = byId("translation");
   const whole = answer.sentences.map(({ gap, target }) => gap + target).join("");
   if (sheet.textContent !== whole || sentences.length !== answer.sentences.length) {
-    sentences = [];
+    forgetSentences();
     for (const sentence of answer.sentences) addSentence(sentence);
   }
   if (answer.sentences.length === 0) clearTranslation();
