@@ -129,6 +129,7 @@ def tab(shared_tab):
     """Yield a tab without a text."""
     page, server = shared_tab.page, shared_tab.server
     page.locator("#source").fill("")
+    page.locator("#settings").evaluate("node => { node.open = false; }")
     page.mouse.move(0, 0)
     server.gate = None
     server.requests.clear()
@@ -202,7 +203,6 @@ def test_what_is_typed_is_translated_and_an_older_request_aborted(tab):
     tab.page.locator("#translate").click()
     expect(tab, "#translation", "three′ two′ one′")
     tab.page.locator("#while-typing").check()
-    tab.page.locator("#settings summary").click()
 
 
 def check_marks(tab):
@@ -332,7 +332,6 @@ def test_languages_models_and_the_search_are_chosen(tab):
     page.locator("#length-penalty").fill("")
     page.locator("#beam-size").select_option("4")
     page.locator("#n-best").select_option("3")
-    page.locator("#settings summary").click()
 
 
 def test_characters_are_counted_as_the_server_counts_them(tab):
@@ -528,7 +527,6 @@ def test_everything_is_reached_by_tab_and_named(tab):
         '- checkbox "Translate while typing" [checked]',
     ):
         assert part in snapshot, snapshot
-    page.locator("#settings summary").click()
 
 
 def test_texts_are_read_in_light_and_dark_and_on_a_phone(tab, open_tab, server):
