@@ -9,12 +9,14 @@ time, score: those of that run.
 
 import ml_collections
 
-from vaswani_jax.core import parsing, remote
+from vaswani_jax.core import parsing, remote, tensor_file
 
 
 def get_config(workdir: str = "") -> ml_collections.ConfigDict:
-    """Return the settings that WORKDIR/config.json has recorded."""
+    """Return the settings that WORKDIR/config.json or FILE.safetensors has recorded."""
     if not workdir:
         raise ValueError("name the workdir: --config=configs/of_run.py:WORKDIR")
+    if tensor_file.is_tensor_file(workdir):
+        return parsing.read_record(remote.local_file(workdir))
     directory = remote.open_directory(workdir)
     return parsing.read_record(directory.pull(file_names=["config.json"]))

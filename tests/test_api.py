@@ -3,6 +3,7 @@
 import pathlib
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -33,6 +34,7 @@ def write_run(workdir: pathlib.Path, *, seed: int = 1, **overrides: Any) -> None
         {
             "vocabulary": vocabulary.fingerprint,
             "config": config.to_dict(run_settings),
+            "averaged": [6, 7],
         },
     )
     average.save_average(workdir, checkpoint)
@@ -73,6 +75,60 @@ def test_an_ensemble_of_one_model_twice_is_that_model(
 ) -> None:
     twice = vaswani_jax.load(run, ensemble=[f"{run}@averaged"])
     assert twice.translate(LINES) == translator.translate(LINES)
+
+
+@pytest.fixture(scope="module")
+def file(
+    translator: vaswani_jax.Translator, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """The model of the run in one file."""
+    return translator.save(tmp_path_factory.mktemp("files") / "small.safetensors")
+
+
+def test_a_file_translates_as_the_run_that_it_came_from(
+    run: pathlib.Path, translator: vaswani_jax.Translator, file: pathlib.Path
+) -> None:
+    loaded = vaswani_jax.load(file)
+    assert loaded.config == translator.config == vaswani_jax.load_config(file)
+    assert loaded.hypotheses(LINES) == translator.hypotheses(LINES)
+    short = vaswani_jax.load(str(file), overrides={"search.max_tokens": 1})
+    assert short.config.search.max_tokens == 1
+    # As one model of several.
+    for first, second in ((file, run), (run, file)):
+        twice = vaswani_jax.load(first, ensemble=[str(second)])
+        assert twice.translate(LINES) == translator.translate(LINES)
+        with pytest.raises(ValueError, match="an ensemble of 2 models"):
+            twice.save(file.with_name("two.safetensors"))
+
+
+def test_a_file_in_bfloat16_is_half_as_large_and_computes_as_configured(
+    translator: vaswani_jax.Translator, tmp_path: pathlib.Path
+) -> None:
+    half = vaswani_jax.load(
+        translator.save(tmp_path / "a.safetensors", dtype="bfloat16")
+    )
+    assert half.config == translator.config
+    for params, original in zip(
+        jax.tree.leaves(half.params), jax.tree.leaves(translator.params), strict=True
+    ):
+        assert params.dtype == np.float32
+        np.testing.assert_allclose(params, original, rtol=2**-8)
+    # Rounded parameters stay what they are.
+    again = vaswani_jax.load(half.save(tmp_path / "b.safetensors"))
+    jax.tree.map(np.testing.assert_array_equal, again.params, half.params)
+
+
+def test_a_file_that_is_no_model_is_refused(
+    file: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "none.safetensors"
+    with pytest.raises(FileNotFoundError, match=f"^there is no file {path}$"):
+        vaswani_jax.load(path)
+    path.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=f"^{path} is damaged: it has .* bytes; copy"):
+        vaswani_jax.load(path)
+    with pytest.raises(ValueError, match=r"has one checkpoint, averaged, got best"):
+        vaswani_jax.load(file, checkpoint="best")
 
 
 def test_a_marian_directory_translates_as_the_run_that_it_came_from(

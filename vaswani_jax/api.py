@@ -14,8 +14,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import select
-from vaswani_jax.core import config, parsing, presets, remote
+from vaswani_jax.checkpoints import bundle, select
+from vaswani_jax.core import config, parsing, presets, remote, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.exchange import marian_import
 from vaswani_jax.inference.ensemble import Member, load_members
@@ -42,13 +42,14 @@ def load(
     ['vor 3 Stunden']
 
     Args:
-        run: A workdir, on this machine or as a URL (gs://, s3://, ...), or a directory
-            that transformers' `MarianMTModel` loads, as the OPUS models are.
+        run: A workdir or FILE.safetensors (see `Translator.save`), on this machine or
+            as a URL (gs://, s3://, ...), or a directory that transformers'
+            `MarianMTModel` loads, as the OPUS models are.
         checkpoint: "averaged" (what training ends with), "newest", "best", "average:N"
             (the mean of the last N) or the number of a step; several, separated by
-            commas, form an ensemble. Ignored for a MarianMT directory.
-        ensemble: More runs of the same vocabulary for an ensemble, each a WORKDIR or
-            `WORKDIR@CHECKPOINT`.
+            commas, form an ensemble. Ignored for a MarianMT directory; a file has one.
+        ensemble: More runs of the same vocabulary for an ensemble, each a WORKDIR,
+            `WORKDIR@CHECKPOINT` or FILE.safetensors.
         settings: All settings; by default those that the run recorded.
         overrides: Settings to change, by dotted keys.
         data: The run's prepared data, for a caller that has them open.
@@ -59,9 +60,12 @@ def load(
         OSError: A file is missing or cannot be read.
         ImportError: A package that reads the run is not installed.
     """
-    unneeded_folders = select.other_folders(checkpoint)
-    workdir = remote.open_workdir(os.fspath(run)).pull(skip=unneeded_folders)
-    if settings is None and not workdir.is_dir():
+    if is_file := tensor_file.is_tensor_file(run):
+        workdir = remote.local_file(os.fspath(run))
+    else:
+        unneeded_folders = select.other_folders(checkpoint)
+        workdir = remote.open_workdir(os.fspath(run)).pull(skip=unneeded_folders)
+    if settings is None and not (is_file or workdir.is_dir()):
         raise ValueError(f"{run} is no directory: name that of a run")
     if settings is None and _is_marian(workdir):
         if ensemble:
@@ -72,22 +76,29 @@ def load(
         return _load_marian(workdir, overrides or {})
     settings = settings or parsing.load(workdir)
     settings = parsing.override(settings, overrides or {})
-    if data is None:
-        directory = prepared.data_directory(settings.data, workdir)
-        data = prepared.open_matching(
-            settings,
-            directory,
-            compare_text=False,
-            has_checkpoints=lambda: select.recorded_vocabulary(workdir) is not None,
-        )
+    if data:
+        vocabulary = data.vocabulary
+    elif is_file:
+        vocabulary = bundle.read_vocabulary(workdir)
+    else:
+        vocabulary = _open_data(settings, workdir).vocabulary
     members = load_members(
         settings,
         workdir,
-        vocabulary=data.vocabulary,
+        vocabulary=vocabulary,
         checkpoints=checkpoint,
         ensemble=[_locate(name) for name in ensemble],
     )
-    return Translator(settings, data.vocabulary, members=members)
+    return Translator(settings, vocabulary, members=members)
+
+
+def _open_data(settings: config.Config, workdir: pathlib.Path) -> prepared.PreparedData:
+    return prepared.open_matching(
+        settings,
+        prepared.data_directory(settings.data, workdir),
+        compare_text=False,
+        has_checkpoints=lambda: select.recorded_vocabulary(workdir) is not None,
+    )
 
 
 def load_config(
@@ -99,7 +110,7 @@ def load_config(
     10
 
     Args:
-        name: A preset ("demo", "table3:A1"), FILE.py or a workdir.
+        name: A preset ("demo", "table3:A1"), FILE.py, a workdir or FILE.safetensors.
         overrides: Settings to change, by dotted keys.
 
     Raises:
@@ -136,8 +147,10 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
 
 
 def _locate(name: str) -> tuple[pathlib.Path, str]:
-    """Return the directory and the checkpoint of WORKDIR or WORKDIR@CHECKPOINT."""
+    """Return the place and the checkpoint of WORKDIR, WORKDIR@CHECKPOINT or a file."""
     folder, checkpoint = select.split_name(name)
     checkpoint = checkpoint or "averaged"
+    if tensor_file.is_tensor_file(folder):
+        return remote.local_file(folder), checkpoint
     unneeded_folders = select.other_folders(checkpoint)
     return remote.open_directory(folder).pull(skip=unneeded_folders), checkpoint

@@ -5,12 +5,17 @@ python -m vaswani_jax.average_checkpoints --workdir=runs/demo --last=5
 """
 
 import logging
+import pathlib
 
 from absl import flags
 
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import parsing
+from vaswani_jax.core.config import Config
+from vaswani_jax.data import prepared
+from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +58,23 @@ def main() -> None:
                 f"--last={LAST.value}: {directory} has {len(steps)} checkpoints"
             )
     mean = average.average_params(directory, steps)
-    path = average.save_average(workdir.path, mean)
+    settings, vocabulary = _model(workdir.path)
+    path = average.save_average(
+        workdir.path, mean, settings=settings, vocabulary=vocabulary
+    )
     workdir.push(folder="averaged")
     logger.info(f"the mean of the checkpoints {steps} is in {path}")
+
+
+def _model(workdir: pathlib.Path) -> tuple[Config, Vocabulary] | tuple[None, None]:
+    """Return the settings and the vocabulary of a run, for a copy in one file."""
+    try:
+        settings = parsing.load(workdir)
+        directory = prepared.data_directory(settings.data, workdir)
+        return settings, prepared.open_prepared(directory).vocabulary
+    except (OSError, ValueError) as error:
+        logger.info(f"note: the mean has no copy in one file: {error}")
+        return None, None
 
 
 PROGRAM = program.Program(

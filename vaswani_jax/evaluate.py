@@ -10,7 +10,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, processes
+from vaswani_jax.core import compilation_cache, processes, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scores
 
@@ -25,18 +25,21 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 
 
 def main() -> None:
-    """Translate a split, score it, and write both beside the checkpoints."""
+    """Translate a split, score it, and write both beside a run's checkpoints."""
     settings = program.settings()
-    needless = select.other_folders(CHECKPOINT.value)
-    workdir = program.open_workdir(WORKDIR.value)
-    workdir.pull(skip=needless)
+    workdir = None
+    if tensor_file.is_tensor_file(WORKDIR.value):
+        path = program.workdir(WORKDIR.value)
+    else:
+        workdir = program.open_workdir(WORKDIR.value)
+        path = workdir.pull(skip=select.other_folders(CHECKPOINT.value))
     compilation_cache.enable()
-    directory = prepared.data_directory(settings.data, workdir.path)
+    directory = prepared.data_directory(settings.data, path)
     data = prepared.open_matching(
         settings,
         directory,
         compare_text=True,
-        has_checkpoints=lambda: select.recorded_vocabulary(workdir.path) is not None,
+        has_checkpoints=lambda: select.recorded_vocabulary(path) is not None,
     )
     if SPLIT.value not in data.counts:
         raise ValueError(
@@ -45,7 +48,7 @@ def main() -> None:
             "and prepare it: `vaswani prepare` with --rebuild_data"
         )
     translator = api.load(
-        workdir.path, checkpoint=CHECKPOINT.value, settings=settings, data=data
+        path, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
     evaluation = scores.evaluate(
         translator,

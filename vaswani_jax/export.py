@@ -1,5 +1,6 @@
-"""Write a model for other programs, and compare their translations with ours.
+"""Write a model for others, and compare its translations with ours.
 
+vaswani export runs/demo --format=bundle --output=demo.safetensors
 vaswani export runs/demo --format=ctranslate2 --output=exported
 python -m vaswani_jax.export --workdir=runs/demo --format=ctranslate2 --output=exported
 """
@@ -10,7 +11,7 @@ import pathlib
 from absl import flags
 
 from vaswani_jax import api
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache
@@ -18,6 +19,8 @@ from vaswani_jax.data import prepared
 from vaswani_jax.exchange import formats, verify
 
 logger = logging.getLogger(__name__)
+# Few show whether a bundle has the model: it is searched by our own search.
+BUNDLE_LINES = 100
 
 WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
@@ -28,12 +31,19 @@ CHECKPOINT = flags.DEFINE_string(
 FORMAT = flags.DEFINE_enum(
     "format",
     None,
-    ["ctranslate2", "marian", "stablehlo"],
-    "For CTranslate2; for transformers' MarianMTModel; for any program with JAX.",
+    ["bundle", "ctranslate2", "marian", "stablehlo"],
+    "One .safetensors file that all commands take as a run; for CTranslate2; for "
+    "transformers' MarianMTModel; for any program with JAX.",
     required=True,
 )
 OUTPUT = path_flags.define_path(
-    "output", None, "The directory to write.", required=True
+    "output", None, "The directory or .safetensors file to write.", required=True
+)
+DTYPE = flags.DEFINE_enum(
+    "dtype",
+    None,
+    bundle.DTYPES,
+    "Of the parameters in a bundle: float32 by default; bfloat16 is half as large.",
 )
 QUANTIZATION = flags.DEFINE_enum(
     "quantization", None, ["int8", "int8_float32"], "Of CTranslate2's file."
@@ -41,7 +51,8 @@ QUANTIZATION = flags.DEFINE_enum(
 LINES = flags.DEFINE_integer(
     "lines",
     None,
-    "How many validation lines to translate with the exported model; all by default.",
+    "How many validation lines to translate with the exported model; all by default, "
+    "100 of a bundle.",
     lower_bound=0,
 )
 
@@ -49,36 +60,58 @@ LINES = flags.DEFINE_integer(
 def main() -> None:
     """Write the model, then translate the validation set with it."""
     settings = program.settings()
-    formats.check_model(settings, FORMAT.value)
-    formats.require(FORMAT.value)
-    directory = pathlib.Path(OUTPUT.value)
-    if directory.exists() and any(directory.iterdir()):
-        raise ValueError(f"--output={directory} is not empty: name another directory")
-    if QUANTIZATION.value and FORMAT.value != "ctranslate2":
-        raise ValueError("--quantization is of --format=ctranslate2")
+    form, output = FORMAT.value, pathlib.Path(OUTPUT.value)
+    _check_flags(form, output)
+    if form != "bundle":
+        formats.check_model(settings, form)
+        formats.require(form)
     needless = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=needless)
     compilation_cache.enable()
-    data = prepared.open_matching(
-        settings, prepared.data_directory(settings.data, workdir), compare_text=False
-    )
+    data = None
+    if settings.data.directory or workdir.is_dir():
+        directory = prepared.data_directory(settings.data, workdir)
+        data = prepared.open_matching(settings, directory, compare_text=False)
     translator = api.load(
         workdir, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
-    formats.save(
-        directory, translator, form=FORMAT.value, quantization=QUANTIZATION.value
-    )
-    logger.info(f"written: {directory}")
+    if form == "bundle":
+        translator.save(output, dtype=DTYPE.value or "float32")
+        size = f", {output.stat().st_size:,} bytes"
+    else:
+        formats.save(output, translator, form=form, quantization=QUANTIZATION.value)
+        size = ""
+    logger.info(f"written: {output}{size}")
+    if data is None:
+        logger.info(f"note: {workdir} has no text: nothing is compared")
+        return
+    lines = BUNDLE_LINES if LINES.value is None and form == "bundle" else LINES.value
     agreement = verify.compare(
         translator,
         data,
-        directory=directory,
-        form=FORMAT.value,
+        directory=output,
+        form=form,
         quantization=QUANTIZATION.value,
-        lines=LINES.value,
+        lines=lines,
     )
     if agreement:
         print(agreement)
+
+
+def _check_flags(form: str, output: pathlib.Path) -> None:
+    if QUANTIZATION.value and form != "ctranslate2":
+        raise ValueError("--quantization is of --format=ctranslate2")
+    if DTYPE.value and form != "bundle":
+        raise ValueError("--dtype is of --format=bundle")
+    if form == "bundle":
+        try:
+            bundle.check_name(output)
+        except ValueError as error:
+            raise ValueError(f"--output: {error}") from None
+        if output.exists():
+            raise ValueError(f"--output={output} exists: name another file")
+    elif output.exists() and any(output.iterdir()):
+        raise ValueError(f"--output={output} is not empty: name another directory")
 
 
 PROGRAM = program.Program(

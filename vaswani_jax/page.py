@@ -19,7 +19,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select, store
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, parsing
+from vaswani_jax.core import compilation_cache, config, parsing, tensor_file
 from vaswani_jax.data import prepared, text_files
 from vaswani_jax.inference import line_io
 from vaswani_jax.inference.translator import Translator
@@ -100,7 +100,7 @@ def main() -> None:
     checkpoints = CHECKPOINT.value if CHECKPOINTS.value is None else "newest"
     needless = select.other_folders(checkpoints)
     workdir = program.workdir(name, skip=needless)
-    if not workdir.is_dir():
+    if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
         raise ValueError(f"--workdir={name} is no directory: name that of a run")
     settings = parsing.load(workdir)
     names = [CHECKPOINT.value]

@@ -16,10 +16,17 @@ from typing import Any
 from absl import flags
 
 from vaswani_jax import api
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, parsing, presets, types
+from vaswani_jax.core import (
+    compilation_cache,
+    config,
+    parsing,
+    presets,
+    tensor_file,
+    types,
+)
 from vaswani_jax.data import (
     manifest,
     prepared,
@@ -257,6 +264,8 @@ def _draw_model(number: int) -> Any:
 
 def _vocab_size(name: str, settings: config.Config) -> types.VocabSize:
     """Return V of a run's vocabulary, or before there is one as planned."""
+    if tensor_file.is_tensor_file(name):
+        return bundle.read_vocabulary(program.workdir(name)).size
     if presets.is_run(name):
         workdir = program.workdir(name, skip=("checkpoints", "best", "averaged"))
         directory = prepared.data_directory(settings.data, workdir)
@@ -300,8 +309,11 @@ def _draw_tree(sentence: str) -> Any:
 
 
 def _open_model(name: str) -> tuple[pathlib.Path, config.Config]:
-    """Return where a run and its model lie, and its settings."""
-    workdir = _open(name, skip=select.other_folders(CHECKPOINT.value))
+    """Return where a run and its model, or one in a file, lie, and the settings."""
+    if tensor_file.is_tensor_file(name):
+        workdir = program.workdir(name)
+    else:
+        workdir = _open(name, skip=select.other_folders(CHECKPOINT.value))
     return workdir, parsing.load(workdir)
 
 

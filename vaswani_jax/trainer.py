@@ -16,7 +16,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import run_record, select
+from vaswani_jax.checkpoints import bundle, run_record, select
 from vaswani_jax.core import (
     compilation_cache,
     extras,
@@ -24,6 +24,7 @@ from vaswani_jax.core import (
     parallel,
     processes,
     remote,
+    tensor_file,
     tpu_flags,
 )
 from vaswani_jax.core.config import Config
@@ -98,8 +99,9 @@ def train(
         metrics_loggers: Functions that take the step and its metrics by name, called
             with the finite values of each record of metrics.jsonl, beside those of
             `training.loggers`.
-        init_from: Start a new run from these parameters: WORKDIR, `WORKDIR@CHECKPOINT`
-            or WORKDIR/checkpoints/STEP. Ignored if the run has checkpoints.
+        init_from: Start a new run from these parameters: WORKDIR, `WORKDIR@CHECKPOINT`,
+            WORKDIR/checkpoints/STEP or FILE.safetensors. Ignored if the run has
+            checkpoints.
         rebuild_data: Prepare the data again, even if they are there.
         on_evaluation: Called with each `Evaluation` as soon as it is complete.
 
@@ -183,13 +185,19 @@ class _InitialModel:
 
 def _load_initial(config: Config, init_from: str) -> _InitialModel:
     folder, name = select.split_name(init_from)
-    workdir = remote.open_directory(folder).pull()
-    start = select.starting_point(workdir, name)
-    data = dataclasses.replace(config.data, directory=start.data_directory)
-    vocabulary = prepared.open_prepared(
-        prepared.data_directory(data, workdir)
-    ).vocabulary
-    run_record.check_fits(start.checkpoint, settings=config, vocabulary=vocabulary)
+    if tensor_file.is_tensor_file(folder):
+        file = remote.local_file(folder)
+        checkpoint = bundle.read_checkpoint(file, name)
+        vocabulary = bundle.read_vocabulary(file)
+    else:
+        workdir = remote.open_directory(folder).pull()
+        start = select.starting_point(workdir, name)
+        checkpoint = start.checkpoint
+        data = dataclasses.replace(config.data, directory=start.data_directory)
+        vocabulary = prepared.open_prepared(
+            prepared.data_directory(data, workdir)
+        ).vocabulary
+    run_record.check_fits(checkpoint, settings=config, vocabulary=vocabulary)
     extended = vocabulary.extend(config.data.symbols)
     names = list(
         dict.fromkeys(
@@ -211,7 +219,7 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
                 f"config.optimizer.frozen={config.optimizer.frozen} freezes "
                 f"{', '.join(tables)}: the embeddings of new subwords stay random"
             )
-    return _InitialModel(start.checkpoint.items["params"], extended)
+    return _InitialModel(checkpoint.items["params"], extended)
 
 
 def _draw_curves(name: str, workdir: files.Directory) -> None:

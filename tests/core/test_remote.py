@@ -36,6 +36,31 @@ def test_a_file_is_no_workdir(tmp_path: pathlib.Path) -> None:
         remote.open_workdir(str(tmp_path / "run"))
 
 
+def test_a_file_of_a_store_is_fetched_when_it_has_changed(
+    url: str,
+    machine: Machine,
+    tmp_path: pathlib.Path,
+) -> None:
+    name = f"{url}/model.safetensors"
+    store, path = fsspec.core.url_to_fs(name)
+    machine.open(url)  # From here on its copies are in use.
+    with pytest.raises(remote.RemoteError, match=f"there is no file {name}"):
+        remote.local_file(name)
+    if not store.async_impl:
+        store.makedirs(url.partition("://")[2], exist_ok=True)
+    for text in (b"first", b"the second"):
+        store.pipe_file(path, text)
+        local = remote.local_file(name)
+        assert (local.name, local.read_bytes()) == ("model.safetensors", text)
+    inode = local.stat().st_ino
+    assert remote.local_file(name).stat().st_ino == inode, "it is fetched once"
+    local.write_bytes(b"damaged")
+    assert remote.local_file(name).read_bytes() == text
+    with pytest.raises(ValueError, match="must be a directory, and is a file"):
+        remote.open_workdir(name)
+    assert remote.local_file(str(tmp_path / "a.b")) == tmp_path / "a.b"
+
+
 def test_what_one_machine_sends_another_has(
     url: str, machine: Machine, other_machine: Machine
 ) -> None:

@@ -1,8 +1,11 @@
 """export as a user runs it: other engines translate what ours does."""
 
 import importlib.util
+import json
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -86,6 +89,100 @@ def test_lines_that_are_cut_are_left_out_and_told(
     assert result.returncode == 0, result.stderr.decode()
     assert missing and f"{missing} of 10 lines have over" in result.stderr.decode()
     assert f"of {10 - missing} lines" in result.stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def file(
+    trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """The model of the short run in one file, in bfloat16."""
+    path = tmp_path_factory.mktemp("files") / "copy.safetensors"
+    flags = ["--format=bundle", f"--output={path}", "--dtype=bfloat16"]
+    result = runs.vaswani("export", trained, *flags)
+    assert result.returncode == 0, result.stderr.decode()
+    size = f"{path.stat().st_size:,} bytes"
+    assert f"written: {path}, {size}" in result.stderr.decode()
+    assert " of 10 lines (" in result.stdout.decode()
+    error = runs.error_of(runs.vaswani("export", trained, *flags))
+    assert error == f"error: --output={path} exists: name another file"
+    return path
+
+
+def run_on(
+    file: pathlib.Path, command: str, *flags: str, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command on a file, whose settings it takes."""
+    words = [sys.executable, "-m", "vaswani_jax", command, str(file), *flags]
+    return runs.run(*words, stdin=stdin)
+
+
+def test_a_file_takes_the_place_of_its_run(
+    trained: pathlib.Path, file: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    result = run_on(file, "translate", "--config.search.beam_size=3", stdin=b"a b\nc\n")
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout.count(b"\n") == 2
+    assert b"checkpoint averaged: step 8 (the mean of [4, 8])" in result.stderr
+    again = tmp_path / "again.safetensors"
+    result = run_on(file, "export", "--format=bundle", f"--output={again}")
+    assert result.returncode == 0, result.stderr.decode()
+    assert f"note: {file} has no text: nothing is compared" in result.stderr.decode()
+    error = runs.error_of(run_on(file, "evaluate"))
+    assert error == (
+        f"error: {file} is a model in one file, without text: name the prepared data "
+        "of its run, --config.data.directory=RUN/data"
+    )
+    flags = ["--split=valid", f"--config.data.directory={trained / 'data'}"]
+    result = run_on(file, "evaluate", *flags)
+    assert result.returncode == 0, result.stderr.decode()
+    assert "valid: 10 lines in, 10 lines out" in result.stdout.decode()
+    assert sorted(file.parent.iterdir()) == [file]
+
+
+def test_a_page_and_a_figure_are_made_of_a_file(
+    file: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    output = tmp_path / "page.json"
+    result = run_on(file, "page", "--input=-", f"--output={output}", stdin=b"a b\n")
+    assert result.returncode == 0, result.stderr.decode()
+    shown = json.loads(output.read_text())
+    assert shown["models"] == [{"name": "averaged", "step": 8}]
+    error = runs.error_of(run_on(file, "page"))
+    assert "without text: name the prepared data" in error
+    if importlib.util.find_spec("matplotlib"):
+        picture = tmp_path / "model.svg"
+        result = run_on(file, "plot", "--figure=1", f"--output={picture}")
+        assert result.returncode == 0, result.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--format=bundle", "--output=/nowhere/x"], "must be a file whose name ends"),
+        (
+            ["--format=marian", "--output=/x", "--dtype=bfloat16"],
+            "--dtype is of --form",
+        ),
+    ],
+)
+def test_flags_of_one_format_are_refused_with_others(
+    trained: pathlib.Path, flags: list[str], message: str
+) -> None:
+    assert message in runs.error_of(runs.vaswani("export", trained, *flags))
+
+
+def test_a_file_that_is_missing_or_damaged_is_refused_in_one_line(
+    file: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    other = tmp_path / "other.safetensors"
+    assert f"there is no file {other}" in runs.error_of(run_on(other, "translate"))
+    other.write_bytes(file.read_bytes()[:1000])
+    assert "cut off" in runs.error_of(run_on(other, "translate"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    other.write_bytes(content)
+    error = runs.error_of(run_on(other, "translate"))
+    assert f"error: {other} is damaged: vocabulary/vocabulary.model has " in error
 
 
 def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:

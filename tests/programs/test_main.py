@@ -7,6 +7,7 @@ import shutil
 import jax
 import numpy as np
 
+import vaswani_jax
 from tests.programs import long_runs, runs
 
 
@@ -109,11 +110,15 @@ def test_new_symbols_extend_the_vocabulary_of_another_run(
     tmp_path: pathlib.Path, uninterrupted_run: pathlib.Path
 ) -> None:
     old = long_runs.ended(uninterrupted_run)[0]
+    # A model in one file is as good as its run.
+    file = tmp_path / "old.safetensors"
+    vaswani_jax.load(uninterrupted_run, checkpoint="60").save(file)
     messages = long_runs.finish(
         tmp_path / "extended",
         *("--config.data.user_symbols=<2de>", "--config.training.num_steps=1"),
-        f"--init_from={uninterrupted_run}@60",
+        f"--init_from={file}",
     )
+    assert f"parameters from {file}" in messages
     # The symbol, after a space and alone, has rows of its own behind the old ones.
     assert "2 new subwords, whose embeddings begin at random" in messages
     extended, _ = long_runs.ended(tmp_path / "extended")

@@ -8,9 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.checkpoints import bundle, run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import files
+from vaswani_jax.core.config import Config
+from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +57,42 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
     return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": list(steps)})
 
 
-def save_average(workdir: pathlib.Path, average: Checkpoint) -> pathlib.Path:
-    """Write averaged parameters to WORKDIR/averaged, and return their path."""
+def save_average(
+    workdir: pathlib.Path,
+    average: Checkpoint,
+    *,
+    settings: Config | None = None,
+    vocabulary: Vocabulary | None = None,
+) -> pathlib.Path:
+    """Write averaged parameters to WORKDIR/averaged, and return their path.
+
+    A crash leaves the old directory or the new one.
+
+    Args:
+        workdir: The run's directory.
+        average: The parameters and their record.
+        settings: Of the run. With its vocabulary, a copy in one file lies beside the
+            checkpoint, which loads faster; a warning says if it cannot be written.
+        vocabulary: Of the run.
+
+    Raises:
+        NotWrittenError: The checkpoint could not be written.
+    """
     directory = workdir / "averaged"
     with files.replacing(directory) as unfinished:
         store.save(unfinished, average, keep=1)
+        if settings and vocabulary:
+            copied = bundle.Bundle(settings, vocabulary, average)
+            _save_copy(copied, unfinished / str(average.step))
     return directory / str(average.step)
+
+
+def _save_copy(copied: bundle.Bundle, checkpoint: pathlib.Path) -> None:
+    path = bundle.path_beside(checkpoint)
+    try:
+        copied.save(path, dtype="float32", copy_of=store.fingerprint(checkpoint))
+    except (OSError, CheckpointError) as error:
+        logger.warning(f"averaged/{path.name}, a copy, is not written: {error}")
 
 
 def last_good(

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import datetime
 import functools
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -15,18 +16,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import flax.traverse_util
-
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, files, parallel
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.model import transformer
 
 # Their versions decide the digits, and whether files can be read.
 PACKAGES = (
     *("jax", "jaxlib", "flax", "optax", "numpy", "sentencepiece"),
     *("orbax-checkpoint", "vaswani-jax"),
 )
+# Names the `digest_of_fit` of a record.
+FIT = "fit"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,6 +220,15 @@ def check_fits(
             f"the checkpoint was trained with the vocabulary {fingerprint}, but the "
             f"data has {vocabulary.fingerprint}: they belong to different runs"
         )
+    shapes = {
+        path: leaf.shape for path, leaf in flatten(checkpoint.items["params"]).items()
+    }
+    digest = digest_of_fit(settings.model, vocabulary, shapes=shapes)
+    if checkpoint.record.get(FIT) == digest:
+        return
+    # The model is traced for its shapes, and its modules take long to import.
+    from vaswani_jax.model import transformer
+
     other_model = f"the checkpoint of step {checkpoint.step} is of another model"
     changes = [
         change
@@ -240,8 +249,6 @@ def check_fits(
             f"{other_model}: {'; '.join(deciding)}; restore the config it was trained "
             "with"
         )
-    params = flax.traverse_util.flatten_dict(checkpoint.items["params"], sep="/")
-    shapes = {path: leaf.shape for path, leaf in params.items()}
     for path in sorted(expected.keys() | shapes.keys()):
         if expected.get(path) != shapes.get(path):
             raise CheckpointError(
@@ -249,3 +256,32 @@ def check_fits(
                 f"{expected.get(path)}; name another --workdir or the config it was "
                 "trained with"
             )
+
+
+def digest_of_fit(
+    model: config.ModelConfig,
+    vocabulary: Vocabulary,
+    *,
+    shapes: Mapping[str, tuple[int, ...]],
+) -> str:
+    """Return a SHA-256 of a model, its vocabulary and the shapes of its parameters.
+
+    A record that has it as `FIT` says that `check_fits` has compared them.
+    """
+    parts = (model, vocabulary.fingerprint, sorted(shapes.items()))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the leaves of nested dictionaries by their paths.
+
+    >>> flatten({"encoder": {"layers_0": 1, "layers_1": 2}})
+    {'encoder/layers_0': 1, 'encoder/layers_1': 2}
+    """
+    leaves: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            leaves |= {f"{name}/{path}": leaf for path, leaf in flatten(value).items()}
+        else:
+            leaves[name] = value
+    return leaves

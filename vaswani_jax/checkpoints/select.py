@@ -13,9 +13,9 @@ import json
 import pathlib
 import re
 
-from vaswani_jax.checkpoints import average, store
+from vaswani_jax.checkpoints import average, bundle, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, files
+from vaswani_jax.core import config, files, tensor_file
 from vaswani_jax.core.suggestions import suggest, suggest_directory
 
 # Checkpoints of these names lie in directories of the same names.
@@ -31,13 +31,15 @@ def select(
     """Return the parameters that a name means.
 
     Args:
-        workdir: The run's directory.
+        workdir: The run's directory, or a file that `bundle` reads.
         name: See the head of this module.
         option: What stands before the name on a command line, for error messages.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
     """
+    if tensor_file.is_tensor_file(workdir):
+        return bundle.read_checkpoint(workdir, name)
     number = name.removeprefix("average:")
     if name not in FOLDER_OF and not number.isdecimal():
         raise CheckpointError(
@@ -58,6 +60,8 @@ def select(
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
     if name in FOLDER_OF:
+        if copied := bundle.read_beside(directory / str(steps[-1])):
+            return copied
         return store.restore_for_decoding(directory, steps[-1])
     if name == number:
         try:
@@ -99,6 +103,8 @@ def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str
     parts = [f"the mean of {averaged}"] if averaged else []
     parts += [f"moving average, decay {decay}"] if decay else []
     mean = f" ({'; '.join(parts)})" if parts else ""
+    if tensor_file.is_tensor_file(workdir):
+        name = bundle.name_of(checkpoint)
     text = f"checkpoint {name}: step {checkpoint.step:,}{mean}"
     steps = store.steps(workdir / "checkpoints")
     if name == "averaged" and steps and steps[-1] > checkpoint.step:
@@ -141,7 +147,7 @@ class StartingPoint:
 
 
 def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
-    """Return the parameters and the vocabulary that --init_from names.
+    """Return the parameters and the data directory that --init_from names.
 
     Args:
         workdir: The directory of the other run.

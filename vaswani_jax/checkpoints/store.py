@@ -7,6 +7,8 @@ that a crash leaves all of it or nothing.
 
 Orbax's `CheckpointManager` would delete older checkpoints before the new one is sealed
 and on the disk, and fail if a deletion does. Hence `save` renames and `prune` deletes.
+
+Orbax takes long to import, so that it is imported when a checkpoint is written or read.
 """
 
 import dataclasses
@@ -22,7 +24,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
 from vaswani_jax.core import files, parallel
 
@@ -125,31 +126,15 @@ def save(
 
 
 def _write(directory: pathlib.Path, checkpoint: Checkpoint) -> None:
-    arguments: dict[str, Any] = {
-        name: ocp.args.StandardSave(tree) for name, tree in checkpoint.items.items()
-    }
-    arguments[RECORD] = ocp.args.JsonSave(checkpoint.record)
+    from vaswani_jax.checkpoints import orbax_files
+
     unfinished = directory / f"{checkpoint.step}{UNFINISHED}"
     shutil.rmtree(unfinished, ignore_errors=True)
-    with _checkpointer() as checkpointer:
-        checkpointer.save(unfinished, args=ocp.args.Composite(**arguments))
+    records = {RECORD: checkpoint.record}
+    orbax_files.write(unfinished, trees=checkpoint.items, records=records)
     seal(unfinished)
     path = unfinished.rename(directory / str(checkpoint.step))
     files.sync(path)
-
-
-def _checkpointer() -> ocp.Checkpointer:
-    """Return Orbax's reader and writer, for this process alone."""
-    process_index = jax.process_index()
-    options = ocp.options.MultiprocessingOptions(
-        primary_host=process_index,
-        active_processes={process_index},
-        barrier_sync_key_prefix=str(process_index),
-    )
-    handler = ocp.CompositeCheckpointHandler(
-        composite_options=ocp.CompositeOptions(multiprocessing_options=options)
-    )
-    return ocp.Checkpointer(handler, multiprocessing_options=options)
 
 
 def prune(
@@ -265,11 +250,10 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
         )
     if is_sealed(path):
         check_seal(path)
-    arguments: dict[str, Any] = {name: ocp.args.StandardRestore() for name in names}
-    arguments[RECORD] = ocp.args.JsonRestore()
+    from vaswani_jax.checkpoints import orbax_files
+
     try:
-        with _checkpointer() as checkpointer:
-            restored = checkpointer.restore(path, args=ocp.args.Composite(**arguments))
+        restored = orbax_files.read(path, trees=names, records=[RECORD])
         record = dict(restored[RECORD])
         items = {name: jax.tree.map(np.asarray, restored[name]) for name in names}
     except Exception as error:  # Orbax and TensorStore raise many kinds.

@@ -21,6 +21,7 @@ from vaswani_jax.core import (
     interrupts,
     parsing,
     remote,
+    tensor_file,
     tpu_flags,
 )
 
@@ -161,13 +162,15 @@ def workdir(name: str, *, skip: Collection[str] = ()) -> pathlib.Path:
     """Return where a workdir lies on this machine, up to date, for who only reads it.
 
     Args:
-        name: The value of --workdir.
+        name: The value of --workdir: a directory, or a model in one file.
         skip: Names of its directories that are not needed.
 
     Raises:
-        ValueError: It is a file, or no name of a directory.
-        OSError: It is on a store that cannot be read.
+        ValueError: It is another file, or no name of a directory.
+        OSError: It is on a store that cannot be read, or there is no such file.
     """
+    if tensor_file.is_tensor_file(name):
+        return remote.local_file(name)
     return open_workdir(name).pull(skip=skip)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import ml_collections
 
-from vaswani_jax.core import config, rules, suggestions
+from vaswani_jax.core import config, rules, suggestions, tensor_file
 
 Section = TypeVar("Section")
 
@@ -30,6 +30,9 @@ def parse(values: ml_collections.ConfigDict) -> config.Config:
 def load(workdir: pathlib.Path) -> config.Config:
     """Return the configuration that a run has recorded in its workdir.
 
+    Args:
+        workdir: See `read_record`.
+
     Raises:
         ValueError: config.json is missing or damaged, or a value is refused.
     """
@@ -42,9 +45,16 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     Settings that did not exist when it was recorded have the value of the behaviour
     then.
 
+    Args:
+        workdir: The run's directory, or FILE.safetensors, whose metadata are read.
+
     Raises:
         ValueError: The file is missing or damaged, or of a model of transformers.
+        FileNotFoundError: There is no FILE.safetensors.
     """
+    if tensor_file.is_tensor_file(workdir):
+        settings = tensor_file.open_file(workdir).json("settings")
+        return ml_collections.ConfigDict(_unflatten(config.flatten_record(settings)))
     path = workdir / "config.json"
     try:
         record = dict(json.loads(path.read_text(encoding="utf-8")))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import ml_collections
 
-from vaswani_jax.core import paths
+from vaswani_jax.core import paths, tensor_file
 from vaswani_jax.core.suggestions import suggest
 
 # Reads the settings of a run from its workdir, so it is no preset by itself.
@@ -39,8 +39,8 @@ def find(name: str) -> tuple[pathlib.Path, str]:
     """Return the file and the variant that a name stands for.
 
     Args:
-        name: PRESET, FILE.py or a workdir; a colon and a variant may follow the first
-            two.
+        name: PRESET, FILE.py, a workdir or FILE.safetensors; a colon and a variant may
+            follow the first two.
 
     Raises:
         ValueError: There is no such preset, file or run.
@@ -66,13 +66,20 @@ def find(name: str) -> tuple[pathlib.Path, str]:
 
 
 def find_run(workdir: str) -> tuple[pathlib.Path, str]:
-    """Return the file and the variant that stand for a run's recorded settings."""
+    """Return the file and the variant for the settings that `is_run` speaks of."""
     return directory() / f"{RECORD}.py", workdir
 
 
 def is_run(name: str) -> bool:
-    """Return True for a workdir that has recorded its settings, and for any URL."""
-    return "://" in name or pathlib.Path(name, "config.json").is_file()
+    """Return True for a name that stands for recorded settings.
+
+    That is a workdir with its record, a model in one file, there or not, and any URL.
+    """
+    return (
+        "://" in name
+        or tensor_file.is_tensor_file(name)
+        or pathlib.Path(name, "config.json").is_file()
+    )
 
 
 def load(file: pathlib.Path, variant: str = "") -> ml_collections.ConfigDict:

@@ -26,7 +26,7 @@ from typing import Any
 
 import fsspec
 
-from vaswani_jax.core import files, paths
+from vaswani_jax.core import files, paths, tensor_file
 
 # Files that stay on this machine, unfinished files, and paths that lead elsewhere.
 PRIVATE = re.compile(
@@ -87,6 +87,19 @@ def open_directory(name: str) -> files.Directory:
     return RemoteDirectory(path, url=url, store=store, root=root)
 
 
+def local_file(name: str) -> pathlib.Path:
+    """Return the path of a file; of a URL, that of its local copy, up to date.
+
+    Raises:
+        ValueError: As `open_directory`.
+        RemoteError: The store cannot be read, or has no such file.
+    """
+    directory = open_directory(name)
+    if not isinstance(directory, RemoteDirectory):
+        return directory.path
+    return directory.pull_file()
+
+
 def open_workdir(name: str) -> files.Directory:
     """Return the directory of a run, as `open_directory`.
 
@@ -94,7 +107,8 @@ def open_workdir(name: str) -> files.Directory:
         ValueError: As `open_directory`, or it is a file.
     """
     directory = open_directory(name)
-    if directory.path.exists() and not directory.path.is_dir():
+    is_file = directory.path.exists() and not directory.path.is_dir()
+    if is_file or (is_remote(name) and tensor_file.is_tensor_file(name)):
         raise ValueError(f"workdir {name} must be a directory, and is a file")
     return directory
 
@@ -180,6 +194,30 @@ class RemoteDirectory(files.Directory):
                     self._set_aside(name, last_sync.pop(name, Sync()))
                     (self.path / name).unlink(missing_ok=True)
         return self.path
+
+    def pull_file(self) -> pathlib.Path:
+        """Download the one file that the URL names, and return its local path.
+
+        Raises:
+            RemoteError: The store cannot be read, or has no such file.
+        """
+        name = self._root.rpartition("/")[2]
+        with self._open_record() as last_sync:
+            self._store.invalidate_cache()
+            try:
+                remote = _remote_version(self._store.info(self._root))
+            except FileNotFoundError:
+                raise RemoteError(f"there is no file {self._url}") from None
+            path = self.path / name
+            is_present = path.exists() and last_sync.get(name) == Sync(
+                remote, _local_version(path)
+            )
+            if not is_present:
+                part = path.with_name(f"{name}.unfinished")
+                self._store.get_file(self._root, str(part))
+                part.replace(path)
+                last_sync[name] = Sync(remote, _local_version(path))
+        return path
 
     def push(self, *, folder: str = "") -> None:
         with self._open_record() as last_sync:

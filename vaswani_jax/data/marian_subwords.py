@@ -47,18 +47,21 @@ class MarianSubwords(Subwords):
         }
 
     @classmethod
-    def load_listed(
-        cls, path: pathlib.Path, spellings_path: pathlib.Path
+    def parse_listed(
+        cls,
+        model: bytes,
+        path: pathlib.Path,
+        listed: bytes,
+        spellings_path: pathlib.Path,
     ) -> "MarianSubwords":
-        """Load the model in a file, and its list of subwords in another.
+        """Load a model and its list of subwords, the bytes of the files at two paths.
 
         Raises:
-            FileNotFoundError: There is no such file.
             ValueError: A file is damaged.
         """
-        model = Subwords.load(path).model  # An error names the file.
+        Subwords.parse(model, path)  # An error names the file.
         try:
-            spellings = json.loads(spellings_path.read_text(encoding="utf-8"))
+            spellings = json.loads(listed)
             if not (
                 isinstance(spellings, list)
                 and all(isinstance(subword, str) for subword in spellings)

@@ -10,7 +10,7 @@ import pathlib
 import re
 from collections.abc import Callable, Mapping
 
-from vaswani_jax.core import config, files, remote
+from vaswani_jax.core import config, files, remote, tensor_file
 from vaswani_jax.data import (
     manifest,
     prepare,
@@ -358,8 +358,14 @@ def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Pa
     """Return where prepared data lies: `config.data.directory`, or WORKDIR/data.
 
     Raises:
-        ValueError: It is a file, or the root directory.
+        ValueError: It is a file, or the root directory, or the workdir is a model's
+            file, which has no text.
     """
+    if not data.directory and tensor_file.is_tensor_file(workdir):
+        raise ValueError(
+            f"{workdir} is a model in one file, without text: name the prepared data "
+            "of its run, --config.data.directory=RUN/data"
+        )
     if not data.directory:
         return workdir / "data"
     directory = remote.open_directory(data.directory).pull(mark=manifest.NAME)

@@ -81,7 +81,15 @@ class Subwords:
             FileNotFoundError: There is no such file.
             ValueError: The file is not a SentencePiece model.
         """
-        model = path.read_bytes()
+        return cls.parse(path.read_bytes(), path)
+
+    @classmethod
+    def parse(cls, model: bytes, path: pathlib.Path) -> "Subwords":
+        """Load a model, the bytes of the file at a path.
+
+        Raises:
+            ValueError: They are not a SentencePiece model.
+        """
         if not model:  # SentencePiece loads an empty file.
             raise ValueError(f"{path} is not a SentencePiece model: it is empty")
         if model.startswith(BPE_CODES):

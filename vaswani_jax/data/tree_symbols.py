@@ -60,15 +60,14 @@ class TreeSymbols(Subwords):
         )
 
     @classmethod
-    def load(cls, path: pathlib.Path) -> "TreeSymbols":
-        """Load the symbols in a file.
+    def parse(cls, model: bytes, path: pathlib.Path) -> "TreeSymbols":
+        """Load the symbols, the bytes of the file at a path.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is damaged.
+            ValueError: They are damaged.
         """
         try:
-            symbols = json.loads(path.read_text(encoding="utf-8"))
+            symbols = json.loads(model)
             return cls(*(list(map(str, symbols[key])) for key in ("labels", "words")))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,11 @@ SHARED = "vocabulary"
 SIDES = ("source", "target")
 ENDINGS = ("model", "json")
 SYMBOLS = "target.symbols.json"
+# The files of all kinds of vocabularies.
+FILES = (
+    *(f"{stem}.{end}" for stem in (SHARED, *SIDES) for end in (*ENDINGS, "spm")),
+    SYMBOLS,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,16 +44,19 @@ class Vocabulary:
         """Return the vocabulary of subwords that serve both languages."""
         return cls(subwords, subwords, is_shared=True)
 
+    def files(self) -> dict[str, bytes]:
+        """Return the files that keep the vocabulary, by their names."""
+        if self.source is self.target:
+            return self.source.files(SHARED)
+        files = self.source.files("source") | self.target.files("target")
+        if self.is_shared:  # Two models segment, into ids of one list.
+            del files["target.json"]
+            files[f"{SHARED}.json"] = files.pop("source.json")
+        return files
+
     def save(self, directory: pathlib.Path) -> None:
         """Write the vocabulary's files into a directory."""
-        if self.source is self.target:
-            files = self.source.files(SHARED)
-        else:
-            files = self.source.files("source") | self.target.files("target")
-            if self.is_shared:  # Two models segment, into ids of one list.
-                del files["target.json"]
-                files[f"{SHARED}.json"] = files.pop("source.json")
-        for name, content in files.items():
+        for name, content in self.files().items():
             (directory / name).write_bytes(content)
 
     @property
@@ -180,39 +188,52 @@ def load(directory: pathlib.Path) -> Vocabulary:
         FileNotFoundError: A file is missing.
         ValueError: A file is damaged.
     """
-    names = {path.name for path in directory.glob("*")}
-    if f"{SHARED}.json" in names:
-        spellings = directory / f"{SHARED}.json"
-        sides = [
-            MarianSubwords.load_listed(directory / f"{side}.spm", spellings)
-            for side in SIDES
-        ]
+    paths = (directory / name for name in FILES)
+    files = {path.name: path.read_bytes() for path in paths if path.is_file()}
+    return from_files(files, directory=directory)
+
+
+def from_files(files: Mapping[str, bytes], *, directory: pathlib.Path) -> Vocabulary:
+    """Return the vocabulary that `Vocabulary.files` has given.
+
+    Args:
+        files: By their names.
+        directory: Where they lie, for messages.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is damaged.
+    """
+
+    def read(name: str) -> tuple[bytes, pathlib.Path]:
+        if name not in files:
+            raise FileNotFoundError(
+                f"{directory / name} is missing; restore it or pass --rebuild_data to "
+                "prepare again"
+            )
+        return files[name], directory / name
+
+    def read_listed(side: str, spellings: str) -> MarianSubwords:
+        return MarianSubwords.parse_listed(*read(f"{side}.spm"), *read(spellings))
+
+    def read_side(side: str) -> Subwords:
+        if f"{side}.json" in files:
+            return read_listed(side, f"{side}.json")
+        return Subwords.parse(*read(f"{side}.model"))
+
+    if f"{SHARED}.json" in files:
+        sides = [read_listed(side, f"{SHARED}.json") for side in SIDES]
         return Vocabulary(sides[0], sides[1], is_shared=True)
-    if SYMBOLS in names:
+    if SYMBOLS in files:
         return Vocabulary(
-            WordSubwords.load(directory / "source.model"),
-            TreeSymbols.load(directory / SYMBOLS),
+            WordSubwords.parse(*read("source.model")),
+            TreeSymbols.parse(*read(SYMBOLS)),
             is_shared=False,
         )
-    if names & {f"{side}.{end}" for side in SIDES for end in ENDINGS}:
-        source, target = (_load_side(directory, side) for side in SIDES)
+    if files.keys() & {f"{side}.{end}" for side in SIDES for end in ENDINGS}:
+        source, target = map(read_side, SIDES)
         return Vocabulary(source, target, is_shared=False)
-    return Vocabulary.shared(_load_model(directory / f"{SHARED}.model"))
-
-
-def _load_side(directory: pathlib.Path, side: str) -> Subwords:
-    spellings = directory / f"{side}.json"
-    if spellings.exists():
-        return MarianSubwords.load_listed(directory / f"{side}.spm", spellings)
-    return _load_model(directory / f"{side}.model")
-
-
-def _load_model(path: pathlib.Path) -> Subwords:
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is missing; restore it or pass --rebuild_data to prepare again"
-        )
-    return Subwords.load(path)
+    return Vocabulary.shared(Subwords.parse(*read(f"{SHARED}.model")))
 
 
 def clean_lines(lines: Iterable[str]) -> list[str]:

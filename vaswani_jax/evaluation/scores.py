@@ -77,7 +77,7 @@ def evaluate(
     *,
     split: str,
     selected: str,
-    workdir: files.Directory,
+    workdir: files.Directory | None,
 ) -> Evaluation:
     """Translate a split, score it, and write both into WORKDIR/evaluations.
 
@@ -88,7 +88,8 @@ def evaluate(
         data: The prepared data of its run.
         split: "valid" or "test".
         selected: The checkpoint's name, as in `--checkpoint`.
-        workdir: The run's directory.
+        workdir: The run's directory; None for a model in one file, of which nothing is
+            written.
 
     Raises:
         ValueError: The translator is an ensemble.
@@ -120,7 +121,7 @@ def evaluate(
         scores=output_scores,
         uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
     )
-    if processes.is_main_process():
+    if workdir and processes.is_main_process():
         write_evaluation(
             workdir.path,
             evaluation,
@@ -161,7 +162,9 @@ def score_average(
     steps = average.last_good(directory, count, fetch_again=workdir.pull_again)
     mean = average.average_params(directory, steps)
     if processes.is_main_process():
-        average.save_average(workdir.path, mean)
+        average.save_average(
+            workdir.path, mean, settings=settings, vocabulary=data.vocabulary
+        )
         workdir.push(folder="averaged")
     processes.wait_for_all("averaged")
     logger.info(f"average of the checkpoints {steps}")

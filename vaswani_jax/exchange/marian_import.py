@@ -147,7 +147,12 @@ def save_run(model: ImportedModel, workdir: pathlib.Path) -> pathlib.Path:
     with files.replacing(workdir / "data") as unfinished:
         model.vocabulary.save(unfinished)
         record.write(unfinished)
-    path = average.save_average(workdir, model.checkpoint)
+    path = average.save_average(
+        workdir,
+        model.checkpoint,
+        settings=model.settings,
+        vocabulary=model.vocabulary,
+    )
     run_record.record_start(workdir, model.settings, step=0, changes=[])
     return path
 

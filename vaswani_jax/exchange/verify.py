@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import parsing, types
 from vaswani_jax.core.config import SETTINGS, Config, DataConfig, SearchConfig
 from vaswani_jax.data.prepared import PreparedData
@@ -16,6 +17,7 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import by_language
 from vaswani_jax.exchange import stablehlo
 from vaswani_jax.inference import beam_search, padding
+from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -75,6 +77,40 @@ def compare(
     source, references = ([side[n] for n in short] for side in (source, references))
     if not source:
         return ""
+    if form == "bundle":
+        engines = {"as configured": bundle_engine(directory, translator.config)}
+        outputs = {name: translator.translate(source) for name in engines}
+    else:
+        outputs, engines = _search_in_common(
+            translator,
+            source,
+            directory=directory,
+            form=form,
+            quantization=quantization,
+        )
+    exported = {name: engine(source) for name, engine in engines.items()}
+    return format_agreement(
+        outputs,
+        exported,
+        source=source,
+        references=references,
+        data=translator.config.data,
+    )
+
+
+def _search_in_common(
+    translator: Translator,
+    source: Sequence[str],
+    *,
+    directory: pathlib.Path,
+    form: str,
+    quantization: str | None,
+) -> tuple[dict[str, list[str]], dict[str, Engine]]:
+    """Translate by searches that an engine may make, too; return the engines' as well.
+
+    Both are by the names of the searches.
+    """
+    search = translator.config.search
     common = {f"search.{key}": value for key, value in COMMON_SEARCH.items()}
     settings = parsing.override(translator.config, common)
     if settings.search != search:
@@ -89,15 +125,19 @@ def compare(
     }
     engines = make_engines(
         directory,
-        vocabulary,
+        translator.vocabulary,
         form=form,
         settings=settings,
         quantization=quantization,
     )
-    exported = {name: engine(source) for name, engine in engines.items()}
-    return format_agreement(
-        outputs, exported, source=source, references=references, data=settings.data
-    )
+    return outputs, engines
+
+
+def bundle_engine(path: pathlib.Path, settings: Config) -> Engine:
+    """Load the model in a bundle."""
+    member = Member(settings.model, bundle.read_checkpoint(path))
+    vocabulary = bundle.read_vocabulary(path)
+    return Translator(settings, vocabulary, members=[member]).translate
 
 
 def find_short_lines(

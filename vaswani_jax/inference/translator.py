@@ -2,12 +2,15 @@
 
 import dataclasses
 import functools
+import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages, parallel, parsing, types
 from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
 from vaswani_jax.data.subwords import Subwords
@@ -137,6 +140,33 @@ class Translator:
     def replicated_params(self) -> list[Any]:
         """The parameters of each model on every device, placed there at first use."""
         return [parallel.replicate(member.params) for member in self.members]
+
+    def save(
+        self, path: str | os.PathLike[str], *, dtype: str = "float32"
+    ) -> pathlib.Path:
+        """Write the model, its settings and its vocabulary into FILE.safetensors.
+
+        `vaswani_jax.load` and all programs take the file in the place of a run.
+
+        >>> vaswani_jax.load("runs/demo").save("demo.safetensors")  # doctest: +SKIP
+
+        Args:
+            path: The file; one of this name is replaced.
+            dtype: Of the parameters in the file, "float32" or "bfloat16", half as
+                large, which rounds them. The model computes in `config.model.dtype`.
+
+        Returns:
+            The path.
+
+        Raises:
+            ValueError: The translator is an ensemble, the name has another ending, or
+                there is no such type.
+            OSError: The file cannot be written. No part of it remains.
+        """
+        path = pathlib.Path(path)
+        parts = bundle.Bundle(self.config, self.vocabulary, self.member.checkpoint)
+        parts.save(path, dtype=dtype)
+        return path
 
     def translate(self, lines: Sequence[str], **search: Any) -> list[str]:
         """Return the best translation of each line.

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vaswani_jax import __version__
+from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_translator
@@ -268,12 +269,7 @@ def _facts(translator: Translator, model: contents.Model) -> dict[str, str]:
 
 def _name(translator: Translator) -> str:
     """Return the name of a model as `--checkpoint` takes it."""
-    return ",".join(
-        "averaged"
-        if member.checkpoint.record.get("averaged")
-        else str(member.checkpoint.step)
-        for member in translator.members
-    )
+    return ",".join(bundle.name_of(member.checkpoint) for member in translator.members)
 
 
 def _step(translator: Translator) -> int | None:
