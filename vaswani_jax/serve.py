@@ -1,0 +1,225 @@
+"""Serve models over HTTP: an API, a page to translate with, and LibreTranslate's API.
+
+vaswani serve runs/demo
+vaswani serve runs/demo fast=runs/small@best --port=8080
+python -m vaswani_jax.serve --models=runs/demo
+"""
+
+import importlib.util
+import ipaddress
+import logging
+import os
+import pathlib
+import sys
+
+from absl import flags
+
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import compilation_cache, extras
+from vaswani_jax.service.limits import Limits
+
+logger = logging.getLogger(__name__)
+DEFAULTS = Limits()
+PACKAGES = ("fastapi", "httptools", "prometheus_client", "uvicorn")
+
+MODELS = flags.DEFINE_multi_string(
+    "models",
+    [],
+    "Runs, bundles or MarianMT directories: PATH, PATH@CHECKPOINT or NAME=PATH.",
+)
+HOST = flags.DEFINE_string(
+    "host", "127.0.0.1", "The address to listen on; 0.0.0.0 is all of this machine."
+)
+PORT = flags.DEFINE_integer(
+    "port", 8000, "The port to listen on; 0 is any.", lower_bound=0, upper_bound=65535
+)
+HOSTS = flags.DEFINE_list(
+    "hosts",
+    [],
+    "The names by which clients may call it; on the loopback address only its own "
+    "names by default, elsewhere any.",
+)
+ROOT_PATH = flags.DEFINE_string(
+    "root_path", "", "The path at which a proxy shows it, as /translate."
+)
+CORS_ORIGINS = flags.DEFINE_list(
+    "cors_origins", [], "The origins whose pages may use it, as https://example.org."
+)
+API_KEYS = path_flags.define_path(
+    "api_keys", None, "A file of keys, one a line, of which a request needs one."
+)
+LOG_TEXTS = flags.DEFINE_bool("log_texts", False, "Log the texts of requests.")
+RELOAD_SECONDS = flags.DEFINE_float(
+    "reload_seconds",
+    10.0,
+    "How often it looks for a changed model; 0 for SIGHUP alone.",
+    lower_bound=0.0,
+)
+BEAM_SIZES = flags.DEFINE_list(
+    "beam_sizes",
+    [],
+    "The beam sizes that a request may name, the default first; the model's by "
+    "default.",
+)
+MAX_LENGTH_PENALTY = flags.DEFINE_float(
+    "max_length_penalty",
+    DEFAULTS.length_penalties[1],
+    "The largest length penalty of a request.",
+    lower_bound=0.0,
+)
+MAX_N_BEST = flags.DEFINE_integer(
+    "max_n_best", DEFAULTS.n_best, "The most translations of a text.", lower_bound=1
+)
+MAX_TEXTS = flags.DEFINE_integer(
+    "max_texts", DEFAULTS.texts, "The most texts of a request.", lower_bound=1
+)
+MAX_CHARACTERS = flags.DEFINE_integer(
+    "max_characters",
+    DEFAULTS.characters,
+    "The most characters of a request.",
+    lower_bound=1,
+)
+MAX_SECONDS = flags.DEFINE_float(
+    "max_seconds",
+    DEFAULTS.seconds,
+    "The most seconds until a request is answered.",
+    lower_bound=0.1,
+)
+MAX_QUEUE = flags.DEFINE_integer(
+    "max_queue",
+    DEFAULTS.queue,
+    "The most sentences that wait for a model.",
+    lower_bound=1,
+)
+WAIT_SECONDS = flags.DEFINE_float(
+    "wait_seconds",
+    DEFAULTS.wait_seconds,
+    "The most seconds that a sentence waits for others to share its batch.",
+    lower_bound=0.0,
+)
+
+
+def check_flags() -> None:
+    """Refuse flags that make no sense, and an installation without the extra."""
+    if not MODELS.value:
+        raise ValueError("--models is missing: name a run, a bundle or NAME=PATH")
+    root = ROOT_PATH.value
+    if root and (not root.startswith("/") or root.endswith("/")):
+        raise ValueError(f"--root_path={root} must begin with / and not end with it")
+    _beam_sizes()
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"a server needs {', '.join(missing)}: {extras.how_to_install('serve')}"
+        )
+
+
+def main() -> None:
+    """Load the models, and answer until a signal comes."""
+    # Imported late: they need the extra.
+    from vaswani_jax.service import app, models, server
+    from vaswani_jax.service.keys import Keys, read_keys
+
+    origins = models.read_origins(MODELS.value)
+    keys = Keys([])
+    if API_KEYS.value:
+        keys = read_keys(program.local_path("api_keys", API_KEYS.value))
+    limits = _limits()
+    with server.listening(HOST.value, PORT.value) as listener:
+        url = server.url_of(listener)
+        hosts = HOSTS.value
+        if not hosts and _is_loopback(listener.getsockname()[0]):
+            from vaswani_jax.service import guard
+
+            hosts = list(guard.LOOPBACK_HOSTS)
+        loader = models.Loader(_load, limits=limits)
+        _keep_programs(origins[0].path)
+        served = [loader.load(origin) for origin in origins]
+        failures: list[Exception] = []
+
+        def fail(error: Exception) -> None:
+            failures.append(error)
+            running.should_exit = True
+
+        def announce() -> None:
+            logger.info("ready")
+            print(url, flush=True)
+
+        service = app.Service(
+            models.Models(served, limits=limits, origins=origins, loader=loader),
+            app.Options(
+                hosts=hosts,
+                root_path=ROOT_PATH.value,
+                cors_origins=CORS_ORIGINS.value,
+                keys=keys,
+                log_texts=LOG_TEXTS.value,
+                reload_seconds=RELOAD_SECONDS.value,
+            ),
+            on_ready=announce,
+            on_failure=fail,
+        )
+        running = server.Server(service, drain_seconds=limits.seconds + 5)
+        logger.info(f"listening on {url}, preparing the models")
+        running.run(sockets=[listener])
+    if failures:
+        raise failures[0]
+    logger.info("ended")
+    sys.stdout.flush()
+    # A thread that still compiles would keep the process.
+    os._exit(0)
+
+
+def _limits() -> Limits:
+    return Limits(
+        texts=MAX_TEXTS.value,
+        characters=MAX_CHARACTERS.value,
+        beam_sizes=_beam_sizes(),
+        length_penalties=(0.0, MAX_LENGTH_PENALTY.value),
+        n_best=MAX_N_BEST.value,
+        seconds=MAX_SECONDS.value,
+        queue=MAX_QUEUE.value,
+        wait_seconds=WAIT_SECONDS.value,
+    )
+
+
+def _beam_sizes() -> tuple[int, ...]:
+    sizes = BEAM_SIZES.value
+    if not all(size.isdecimal() and 0 < int(size) <= 100 for size in sizes):
+        raise ValueError(
+            f"--beam_sizes={','.join(sizes)} must be numbers from 1 to 100, separated "
+            "by commas"
+        )
+    return tuple(dict.fromkeys(map(int, sizes)))
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _load(path: str):  # type: ignore[no-untyped-def]
+    """Return the model of PATH or PATH@CHECKPOINT."""
+    from vaswani_jax import api
+
+    if pathlib.Path(path).exists():
+        return api.load(path)
+    name, checkpoint = select.split_name(path)
+    return api.load(name, checkpoint=checkpoint or "averaged")
+
+
+def _keep_programs(path: str) -> None:
+    """Keep compiled programs in the first run that is a directory of this machine."""
+    directory = pathlib.Path(select.split_name(path)[0])
+    if directory.is_dir():
+        compilation_cache.enable(directory / "compiled")
+
+
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("models",), repeats=True),
+    check_flags=check_flags,
+)
+
+if __name__ == "__main__":
+    PROGRAM.run()

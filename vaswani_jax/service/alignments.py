@@ -1,0 +1,206 @@
+"""Align the words of a sentence and its translation: offsets of their characters."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int
+
+from vaswani_jax.core import config, languages, locales
+from vaswani_jax.data.subwords import UNKNOWN
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference import alignment
+from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.translator import AttendedPair
+from vaswani_jax.service.models import Direction, Served
+
+# For each word of a translation: where its source word begins and ends, and where it
+# does.
+Pairs = list[tuple[int, int, int, int]]
+Spans = list[tuple[int, int]]
+
+
+async def align(
+    served: Served,
+    direction: Direction,
+    lines: Sequence[str],
+    translations: Sequence[Hypothesis],
+    *,
+    deadline: float,
+) -> list[Pairs | None]:
+    """Return the aligned words of each line and its translation.
+
+    Offsets count from where the sentence begins, without the prefix of its direction.
+    A line that was translated in pieces has None, as all lines of a parser.
+
+    Raises:
+        OverloadedError, TooLateError: As `Engine.attend`.
+    """
+    return list(
+        await asyncio.gather(
+            *(
+                _align_line(served, direction, line, best, deadline=deadline)
+                for line, best in zip(lines, translations, strict=True)
+            )
+        )
+    )
+
+
+async def _align_line(
+    served: Served,
+    direction: Direction,
+    line: str,
+    best: Hypothesis,
+    *,
+    deadline: float,
+) -> Pairs | None:
+    if served.engine.translator.vocabulary.is_trees or len(best.outputs) > 1:
+        return None
+    if not best.outputs or not best.text:
+        return []
+    try:
+        [pair] = await served.engine.attend([line], [best.text], deadline=deadline)
+    except ValueError:  # As its translation is read again, it is too long.
+        return None
+    return pairs_of(
+        line,
+        pair,
+        vocabulary=served.engine.translator.vocabulary,
+        data=served.settings.data,
+        num_tag_characters=len(direction.prefix),
+    )
+
+
+def pairs_of(
+    line: str,
+    pair: AttendedPair,
+    *,
+    vocabulary: Vocabulary,
+    data: config.DataConfig,
+    num_tag_characters: int = 0,
+) -> Pairs:
+    """Return the aligned words of one line.
+
+    Words are what white space divides; in a language without spaces, subwords.
+
+    Args:
+        line: The source line.
+        pair: Its translation, with the attention between them.
+        vocabulary: The subwords of both.
+        data: The languages.
+        num_tag_characters: How many characters of the line are no part of the text.
+    """
+    layer = alignment.default_layer(len(pair.attention.memory))
+    source_words, source_spans = _source_words(
+        line, pair.source, vocabulary=vocabulary, locale=data.source_locale, data=data
+    )
+    target_words, target_spans = _target_words(
+        pair.text,
+        pair.ids,
+        vocabulary=vocabulary,
+        locale=languages.line_locale(line, data),
+        data=data,
+    )
+    num_tags = vocabulary.source.num_tags(pair.source)
+    source_words[:num_tags] = -1
+    return [
+        (
+            source_spans[source][0] - num_tag_characters,
+            source_spans[source][1] - num_tag_characters,
+            *target_spans[target],
+        )
+        for source, target in alignment.pharaoh(
+            pair.attention.memory[layer],
+            source_words=source_words,
+            target_words=target_words,
+        )
+        if source_spans[source][0] >= num_tag_characters and target < len(target_spans)
+    ]
+
+
+def shift(pairs: Pairs | None, source: int, target: int) -> Pairs | None:
+    """Return the aligned words of a sentence as those of its text.
+
+    >>> shift([(0, 1, 2, 3)], 10, 20), shift(None, 10, 20)
+    ([(10, 11, 22, 23)], None)
+
+    Args:
+        pairs: The words.
+        source: Where the sentence begins in its text.
+        target: Where its translation begins in that of the text.
+    """
+    if pairs is None:
+        return None
+    return [
+        (source + begin, source + end, target + target_begin, target + target_end)
+        for begin, end, target_begin, target_end in pairs
+    ]
+
+
+def _has_spaces(locale: str, data: config.DataConfig) -> bool:
+    return data.text_form == "tokenized" or locales.has_spaces(locale)
+
+
+def _source_words(
+    line: str,
+    ids: Sequence[int],
+    *,
+    vocabulary: Vocabulary,
+    locale: str,
+    data: config.DataConfig,
+) -> tuple[Int[np.ndarray, "S"], Spans]:
+    """Return the word of each subword and of the end mark, and where each word lies."""
+    if _has_spaces(locale, data):
+        [numbers] = alignment.source_words(line, [ids], vocabulary=vocabulary)
+        return numbers, _words(line)
+    spans = vocabulary.find_spans(line)
+    return _numbered([_stripped(line, begin, end) for begin, end in spans], num_ends=1)
+
+
+def _target_words(
+    text: str,
+    ids: Sequence[int],
+    *,
+    vocabulary: Vocabulary,
+    locale: str,
+    data: config.DataConfig,
+) -> tuple[Int[np.ndarray, "T"], Spans]:
+    """Return the word of each subword, end mark included, and where each word lies."""
+    if _has_spaces(locale, data):
+        [numbers] = alignment.target_words([ids], vocabulary.target, separator=" ")
+        return numbers, _words(text)
+    parts = alignment.subword_texts(vocabulary.target, ids, unknown=UNKNOWN)
+    spans, begin = [], 0
+    for part in map(str.strip, parts):
+        while begin < len(text) and text[begin].isspace():
+            begin += 1
+        # Of the bytes of a character, the first has it.
+        end = begin + len(part) if text.startswith(part, begin) else begin
+        spans.append((begin, end))
+        begin = end
+    return _numbered(spans, num_ends=0)
+
+
+def _numbered(spans: Spans, *, num_ends: int) -> tuple[Int[np.ndarray, "_"], Spans]:
+    """Return a number for each subword that has characters, and where these lie."""
+    numbers: list[int] = []
+    words: Spans = []
+    for begin, end in spans:
+        if begin < end:
+            numbers.append(len(words))
+            words.append((begin, end))
+        else:
+            numbers.append(-1)
+    return np.array([*numbers, *[-1] * num_ends], int), words
+
+
+def _words(text: str) -> Spans:
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def _stripped(line: str, begin: int, end: int) -> tuple[int, int]:
+    """Return a span without the white space at its ends."""
+    part = line[begin:end]
+    first = begin + len(part) - len(part.lstrip())
+    return first, first + len(part.strip())

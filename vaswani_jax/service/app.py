@@ -1,0 +1,222 @@
+"""The application of `vaswani serve`: its routes, and what stands before them."""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import fastapi
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from vaswani_jax import __version__
+from vaswani_jax.service import (
+    guard,
+    libretranslate,
+    refusals,
+    routes_state,
+    routes_v1,
+)
+from vaswani_jax.service.keys import Keys
+from vaswani_jax.service.metrics import Metrics
+from vaswani_jax.service.models import Models
+from vaswani_jax.service.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+# JSON may spell a character in twelve: a pair of surrogates.
+BYTES_OF_CHARACTER = 12
+OTHER_BYTES = 65536
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How an application answers.
+
+    Attributes:
+        hosts: The names by which clients may call it; none for any.
+        root_path: The path at which a proxy shows it.
+        cors_origins: The origins whose pages may use it.
+        keys: Who may use the models.
+        log_texts: Whether texts are logged.
+        reload_seconds: How often the models' files are looked at; 0 for never.
+    """
+
+    hosts: Sequence[str] = ()
+    root_path: str = ""
+    cors_origins: Sequence[str] = ()
+    keys: Keys = dataclasses.field(default_factory=lambda: Keys([]))
+    log_texts: bool = False
+    reload_seconds: float = 0.0
+
+
+class Service:
+    """An ASGI application that answers with models.
+
+    Attributes:
+        state: Whether it answers.
+        models: Who answers.
+        api: The application without what stands before it.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        options: Options | None = None,
+        *,
+        on_ready: Callable[[], None] = lambda: None,
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Put the parts together; the models begin when the server does.
+
+        Args:
+            models: Who answers.
+            options: How.
+            on_ready: Called when everything is compiled.
+            on_failure: Called with the error if that fails.
+        """
+        options = options or Options()
+        self.models = models
+        self.state = guard.State()
+        self._options = options
+        self._on_ready = on_ready
+        self._on_failure = on_failure
+        self._refreshing = asyncio.Lock()
+        counted = Metrics(lambda: [served.engine for served in models.all])
+        self.api = self._make_api(counted)
+        limits = models.limits
+        rules = guard.Rules(
+            hosts=options.hosts,
+            root_path=options.root_path,
+            keys=options.keys,
+            body_bytes=BYTES_OF_CHARACTER * limits.characters + OTHER_BYTES,
+            seconds=limits.seconds,
+        )
+        self._app: guard.Application = guard.Guard(
+            self.api, rules=rules, state=self.state, metrics=counted
+        )
+        if options.cors_origins:
+            self._app = CORSMiddleware(
+                self._app,
+                allow_origins=options.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "Content-Type"],
+            )
+
+    async def __call__(
+        self, scope: guard.Scope, receive: guard.Receive, send: guard.Send
+    ) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    async def refresh(self) -> None:
+        """Load the models whose files have changed."""
+        async with self._refreshing:
+            await self.models.refresh()
+
+    async def drain(self, *, seconds: float) -> None:
+        """Refuse further requests, and wait for those that were accepted.
+
+        Args:
+            seconds: The longest wait.
+        """
+        self.state.status = "draining"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.state.in_progress:
+                    await asyncio.sleep(0.02)
+
+    def _make_api(self, counted: Metrics) -> fastapi.FastAPI:
+        options = self._options
+        api = fastapi.FastAPI(
+            title="vaswani serve",
+            description="Translate with the models of this server.",
+            version=__version__,
+            docs_url=None,
+            redoc_url=None,
+            lifespan=self._live,
+        )
+        routers = (
+            routes_v1.make_router(self.models, log_texts=options.log_texts),
+            libretranslate.make_router(
+                self.models, keys=options.keys, log_texts=options.log_texts
+            ),
+            routes_state.make_router(self.models, state=self.state, counted=counted),
+        )
+        for router in routers:
+            api.include_router(router)
+        api.add_exception_handler(Refusal, _refuse)
+        api.add_exception_handler(HTTPException, _refuse_http)
+        api.add_exception_handler(RequestValidationError, _refuse_fields)
+        return api
+
+    @contextlib.asynccontextmanager
+    async def _live(self, api: fastapi.FastAPI) -> AsyncIterator[None]:
+        """Prepare the models beside the server, and end them after it."""
+        del api
+        tasks = [asyncio.create_task(self._start())]
+        if self._options.reload_seconds:
+            tasks.append(asyncio.create_task(self._watch()))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.models.drain()
+
+    async def _start(self) -> None:
+        try:
+            await self.models.start()
+        except Exception as error:
+            if self._on_failure is None:
+                raise
+            self._on_failure(error)
+            return
+        if self.state.status == "starting":
+            self.state.status = "ready"
+            self._on_ready()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.reload_seconds)
+            if self.state.status == "ready":
+                await self.refresh()
+
+
+async def _refuse(request: fastapi.Request, refusal: Exception) -> Response:
+    assert isinstance(refusal, Refusal)
+    content = refusals.content(refusal)
+    if not guard.path_of(request.scope).startswith("/v1/"):
+        content = {"error": refusal.message}
+        if refusal.status in (413, 422):
+            refusal.status = 400  # The statuses that LibreTranslate's clients know.
+    return Response(
+        json.dumps(content),
+        status_code=refusal.status,
+        headers=refusal.headers,
+        media_type="application/json",
+    )
+
+
+async def _refuse_http(request: fastapi.Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    refusal = Refusal(error.status_code, str(error.detail), headers=error.headers)
+    return await _refuse(request, refusal)
+
+
+async def _refuse_fields(request: fastapi.Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # A union says of each of its types why it is none.
+    fields: dict[str, list[str]] = {}
+    for entry in error.errors():
+        names = [str(part)[:100] for part in entry["loc"][1:2]]
+        fields.setdefault("".join(names), []).append(str(entry["msg"]))
+    field, reasons = next(iter(fields.items()))
+    message = "; ".join(dict.fromkeys(reasons))
+    if field:
+        message = f"{field}: {message}"
+    return await _refuse(request, Refusal(422, message, field=field or None))

@@ -1,0 +1,75 @@
+"""Find the language of a text, among those that the models know."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from vaswani_jax.service import language_names, texts
+from vaswani_jax.service.models import Direction, Models, Served
+
+# A longer text is judged by its beginning.
+MOST_CHARACTERS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Detection:
+    """A language that a text may be in.
+
+    Attributes:
+        language: Its code.
+        confidence: 100 times its share of the probability of all candidates.
+    """
+
+    language: str
+    confidence: float
+
+
+async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Detection]:
+    """Return the languages that models translate from, the likeliest for a text first.
+
+    A decoder is a language model of what it translates to: a text is likely in a
+    language if a model into that language gives it a high probability as its own
+    translation. A language that no model translates to has the mean of the others.
+    With one language there is nothing to find out.
+
+    Args:
+        text: The text.
+        models: The models.
+        deadline: When it is too late, in seconds of `time.monotonic()`.
+
+    Raises:
+        OverloadedError, TooLateError, ValueError: As `Engine.score`.
+    """
+    languages = list(models.targets_by_source())
+    log_probs: dict[str, float] = {}
+    judges = [judge for judge in map(lambda code: _judge(code, models), languages)]
+    spans = texts.split(text[:MOST_CHARACTERS], "en")
+    if len(languages) > 1 and spans:
+        line = text[spans[0].begin : spans[0].end]
+        for language, judge in zip(languages, judges, strict=True):
+            if judge is not None:
+                served, direction = judge
+                [score] = await served.engine.score(
+                    [direction.prefix + line], [line], deadline=deadline
+                )
+                # Vocabularies differ: what is compared is a character's probability.
+                log_probs[language] = score.log_prob / len(line)
+    mean = sum(log_probs.values()) / max(1, len(log_probs))
+    weights = {
+        language: math.exp(log_probs.get(language, mean)) for language in languages
+    }
+    total = sum(weights.values())
+    detections = [
+        Detection(language, round(100 * weight / total, 1))
+        for language, weight in weights.items()
+    ]
+    return sorted(detections, key=lambda detection: -detection.confidence)
+
+
+def _judge(language: str, models: Models) -> tuple[Served, Direction] | None:
+    """Return a model that translates to a language."""
+    for served in models.all:
+        for direction in served.directions:
+            if language_names.rank(direction.target, language):
+                return served, direction
+    return None

@@ -1,0 +1,308 @@
+"""What stands before the application: it counts, refuses and cancels requests.
+
+An ASGI application around another one. It reads the whole body of a request, within a
+limit, before the application sees it; afterwards it waits for the client's leaving
+beside the answer, and cancels the application when that happens.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+
+from vaswani_jax.service import refusals
+from vaswani_jax.service.keys import Keys
+from vaswani_jax.service.metrics import Metrics
+from vaswani_jax.service.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+# The status that logs and metrics have of a client that went away.
+CLIENT_LEFT = 499
+# Sent with each answer, unless it has its own.
+HEADERS = {
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+
+
+class State:
+    """Whether a server answers: "starting", "ready", or "draining" before it ends.
+
+    Attributes:
+        status: One of these words.
+        in_progress: Requests of models that are not answered yet.
+    """
+
+    def __init__(self) -> None:
+        """Begin as "starting"."""
+        self.status = "starting"
+        self.in_progress = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What requests must keep.
+
+    Attributes:
+        hosts: The names by which clients may call the server; none for any.
+        root_path: The path at which a proxy shows the server, "" for its root.
+        keys: Who may use the models.
+        body_bytes: The most bytes of a body.
+        seconds: The most seconds until a body has arrived.
+    """
+
+    hosts: Sequence[str] = ()
+    root_path: str = ""
+    keys: Keys
+    body_bytes: int
+    seconds: float
+
+
+class Guard:
+    """An ASGI application that passes on the requests that keep the rules."""
+
+    def __init__(
+        self, app: Application, *, rules: Rules, state: State, metrics: Metrics
+    ) -> None:
+        """Keep the application and the rules."""
+        self._app = app
+        self._rules = rules
+        self._state = state
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass on what is none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["root_path"] = self._rules.root_path
+        begin = time.monotonic()
+        scope.setdefault("state", {})["arrival"] = begin
+        answer = _Answer(send)
+        self._metrics.begin()
+        is_cancelled = False
+        try:
+            await self._handle(scope, receive, answer)
+        except Refusal as refusal:
+            await answer.refuse(refusal, is_libretranslate=not _is_v1(path_of(scope)))
+        except _ClientLeft:
+            is_cancelled = True
+        except Exception as error:
+            # The message of an error may have the text of a request.
+            place = "".join(traceback.format_tb(error.__traceback__))
+            logger.error(f"{type(error).__name__} in\n{place}")
+            failure = Refusal(500, "the server failed")
+            await answer.refuse(failure, is_libretranslate=not _is_v1(path_of(scope)))
+        finally:
+            status = CLIENT_LEFT if is_cancelled else answer.status or 500
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.monotonic() - begin
+            self._metrics.end(route=route, status=status, seconds=seconds)
+            logger.debug(f"{scope['method'][:10]} {route} {status} {seconds:.3f} s")
+
+    async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        headers = {name: value for name, value in scope["headers"]}
+        path = path_of(scope)
+        self._check_host(headers)
+        if needs_header(path) and not self._rules.keys.accept(bearer(headers)):
+            raise Refusal(
+                401,
+                "this server needs a key: send the header Authorization: Bearer KEY",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if not needs_models(path):
+            await self._app(scope, receive, answer.send)
+            return
+        if self._state.status != "ready":
+            raise refusals.busy(1, f"the server is {self._state.status}: try again")
+        self._state.in_progress += 1
+        try:
+            body = await self._read_body(headers, receive)
+            await self._run(scope, body, receive, answer)
+        finally:
+            self._state.in_progress -= 1
+
+    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse a name that is not the server's own.
+
+        A page of another site may have its name lead to this machine (DNS rebinding);
+        the browser then sends the name of that site.
+        """
+        if not self._rules.hosts:
+            return
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name not in self._rules.hosts:
+            raise Refusal(
+                421, "this server has another name: --hosts lists those it answers to"
+            )
+
+    async def _read_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        most = self._rules.body_bytes
+        too_large = Refusal(
+            413,
+            f"the body has more than {most:,} bytes",
+            headers={"Connection": "close"},
+        )
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length[:20]) > most:
+            raise too_large
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._rules.seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _ClientLeft
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > most:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise Refusal(
+                408,
+                f"the body did not arrive within {self._rules.seconds:g} seconds",
+                headers={"Connection": "close"},
+            ) from None
+
+    async def _run(
+        self, scope: Scope, body: bytes, receive: Receive, answer: "_Answer"
+    ) -> None:
+        """Run the application; cancel it if the client leaves before its end."""
+        is_read = False
+
+        async def replay() -> Message:
+            nonlocal is_read
+            if not is_read:
+                is_read = True
+                return {"type": "http.request", "body": body, "more_body": False}
+            await asyncio.Event().wait()  # The client's leaving cancels the task.
+            raise AssertionError
+
+        running = asyncio.ensure_future(self._app(scope, replay, answer.send))
+        leaving = asyncio.ensure_future(_wait_until_left(receive))
+        try:
+            await asyncio.wait({running, leaving}, return_when="FIRST_COMPLETED")
+            if running.done() or answer.is_complete:
+                await running
+                return
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+            raise _ClientLeft
+        finally:
+            running.cancel()
+            leaving.cancel()
+
+
+class _ClientLeft(Exception):  # noqa: N818 (nobody sees it)
+    """Nobody waits for the answer."""
+
+
+class _Answer:
+    """What is sent to the client, with our headers.
+
+    Attributes:
+        status: Of the answer, once it has begun; else 0.
+        is_complete: Whether all was sent.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self.status = 0
+        self.is_complete = False
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        """Pass on what the application sends."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message.get("headers", []))
+            names = {name.lower() for name, _ in headers}
+            headers += [
+                (name.encode(), value.encode())
+                for name, value in HEADERS.items()
+                if name.encode() not in names
+            ]
+            message = {**message, "headers": headers}
+        elif not message.get("more_body", False):
+            self.is_complete = True
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal, *, is_libretranslate: bool) -> None:
+        """Send a refusal, unless an answer has begun."""
+        if self.status:
+            return
+        content: Any = refusals.content(refusal)
+        if is_libretranslate:
+            content = {"error": refusal.message}
+        body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **refusal.headers,
+        }
+        encoded = [
+            (name.lower().encode(), value.encode()) for name, value in headers.items()
+        ]
+        await self.send(
+            {
+                "type": "http.response.start",
+                "status": refusal.status,
+                "headers": encoded,
+            }
+        )
+        await self.send({"type": "http.response.body", "body": body})
+
+
+async def _wait_until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request below the root path."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    if root and (path == root or path.startswith(f"{root}/")):
+        return path[len(root) :]
+    return path
+
+
+def needs_models(path: str) -> bool:
+    """Return whether a path is answered by models, so that it may have to wait."""
+    return _is_v1(path) or path in ("/translate", "/detect")
+
+
+def needs_header(path: str) -> bool:
+    """Return whether a path needs its key, if there are keys, in a header.
+
+    LibreTranslate's clients send it in the body.
+    """
+    return _is_v1(path) or path == "/metrics"
+
+
+def _is_v1(path: str) -> bool:
+    return path == "/v1" or path.startswith("/v1/")
+
+
+def bearer(headers: dict[bytes, bytes]) -> str | None:
+    """Return the key in the header Authorization, or None."""
+    scheme, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None

@@ -1,0 +1,57 @@
+"""Name languages in English, and find the one that a request means."""
+
+from vaswani_jax.core import language_codes, locales
+
+# What a parser translates to.
+TREES = "trees"
+# Names in `CODES_BY_NAME` that are not the usual English ones.
+OTHER_NAMES = frozenset(
+    """
+    castilian dansk deutsch espanol farsi flemish francais italiano kirghiz maldivian
+    mandarin moldavian nederlands nihongo norsk oriya panjabi polski portugues pushto
+    russkij sinhala suomi svenska turkce uighur zhongwen scottish-gaelic
+    western-frisian
+    """.split()
+)
+NAMES_BY_CODE = {
+    code: name.replace("-", " ").title()
+    for name, code in reversed(language_codes.CODES_BY_NAME.items())
+    if name not in OTHER_NAMES
+}
+
+
+def name(locale: str) -> str:
+    """Return the English name of a locale's language, with the rest of the locale.
+
+    >>> [name(locale) for locale in ("de", "pt_BR", "zh-Hans", "trees", "tlh")]
+    ['German', 'Portuguese (BR)', 'Chinese (Hans)', 'Trees', 'tlh']
+    """
+    if locale == TREES:
+        return "Trees"
+    _, _, rest = tag(locale).partition("-")
+    language = NAMES_BY_CODE.get(locales.language_code(locale))
+    if not language:
+        return tag(locale)
+    return f"{language} ({rest})" if rest else language
+
+
+def tag(locale: str) -> str:
+    """Return a locale as clients write it.
+
+    >>> tag("pt_BR")
+    'pt-BR'
+    """
+    return locale.replace("_", "-")
+
+
+def rank(locale: str, wanted: str) -> int:
+    """Return 2 for a locale that a request names, 1 for its language, else 0.
+
+    >>> [rank("pt_BR", wanted) for wanted in ("pt-br", "pt", "por", "de")]
+    [2, 1, 1, 0]
+    """
+    if tag(locale).lower() == tag(wanted).lower():
+        return 2
+    if TREES in (locale, wanted):
+        return 0
+    return int(locales.language_code(locale) == locales.language_code(wanted))

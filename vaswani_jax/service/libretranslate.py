@@ -1,0 +1,260 @@
+"""Answer the requests of LibreTranslate's clients as LibreTranslate does.
+
+/translate, /detect, /languages and /frontend/settings take JSON, forms and queries, and
+say errors in its form, {"error": "..."}.
+"""
+
+import itertools
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import fastapi
+from fastapi.responses import JSONResponse, Response
+
+from vaswani_jax.service import language_names, messages, routes_v1, translations
+from vaswani_jax.service.detection import Detection, detect
+from vaswani_jax.service.guard import bearer
+from vaswani_jax.service.keys import Keys
+from vaswani_jax.service.limits import Limits
+from vaswani_jax.service.models import Models
+from vaswani_jax.service.refusals import Refusal
+
+FIELDS = ("q", "source", "target", "format", "alternatives", "api_key", "secret")
+# The form of the documentation, which FastAPI does not read from a function.
+TRANSLATE_FORM: dict[str, Any] = {
+    "type": "object",
+    "required": ["q", "source", "target"],
+    "properties": {
+        "q": {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}},
+            ]
+        },
+        "source": {"type": "string", "description": "A language, or auto."},
+        "target": {"type": "string"},
+        "format": {"type": "string", "enum": ["text"]},
+        "alternatives": {"type": "integer", "minimum": 0},
+        "api_key": {"type": "string"},
+    },
+    "example": {"q": "3 hours ago", "source": "en", "target": "de"},
+}
+DETECT_FORM: dict[str, Any] = {
+    "type": "object",
+    "required": ["q"],
+    "properties": {"q": {"type": "string"}, "api_key": {"type": "string"}},
+    "example": {"q": "3 hours ago"},
+}
+
+
+def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRouter:
+    """Return the routes.
+
+    Args:
+        models: Who answers.
+        keys: Who may use the models.
+        log_texts: Whether the texts of requests are logged.
+    """
+    router = fastapi.APIRouter()
+    limits = models.limits
+
+    @router.post(
+        "/translate",
+        summary="Translate as LibreTranslate does",
+        openapi_extra=_body(TRANSLATE_FORM),
+    )
+    async def translate(request: fastapi.Request) -> Response:
+        """Return `translatedText`, a text or a list as `q` is."""
+        fields = await _read(request)
+        _check_key(request, fields, keys)
+        texts = _texts(fields, limits)
+        num_alternatives = _number(fields.get("alternatives", 0))
+        if fields.get("format") not in (None, "", "text"):
+            raise Refusal(400, "format must be text: markup is not translated")
+        source = _text(fields, "source")
+        deadline = routes_v1.deadline_of(request, limits)
+        found: Detection | None = None
+        if source == "auto":
+            [found, *_] = await routes_v1.answered(
+                detect("\n".join(texts), models, deadline=deadline)
+            )
+            source = found.language
+        body = messages.TranslateRequest(
+            text=texts,
+            source=source,
+            target=_text(fields, "target"),
+            n_best=num_alternatives + 1,
+        )
+        job = routes_v1.make_job(body, models, deadline=deadline)
+        if log_texts:
+            routes_v1.logger.info(f"{job.served.name}: {texts}")
+        results = await routes_v1.answered(translations.translate(job))
+        is_list = isinstance(fields["q"], list)
+        answer: dict[str, Any] = {
+            "translatedText": [result.translations[0].text for result in results]
+        }
+        if found:
+            detected = {"confidence": found.confidence, "language": found.language}
+            answer["detectedLanguage"] = [detected] * len(texts)
+        if num_alternatives:
+            answer["alternatives"] = [
+                [translation.text for translation in result.translations[1:]]
+                for result in results
+            ]
+        if not is_list:
+            answer = {name: values[0] for name, values in answer.items()}
+        return JSONResponse(answer)
+
+    @router.post(
+        "/detect",
+        summary="Detect a language as LibreTranslate does",
+        openapi_extra=_body(DETECT_FORM),
+    )
+    async def detect_language(request: fastapi.Request) -> Response:
+        """Return the languages of texts that the models know, the likeliest first."""
+        fields = await _read(request)
+        _check_key(request, fields, keys)
+        [text, *_] = _texts(fields, limits)
+        deadline = routes_v1.deadline_of(request, limits)
+        found = await routes_v1.answered(detect(text, models, deadline=deadline))
+        return JSONResponse(
+            [
+                {"confidence": each.confidence, "language": each.language}
+                for each in found
+            ]
+        )
+
+    @router.get("/languages", summary="List languages as LibreTranslate does")
+    async def languages() -> Response:
+        """Return the languages of texts, and what each can be translated to."""
+        targets = models.targets_by_source()
+        codes = dict.fromkeys([*targets, *itertools.chain(*targets.values())])
+        return JSONResponse(
+            [
+                {
+                    "code": code,
+                    "name": language_names.name(code),
+                    "targets": list(targets.get(code, [])),
+                }
+                for code in codes
+            ]
+        )
+
+    @router.get("/frontend/settings", summary="Show settings as LibreTranslate does")
+    async def settings() -> Response:
+        """Return the settings that LibreTranslate's own page asks for."""
+        direction = models.all[0].directions[0]
+        return JSONResponse(
+            {
+                "apiKeys": keys.are_needed,
+                "charLimit": limits.characters,
+                "filesTranslation": False,
+                "frontendTimeout": 500,
+                "keyRequired": keys.are_needed,
+                "language": {
+                    side: {
+                        "code": language_names.tag(locale),
+                        "name": language_names.name(locale),
+                    }
+                    for side, locale in (
+                        ("source", direction.source),
+                        ("target", direction.target),
+                    )
+                },
+                "suggestions": False,
+                "supportedFilesFormat": [],
+            }
+        )
+
+    return router
+
+
+def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the documentation of a body that is JSON or a form."""
+    kinds = ("application/json", "application/x-www-form-urlencoded")
+    content = {kind: {"schema": schema} for kind in kinds}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+async def _read(request: fastapi.Request) -> dict[str, Any]:
+    """Return the fields of a request: JSON, or a form with the query."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if kind == "application/json" or kind.endswith("+json"):
+        try:
+            fields = messages.read_json(body)
+        except ValueError as error:
+            raise Refusal(400, f"Invalid JSON format: {error}") from None
+        if not isinstance(fields, dict):
+            raise Refusal(400, "Invalid JSON format: it must be an object")
+    elif kind in ("", "application/x-www-form-urlencoded"):
+        try:
+            pairs = urllib.parse.parse_qsl(
+                body.decode(),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=2 * len(FIELDS),
+            )
+        except ValueError as error:
+            raise Refusal(400, f"Invalid request: {error}") from None
+        fields = dict([*request.query_params.multi_items(), *pairs])
+    else:
+        raise Refusal(
+            415,
+            "the body must be application/json or application/x-www-form-urlencoded",
+        )
+    for name in fields:
+        if name not in FIELDS:
+            raise Refusal(400, f"Invalid request: unknown parameter {name[:100]!r}")
+    return fields
+
+
+def _check_key(request: fastapi.Request, fields: Mapping[str, Any], keys: Keys) -> None:
+    if not keys.are_needed:
+        return
+    key = bearer(dict(request.headers.raw)) or fields.get("api_key")
+    if not key:
+        raise Refusal(400, "this server needs an API key: send it as api_key")
+    if not isinstance(key, str) or not keys.accept(key):
+        raise Refusal(403, "Invalid API key")
+
+
+def _texts(fields: Mapping[str, Any], limits: Limits) -> list[str]:
+    q = fields.get("q")
+    texts: list[Any] = q if isinstance(q, list) else [q]
+    if not q or not all(isinstance(text, str) for text in texts):
+        raise Refusal(400, "Invalid request: missing q parameter")
+    _check_unicode(texts)
+    if len(texts) > limits.texts or sum(map(len, texts)) > limits.characters:
+        raise Refusal(
+            400,
+            f"Invalid request: it exceeds the limit of {limits.texts:,} texts and "
+            f"{limits.characters:,} characters",
+        )
+    return texts
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not value or not isinstance(value, str):
+        raise Refusal(400, f"Invalid request: missing {name} parameter")
+    _check_unicode([value])
+    return value
+
+
+def _check_unicode(texts: Sequence[str]) -> None:
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError:
+        raise Refusal(400, "Invalid request: half of a surrogate pair") from None
+
+
+def _number(value: Any) -> int:
+    """Return how many alternatives are wanted, which a form has as a text."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    is_digits = isinstance(value, str) and value.isascii() and value.isdecimal()
+    if not (is_number or is_digits) or len(str(value)) > 9:
+        raise Refusal(400, "Invalid request: alternatives parameter is not a number")
+    return max(0, int(value))

@@ -1,0 +1,124 @@
+"""Count what a server does, for Prometheus."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import prometheus_client
+from prometheus_client import core
+from prometheus_client.registry import Collector
+
+from vaswani_jax.service.engine import Engine
+
+CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+# Of each model: the field of `Engine.figures`, and what it counts.
+COUNTERS = {
+    "batches": "Batches that were computed",
+    "sentences": "Sentences in batches",
+    "rows": "Rows of batches, with those of padding",
+    "tokens": "Source tokens in batches",
+    "padded_tokens": "Source tokens in batches, with those of padding",
+    "failures": "Batches that failed",
+    "refused": "Sentences for which the queue had no room",
+    "late": "Sentences whose request took too long",
+    "cancelled": "Sentences whose client went away",
+    "busy_seconds": "Seconds in which batches were computed",
+    "waited_seconds": "Seconds that sentences waited for their batch",
+}
+GAUGES = {
+    "waiting": "Sentences that wait for a batch",
+    "running": "Sentences in the batch that is computed",
+}
+
+
+class Metrics:
+    """The figures of a server since its start."""
+
+    def __init__(self, engines: Callable[[], Sequence[Engine]]) -> None:
+        """Begin to count.
+
+        Args:
+            engines: Returns the engines of the moment.
+        """
+        self._registry = prometheus_client.CollectorRegistry()
+        self._requests = prometheus_client.Counter(
+            "vaswani_requests",
+            "Requests that were answered",
+            ["route", "status"],
+            registry=self._registry,
+        )
+        self._seconds = prometheus_client.Histogram(
+            "vaswani_request_seconds",
+            "Seconds from a request's arrival to the end of its answer",
+            ["route"],
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._in_progress = prometheus_client.Gauge(
+            "vaswani_requests_in_progress",
+            "Requests that are not answered yet",
+            registry=self._registry,
+        )
+        prometheus_client.ProcessCollector(registry=self._registry)
+        self._registry.register(_Figures(engines))
+
+    def begin(self) -> None:
+        """Count a request that has arrived."""
+        self._in_progress.inc()
+
+    def end(self, *, route: str, status: int, seconds: float) -> None:
+        """Count the answer to a request.
+
+        Args:
+            route: The path of the route, which has no text of the request.
+            status: The status of the answer; 499 if the client went away.
+            seconds: How long it took.
+        """
+        self._in_progress.dec()
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all figures in Prometheus's text format."""
+        return prometheus_client.generate_latest(self._registry)
+
+
+class _Figures(Collector):
+    """Reads the figures of engines when Prometheus asks for them.
+
+    A model that was loaded again goes on from the figures of the one before.
+    """
+
+    def __init__(self, engines: Callable[[], Sequence[Engine]]) -> None:
+        self._engines = engines
+        self._last: dict[str, tuple[Engine, dict[str, float]]] = {}
+        self._before: dict[str, dict[str, float]] = {}
+
+    def describe(self) -> Iterable[core.Metric]:
+        """Return nothing: the names are not checked when it is registered."""
+        return []
+
+    def collect(self) -> Iterator[core.Metric]:
+        """Yield the figures of each model."""
+        counters = {
+            field: core.CounterMetricFamily(f"vaswani_{field}", text, labels=["model"])
+            for field, text in COUNTERS.items()
+        }
+        gauges = {
+            field: core.GaugeMetricFamily(f"vaswani_{field}", text, labels=["model"])
+            for field, text in GAUGES.items()
+        }
+        for engine in self._engines():
+            figures = engine.figures()
+            values = {field: float(getattr(figures, field)) for field in COUNTERS}
+            previous, last = self._last.get(engine.name, (engine, values))
+            before = self._before.setdefault(engine.name, dict.fromkeys(COUNTERS, 0.0))
+            if previous is not engine:
+                for field in COUNTERS:
+                    before[field] += last[field]
+            self._last[engine.name] = (engine, values)
+            for field, counter in counters.items():
+                counter.add_metric([engine.name], before[field] + values[field])
+            for field, gauge in gauges.items():
+                gauge.add_metric([engine.name], float(getattr(figures, field)))
+        yield from counters.values()
+        yield from gauges.values()

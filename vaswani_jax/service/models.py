@@ -1,0 +1,377 @@
+"""The models of a server: their names, their languages, and their latest version."""
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import logging
+import pathlib
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from vaswani_jax.checkpoints import select
+from vaswani_jax.core import config, languages, paths
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.model import cost
+from vaswani_jax.service import language_names
+from vaswani_jax.service.engine import Engine
+from vaswani_jax.service.limits import Limits
+from vaswani_jax.service.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """Two languages between which a model translates.
+
+    Attributes:
+        source: The locale of the texts.
+        target: The locale of the translations, or "trees".
+        prefix: What each line begins with that the model translates so.
+    """
+
+    source: str
+    target: str
+    prefix: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where a model comes from.
+
+    Attributes:
+        name: What requests call it.
+        path: What `vaswani_jax.load` takes: a run, with @CHECKPOINT, or a bundle.
+    """
+
+    name: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Served:
+    """A model that answers.
+
+    Attributes:
+        engine: It, with its name and limits.
+        version: Changes when the files that it was loaded from do.
+    """
+
+    engine: Engine
+    version: object = None
+
+    @property
+    def name(self) -> str:
+        """What requests call it."""
+        return self.engine.name
+
+    @property
+    def settings(self) -> config.Config:
+        """All settings of its run."""
+        return self.engine.translator.config
+
+    @functools.cached_property
+    def directions(self) -> tuple[Direction, ...]:
+        """The languages that it translates between."""
+        data = self.settings.data
+        if self.engine.translator.vocabulary.is_trees:
+            return (Direction(data.source_locale, language_names.TREES),)
+        tags = languages.locales_by_tag(data)
+        if not tags:
+            return (Direction(data.source_locale, data.target_locale),)
+        return tuple(
+            Direction(data.source_locale, locale, f"{tag} ")
+            for tag, locale in tags.items()
+        )
+
+    @functools.cached_property
+    def num_parameters(self) -> int:
+        """The parameters of all its members."""
+        translator = self.engine.translator
+        return sum(
+            cost.count_parameters(member.model, vocab_size=translator.vocabulary.size)
+            for member in translator.members
+        )
+
+    @property
+    def checkpoint(self) -> str:
+        """Which checkpoint it is, as --checkpoint takes it."""
+        return ",".join(
+            "averaged"
+            if member.checkpoint.record.get("averaged")
+            else str(member.checkpoint.step)
+            for member in self.engine.translator.members
+        )
+
+
+def read_origin(argument: str) -> Origin:
+    """Return the name and the path of NAME=PATH, or of PATH alone.
+
+    >>> read_origin("runs/demo"), read_origin("fast=runs/demo@best")
+    (Origin(name='demo', path='runs/demo'), Origin(name='fast', path='runs/demo@best'))
+
+    Raises:
+        ValueError: There is no path, or it begins with the home of no user.
+    """
+    name, equals, path = argument.partition("=")
+    if not (equals and NAME.fullmatch(name)) or pathlib.Path(argument).exists():
+        name, path = "", argument
+    path = paths.expand_home(path)
+    if not path:
+        raise ValueError(f"{argument!r} names no model: give RUN, FILE or NAME=PATH")
+    if not name:
+        last = re.split(r"[/\\]", select.split_name(path)[0].rstrip("/\\"))[-1]
+        name = re.sub(r"[^A-Za-z0-9._-]+", "_", last.removesuffix(".safetensors"))
+        name = name.lstrip("._-") or "model"
+    return Origin(name, path)
+
+
+def read_origins(arguments: Iterable[str]) -> list[Origin]:
+    """Return the origins that a command line names.
+
+    Raises:
+        ValueError: Two have one name; or as `read_origin`.
+    """
+    origins: dict[str, Origin] = {}
+    for origin in map(read_origin, arguments):
+        if other := origins.get(origin.name):
+            raise ValueError(
+                f"two models have the name {origin.name}, {other.path} and "
+                f"{origin.path}: name one with NAME=PATH"
+            )
+        origins[origin.name] = origin
+    return list(origins.values())
+
+
+def version(path: str) -> object:
+    """Return what changes when the files of a model do; None on an object store."""
+    if "://" in path:
+        return None
+    name, checkpoint = select.split_name(path)
+    place = pathlib.Path(name)
+    if not place.is_dir():
+        return _stamps([place])
+    kind = checkpoint.partition("/")[0] or "averaged"
+    folder = kind if kind in select.FOLDERS else "checkpoints"
+    files = [place / "config.json", *place.glob("*.safetensors")]
+    steps = list((place / folder).glob("*"))
+    return _stamps([*files, *steps, *(step / "files.json" for step in steps)])
+
+
+def _stamps(files: Sequence[pathlib.Path]) -> tuple[tuple[str, int, int, int], ...]:
+    stamps = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            stamps.append(
+                (str(file), status.st_mtime_ns, status.st_size, status.st_ino)
+            )
+    return tuple(sorted(stamps))
+
+
+class Loader:
+    """Loads models for a server."""
+
+    def __init__(self, load: Callable[[str], Translator], *, limits: Limits) -> None:
+        """Keep what every model needs.
+
+        Args:
+            load: Loads what a path names.
+            limits: What the server allows; without beam sizes, a model has its own.
+        """
+        self._load = load
+        self._limits = limits
+
+    def load(self, origin: Origin) -> Served:
+        """Return a model that is loaded, whose engine does not run.
+
+        Raises:
+            ValueError, OSError, ImportError: As `vaswani_jax.load`.
+        """
+        stamps = version(origin.path)
+        translator = self._load(origin.path)
+        search = translator.config.search
+        if search.sampling:
+            raise ValueError(
+                f"{origin.path} has config.search.sampling=True: a server searches"
+            )
+        limits = self._limits
+        if not limits.beam_sizes:
+            limits = dataclasses.replace(limits, beam_sizes=(search.beam_size,))
+        return Served(Engine(translator, limits=limits, name=origin.name), stamps)
+
+
+class Models:
+    """The models that answer, each by its name.
+
+    Attributes:
+        limits: What a request to any of them may ask for.
+    """
+
+    def __init__(
+        self,
+        served: Sequence[Served],
+        *,
+        limits: Limits,
+        origins: Sequence[Origin] = (),
+        loader: Loader | None = None,
+    ) -> None:
+        """Keep the models; none is compiled and no engine runs.
+
+        Args:
+            served: The models, the default first.
+            limits: What a request may ask for.
+            origins: Where they came from, to look for later versions.
+            loader: Loads these.
+        """
+        self.limits = limits
+        self._by_name = {each.name: each for each in served}
+        self._origins = tuple(origins)
+        self._loader = loader
+        self._failed: dict[str, object] = {}
+        self._drains: set[asyncio.Task[None]] = set()
+        self._running: set[Engine] = set()
+
+    @property
+    def all(self) -> tuple[Served, ...]:
+        """The models, the default first."""
+        return tuple(self._by_name.values())
+
+    async def start(self) -> None:
+        """Compile what the models need, and begin to answer."""
+        for served in self.all:
+            await _in_thread(served.engine.warm)
+            self._begin(served.engine)
+
+    async def drain(self) -> None:
+        """Answer what the engines have accepted, and end them."""
+        await asyncio.gather(*(engine.drain() for engine in self._running))
+        await asyncio.gather(*self._drains)
+
+    async def refresh(self) -> None:
+        """Replace each model whose files have changed, if the new ones can be loaded.
+
+        Requests that the old model has accepted are answered by it.
+        """
+        for origin in self._origins:
+            served = self._by_name[origin.name]
+            stamps = await asyncio.to_thread(version, origin.path)
+            has_changed = stamps is None or stamps != served.version
+            has_failed = stamps is not None and stamps == self._failed.get(origin.name)
+            if not has_changed or has_failed or self._loader is None:
+                continue
+            try:
+                new = await asyncio.to_thread(self._loader.load, origin)
+                await _in_thread(new.engine.warm)
+            except Exception as error:  # Whatever it is, the old one still answers.
+                self._failed[origin.name] = stamps
+                logger.error(
+                    f"{origin.name}: the changed model cannot be loaded, the old one "
+                    f"still answers: {error}"
+                )
+                continue
+            self._begin(new.engine)
+            self._by_name[origin.name] = new
+            self._failed.pop(origin.name, None)
+            logger.info(f"{origin.name}: loaded again, checkpoint {new.checkpoint}")
+            self._running.discard(served.engine)
+            task = asyncio.create_task(served.engine.drain())
+            self._drains.add(task)
+            task.add_done_callback(self._drains.discard)
+
+    def _begin(self, engine: Engine) -> None:
+        engine.start()
+        self._running.add(engine)
+
+    def choose(
+        self, *, model: str | None, source: str | None, target: str | None
+    ) -> tuple[Served, Direction]:
+        """Return the model that a request means, and its languages.
+
+        A model or a language that is not named may be any: the first.
+
+        Raises:
+            Refusal: There is none; the message lists what there is.
+        """
+        if model is not None and model not in self._by_name:
+            raise Refusal(
+                422,
+                f"there is no model {model[:100]!r}, there is "
+                f"{', '.join(self._by_name)}",
+                field="model",
+            )
+        pairs = [
+            (served, direction)
+            for served in self.all
+            if model in (None, served.name)
+            for direction in served.directions
+        ]
+        for field, wanted in (("source", source), ("target", target)):
+            if wanted is None:
+                continue
+            ranks = [
+                language_names.rank(getattr(direction, field), wanted)
+                for _, direction in pairs
+            ]
+            best = max(ranks)
+            if best == 0:
+                known = dict.fromkeys(
+                    language_names.tag(getattr(direction, field))
+                    for _, direction in pairs
+                )
+                of_source = (
+                    f" from {source[:20]!r}" if field == "target" and source else ""
+                )
+                raise Refusal(
+                    422,
+                    f"no model translates{of_source} {_TO[field]} {wanted[:20]!r}, "
+                    f"there is {', '.join(known)}",
+                    field=field,
+                )
+            pairs = [
+                pair for pair, rank in zip(pairs, ranks, strict=True) if rank == best
+            ]
+        return pairs[0]
+
+    def targets_by_source(self) -> Mapping[str, Sequence[str]]:
+        """Return the languages that texts of each language can be translated to."""
+        targets: dict[str, list[str]] = {}
+        for served in self.all:
+            for direction in served.directions:
+                of_source = targets.setdefault(language_names.tag(direction.source), [])
+                if (target := language_names.tag(direction.target)) not in of_source:
+                    of_source.append(target)
+        return targets
+
+
+_TO = {"source": "from", "target": "to"}
+
+
+async def _in_thread(call: Callable[[], None]) -> None:
+    """Wait for a call in a thread that does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def run() -> None:
+        error = None
+        try:
+            call()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
+            loop.call_soon_threadsafe(_finish, done, error)
+
+    threading.Thread(target=run, daemon=True, name="warm").start()
+    await done
+
+
+def _finish(done: "asyncio.Future[None]", error: BaseException | None) -> None:
+    if done.cancelled():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

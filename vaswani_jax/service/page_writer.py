@@ -1,0 +1,80 @@
+"""Write the page of one sentence, one page at a time."""
+
+import asyncio
+import concurrent.futures
+import dataclasses
+import threading
+import time
+
+from vaswani_jax.pages import build, html
+from vaswani_jax.service.limits import OverloadedError, TooLateError
+from vaswani_jax.service.models import Served
+
+# A page takes seconds, and its search is no part of a batch.
+MOST_WAITING = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class WrittenPage:
+    """A page.
+
+    Attributes:
+        text: Its HTML, with its script and its style.
+        policy: What a browser may load for it: these.
+    """
+
+    text: str
+    policy: str
+
+
+class PageWriter:
+    """Writes pages in a thread of its own."""
+
+    def __init__(self) -> None:
+        """Begin without a thread, which the first page starts."""
+        self._executor = concurrent.futures.ThreadPoolExecutor(1, "page")
+        self._places = threading.BoundedSemaphore(MOST_WAITING)
+
+    async def write(
+        self, served: Served, line: str, *, target: str | None, deadline: float
+    ) -> WrittenPage:
+        """Return the page of one line.
+
+        Args:
+            served: The model.
+            line: What the model is given.
+            target: The translation to show; None for the best found.
+            deadline: When it is too late, in seconds of `time.monotonic()`.
+
+        Raises:
+            OverloadedError: Too many pages wait.
+            TooLateError: The page was not written before the deadline.
+            ValueError: As `build.make_page`.
+        """
+        if not self._places.acquire(blocking=False):
+            raise OverloadedError(5.0)
+        future = self._executor.submit(_write, served, line, target, deadline)
+        future.add_done_callback(lambda done: self._places.release())
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise TooLateError from None
+
+
+def _write(
+    served: Served, line: str, target: str | None, deadline: float
+) -> WrittenPage:
+    if time.monotonic() >= deadline:
+        raise TooLateError
+    page = build.make_page(
+        served.engine.translator,
+        [line],
+        targets=None if target is None else [target],
+        title=served.name,
+    )
+    text = html.render(page)
+    html.check_size(text)
+    script = "\n".join(map(html.read, html.SCRIPTS))
+    policy = html.content_policy(style=html.read("page.css"), script=script)
+    return WrittenPage(text, f"{policy}; frame-ancestors 'none'")

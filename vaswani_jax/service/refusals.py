@@ -1,0 +1,58 @@
+"""Refuse a request, with a status and a reason that its client can read."""
+
+from collections.abc import Mapping
+
+from vaswani_jax.service.limits import OverloadedError, TooLateError
+
+
+class Refusal(Exception):  # noqa: N818 (an answer, not a failure)
+    """An answer with a status of 4xx or 5xx.
+
+    Attributes:
+        status: The status of HTTP.
+        message: What is wrong, and the rule.
+        field: The field of the request that is wrong, or None.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep the answer's parts."""
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.field = field
+        self.headers = dict(headers or {})
+
+
+def busy(seconds: float, message: str) -> Refusal:
+    """Return a refusal of what may be sent again after some seconds."""
+    return Refusal(503, message, headers={"Retry-After": str(max(1, round(seconds)))})
+
+
+def of_engine(error: Exception) -> Refusal:
+    """Return the refusal of a request that an engine did not answer.
+
+    Args:
+        error: An `OverloadedError`, a `TooLateError` or a ValueError.
+    """
+    if isinstance(error, OverloadedError):
+        return busy(error.retry_seconds, "the server has too much to do: try again")
+    if isinstance(error, TooLateError):
+        return Refusal(504, "the request took too long: send shorter texts")
+    return Refusal(422, str(error))
+
+
+def content(refusal: Refusal) -> dict[str, object]:
+    """Return the JSON of a refusal under /v1.
+
+    >>> content(Refusal(422, "model: there is no 'a'", field="model"))
+    {'error': {'message': "model: there is no 'a'", 'field': 'model'}}
+    """
+    return {"error": {"message": refusal.message, "field": refusal.field}}

@@ -1,0 +1,433 @@
+"""The routes under /v1: translate, score, attention, models, languages, page."""
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import fastapi
+import numpy as np
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.routing import APIRoute
+from jaxtyping import Float
+
+from vaswani_jax.pages import build
+from vaswani_jax.service import (
+    language_names,
+    messages,
+    page_writer,
+    refusals,
+    translations,
+)
+from vaswani_jax.service.limits import (
+    Limits,
+    OverloadedError,
+    Search,
+    TooLateError,
+)
+from vaswani_jax.service.models import Direction, Models, Served
+from vaswani_jax.service.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+Value = TypeVar("Value")
+ENGINE_ERRORS = (OverloadedError, TooLateError, ValueError)
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": messages.ErrorAnswer, "description": text}
+    for status, text in {
+        400: "The body is no JSON.",
+        401: "The server needs a key.",
+        413: "The texts are longer or more than the server allows.",
+        422: "A field is wrong, or the model cannot answer.",
+        503: "The server is starting, ends, or has too much to do: see Retry-After.",
+        504: "The request took too long.",
+    }.items()
+}
+EVENTS = "text/event-stream"
+
+
+class _StrictRequest(fastapi.Request):
+    async def json(self) -> Any:
+        """Return the value of the body.
+
+        Raises:
+            HTTPException: It is no JSON that has one meaning.
+        """
+        try:
+            return messages.read_json(await self.body())
+        except ValueError as error:
+            raise fastapi.HTTPException(400, f"the body is no JSON: {error}") from None
+
+
+class _StrictRoute(APIRoute):
+    def get_route_handler(
+        self,
+    ) -> Callable[[fastapi.Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of requests whose JSON has one meaning."""
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: fastapi.Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
+def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
+    """Return the routes.
+
+    Args:
+        models: Who answers.
+        log_texts: Whether the texts of requests are logged.
+    """
+    router = fastapi.APIRouter(prefix="/v1", route_class=_StrictRoute, responses=ERRORS)
+    limits = models.limits
+
+    @router.post(
+        "/translate",
+        response_model=messages.TranslateAnswer,
+        summary="Translate texts",
+        responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
+    )
+    async def translate(
+        request: fastapi.Request, body: messages.TranslateRequest
+    ) -> Response:
+        """Translate one text or many, sentence by sentence.
+
+        With `stream`, the answer is `text/event-stream`: an event `sentence` for each
+        sentence in its order, then `done` with the whole answer, or `error`.
+        """
+        job = make_job(body, models, deadline=deadline_of(request, limits))
+        if log_texts:
+            logger.info(f"{job.served.name}: {list(job.texts)}")
+        if body.stream:
+            events = translations.stream(job)
+            # The first sentence decides whether there is an answer at all.
+            first = await answered(anext(events))
+            return StreamingResponse(_events(job, first, events), media_type=EVENTS)
+        results = await answered(translations.translate(job))
+        return _json(_translated(job, results))
+
+    @router.post(
+        "/score", response_model=messages.ScoreAnswer, summary="Score translations"
+    )
+    async def score(request: fastapi.Request, body: messages.ScoreRequest) -> Response:
+        """Return the probabilities of given translations, a line each."""
+        served, direction = _choose(body, models)
+        sources, targets = as_list(body.text), as_list(body.translation)
+        if len(sources) != len(targets):
+            raise Refusal(
+                422,
+                f"{len(sources)} texts need as many translations, got {len(targets)}",
+                field="translation",
+            )
+        check_size(sources, limits, others=targets)
+        lines = [direction.prefix + source for source in sources]
+        scores = await answered(
+            served.engine.score(lines, targets, deadline=deadline_of(request, limits))
+        )
+        results = [
+            messages.Score(
+                score=score.log_prob,
+                tokens=[
+                    messages.Token(text=token, log_prob=log_prob)
+                    for token, log_prob in zip(
+                        score.tokens, score.log_probs, strict=True
+                    )
+                ],
+            )
+            for score in scores
+        ]
+        return _json(
+            messages.ScoreAnswer(**_answer(served, direction), results=results)
+        )
+
+    @router.post(
+        "/attention",
+        response_model=messages.AttentionAnswer,
+        summary="Show all attention weights",
+    )
+    async def attention(
+        request: fastapi.Request, body: messages.AttentionRequest
+    ) -> Response:
+        """Return the weights of all layers and heads for one sentence."""
+        served, direction = _choose(body, models)
+        target = body.translation
+        check_size([body.text], limits, others=[target or ""])
+        line = direction.prefix + body.text
+        _check_tokens(served, line, target)
+        [pair] = await answered(
+            served.engine.attend(
+                [line],
+                None if target is None else [target],
+                deadline=deadline_of(request, limits),
+            )
+        )
+        weights = pair.attention
+        return _json(
+            messages.AttentionAnswer(
+                **_answer(served, direction),
+                text=body.text,
+                translation=pair.text,
+                source_tokens=list(weights.source),
+                target_in=list(weights.target_in),
+                target_out=list(weights.target_out),
+                log_probs=list(pair.log_probs),
+                encoder=_rounded(weights.encoder),
+                decoder=_rounded(weights.decoder),
+                memory=_rounded(weights.memory),
+            )
+        )
+
+    @router.get(
+        "/models", response_model=messages.ModelsAnswer, summary="List the models"
+    )
+    async def list_models() -> Response:
+        """Return the models, the default first, and the limits of requests."""
+        entries = [_model_entry(served) for served in models.all]
+        fields = ("texts", "characters", "n_best", "length_penalties", "seconds")
+        values = {field: getattr(limits, field) for field in fields}
+        return _json(
+            messages.ModelsAnswer(models=entries, limits=messages.LimitsEntry(**values))
+        )
+
+    @router.get(
+        "/languages",
+        response_model=messages.LanguagesAnswer,
+        summary="List the languages",
+    )
+    async def list_languages() -> Response:
+        """Return the languages of texts, and what each can be translated to."""
+        entries = [
+            messages.LanguageEntry(
+                code=code, name=language_names.name(code), targets=list(targets)
+            )
+            for code, targets in models.targets_by_source().items()
+        ]
+        return _json(messages.LanguagesAnswer(languages=entries))
+
+    writer = page_writer.PageWriter()
+
+    @router.get(
+        "/page",
+        response_class=HTMLResponse,
+        response_model=None,
+        summary="Show one sentence as a page",
+    )
+    async def page(
+        request: fastapi.Request,
+        text: str,
+        model: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        translation: str | None = None,
+    ) -> Response:
+        """Return the page of `vaswani page` for one sentence: its attention."""
+        served, direction = models.choose(model=model, source=source, target=target)
+        check_size([text], limits, others=[translation or ""])
+        html = await answered(
+            writer.write(
+                served,
+                direction.prefix + text,
+                target=translation,
+                deadline=deadline_of(request, limits),
+            )
+        )
+        return HTMLResponse(html.text, headers={"Content-Security-Policy": html.policy})
+
+    return router
+
+
+def make_job(
+    body: messages.TranslateRequest, models: Models, *, deadline: float
+) -> translations.Job:
+    """Return what a request wants of a model.
+
+    Raises:
+        Refusal: A field is out of its range, or there is no such model.
+    """
+    served, direction = _choose(body, models)
+    limits = served.engine.limits
+    texts = as_list(body.text)
+    prefixes = [""] * len(texts) if body.prefix is None else as_list(body.prefix)
+    if len(prefixes) != len(texts):
+        raise Refusal(
+            422,
+            f"{len(texts)} texts need as many prefixes, got {len(prefixes)}",
+            field="prefix",
+        )
+    if any(len(prefix.splitlines()) > 1 for prefix in prefixes):
+        raise Refusal(422, "a prefix is one line", field="prefix")
+    check_size(texts, limits, others=prefixes)
+    return translations.Job(
+        served=served,
+        direction=direction,
+        texts=texts,
+        search=_search(body, served),
+        prefixes=prefixes,
+        has_alignment=body.alignment,
+        deadline=deadline,
+    )
+
+
+def _search(body: messages.TranslateRequest, served: Served) -> Search:
+    limits, search = served.engine.limits, served.settings.search
+    if body.beam_size not in (None, *limits.beam_sizes):
+        sizes = " or ".join(map(str, limits.beam_sizes))
+        raise Refusal(
+            422, f"beam_size must be {sizes}, got {body.beam_size}", field="beam_size"
+        )
+    # The default has room for as many translations as are wanted.
+    beam_size = body.beam_size or next(
+        (size for size in limits.beam_sizes if size >= body.n_best),
+        limits.beam_sizes[0],
+    )
+    most = min(limits.n_best, beam_size)
+    if body.n_best > most:
+        raise Refusal(
+            422, f"n_best must be at most {most}, got {body.n_best}", field="n_best"
+        )
+    least, largest = limits.length_penalties
+    penalty = body.length_penalty
+    if penalty is not None and not least <= penalty <= largest:
+        raise Refusal(
+            422,
+            f"length_penalty must be from {least:g} to {largest:g}, got {penalty:g}",
+            field="length_penalty",
+        )
+    return Search(
+        beam_size=beam_size,
+        n_best=body.n_best,
+        length_penalty=search.length_penalty if penalty is None else float(penalty),
+    )
+
+
+def deadline_of(request: fastapi.Request, limits: Limits) -> float:
+    """Return when a request is too late, in seconds of `time.monotonic()`."""
+    arrival = getattr(request.state, "arrival", None)
+    return (time.monotonic() if arrival is None else arrival) + limits.seconds
+
+
+def as_list(value: str | list[str]) -> list[str]:
+    """Return one text as a list of it."""
+    return [value] if isinstance(value, str) else value
+
+
+def check_size(texts: Sequence[str], limits: Limits, *, others: Sequence[str]) -> None:
+    """Refuse more texts or characters than a request may have.
+
+    Args:
+        texts: The texts.
+        limits: What is allowed.
+        others: More lines, as translations and prefixes, whose characters count.
+    """
+    if not texts:
+        raise Refusal(422, "text must be a text or a list of some", field="text")
+    if len(texts) > limits.texts:
+        raise Refusal(
+            413,
+            f"a request has at most {limits.texts:,} texts, got {len(texts):,}",
+            field="text",
+        )
+    size = sum(map(len, [*texts, *others]))
+    if size > limits.characters:
+        raise Refusal(
+            413,
+            f"a request has at most {limits.characters:,} characters, got {size:,}",
+            field="text",
+        )
+
+
+async def answered(answer: Awaitable[Value]) -> Value:
+    """Return what an engine answers.
+
+    Raises:
+        Refusal: It does not answer.
+    """
+    try:
+        return await answer
+    except ENGINE_ERRORS as error:
+        raise refusals.of_engine(error) from None
+
+
+def _choose(body: messages.Choice, models: Models) -> tuple[Served, Direction]:
+    return models.choose(model=body.model, source=body.source, target=body.target)
+
+
+def _answer(served: Served, direction: Direction) -> dict[str, str]:
+    return {
+        "model": served.name,
+        "source": language_names.tag(direction.source),
+        "target": language_names.tag(direction.target),
+    }
+
+
+def _translated(
+    job: translations.Job, results: Sequence[messages.Result]
+) -> messages.TranslateAnswer:
+    return messages.TranslateAnswer(
+        **_answer(job.served, job.direction), results=list(results)
+    )
+
+
+async def _events(
+    job: translations.Job,
+    first: translations.Event,
+    others: AsyncIterator[translations.Event],
+) -> AsyncIterator[bytes]:
+    """Yield the events of a streamed answer."""
+    event = first
+    try:
+        while isinstance(event, messages.SentenceEvent):
+            yield _event("sentence", messages.to_json(event))
+            event = await anext(others)
+        yield _event("done", messages.to_json(_translated(job, event)))
+    except ENGINE_ERRORS as error:
+        content = refusals.content(refusals.of_engine(error))
+        yield _event("error", json.dumps(content).encode())
+    finally:
+        await others.aclose()  # type: ignore[attr-defined]
+
+
+def _event(name: str, data: bytes) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+def _json(message: messages.Message) -> Response:
+    return Response(messages.to_json(message), media_type="application/json")
+
+
+def _model_entry(served: Served) -> messages.ModelEntry:
+    return messages.ModelEntry(
+        name=served.name,
+        directions=[
+            messages.DirectionEntry(
+                source=language_names.tag(direction.source),
+                target=language_names.tag(direction.target),
+            )
+            for direction in served.directions
+        ],
+        checkpoint=served.checkpoint,
+        parameters=served.num_parameters,
+        beam_sizes=list(served.engine.limits.beam_sizes),
+        length_penalty=served.settings.search.length_penalty,
+    )
+
+
+def _check_tokens(served: Served, line: str, target: str | None) -> None:
+    """Refuse a sentence whose weights would be too many."""
+    vocabulary = served.engine.translator.vocabulary
+    sides = [("text", vocabulary.encode([line])[0])]
+    if target is not None:
+        sides.append(("translation", vocabulary.encode([target], target=True)[0]))
+    for field, ids in sides:
+        if len(ids) >= build.MAX_TOKENS:
+            raise Refusal(
+                422,
+                f"attention is shown of at most {build.MAX_TOKENS} subwords, got "
+                f"{len(ids) + 1}",
+                field=field,
+            )
+
+
+def _rounded(weights: Float[np.ndarray, "N H Q K"]) -> messages.Weights:
+    return np.round(weights.astype(np.float64), 6).tolist()

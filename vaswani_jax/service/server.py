@@ -1,0 +1,108 @@
+"""Run an application on a socket until a signal ends it."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from types import FrameType
+
+import uvicorn
+
+from vaswani_jax.service.app import Service
+
+logger = logging.getLogger(__name__)
+# A connection is cheap, but each may send a body.
+MOST_CONNECTIONS = 1000
+# After the last answer, for clients that are slow to read it.
+CLOSING_SECONDS = 5
+
+
+class Server(uvicorn.Server):
+    """A server that answers what it has accepted before a signal ends it."""
+
+    def __init__(self, service: Service, *, drain_seconds: float) -> None:
+        """Configure uvicorn for an application; no socket is opened.
+
+        Args:
+            service: The application.
+            drain_seconds: The longest wait for accepted requests.
+        """
+        for name in ("uvicorn", "uvicorn.error"):
+            # A client that sends nonsense is nothing to report.
+            logging.getLogger(name).setLevel(logging.ERROR)
+        super().__init__(
+            uvicorn.Config(
+                service,
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_graceful_shutdown=CLOSING_SECONDS,
+            )
+        )
+        self._service = service
+        self._drain_seconds = drain_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen; signals count from here on."""
+        self._loop = asyncio.get_running_loop()
+        with contextlib.suppress(AttributeError, ValueError):
+            # Windows has no SIGHUP, and only the main thread takes signals.
+            signal.signal(signal.SIGHUP, self._handle_hangup)
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at the first signal; end at once at the second."""
+        del sig, frame
+        if self._service.state.status == "draining" or self._loop is None:
+            self.should_exit = self.force_exit = True
+            return
+        self._service.state.status = "draining"
+        self._loop.call_soon_threadsafe(self._begin, self._drain)
+
+    def _handle_hangup(self, sig: int, frame: FrameType | None) -> None:
+        del sig, frame
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._begin, self._service.refresh)
+
+    def _begin(self, work) -> None:  # type: ignore[no-untyped-def]
+        task = asyncio.ensure_future(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _drain(self) -> None:
+        logger.info("draining: accepted requests are answered, others refused")
+        await self._service.drain(seconds=self._drain_seconds)
+        self.should_exit = True
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Open a socket that listens on a port; port 0 is any that is free.
+
+    Raises:
+        ValueError: The host is unknown, or the port is taken or not allowed.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        opened = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise ValueError(
+            f"--host={host} --port={port}: {error.strerror or error}"
+        ) from None
+    with opened:
+        yield opened
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return the address at which a browser finds a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -1,0 +1,113 @@
+"""Split texts into sentences, and join their translations as the text was laid out."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+
+from vaswani_jax.inference import sentences
+
+# What ends a paragraph, as `str.splitlines` has it, but for the separators of files
+# and records, which no text has between paragraphs.
+LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """A part of a text.
+
+    Attributes:
+        begin: Its first character.
+        end: The character after its last.
+        paragraph: The number of its paragraph, from 0.
+    """
+
+    begin: int
+    end: int
+    paragraph: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Joined:
+    """A translated text.
+
+    Attributes:
+        text: Its characters.
+        spans: Where the translation of each sentence lies.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+def split(text: str, locale: str) -> list[Span]:
+    r"""Return where the sentences of a text lie, without the white space around them.
+
+    >>> split("A dog.  It barks.\n\nHello", "en")
+    [Span(begin=0, end=6, paragraph=0), Span(begin=8, end=17, paragraph=0), \
+Span(begin=19, end=24, paragraph=2)]
+
+    Args:
+        text: Paragraphs, which line ends divide.
+        locale: The language of the text.
+    """
+    return [
+        Span(begin + start, begin + stop, number)
+        for number, (begin, end) in enumerate(_paragraphs(text))
+        for start, stop in _sentences(text[begin:end], locale)
+    ]
+
+
+def join(
+    text: str, spans: Sequence[Span], translations: Sequence[str], *, separator: str
+) -> Joined:
+    r"""Return translations with the white space that their paragraphs have in a text.
+
+    >>> spans = split("A dog.  It barks.\n\nHello", "en")
+    >>> parts = ["Ein Hund.", "Er bellt.", "Hallo"]
+    >>> join("A dog.  It barks.\n\nHello", spans, parts, separator=" ").text
+    'Ein Hund. Er bellt.\n\nHallo'
+
+    Args:
+        text: The source.
+        spans: Its sentences, as `split` returns them.
+        translations: The translation of each.
+        separator: What stands between two translations of a paragraph.
+    """
+    parts: list[str] = []
+    joined: list[Span] = []
+    length, end, paragraph, has_text = 0, 0, -1, False
+    for span, translation in zip(spans, translations, strict=True):
+        gap = text[end : span.begin]
+        if span.paragraph == paragraph:
+            gap = separator if has_text and translation else ""
+            has_text = has_text or bool(translation)
+        else:
+            has_text = bool(translation)
+        begin = length + len(gap)
+        length = begin + len(translation)
+        parts += [gap, translation]
+        joined.append(Span(begin, length, span.paragraph))
+        end, paragraph = span.end, span.paragraph
+    parts.append(text[end:])
+    return Joined("".join(parts), tuple(joined))
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for match in LINE_END.finditer(text):
+        yield begin, match.start()
+        begin = match.end()
+    yield begin, len(text)
+
+
+def _sentences(paragraph: str, locale: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence of a paragraph with text begins and ends."""
+    starts = [0]
+    if paragraph.strip():
+        starts += sentences.sentence_starts(paragraph, locale)
+    for begin, end in zip(starts, [*starts[1:], len(paragraph)], strict=True):
+        sentence = paragraph[begin:end]
+        stripped = sentence.strip()
+        if stripped:
+            first = begin + len(sentence) - len(sentence.lstrip())
+            yield first, first + len(stripped)

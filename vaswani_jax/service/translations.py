@@ -1,0 +1,218 @@
+"""Translate the texts of a request: sentences to the engine, texts to the client."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+
+from vaswani_jax.core import languages
+from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.service import alignments, messages, texts
+from vaswani_jax.service.limits import Search
+from vaswani_jax.service.models import Direction, Served
+
+Event = messages.SentenceEvent | list[messages.Result]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a request wants of a model.
+
+    Attributes:
+        served: The model.
+        direction: The languages.
+        texts: The texts.
+        search: How to search.
+        prefixes: What the translation of each text begins with, "" for anything.
+        has_alignment: Whether words are aligned.
+        deadline: When it is too late, in seconds of `time.monotonic()`.
+    """
+
+    served: Served
+    direction: Direction
+    texts: Sequence[str]
+    search: Search
+    prefixes: Sequence[str]
+    has_alignment: bool
+    deadline: float
+
+    @property
+    def separator(self) -> str:
+        """What stands between the translations of two sentences of a paragraph."""
+        return languages.piece_separator(
+            self.direction.prefix, self.served.settings.data
+        )
+
+    def line(self, sentence: str) -> str:
+        """Return what the model is given of a sentence."""
+        return self.direction.prefix + sentence
+
+
+async def translate(job: Job) -> list[messages.Result]:
+    """Return the translations of all texts.
+
+    Raises:
+        OverloadedError, TooLateError, ValueError: As `Engine.translate`.
+    """
+    spans = [texts.split(text, job.direction.source) for text in job.texts]
+    lines = [
+        job.line(text[span.begin : span.end])
+        for text, of_text in zip(job.texts, spans, strict=True)
+        for span in of_text
+    ]
+    prefixes = [
+        "" if number else prefix
+        for prefix, of_text in zip(job.prefixes, spans, strict=True)
+        for number in range(len(of_text))
+    ]
+    hypotheses: list[list[Hypothesis]] = []
+    if lines:
+        hypotheses = await job.served.engine.translate(
+            lines,
+            search=job.search,
+            prefixes=prefixes if any(prefixes) else None,
+            deadline=job.deadline,
+        )
+    aligned: Sequence[alignments.Pairs | None] | None = None
+    if job.has_alignment:
+        best = [n_best[0] for n_best in hypotheses]
+        aligned = await alignments.align(
+            job.served, job.direction, lines, best, deadline=job.deadline
+        )
+    results, first = [], 0
+    for text, of_text in zip(job.texts, spans, strict=True):
+        end = first + len(of_text)
+        results.append(
+            _result(
+                text,
+                of_text,
+                hypotheses[first:end],
+                job=job,
+                aligned=None if aligned is None else aligned[first:end],
+            )
+        )
+        first = end
+    return results
+
+
+async def stream(job: Job) -> AsyncIterator[Event]:
+    """Yield each sentence when it and those before it are translated, then all results.
+
+    Raises:
+        OverloadedError, TooLateError, ValueError: As `Engine.translate`.
+    """
+    spans = [texts.split(text, job.direction.source) for text in job.texts]
+    tasks: list[list[asyncio.Task[_Sentence]]] = []
+    try:
+        for text, prefix, of_text in zip(job.texts, job.prefixes, spans, strict=True):
+            tasks.append(
+                [
+                    asyncio.create_task(
+                        _translate_sentence(
+                            job,
+                            text[span.begin : span.end],
+                            prefix="" if number else prefix,
+                        )
+                    )
+                    for number, span in enumerate(of_text)
+                ]
+            )
+        results = []
+        for index, (text, of_text) in enumerate(zip(job.texts, spans, strict=True)):
+            done: list[_Sentence] = []
+            for number, task in enumerate(tasks[index]):
+                done.append(await task)
+                result = _result(
+                    text,
+                    of_text[: number + 1],
+                    [sentence.n_best for sentence in done],
+                    job=job,
+                    aligned=_aligned(done, job=job),
+                )
+                entry, span = result.sentences[-1], of_text[number]
+                yield messages.SentenceEvent(
+                    **entry.model_dump(exclude_unset=True),
+                    text_index=index,
+                    source=text[span.begin : span.end],
+                    target=done[-1].n_best[0].text,
+                )
+            results.append(
+                _result(
+                    text,
+                    of_text,
+                    [sentence.n_best for sentence in done],
+                    job=job,
+                    aligned=_aligned(done, job=job),
+                )
+            )
+        yield results
+    finally:
+        for task in [task for of_text in tasks for task in of_text]:
+            task.cancel()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sentence:
+    n_best: list[Hypothesis]
+    pairs: alignments.Pairs | None
+
+
+async def _translate_sentence(job: Job, sentence: str, *, prefix: str) -> _Sentence:
+    line = job.line(sentence)
+    [n_best] = await job.served.engine.translate(
+        [line],
+        search=job.search,
+        prefixes=[prefix] if prefix else None,
+        deadline=job.deadline,
+    )
+    pairs = None
+    if job.has_alignment:
+        [pairs] = await alignments.align(
+            job.served, job.direction, [line], [n_best[0]], deadline=job.deadline
+        )
+    return _Sentence(n_best, pairs)
+
+
+def _aligned(
+    sentences: Sequence[_Sentence], *, job: Job
+) -> list[alignments.Pairs | None] | None:
+    if not job.has_alignment:
+        return None
+    return [sentence.pairs for sentence in sentences]
+
+
+def _result(
+    text: str,
+    spans: Sequence[texts.Span],
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    *,
+    job: Job,
+    aligned: Sequence[alignments.Pairs | None] | None,
+) -> messages.Result:
+    """Return a text's translations: the n-th joins each sentence's n-th, or last."""
+    translations: dict[str, messages.Translation] = {}
+    best: texts.Joined | None = None
+    for rank in range(max(map(len, hypotheses), default=1)):
+        parts = [n_best[min(rank, len(n_best) - 1)] for n_best in hypotheses]
+        joined = texts.join(
+            text, spans, [part.text for part in parts], separator=job.separator
+        )
+        best = best or joined
+        score = sum((part.score for part in parts), start=0.0)
+        translations.setdefault(
+            joined.text, messages.Translation(text=joined.text, score=score)
+        )
+    assert best is not None  # There is at least one rank.
+    entries = []
+    for number, (span, target) in enumerate(zip(spans, best.spans, strict=True)):
+        entry = messages.Sentence(
+            source_begin=span.begin,
+            source_end=span.end,
+            target_begin=target.begin,
+            target_end=target.end,
+            score=hypotheses[number][0].score,
+        )
+        if aligned is not None:
+            pairs = alignments.shift(aligned[number], span.begin, target.begin)
+            entry = entry.model_copy(update={"alignment": pairs})
+        entries.append(entry)
+    return messages.Result(translations=list(translations.values()), sentences=entries)
