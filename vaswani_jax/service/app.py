@@ -60,6 +60,7 @@ class Service:
         state: Whether it answers.
         models: Who answers.
         api: The application without what stands before it.
+        metrics: What it counts.
     """
 
     def __init__(
@@ -85,8 +86,8 @@ class Service:
         self._on_ready = on_ready
         self._on_failure = on_failure
         self._refreshing = asyncio.Lock()
-        counted = Metrics(lambda: [served.engine for served in models.all])
-        self.api = self._make_api(counted)
+        self.metrics = Metrics(lambda: [served.engine for served in models.all])
+        self.api = self._make_api()
         limits = models.limits
         rules = guard.Rules(
             hosts=options.hosts,
@@ -96,7 +97,7 @@ class Service:
             seconds=limits.seconds,
         )
         self._app: guard.Application = guard.Guard(
-            self.api, rules=rules, state=self.state, metrics=counted
+            self.api, rules=rules, state=self.state, metrics=self.metrics
         )
         if options.cors_origins:
             self._app = CORSMiddleware(
@@ -129,7 +130,7 @@ class Service:
                 while self.state.in_progress:
                     await asyncio.sleep(0.02)
 
-    def _make_api(self, counted: Metrics) -> fastapi.FastAPI:
+    def _make_api(self) -> fastapi.FastAPI:
         options = self._options
         api = fastapi.FastAPI(
             title="vaswani serve",
@@ -144,11 +145,14 @@ class Service:
             libretranslate.make_router(
                 self.models, keys=options.keys, log_texts=options.log_texts
             ),
-            routes_state.make_router(self.models, state=self.state, counted=counted),
+            routes_state.make_router(
+                self.models, state=self.state, counted=self.metrics
+            ),
         )
         for router in routers:
             api.include_router(router)
         api.add_exception_handler(Refusal, _refuse)
+        api.add_exception_handler(Exception, _fail)
         api.add_exception_handler(HTTPException, _refuse_http)
         api.add_exception_handler(RequestValidationError, _refuse_fields)
         return api
@@ -200,6 +204,11 @@ async def _refuse(request: fastapi.Request, refusal: Exception) -> Response:
         headers=refusal.headers,
         media_type="application/json",
     )
+
+
+async def _fail(request: fastapi.Request, error: Exception) -> Response:
+    del error  # The guard logs it.
+    return await _refuse(request, Refusal(500, "the server failed"))
 
 
 async def _refuse_http(request: fastapi.Request, error: Exception) -> Response:

@@ -129,7 +129,7 @@ class Guard:
             await self._app(scope, receive, answer.send)
             return
         if self._state.status != "ready":
-            raise refusals.busy(1, f"the server is {self._state.status}: try again")
+            raise refusals.busy(1.0, f"the server is {self._state.status}: try again")
         self._state.in_progress += 1
         try:
             body = await self._read_body(headers, receive)

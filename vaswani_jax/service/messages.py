@@ -1,11 +1,13 @@
 """What requests under /v1 may say, and what the answers have."""
 
 import json
+import re
 from typing import Annotated, Any
 
 import pydantic
 
 Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 TEXT = "A text, or a list of texts. A text may have many sentences and lines."
 
 
@@ -256,14 +258,20 @@ def read_json(body: bytes) -> Any:
 
     Raises:
         ValueError: It is no JSON in UTF-8, is nested too deeply, has a number that is
-            none (NaN) or too long, or an object has a key twice.
+            none (NaN) or too long, or half of a surrogate pair, or an object has a key
+            twice.
     """
     try:
-        return json.loads(
+        value = json.loads(
             body.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant
         )
+        if SURROGATE.search(body):
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("a text has half of a surrogate pair") from None
+    return value
 
 
 def to_json(message: pydantic.BaseModel) -> bytes:

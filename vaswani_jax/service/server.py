@@ -34,8 +34,10 @@ class Server(uvicorn.Server):
             logging.getLogger(name).setLevel(logging.ERROR)
         super().__init__(
             uvicorn.Config(
-                service,
+                # Uvicorn would take what can be called without arguments for a factory.
+                lambda scope, receive, send: service(scope, receive, send),
                 http="httptools",
+                interface="asgi3",
                 ws="none",
                 lifespan="on",
                 log_config=None,

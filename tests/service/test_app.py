@@ -1,0 +1,111 @@
+"""The application answers while its models are ready, and describes itself."""
+
+import asyncio
+
+import pytest
+
+from tests.service import shouting
+from tests.service.shouting import ShoutingEngine
+
+
+def test_it_is_ready_once_its_models_are():
+    engine = ShoutingEngine()
+    service = shouting.service_of(engine)
+    assert service.state.status == "starting"
+    with shouting.TestClient(service, "http://localhost") as client:
+        assert client.get("/health").json() == {
+            "status": "ready",
+            "models": ["shouting"],
+        }
+        assert engine.is_running
+    assert not engine.is_running
+
+
+@pytest.mark.parametrize("status", ["starting", "draining"])
+def test_a_server_that_is_not_ready_says_so_and_when_to_come_back(status):
+    service = shouting.service_of(ShoutingEngine())
+    with shouting.TestClient(service, "http://localhost") as client:
+        assert client.get("/health").status_code == 200
+        service.state.status = status
+        health = client.get("/health")
+        assert (health.status_code, health.json()["status"]) == (503, status)
+        answer = client.post("/v1/translate", json={"text": "a"})
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert client.get("/metrics").status_code == 200
+
+
+def test_a_model_that_cannot_be_prepared_is_told():
+    engine = ShoutingEngine()
+
+    def fail():
+        raise ValueError("no memory")
+
+    engine.warm = fail
+    errors = []
+    service = shouting.Service(shouting.models_of(engine), on_failure=errors.append)
+    with shouting.TestClient(service, "http://localhost") as client:
+        assert client.get("/health").status_code == 503
+    assert [str(error) for error in errors] == ["no memory"]
+
+
+def test_draining_waits_for_what_is_in_progress():
+    service = shouting.service_of(ShoutingEngine())
+    service.state.in_progress = 1
+
+    async def run():
+        draining = asyncio.create_task(service.drain(seconds=10.0))
+        await asyncio.sleep(0.05)
+        assert not draining.done()
+        service.state.in_progress = 0
+        await draining
+
+    asyncio.run(run())
+    assert service.state.status == "draining"
+
+
+def test_every_operation_is_described(client):
+    api = client.get("/openapi.json").json()
+    assert set(api["paths"]) == {
+        *("/v1/translate", "/v1/score", "/v1/attention", "/v1/page"),
+        *("/v1/models", "/v1/languages", "/health", "/metrics"),
+        *("/translate", "/detect", "/languages", "/frontend/settings"),
+    }
+    for methods in api["paths"].values():
+        for operation in methods.values():
+            assert operation["summary"] and operation["description"]
+    examples = api["components"]["schemas"]["TranslateRequest"]["examples"]
+    for example in examples:
+        assert client.post("/v1/translate", json=example).status_code == 200
+
+
+def test_behind_a_proxy_both_kinds_of_paths_lead_to_the_routes():
+    with shouting.client_of(root_path="/mt") as client:
+        for path in ("/v1/models", "/mt/v1/models"):
+            assert client.get(path).status_code == 200
+        assert client.get("/mtv1/models").status_code == 404
+        api = client.get("/mt/openapi.json").json()
+    assert api["servers"] == [{"url": "/mt"}]
+
+
+def test_other_origins_may_read_answers_only_if_they_are_named():
+    headers = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    with shouting.client_of() as client:
+        answer = client.options("/v1/translate", headers=headers)
+        assert "access-control-allow-origin" not in answer.headers
+    with shouting.client_of(cors_origins=["https://a.example"]) as client:
+        answer = client.options("/v1/translate", headers=headers)
+        assert answer.headers["access-control-allow-origin"] == "https://a.example"
+        headers["Origin"] = "https://b.example"
+        answer = client.options("/v1/translate", headers=headers)
+        assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/none", "/none", "/app.py", "/%2e%2e/app.css"])
+def test_an_unknown_path_is_a_404_in_the_form_of_its_api(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    reason = "Not Found"
+    if path.startswith("/v1"):
+        reason = {"message": reason, "field": None}
+    assert answer.json() == {"error": reason}

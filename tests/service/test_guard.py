@@ -1,0 +1,163 @@
+"""What stands before the application: names, keys, sizes, and clients that leave."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from tests.service import shouting
+from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service import guard
+from vaswani_jax.service.keys import Keys
+
+KEY = "a-key-of-this-server"
+
+
+def test_a_name_that_leads_here_by_rebinding_is_refused():
+    with shouting.client_of(hosts=guard.LOOPBACK_HOSTS) as client:
+        for host in ("localhost:8000", "127.0.0.1", "[::1]:80", "[::1]", "LOCALHOST"):
+            assert client.get("/health", headers={"host": host}).status_code == 200
+        for host in ("a.example:8000", "localhost.a.example", "", "127.0.0.1.example"):
+            answer = client.get("/health", headers={"host": host})
+            assert answer.status_code == 421
+            assert "--hosts" in answer.json()["error"]
+
+
+def test_what_needs_a_key():
+    with shouting.client_of(keys=Keys([KEY])) as client:
+        body = {"text": "a"}
+        for key in (None, "Bearer wrong", f"Basic {KEY}", "Bearer", f"Bearer {KEY}x"):
+            headers = {} if key is None else {"Authorization": key}
+            answer = client.post("/v1/translate", json=body, headers=headers)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert client.get("/metrics", headers=headers).status_code == 401
+        client.headers["Authorization"] = f"Bearer {KEY}"
+        assert client.post("/v1/translate", json=body).status_code == 200
+        assert client.get("/v1/models").status_code == 200
+        assert client.get("/metrics").status_code == 200
+        del client.headers["Authorization"]
+        for path in ("/health", "/languages", "/frontend/settings", "/openapi.json"):
+            assert client.get(path).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_not_read(client):
+    most = guard_bytes(client)
+    read = []
+
+    def parts():
+        for _ in range(1000):
+            read.append(1)
+            yield b" " * 10_000
+
+    for content in (b" " * (most + 1), parts()):
+        answer = client.post("/v1/translate", content=content)
+        assert answer.status_code == 413
+        assert (
+            answer.json()["error"]["message"]
+            == f"the body has more than {most:,} bytes"
+        )
+
+
+def guard_bytes(client):
+    from vaswani_jax.service import app
+
+    return app.BYTES_OF_CHARACTER * shouting.LIMITS.characters + app.OTHER_BYTES
+
+
+def test_a_body_that_does_not_arrive_is_given_up():
+    async def run():
+        receive = asyncio.Event().wait  # Nothing comes.
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        service = shouting.service_of(ShoutingEngine())
+        service.state.status = "ready"
+        rules = guard.Rules(keys=Keys([]), body_bytes=10, seconds=0.02)
+        guarded = guard.Guard(
+            service.api, rules=rules, state=service.state, metrics=service.metrics
+        )
+        scope = {"type": "http", "method": "POST", "path": "/v1/score", "headers": []}
+        await guarded(scope, receive, send)
+        assert sent[0]["status"] == 408
+        assert service.state.in_progress == 0
+
+    asyncio.run(run())
+
+
+def test_a_failure_is_told_without_the_text(client, caplog):
+    engine = ShoutingEngine()
+    engine.error = KeyError("a secret")
+    with shouting.client_of(engine) as client:
+        answer = client.post("/v1/translate", json={"text": "a secret"})
+    assert answer.status_code == 500
+    assert answer.json()["error"]["message"] == "the server failed"
+    assert "secret" not in answer.text + caplog.text
+    assert "KeyError" in caplog.text
+    assert "shouting.py" in caplog.text
+
+
+def test_answers_tell_browsers_to_trust_nothing(client):
+    for path in ("/health", "/v1/models", "/none", "/docs", "/"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+
+
+@contextlib.contextmanager
+def served(service):
+    """Run a service on a socket; yield its port."""
+    config = uvicorn.Config(
+        lambda scope, receive, send: service(scope, receive, send),
+        interface="asgi3",
+        log_config=None,
+        ws="none",
+        lifespan="on",
+    )
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            wait_until(lambda: service.state.status == "ready")
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+def wait_until(condition, *, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_that_leaves_frees_its_place(is_stream):
+    engine = ShoutingEngine()
+    service = shouting.service_of(engine)
+    body = b'{"text": "A dog barks. It runs.", "stream": %b}' % (
+        b"true" if is_stream else b"false"
+    )
+    engine.gate.clear()
+    with served(service) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(
+                b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+                % (len(body), body)
+            )
+            wait_until(lambda: len(engine.lines) == 2)
+            assert service.state.in_progress == 1
+        wait_until(lambda: engine.cancelled == (2 if is_stream else 1))
+        wait_until(lambda: service.state.in_progress == 0)
+    assert 'route="/v1/translate",status="499"} 1.0' in service.metrics.text().decode()

@@ -1,0 +1,260 @@
+"""What the routes under /v1 answer, and what they refuse."""
+
+import json
+
+import pytest
+
+from tests import settings
+from tests.service import shouting
+from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service.limits import OverloadedError, Search, TooLateError
+
+
+def post(client, route, **body):
+    return client.post(f"/v1/{route}", json=body)
+
+
+def error_of(answer, status):
+    assert answer.status_code == status, answer.text
+    return answer.json()["error"]
+
+
+def test_one_text_is_translated_with_its_paragraphs(client):
+    text = "\tA dog.  It barks! \r\n\r\n one\u2028b\n"
+    answer = post(client, "translate", text=text).json()
+    assert {key: answer[key] for key in ("model", "source", "target")} == {
+        "model": "shouting",
+        "source": "en",
+        "target": "de",
+    }
+    [result] = answer["results"]
+    [translation] = result["translations"]
+    assert translation["text"] == "\tA DOG. IT BARKS! \r\n\r\n ONE\u2028B\n"
+    assert translation["score"] == -4.0
+    pieces = [
+        (
+            text[entry["source_begin"] : entry["source_end"]],
+            translation["text"][entry["target_begin"] : entry["target_end"]],
+        )
+        for entry in result["sentences"]
+    ]
+    assert pieces == [
+        ("A dog.", "A DOG."),
+        ("It barks!", "IT BARKS!"),
+        ("one", "ONE"),
+        ("b", "B"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n \u3000"])
+def test_a_text_without_a_sentence_is_its_own_translation(client, text):
+    [result] = post(client, "translate", text=text).json()["results"]
+    assert result == {"translations": [{"text": text, "score": 0.0}], "sentences": []}
+
+
+def test_many_texts_have_their_n_best_and_prefixes(client):
+    body = {
+        "text": ["A dog barks. It runs.", "a", "the one"],
+        "n_best": 2,
+        "prefix": ["x", "", "y"],
+    }
+    results = post(client, "translate", **body).json()["results"]
+    texts = [[each["text"] for each in result["translations"]] for result in results]
+    # The prefix is that of the first sentence; the last has one translation alone.
+    assert texts == [
+        ["xA DOG BARKS. IT RUNS.", "xA DOG BARKS.! IT RUNS.!"],
+        ["A", "A!"],
+        ["yTHE ONE"],
+    ]
+
+
+def test_words_are_aligned_by_characters_of_both_texts(client):
+    body = {"text": ["ab cd.\n\n  ef gh"], "alignment": True}
+    [result] = post(client, "translate", **body).json()["results"]
+    text = result["translations"][0]["text"]
+    words = [
+        [
+            (body["text"][0][begin:end], text[target_begin:target_end])
+            for begin, end, target_begin, target_end in entry["alignment"]
+        ]
+        for entry in result["sentences"]
+    ]
+    assert words == [[("ab", "AB"), ("cd.", "CD.")], [("ef", "EF"), ("gh", "GH")]]
+
+
+def test_the_search_is_what_a_request_asks_for():
+    engine = ShoutingEngine(**{"search.length_penalty": 0.5})
+    with shouting.client_of(engine) as client:
+        post(client, "translate", text="a")
+        post(client, "translate", text="a", n_best=3)
+        post(client, "translate", text="a", beam_size=4, length_penalty=1)
+    assert engine.searches == [
+        Search(beam_size=2, n_best=1, length_penalty=0.5),
+        Search(beam_size=4, n_best=3, length_penalty=0.5),
+        Search(beam_size=4, n_best=1, length_penalty=1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, "text"),
+        ({"text": []}, 422, "text"),
+        ({"text": 3}, 422, "text"),
+        ({"text": ["a", None]}, 422, "text"),
+        ({"text": "a", "nbest": 2}, 422, "nbest"),
+        ({"text": "a", "n_best": 4}, 422, "n_best"),
+        ({"text": "a", "n_best": 0}, 422, "n_best"),
+        ({"text": "a", "n_best": True}, 422, "n_best"),
+        ({"text": "a", "n_best": "2"}, 422, "n_best"),
+        ({"text": "a", "n_best": 3, "beam_size": 2}, 422, "n_best"),
+        ({"text": "a", "beam_size": 3}, 422, "beam_size"),
+        ({"text": "a", "length_penalty": 2.5}, 422, "length_penalty"),
+        ({"text": "a", "length_penalty": -1}, 422, "length_penalty"),
+        ({"text": "a", "prefix": ["a", "b"]}, 422, "prefix"),
+        ({"text": "a", "prefix": "a\nb"}, 422, "prefix"),
+        ({"text": "a", "model": "none"}, 422, "model"),
+        ({"text": "a", "source": "de"}, 422, "source"),
+        ({"text": "a", "target": "fr"}, 422, "target"),
+        ({"text": "a" * 201}, 413, "text"),
+        ({"text": "a" * 100, "prefix": "a" * 101}, 413, "text"),
+        ({"text": ["a"] * 5}, 413, "text"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_field(client, body, status, field):
+    assert error_of(post(client, "translate", **body), status)["field"] == field
+
+
+def test_an_unknown_name_is_answered_with_those_that_there_are(client):
+    model = error_of(post(client, "translate", text="a", model="x"), 422)
+    assert model["message"] == "there is no model 'x', there is shouting"
+    target = error_of(
+        post(client, "translate", text="a", source="en", target="fr"), 422
+    )
+    assert target["message"] == ("no model translates from 'en' to 'fr', there is de")
+
+
+def test_a_stream_has_an_event_for_each_sentence_and_the_whole_answer(client):
+    body = {"text": ["A dog barks. It runs.", "e"], "n_best": 2, "alignment": True}
+    answer = post(client, "translate", stream=True, **body)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = read_events(answer.text)
+    assert [name for name, _ in events] == ["sentence"] * 3 + ["done"]
+    sentences = [data for _, data in events[:3]]
+    assert [data["text_index"] for data in sentences] == [0, 0, 1]
+    assert [data["source"] for data in sentences] == ["A dog barks.", "It runs.", "e"]
+    assert [data["target"] for data in sentences] == ["A DOG BARKS.", "IT RUNS.", "E"]
+    whole = post(client, "translate", **body).json()
+    assert events[3][1] == whole
+    entries = [entry for result in whole["results"] for entry in result["sentences"]]
+    for data, entry in zip(sentences, entries, strict=True):
+        assert {key: data[key] for key in entry} == entry
+
+
+def test_a_stream_without_a_sentence_is_done_at_once(client):
+    answer = post(client, "translate", text=" ", stream=True)
+    assert [name for name, _ in read_events(answer.text)] == ["done"]
+
+
+def read_events(text):
+    events = []
+    for block in text.removesuffix("\n\n").split("\n\n"):
+        name, data = block.split("\n")
+        events.append(
+            (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        )
+    return events
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(OverloadedError(2.6), 503), (TooLateError(), 504), (ValueError("why"), 422)],
+)
+@pytest.mark.parametrize("route", ["translate", "score", "attention", "stream"])
+def test_what_an_engine_refuses_has_its_status(error, status, route):
+    engine = ShoutingEngine()
+    engine.error = error
+    body = {"text": "a"} | ({"translation": "b"} if route == "score" else {})
+    if route == "stream":
+        route, body["stream"] = "translate", True
+    with shouting.client_of(engine) as client:
+        answer = post(client, route, **body)
+    error_of(answer, status)
+    assert answer.headers.get("retry-after") == ("3" if status == 503 else None)
+
+
+def test_a_failure_amid_a_stream_is_its_last_event():
+    engine = ShoutingEngine()
+    translate = engine.translate
+
+    async def fail(lines, **options):
+        if lines == ["It runs."]:
+            raise TooLateError
+        return await translate(lines, **options)
+
+    engine.translate = fail
+    with shouting.client_of(engine) as client:
+        events = read_events(
+            post(client, "translate", text="A dog barks. It runs.", stream=True).text
+        )
+    assert [name for name, _ in events] == ["sentence", "error"]
+    assert "too long" in events[1][1]["error"]["message"]
+
+
+def test_pairs_are_scored(client):
+    answer = post(client, "score", text=["a", "b"], translation=["A", "b"]).json()
+    assert [result["score"] for result in answer["results"]] == [0.0, -9.0]
+    assert answer["results"][0]["tokens"][1] == {"text": "</s>", "log_prob": -2.0}
+    assert error_of(post(client, "score", text=["a"], translation=["A", "B"]), 422)
+
+
+def test_attention_has_all_layers_and_heads(client):
+    answer = post(client, "attention", text="ab").json()
+    assert answer["translation"] == "AB"
+    assert len(answer["memory"]) == 2
+    too_long = post(client, "attention", text="xa" * 100)
+    assert error_of(too_long, 422)["field"] == "text"
+
+
+def test_tags_choose_the_language_and_are_no_part_of_a_text():
+    engine = ShoutingEngine(**settings.TWO_TARGETS)
+    with shouting.client_of(engine) as client:
+        body = {"text": "ab cd", "target": "fr", "alignment": True}
+        answer = post(client, "translate", **body).json()
+        [languages] = client.get("/v1/languages").json()["languages"]
+    assert answer["target"] == "fr"
+    assert engine.lines[0] == "<2fr> ab cd"
+    [result] = answer["results"]
+    assert result["translations"][0]["text"] == "AB CD"
+    [sentence] = result["sentences"]
+    assert sentence["alignment"] == [[0, 2, 0, 2], [3, 5, 3, 5]]
+    assert languages == {"code": "en", "name": "English", "targets": ["de", "fr"]}
+
+
+def test_the_models_and_the_limits_are_listed(client):
+    answer = client.get("/v1/models").json()
+    [entry] = answer["models"]
+    assert entry["name"] == "shouting"
+    assert entry["directions"] == [{"source": "en", "target": "de"}]
+    assert entry["beam_sizes"] == [2, 4]
+    assert answer["limits"]["characters"] == 200
+    assert answer["limits"]["length_penalties"] == [0.0, 2.0]
+
+
+def test_texts_are_logged_only_if_that_is_asked_for(caplog):
+    caplog.set_level("DEBUG", "vaswani_jax")
+    with shouting.client_of() as client:
+        post(client, "translate", text="a secret")
+        client.post(
+            "/translate", data={"q": "a secret", "source": "en", "target": "de"}
+        )
+        client.get("/v1/page", params={"text": "a secret"})
+    assert "secret" not in caplog.text
+    with shouting.client_of(log_texts=True) as client:
+        post(client, "translate", text="a secret")
+    assert "a secret" in caplog.text
+
+
+def test_a_page_without_a_text_is_refused(client):
+    assert error_of(client.get("/v1/page"), 422)["field"] == "text"
+    assert error_of(client.get("/v1/page", params={"text": " "}), 422)
