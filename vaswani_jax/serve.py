@@ -135,7 +135,7 @@ def main() -> None:
 
             hosts = list(guard.LOOPBACK_HOSTS)
         loader = models.Loader(_load, limits=limits)
-        _keep_programs(origins[0].path)
+        compilation_cache.enable()
         served = [loader.load(origin) for origin in origins]
         failures: list[Exception] = []
 
@@ -206,13 +206,6 @@ def _load(path: str):  # type: ignore[no-untyped-def]
         return api.load(path)
     name, checkpoint = select.split_name(path)
     return api.load(name, checkpoint=checkpoint or "averaged")
-
-
-def _keep_programs(path: str) -> None:
-    """Keep compiled programs in the first run that is a directory of this machine."""
-    directory = pathlib.Path(select.split_name(path)[0])
-    if directory.is_dir():
-        compilation_cache.enable(directory / "compiled")
 
 
 PROGRAM = program.Program(

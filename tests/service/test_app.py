@@ -6,6 +6,7 @@ import pytest
 
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from tests.service.sockets import wait_until
 
 
 def test_it_is_ready_once_its_models_are():
@@ -25,7 +26,7 @@ def test_it_is_ready_once_its_models_are():
 def test_a_server_that_is_not_ready_says_so_and_when_to_come_back(status):
     service = shouting.service_of(ShoutingEngine())
     with shouting.TestClient(service, "http://localhost") as client:
-        assert client.get("/health").status_code == 200
+        wait_until(lambda: service.state.status == "ready")
         service.state.status = status
         health = client.get("/health")
         assert (health.status_code, health.json()["status"]) == (503, status)

@@ -1,16 +1,13 @@
 """What stands before the application: names, keys, sizes, and clients that leave."""
 
 import asyncio
-import contextlib
 import socket
-import threading
-import time
 
 import pytest
-import uvicorn
 
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from tests.service.sockets import served, wait_until
 from vaswani_jax.service import guard
 from vaswani_jax.service.keys import Keys
 
@@ -110,35 +107,6 @@ def test_answers_tell_browsers_to_trust_nothing(client):
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]
-
-
-@contextlib.contextmanager
-def served(service):
-    """Run a service on a socket; yield its port."""
-    config = uvicorn.Config(
-        lambda scope, receive, send: service(scope, receive, send),
-        interface="asgi3",
-        log_config=None,
-        ws="none",
-        lifespan="on",
-    )
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        try:
-            wait_until(lambda: service.state.status == "ready")
-            yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(30)
-
-
-def wait_until(condition, *, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -154,8 +154,12 @@ def _source_words(
     if _has_spaces(locale, data):
         [numbers] = alignment.source_words(line, [ids], vocabulary=vocabulary)
         return numbers, _words(line)
-    spans = vocabulary.find_spans(line)
-    return _numbered([_stripped(line, begin, end) for begin, end in spans], num_ends=1)
+    spans = []
+    for token, (begin, end) in zip(ids, vocabulary.find_spans(line), strict=True):
+        # All bytes of a character but the last have an empty span, where it begins.
+        is_byte = vocabulary.source.is_byte(token)
+        spans.append(_stripped(line, begin, begin + 1 if is_byte else end))
+    return _numbered(spans, num_ends=1)
 
 
 def _target_words(
@@ -171,25 +175,33 @@ def _target_words(
         [numbers] = alignment.target_words([ids], vocabulary.target, separator=" ")
         return numbers, _words(text)
     parts = alignment.subword_texts(vocabulary.target, ids, unknown=UNKNOWN)
-    spans, begin = [], 0
-    for part in map(str.strip, parts):
-        while begin < len(text) and text[begin].isspace():
-            begin += 1
-        # Of the bytes of a character, the first has it.
+    spans: Spans = []
+    end = remaining_bytes = 0
+    for token, part in zip(ids, map(str.strip, parts), strict=True):
+        if remaining_bytes and vocabulary.target.is_byte(token):
+            remaining_bytes -= 1
+            spans.append(spans[-1])
+            continue
+        begin = end + len(text[end:]) - len(text[end:].lstrip())
         end = begin + len(part) if text.startswith(part, begin) else begin
         spans.append((begin, end))
-        begin = end
+        is_byte = vocabulary.target.is_byte(token)
+        remaining_bytes = len(part.encode(errors="replace")) - 1 if is_byte else 0
     return _numbered(spans, num_ends=0)
 
 
 def _numbered(spans: Spans, *, num_ends: int) -> tuple[Int[np.ndarray, "_"], Spans]:
-    """Return a number for each subword that has characters, and where these lie."""
+    """Return the word of each subword that has characters, and where these lie.
+
+    Subwords with the same characters, as the bytes of one, are one word.
+    """
     numbers: list[int] = []
     words: Spans = []
     for begin, end in spans:
         if begin < end:
-            numbers.append(len(words))
-            words.append((begin, end))
+            if words[-1:] != [(begin, end)]:
+                words.append((begin, end))
+            numbers.append(len(words) - 1)
         else:
             numbers.append(-1)
     return np.array([*numbers, *[-1] * num_ends], int), words

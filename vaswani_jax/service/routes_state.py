@@ -76,8 +76,6 @@ def make_router(
 def read_files() -> dict[str, bytes]:
     """Return the files of the page by their names."""
     folder = importlib.resources.files("vaswani_jax.service") / "web"
-    if not folder.is_dir():
-        return {}
     return {
         file.name: file.read_bytes()
         for file in sorted(folder.iterdir(), key=lambda file: file.name)

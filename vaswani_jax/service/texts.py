@@ -42,9 +42,9 @@ class Joined:
 def split(text: str, locale: str) -> list[Span]:
     r"""Return where the sentences of a text lie, without the white space around them.
 
-    >>> split("A dog.  It barks.\n\nHello", "en")
-    [Span(begin=0, end=6, paragraph=0), Span(begin=8, end=17, paragraph=0), \
-Span(begin=19, end=24, paragraph=2)]
+    >>> text = "A dog.  It barks.\n\nHello"
+    >>> [text[span.begin : span.end] for span in split(text, "en")]
+    ['A dog.', 'It barks.', 'Hello']
 
     Args:
         text: Paragraphs, which line ends divide.

@@ -1,0 +1,83 @@
+"""`vaswani serve` answers on a socket until a signal ends it."""
+
+import json
+import pathlib
+import signal
+import socket
+import sys
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from tests.programs import runs
+
+
+def command(*words: str) -> tuple[str, ...]:
+    """Return the words of `vaswani serve`."""
+    return (sys.executable, "-m", "vaswani_jax", "serve", *words)
+
+
+def ask(url: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
+    """Return the status and the JSON of an answer."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
+    trained: pathlib.Path,
+) -> None:
+    # A lone sentence waits that long for others, and so is still there at the signal.
+    words = command(f"copy={trained}", "--port=0", "--wait_seconds=2", "--beam_sizes=2")
+    with runs.running(words, env=runs.environment(devices=1)) as process:
+        assert process.stdout and process.stderr
+        url = process.stdout.readline().decode().strip()
+        assert url.startswith("http://127.0.0.1:"), process.stderr.read().decode()
+        assert ask(f"{url}health") == (200, {"status": "ready", "models": ["copy"]})
+        status, answer = ask(f"{url}v1/translate", {"text": "a b\n\nc", "n_best": 2})
+        assert status == 200
+        [result] = answer["results"]
+        assert "\n\n" in result["translations"][0]["text"]
+        assert ask(f"{url}v1/translate", {"text": 3})[0] == 422
+        host, port = url.removeprefix("http://").rstrip("/").split(":")
+        body = b'{"text": "a b c"}'
+        with socket.create_connection((host, int(port)), timeout=60) as client:
+            client.sendall(
+                b"POST /v1/translate HTTP/1.0\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+                % (len(body), body)
+            )
+            # An answer to a later request means that the first one was read.
+            assert ask(f"{url}v1/models")[0] == 200
+            process.send_signal(signal.SIGTERM)
+            received = b"".join(iter(lambda: client.recv(65536), b""))
+        assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+        _, messages = process.communicate(timeout=60)
+    assert process.returncode == 0, messages.decode()
+    assert "Traceback" not in messages.decode()
+    assert messages.decode().splitlines()[-1] == "ended"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "--models is missing: name a run, a bundle or NAME=PATH"),
+        (("none", "--port=0"), "none is no directory: name that of a run"),
+        (("none", "--root_path=a"), "--root_path=a must begin with / and not end"),
+        (("none", "--beam_sizes=4,x"), "--beam_sizes=4,x must be numbers from 1"),
+        (("a/x", "b/x"), "two models have the name x, a/x and b/x"),
+        (("none", "--api_keys=none"), "No such file or directory: "),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(
+    words: tuple[str, ...], reason: str
+) -> None:
+    error = runs.error_of(runs.run(*command(*words), devices=None))
+    assert error.startswith("error: ")
+    assert reason in error

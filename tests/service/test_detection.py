@@ -1,0 +1,53 @@
+"""A text is in the language whose model would have written it."""
+
+import asyncio
+import time
+
+import pytest
+
+from tests.service import shouting
+from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service.detection import detect
+
+
+class Knowing(ShoutingEngine):
+    """Gives texts with a word of its target language a high probability."""
+
+    def __init__(self, word, **options):
+        super().__init__(**options)
+        self.word = word
+
+    async def score(self, sources, targets, *, deadline=None):
+        [score] = await super().score(sources, ["A"], deadline=deadline)
+        log_prob = -1.0 if self.word in targets[0] else -60.0
+        return [type(score)(log_prob, score.tokens, score.log_probs)]
+
+
+def models():
+    names = [("en", "de", "der"), ("de", "en", "the"), ("fr", "de", "der")]
+    return shouting.models_of(
+        *(
+            Knowing(
+                word,
+                name=f"{source}-{target}",
+                **{"data.source_locale": source, "data.target_locale": target},
+            )
+            for source, target, word in names
+        )
+    )
+
+
+@pytest.mark.parametrize(("text", "language"), [("the dog", "en"), ("der Hund", "de")])
+def test_the_language_of_the_decoder_that_knows_the_text(text, language):
+    deadline = time.monotonic() + 10
+    found = asyncio.run(detect(text, models(), deadline=deadline))
+    assert found[0].language == language
+    assert {each.language for each in found} == {"en", "de", "fr"}
+    assert sum(each.confidence for each in found) == pytest.approx(100, abs=0.2)
+    confidences = [each.confidence for each in found]
+    assert confidences == sorted(confidences, reverse=True)
+
+
+def test_a_text_without_words_may_be_in_any_language():
+    found = asyncio.run(detect(" ", models(), deadline=time.monotonic() + 10))
+    assert {each.confidence for each in found} == {33.3}

@@ -1,0 +1,36 @@
+"""Languages have English names, and requests may name them in several ways."""
+
+import pytest
+
+from vaswani_jax.service import language_names
+
+CODES = "ar cs da de el en es fa fi fr it ja ko nb nl no pl pt ru sv tr uk zh".split()
+
+
+def test_names_are_english():
+    names = [language_names.name(code) for code in CODES]
+    assert (
+        names
+        == (
+            "Arabic Czech Danish German Greek English Spanish Persian Finnish French "
+            "Italian Japanese Korean Bokmal Dutch Norwegian Polish Portuguese Russian "
+            "Swedish Turkish Ukrainian Chinese"
+        ).split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("locale", "wanted", "rank"),
+    [
+        ("de", "de", 2),
+        ("de", "deu", 1),
+        ("de_AT", "DE-at", 2),
+        ("de_AT", "de_CH", 1),
+        ("trees", "trees", 2),
+        ("trees", "tr", 0),
+        ("de", "", 0),
+        ("de", "\0", 0),
+    ],
+)
+def test_the_nearest_locale_ranks_highest(locale, wanted, rank):
+    assert language_names.rank(locale, wanted) == rank

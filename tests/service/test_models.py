@@ -1,0 +1,200 @@
+"""Models have names and languages, and are loaded again when their files change."""
+
+import asyncio
+import os
+
+import pytest
+
+from tests import settings
+from tests.service import shouting
+from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service import models
+from vaswani_jax.service.limits import Limits
+from vaswani_jax.service.models import Loader, Models, Origin, Served
+from vaswani_jax.service.refusals import Refusal
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "path"),
+    [
+        ("runs/demo", "demo", "runs/demo"),
+        ("runs/demo/", "demo", "runs/demo/"),
+        ("runs/demo@best", "demo", "runs/demo@best"),
+        ("a.safetensors", "a", "a.safetensors"),
+        ("de-en=runs/x=y", "de-en", "runs/x=y"),
+        ("runs/x=y", "x_y", "runs/x=y"),
+        ("s3://box/runs/demo", "demo", "s3://box/runs/demo"),
+        ("/", "model", "/"),
+    ],
+)
+def test_a_model_has_the_name_that_it_was_given_or_its_directorys(argument, name, path):
+    assert models.read_origin(argument) == Origin(name, path)
+
+
+def test_two_models_with_one_name_are_refused():
+    with pytest.raises(ValueError, match="two models have the name demo, a/demo and"):
+        models.read_origins(["a/demo", "b/demo"])
+    with pytest.raises(ValueError, match="names no model"):
+        models.read_origin("a=")
+
+
+def choose(served, **wanted):
+    names = dict.fromkeys(("model", "source", "target")) | wanted
+    return served.choose(**names)
+
+
+@pytest.fixture
+def served():
+    """Models of English to German, English to German and French, German to English."""
+    directions = [
+        {"name": "one", "data.source_locale": "en", "data.target_locale": "de"},
+        {"name": "two", **settings.TWO_TARGETS, "data.source_locale": "en_GB"},
+        {"name": "back", "data.source_locale": "de", "data.target_locale": "en"},
+    ]
+    return shouting.models_of(*(ShoutingEngine(**each) for each in directions))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "target"),
+    [
+        ({}, "one", "de"),
+        ({"target": "fr"}, "two", "fr"),
+        ({"source": "de"}, "back", "en"),
+        ({"target": "en-US"}, "back", "en"),
+        ({"source": "en-GB"}, "two", "de"),
+        ({"model": "two"}, "two", "de"),
+        ({"model": "two", "source": "en"}, "two", "de"),
+    ],
+)
+def test_the_first_model_that_fits_answers(served, wanted, name, target):
+    chosen, direction = choose(served, **wanted)
+    assert (chosen.name, direction.target) == (name, target)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field", "known"),
+    [
+        ({"model": "three"}, "model", "one, two, back"),
+        ({"model": "back", "source": "en"}, "source", "de"),
+        ({"source": "de", "target": "fr"}, "target", "en"),
+        ({"target": "x" * 1000}, "target", "de, fr, en"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(served, wanted, field, known):
+    with pytest.raises(Refusal) as raised:
+        choose(served, **wanted)
+    assert raised.value.field == field
+    assert raised.value.message.endswith(f"there is {known}")
+    assert len(raised.value.message) < 200
+
+
+def test_a_version_changes_with_the_files_of_its_checkpoint_alone(tmp_path):
+    for folder in ("averaged/8", "checkpoints/8"):
+        (tmp_path / folder).mkdir(parents=True)
+    file = tmp_path / "averaged" / "8" / "files.json"
+    file.write_text("a")
+    first = models.version(str(tmp_path))
+    (tmp_path / "metrics.jsonl").write_text("a")
+    (tmp_path / "checkpoints" / "9").mkdir()
+    assert models.version(str(tmp_path)) == first
+    assert models.version(f"{tmp_path}@newest") != first
+    os.utime(file, ns=(1, 1))
+    assert models.version(str(tmp_path)) != first
+    bundle = tmp_path / "a.safetensors"
+    bundle.write_bytes(b"a")
+    second = models.version(str(bundle))
+    bundle.write_bytes(b"ab")
+    assert models.version(str(bundle)) != second
+    assert models.version("s3://box/run") is None
+
+
+class FileLoader(Loader):
+    """Loads a model of a file, whose text is its target language or "damaged"."""
+
+    def __init__(self, file):
+        self.file = file
+        self.origin = Origin("a", str(file))
+        self.loads = []
+
+    def write(self, text):
+        stamp = len(self.loads) + 1
+        self.file.write_text(text)
+        os.utime(self.file, ns=(stamp, stamp))
+
+    def load(self, origin):
+        locale = self.file.read_text()
+        self.loads.append(locale)
+        if locale == "damaged":
+            raise ValueError("it is damaged")
+        engine = ShoutingEngine(name="a", **{"data.target_locale": locale})
+        return Served(engine, models.version(origin.path))
+
+
+@pytest.fixture
+def loader(tmp_path):
+    loader = FileLoader(tmp_path / "model")
+    loader.write("de")
+    return loader
+
+
+@pytest.fixture
+def running(loader):
+    return Models(
+        [loader.load(loader.origin)],
+        limits=shouting.LIMITS,
+        origins=[loader.origin],
+        loader=loader,
+    )
+
+
+def test_a_changed_model_replaces_the_old_one_which_ends_its_work(loader, running):
+    async def run():
+        await running.start()
+        [old] = running.all
+        await running.refresh()
+        assert running.all == (old,)
+        loader.write("fr")
+        await running.refresh()
+        [new] = running.all
+        assert new.directions[0].target == "fr"
+        assert new.engine.is_running
+        await asyncio.sleep(0)
+        assert not old.engine.is_running
+        await running.drain()
+        assert not new.engine.is_running
+
+    asyncio.run(run())
+    assert loader.loads == ["de", "fr"]
+
+
+def test_a_damaged_model_leaves_the_old_one_and_is_told_once(loader, running, caplog):
+    async def run():
+        await running.start()
+        [old] = running.all
+        loader.write("damaged")
+        for _ in range(3):
+            await running.refresh()
+        assert running.all == (old,)
+        assert old.engine.is_running
+        loader.write("fr")
+        await running.refresh()
+        assert running.all[0].directions[0].target == "fr"
+
+    asyncio.run(run())
+    assert loader.loads == ["de", "damaged", "fr"]
+    assert caplog.text.count("the old one still answers: it is damaged") == 1
+
+
+def test_a_loaded_model_has_its_own_beam_size_unless_the_server_has_some():
+    engine = ShoutingEngine(**{"search.beam_size": 3})
+    for sizes, expected in (((), (3,)), ((4, 1), (4, 1))):
+        loader = Loader(lambda path: engine.translator, limits=Limits(beam_sizes=sizes))
+        served = loader.load(Origin("a", "none"))
+        assert served.engine.limits.beam_sizes == expected
+
+
+def test_a_model_that_samples_is_refused():
+    engine = ShoutingEngine(**{"search.sampling": True})
+    loader = Loader(lambda path: engine.translator, limits=Limits())
+    with pytest.raises(ValueError, match=r"config\.search\.sampling=True"):
+        loader.load(Origin("a", "none"))

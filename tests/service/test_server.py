@@ -1,0 +1,36 @@
+"""A server opens its socket, and ends when it is told to."""
+
+import socket
+
+import pytest
+
+from tests.service import shouting
+from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service import server
+
+
+def test_port_0_is_any_that_is_free():
+    with server.listening("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        assert server.url_of(listener) == f"http://127.0.0.1:{port}/"
+        with pytest.raises(ValueError, match=f"--port={port}: Address already in use"):
+            server.listening("127.0.0.1", port).__enter__()
+
+
+def test_an_unknown_host_is_refused():
+    with pytest.raises(ValueError, match=r"--host=a\.invalid"):
+        server.listening("a.invalid", 0).__enter__()
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
+def test_an_address_of_ipv6_has_brackets():
+    with server.listening("::1", 0) as listener:
+        assert server.url_of(listener).startswith("http://[::1]:")
+
+
+def test_a_second_signal_does_not_wait():
+    service = shouting.service_of(ShoutingEngine())
+    running = server.Server(service, drain_seconds=30.0)
+    service.state.status = "draining"
+    running.handle_exit(15, None)
+    assert running.should_exit and running.force_exit
