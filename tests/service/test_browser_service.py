@@ -1,14 +1,18 @@
 """The page of `vaswani serve` in a real browser: how it is used, and what fails."""
 
+import asyncio
 import dataclasses
 import re
 import threading
+import types
 import urllib.parse
 
 import pytest
+from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service.keys import Keys
 
 from tests import chromium, ugly_text
-from tests.service import word_server
+from tests.service import shouting, sockets, word_server
 from tests.service.word_server import FILES, WordServer, translate, translate_sentence
 
 pytestmark = pytest.mark.browser
@@ -95,7 +99,7 @@ def open_tab(browser):
     """Yield a function that opens the page of a server; `tab` is that of most tests."""
     contexts = []
 
-    def open_tab(server, *, width=1200, **options):
+    def open_tab(server, *, width=1200, has_clock=False, **options):
         context = browser.new_context(
             viewport={"width": width, "height": 900}, **options
         )
@@ -105,6 +109,8 @@ def open_tab(browser):
         tab.page.on("request", lambda request: tab.requests.append(request.url))
         tab.page.on("console", lambda message: tab.messages.append(message.text))
         tab.page.on("pageerror", lambda error: tab.messages.append(str(error)))
+        if has_clock:
+            tab.page.clock.install()
         tab.page.goto(server.address)
         return tab
 
@@ -135,6 +141,15 @@ def tab(shared_tab):
     server.requests.clear()
     server.left.clear()
     return shared_tab
+
+
+@pytest.fixture(scope="module")
+def mistaken_tab(open_tab):
+    """Yield a tab of a server whose files each test changes."""
+    with WordServer() as server:
+        tab = open_tab(server)
+        tab.page.set_default_timeout(1000)
+        yield tab
 
 
 def streamed(server):
@@ -475,18 +490,61 @@ def test_a_server_that_needs_a_key_gets_it_from_this_tab_alone(open_tab):
 def test_a_server_that_starts_or_ends_says_so(open_tab):
     with WordServer() as server:
         server.status = "starting"
-        tab = open_tab(server)
+        tab = open_tab(server, has_clock=True)
+        clock = tab.page.clock
         expect(tab, "#server-state", re.compile("is starting"))
         tab.page.locator("#source").fill("one two")
         server.status = "ready"
+        clock.fast_forward(2000)
         # What was typed meanwhile is translated.
+        tab.page.locator("#server-state").wait_for(state="hidden")
+        tab.page.locator("#source-language:enabled").wait_for()
+        clock.fast_forward(500)
         tab.finish()
-        assert tab.page.locator("#server-state").is_hidden()
         server.status = "draining"
         tab.put("three")
+        expect(tab, "#progress", "The server is busy: trying again in 1 s")
+        clock.fast_forward(1000)
         expect(tab, "#server-state", re.compile("is shutting down"))
         server.status = "ready"
+        clock.fast_forward(2000)
         expect(tab, "#translation", "three′")
+
+
+def test_the_service_itself_answers_the_page(open_tab):
+    engine = ShoutingEngine(**{"data.target_locale": "de"})
+    key = "a-key-of-24-characters-!"
+    service = shouting.service_of(engine, root_path="/below", keys=Keys([key]))
+    with sockets.served(service) as port:
+        address = f"http://127.0.0.1:{port}/below/"
+        tab = open_tab(types.SimpleNamespace(address=address))
+        page = tab.page
+        page.get_by_label("API key").fill(key)
+        page.keyboard.press("Enter")
+        page.locator("#key-alert").wait_for(state="hidden")
+        assert tab.translate("😀 a b. c d\n\ne f\n") == "😀 A B. C D\n\nE F\n"
+        tab.hover("#translation", "B.")
+        assert tab.marked() == (["b."], ["B."])
+        tab.hover("#mirror", "f")
+        assert tab.marked() == (["f"], ["F"])
+        page.locator("#previous").click()
+        expect(tab, "#hypotheses li:nth-child(2)", "😀 A B. C D!score −2.00")
+        most = shouting.LIMITS.characters
+        expect(tab, "#count", f"16 / {most} characters")
+        # A client that asks for something else leaves its place to others.
+        engine.gate = asyncio.Event()
+        tab.put("a")
+        expect(tab, "#progress", "Translating…")
+        sockets.wait_until(lambda: engine.lines[-1] == "a")
+        tab.put("")
+        sockets.wait_until(lambda: engine.cancelled == 1)
+        engine.gate.set()
+        engine.error = ValueError("it is <b>too</b> long")
+        tab.put("a b")
+        expect(tab, "#translation-alert", "It is <b>too</b> long.")
+        assert all(url.startswith(address) for url in tab.requests)
+        failures = "Failed to load resource"
+        assert [m for m in tab.messages if not m.startswith(failures)] == []
 
 
 def test_everything_is_reached_by_tab_and_named(tab):
@@ -596,30 +654,27 @@ def test_a_translation_is_copied(tab):
         ),
     ],
 )
-def test_a_mistake_in_the_marks_is_seen(open_tab, name, file, sound, mistaken):
-    with WordServer() as server:
-        server.edits = {file: (sound, mistaken)}
-        tab = open_tab(server)
-        tab.page.set_default_timeout(1000)
-        with pytest.raises(Exception):  # noqa: B017 (whatever the mistake breaks)
-            check_marks(tab)
-            text = tab.page.locator("#mirror").text_content()
-            assert text == tab.page.locator("#source").input_value(), name
+def test_a_mistake_in_the_marks_is_seen(mistaken_tab, name, file, sound, mistaken):
+    mistaken_tab.server.edits = {file: (sound, mistaken)}
+    mistaken_tab.page.goto(mistaken_tab.server.address)
+    with pytest.raises(Exception):  # noqa: B017 (whatever the mistake breaks)
+        check_marks(mistaken_tab)
+        text = mistaken_tab.page.locator("#mirror").text_content()
+        assert text == mistaken_tab.page.locator("#source").input_value(), name
 
 
-def test_text_that_is_read_as_html_is_seen(open_tab):
-    with WordServer() as server:
-        server.edits = {
-            "panes.js": (
-                'element("span", attributes, letters.slice(begin, end))',
-                "Object.assign(element('span', attributes), "
-                "{innerHTML: letters.slice(begin, end)})",
-            )
-        }
-        tab = open_tab(server)
-        tab.translate("<b>bold</b>")
-        with pytest.raises(AssertionError):
-            check_is_text(tab)
+def test_text_that_is_read_as_html_is_seen(mistaken_tab):
+    mistaken_tab.server.edits = {
+        "panes.js": (
+            'element("span", attributes, letters.slice(begin, end))',
+            "Object.assign(element('span', attributes), "
+            "{innerHTML: letters.slice(begin, end)})",
+        )
+    }
+    mistaken_tab.page.goto(mistaken_tab.server.address)
+    mistaken_tab.translate("<b>bold</b>")
+    with pytest.raises(AssertionError):
+        check_is_text(mistaken_tab)
 
 
 def test_a_page_asks_its_own_server_alone_and_says_nothing(tab):

@@ -191,10 +191,10 @@ export function typedSentence() {
   return document.activeElement === byId("source") ? caretPlace()?.index ?? null : null;
 }
 
-/** Return the place of the caret in the text, null in what is not translated. */
+/** Return the place of the caret: the last sentence that begins before it, or null. */
 function caretPlace() {
   const { selectionStart: caret } = byId("source");
-  const index = sentences.findIndex(({ begin, end }) => begin <= caret && caret <= end);
+  const index = sentences.findLastIndex(({ begin }) => begin <= caret);
   if (index < 0) return null;
   const { begin, sides } = sentences[index];
   const offset = caret - begin;
