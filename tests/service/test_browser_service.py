@@ -2,18 +2,20 @@
 
 import asyncio
 import dataclasses
+import json
 import re
 import threading
 import types
 import urllib.parse
 
 import pytest
-from tests.service.shouting import ShoutingEngine
-from vaswani_jax.service.keys import Keys
 
 from tests import chromium, ugly_text
 from tests.service import shouting, sockets, word_server
+from tests.service.shouting import ShoutingEngine
 from tests.service.word_server import FILES, WordServer, translate, translate_sentence
+from vaswani_jax.service import messages
+from vaswani_jax.service.keys import Keys
 
 pytestmark = pytest.mark.browser
 
@@ -183,6 +185,7 @@ def test_a_text_streams_in_by_sentences_and_keeps_its_paragraphs(tab):
     assert tab.page.locator("#source").get_attribute("lang") == "de"
     assert tab.page.locator("#source").input_value() == text
     [request] = streamed(tab.server)
+    messages.TranslateRequest.model_validate(request)
     assert request == {
         "model": "first",
         "source": "de",
@@ -213,7 +216,7 @@ def test_what_is_typed_is_translated_and_an_older_request_aborted(tab):
     tab.page.locator("#settings summary").click()
     tab.page.locator("#while-typing").uncheck()
     source.press_sequentially(" three")
-    tab.page.wait_for_timeout(600)
+    tab.page.wait_for_timeout(450)
     assert len(streamed(tab.server)) == 2
     tab.page.locator("#translate").click()
     expect(tab, "#translation", "three′ two′ one′")
@@ -690,6 +693,17 @@ def test_a_page_asks_its_own_server_alone_and_says_nothing(tab):
     # Chromium itself writes of each answer of 4xx and 5xx.
     said = [m for m in tab.messages if not m.startswith("Failed to load resource")]
     assert said == []
+
+
+def test_the_server_of_words_speaks_as_the_service():
+    result = translate("one-two three.\n4", n_best=2)
+    answer = {"model": "", "source": "", "target": "", "results": [result]}
+    for message, value in (
+        (messages.TranslateAnswer, answer),
+        (messages.ModelsAnswer, word_server.MODELS),
+        (messages.LanguagesAnswer, word_server.LANGUAGES),
+    ):
+        message.model_validate_json(json.dumps(value))
 
 
 def test_files_are_small_and_have_no_html_in_scripts():
