@@ -367,6 +367,30 @@ def _aval(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type)
 
 
+def traced_once(function: Callable[..., Any], *, static: Sequence[str]) -> Any:
+    """Return a part of programs that is traced once for equal shapes and options.
+
+    XLA joins it to the program that calls it.
+
+    Args:
+        function: Computes the part; it may ask for the `platform`.
+        static: Names of keyword arguments, hashable and never traced.
+    """
+
+    def run(platform: str, *args: Any, **options: Any) -> Any:
+        del platform  # What is traced for one platform is of no other.
+        return function(*args, **options)
+
+    run.__name__ = function.__name__
+    jitted = jax.jit(run, static_argnums=0, static_argnames=tuple(static))
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return jitted(platform(), *args, **options)
+
+    return call
+
+
 @contextlib.contextmanager
 def compiling_ahead(
     step: Callable[..., Any], state: Any, *, batches: Sequence[Any]

@@ -5,6 +5,7 @@ state to logits and the next state.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -228,20 +229,40 @@ def advance(
     newest = jnp.where(position == 0, types.BOS_ID, previous)
     logits, state = stepper.step(newest, search.state, position)
     allowed = constraint and constraint(search.live_tokens, search.row, position)
+    advanced, choice = _choose(
+        search._replace(state=None), logits, allowed, max_lengths, options=options
+    )
+    origin = jnp.take_along_axis(choice.origin, choice.live, axis=1)
+    return advanced._replace(state=stepper.reorder(state, origin)), choice
+
+
+@functools.partial(parallel.traced_once, static=["options"])
+def _choose(
+    search: Search,
+    logits: Float[Array, "B W V"],
+    allowed: Float[Array, "#B #W V"] | None,
+    max_lengths: Int[Array, "all"],
+    *,
+    options: SearchOptions,
+) -> tuple[Search, Choice]:
+    """Return the search after a position, without the state, and how it goes on.
+
+    Traced once, whatever room the state has.
+    """
     extensions = _extend(search, logits, allowed=allowed, options=options)
-    penalty = length_penalty(position + 1, options.alpha, form=options.penalty_form)
+    penalty = length_penalty(
+        search.position + 1, options.alpha, form=options.penalty_form
+    )
     finished = _finish(search, extensions, penalty=penalty)
     live_log_probs, indices = jax.lax.top_k(
         jnp.where(extensions.ends, -jnp.inf, extensions.log_probs), options.beam_size
     )
-    origin = jnp.take_along_axis(extensions.origin, indices, axis=1)
     advanced = search._replace(
-        position=position + 1,
+        position=search.position + 1,
         live_tokens=_take_tokens(extensions.tokens, indices),
         live_log_probs=live_log_probs,
         finished_tokens=finished.tokens,
         finished_scores=finished.scores,
-        state=stepper.reorder(state, origin),
     )
     advanced = _freeze(search, advanced)
     is_done = search.is_done | _is_done(

@@ -1,5 +1,6 @@
 """Section 3.1: the decoder, a stack of N layers of three sub-layers."""
 
+import functools
 from typing import Any
 
 import flax.linen as nn
@@ -235,14 +236,40 @@ class Decoder(nn.Module):
         for layer, self_cache, memory in zip(
             self.layers, cache.beams.layers, cache.memory, strict=True
         ):
-            x, self_cache = layer.decode_step(
+            x, self_cache = _decode_step(
+                layer.variables,
                 x,
-                self_cache=self_cache,
-                memory=memory,
-                masks=masks,
-                position=position,
+                self_cache,
+                memory,
+                masks,
+                position,
+                model=self.model,
             )
             layers.append(self_cache)
         beams = cache.beams.replace(layers=tuple(layers), ancestors=ancestors)
         x = self._apply_final_norm(x).reshape(B, W, -1)
         return x, cache.replace(beams=beams)
+
+
+@functools.partial(parallel.traced_once, static=["model"])
+def _decode_step(
+    variables: Any,
+    x: Float[Array, "*rows d_model"],
+    self_cache: attention.CachedHeads,
+    memory: attention.CachedHeads,
+    masks: tuple[Bool[Array, "B 1 W TW"], Bool[Array, "B 1 1 S"]],
+    position: Int[Array, ""],
+    *,
+    model: config.ModelConfig,
+) -> tuple[Float[Array, "*rows d_model"], attention.CachedHeads]:
+    """Return what `DecoderLayer.decode_step` does, traced once for all layers."""
+    output: tuple[Array, attention.CachedHeads] = DecoderLayer(model, parent=None).apply(
+        variables,
+        x,
+        self_cache=self_cache,
+        memory=memory,
+        masks=masks,
+        position=position,
+        method="decode_step",
+    )
+    return output
