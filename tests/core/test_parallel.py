@@ -1,5 +1,6 @@
 """Devices: rows split over them, steps in order, programs compiled ahead."""
 
+import functools
 import threading
 
 import hypothesis
@@ -91,6 +92,79 @@ def test_one_of_several_processes_compiles_nothing_ahead(accelerated, monkeypatc
     step, state, batches = accelerated
     with parallel.compiling_ahead(step, state, batches=batches):
         assert threading.active_count() == threads
+
+
+@pytest.fixture
+def doubled():
+    """A program of each platform, its state and batches of three shapes by length."""
+    program = parallel.over_rows(lambda state, rows: state * rows)
+    batches = {
+        length: parallel.split_rows(
+            np.ones((8, length), np.float32), num_microbatches=1
+        )
+        for length in (2, 3, 5)
+    }
+    return program, parallel.replicate(jnp.full((), 2.0)), batches
+
+
+def test_what_was_made_ready_is_not_compiled_again(compilations, doubled):
+    program, state, batches = doubled
+    threads = threading.active_count()
+    count = compilations.count
+    with parallel.making_ready(program, state, batches=batches) as wait:
+        for length, rows in batches.items():
+            wait(length)
+            assert compilations.count >= count + 1
+            np.testing.assert_array_equal(program(state, rows), 2 * rows)
+    assert compilations.count == count + len(batches)
+    assert threading.active_count() == threads
+
+
+def test_making_ready_ends_with_its_body(doubled):
+    program, state, batches = doubled
+    threads = threading.active_count()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        parallel.making_ready(program, state, batches=batches),
+    ):
+        raise KeyboardInterrupt
+    assert threading.active_count() == threads
+
+
+def test_what_cannot_be_made_ready_fails_when_it_is_called(doubled):
+    _, state, batches = doubled
+
+    class Full:
+        def __call__(self, *arguments):
+            raise MemoryError
+
+        def lower(self, *arguments):
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED")
+
+    program = Full()
+    with parallel.making_ready(program, state, batches=batches) as wait:
+        wait(2)
+        with pytest.raises(MemoryError):
+            program(state, batches[2])
+
+
+def test_a_part_of_programs_is_traced_once_for_each_shape_and_platform():
+    traces = []
+
+    @functools.partial(parallel.traced_once, static=["times"])
+    def scaled(x, *, times):
+        traces.append((parallel.platform(), x.shape, times))
+        return times * x
+
+    def program(x):
+        return scaled(scaled(x, times=2), times=2) + scaled(x[:1], times=3)
+
+    x = jnp.arange(4.0)
+    np.testing.assert_array_equal(jax.jit(program)(x), 4 * x)
+    assert traces == [("cpu", (4,), 2), ("cpu", (1,), 3)]
+    with parallel.targeting("tpu"):
+        jax.make_jaxpr(lambda x: scaled(x, times=2))(x)
+    assert traces[2:] == [("tpu", (4,), 2)]
 
 
 def test_a_failure_to_compile_ahead_is_logged(accelerated, caplog):

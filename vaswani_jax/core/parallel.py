@@ -5,12 +5,13 @@ batch are split over processes and, within a process, over its devices. What lea
 step must be equal on all devices: sum it with `sum_over_devices` first.
 """
 
+import concurrent.futures
 import contextlib
 import functools
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -433,12 +434,52 @@ def compiling_ahead(
         thread.join()
 
 
+@contextlib.contextmanager
+def making_ready(
+    program: Callable[..., Any], state: Any, *, batches: Mapping[Any, Any]
+) -> Iterator[Callable[[Any], None]]:
+    """Load or compile a program for more shapes, in a thread, while the body runs.
+
+    Yields a function that waits until the program is ready for one of the batches. What
+    cannot be compiled fails when the program is called. Does nothing with several
+    processes, as `compiling_ahead`.
+
+    Args:
+        program: What `over_rows` returned.
+        state: Its first argument.
+        batches: Second arguments by names for them, one of each shape, the first that
+            is needed first.
+    """
+    if not batches or processes.num_processes() > 1:
+        yield lambda name: None
+        return
+
+    def make(rows: Any) -> None:
+        cast(Any, program).lower(_shapes(state), _shapes(rows)).compile()
+
+    executor = concurrent.futures.ThreadPoolExecutor(1)
+    futures = {name: executor.submit(make, rows) for name, rows in batches.items()}
+
+    def wait(name: Any) -> None:
+        if name in futures:
+            concurrent.futures.wait([futures[name]])
+
+    try:
+        yield wait
+    finally:
+        # An interpreter must not exit while the compiler runs.
+        executor.shutdown(cancel_futures=True)
+
+
 def _shapes(tree: Any) -> Any:
     """Return the tree without values, with the placement to compile for."""
 
     def shape(leaf: Any) -> jax.ShapeDtypeStruct:
         sharding = getattr(leaf, "sharding", None)
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+        aval = _aval(leaf)
+        return jax.ShapeDtypeStruct(
+            aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type
+        )
 
     return jax.tree.map(shape, tree)
 

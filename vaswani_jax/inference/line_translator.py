@@ -6,6 +6,7 @@ for them goes back to its line.
 
 import bisect
 import collections
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -79,6 +80,18 @@ class _Piece(NamedTuple):
     prefix: list[int]
 
 
+class _Search(NamedTuple):
+    """A search on all devices.
+
+    Attributes:
+        program: From parameters and rows to hypotheses.
+        shapes: Those of the rows for which it has been compiled.
+    """
+
+    program: Callable[[Sequence[Any], generate.Rows], Any]
+    shapes: set[Any]
+
+
 class LineTranslator:
     """Translates lines with the parameters that each call brings.
 
@@ -110,6 +123,10 @@ class LineTranslator:
     @functools.cached_property
     def search(self) -> Callable[[Sequence[Any], generate.Rows], Any]:
         """The compiled search on all devices, shared with equal translators."""
+        return self._search.program
+
+    @functools.cached_property
+    def _search(self) -> "_Search":
         return _search_on_devices(
             self._settings,
             self._models,
@@ -159,13 +176,19 @@ class LineTranslator:
         pieces = self._pieces(lines, prefixes, first_line=first_line)
         # Batches are sorted by length; the index brings pieces back into their order.
         outputs: list[list[Output]] = [[] for _ in pieces]
-        for indices, rows in self._batches(pieces, first_line):
-            local_rows = parallel.split_rows(rows, num_microbatches=1)
-            tokens, scores = parallel.join_rows(self.search(tuple(params), local_rows))
-            for row, index in enumerate(indices):
-                outputs[index] = self._read(
-                    pieces[index], tokens=tokens[row], scores=scores[row]
-                )
+        batches = [
+            (indices, parallel.split_rows(rows, num_microbatches=1))
+            for indices, rows in self._batches(pieces, first_line)
+        ]
+        with self._making_ready(params, [rows for _, rows in batches]) as wait:
+            for indices, rows in batches:
+                wait(_row_shapes(rows))
+                hypotheses = self.search(tuple(params), rows)
+                tokens, scores = parallel.join_rows(hypotheses)
+                for row, index in enumerate(indices):
+                    outputs[index] = self._read(
+                        pieces[index], tokens=tokens[row], scores=scores[row]
+                    )
         by_line: list[list[list[Output]]] = [[] for _ in lines]
         for piece, n_best in zip(pieces, outputs, strict=True):
             by_line[piece.line].append(n_best)
@@ -173,6 +196,23 @@ class LineTranslator:
             self._join(parts, line=line)
             for parts, line in zip(by_line, lines, strict=True)
         ]
+
+    @contextlib.contextmanager
+    def _making_ready(
+        self, params: Sequence[Any], batches: Sequence[generate.Rows]
+    ) -> Iterator[Callable[[Any], None]]:
+        """Make the search ready for the next shapes while one is searched.
+
+        The first shape is left to the first search.
+        """
+        by_shape = {_row_shapes(rows): rows for rows in reversed(batches)}
+        new_shapes = [
+            shape for shape in reversed(by_shape) if shape not in self._search.shapes
+        ]
+        later = {shape: by_shape[shape] for shape in new_shapes[1:]}
+        with parallel.making_ready(self.search, tuple(params), batches=later) as wait:
+            yield wait
+        self._search.shapes.update(new_shapes)
 
     def record_search(
         self,
@@ -380,6 +420,10 @@ class LineTranslator:
         return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
 
 
+def _row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:
+    return tuple(array.shape for array in rows)
+
+
 def count_unusual_lines(
     hypotheses: Sequence[Sequence[Hypothesis]], settings: config.Config
 ) -> collections.Counter[str]:
@@ -438,8 +482,8 @@ def _search_on_devices(
     *,
     vocab_size: types.VocabSize,
     n_best: int,
-) -> Callable[..., Any]:
-    """Return one function for all equal translators, so a shape is compiled once."""
+) -> _Search:
+    """Return one search for all equal translators, so a shape is compiled once."""
     run = generate.make_generator(
         settings, models, vocab_size=vocab_size, n_best=n_best
     )
@@ -448,4 +492,4 @@ def _search_on_devices(
         (settings, models, vocab_size, n_best),
         outputs=lambda params, rows: types.Hypotheses._make(range(2)),
     )
-    return parallel.over_rows(run, identity=identity)
+    return _Search(parallel.over_rows(run, identity=identity), set())

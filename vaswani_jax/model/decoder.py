@@ -263,7 +263,8 @@ def _decode_step(
     model: config.ModelConfig,
 ) -> tuple[Float[Array, "*rows d_model"], attention.CachedHeads]:
     """Return what `DecoderLayer.decode_step` does, traced once for all layers."""
-    output: tuple[Array, attention.CachedHeads] = DecoderLayer(model, parent=None).apply(
+    layer = DecoderLayer(model, parent=None)
+    output: Any = layer.apply(
         variables,
         x,
         self_cache=self_cache,
@@ -272,4 +273,5 @@ def _decode_step(
         position=position,
         method="decode_step",
     )
-    return output
+    x, self_cache = output
+    return x, self_cache
