@@ -640,8 +640,8 @@ def test_a_translation_is_copied(tab):
         (
             "the last word alone",
             "panes.js",
-            "of linkedWords(sentences[index], side, word))",
-            "of linkedWords(sentences[index], side, word).slice(0, 1))",
+            "of linkedWords(sentences[index], side, word)) {",
+            "of linkedWords(sentences[index], side, word).slice(0, 1)) {",
         ),
         (
             "the words of the first sentence",

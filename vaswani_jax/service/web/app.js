@@ -1,7 +1,7 @@
 /* The page: what is typed is translated, and what goes wrong is said. */
 
 import * as choices from "./choices.js";
-import { byId, counted, decimal, element, grouped, setLanguage, showMessage } from "./elements.js";
+import { byId, countPhrase, decimal, element, formatNumber, setLanguage, showMessage } from "./elements.js";
 import * as panes from "./panes.js";
 import { currentKey, keepKey, requestJson, RequestError, streamTranslation } from "./requests.js";
 import * as selection from "./sentence.js";
@@ -25,7 +25,7 @@ const ALERTS = ["server-alert", "key-alert", "text-alert", "translation-alert", 
 
 let timer = null;
 let controller = null;
-let selected = 0;
+let selectedIndex = 0;
 let isReady = false;
 
 function currentText() {
@@ -60,7 +60,7 @@ function drawCount() {
   const count = countCharacters(byId("source").value);
   const most = choices.currentLimits()?.characters;
   byId("count").replaceChildren(
-    most ? `${grouped(count)} / ${grouped(most)}` : grouped(count),
+    most ? `${formatNumber(count)} / ${formatNumber(most)}` : formatNumber(count),
     element("span", { class: "unseen" }, " characters"),
   );
   byId("count").classList.toggle("over", most !== undefined && count > most);
@@ -90,7 +90,8 @@ function findFault(text) {
   const most = choices.currentLimits().characters;
   const count = countCharacters(text);
   if (count > most) {
-    return ["text-alert", `The text has ${counted(count, "character")}; this server takes at most ${grouped(most)}.`];
+    const size = countPhrase(count, "character");
+    return ["text-alert", `The text has ${size}; this server takes at most ${formatNumber(most)}.`];
   }
   return choices.searchFault() ? ["search-alert", choices.searchFault()] : null;
 }
@@ -125,8 +126,8 @@ async function translate() {
           panes.addSentence(readSentence(entry, { text, places, target: entry.target, gap }));
           last = { source: places[entry.source_end], target: entry.target_end };
           byId("progress").textContent =
-            `Translating… ${counted(panes.currentSentences().length, "sentence")}`;
-          selectSentence(selected);
+            `Translating… ${countPhrase(panes.currentSentences().length, "sentence")}`;
+          selectSentence(selectedIndex);
         },
       });
     });
@@ -138,8 +139,8 @@ async function translate() {
     panes.endTranslation(whole);
     byId("copy").disabled = whole.sentences.length === 0;
     const seconds = decimal((performance.now() - begin) / 1000, 1);
-    byId("progress").textContent = `${counted(whole.sentences.length, "sentence")} in ${seconds} s`;
-    selectSentence(panes.typedSentence() ?? selected);
+    byId("progress").textContent = `${countPhrase(whole.sentences.length, "sentence")} in ${seconds} s`;
+    selectSentence(panes.typedSentence() ?? selectedIndex);
   } catch (error) {
     if (signal.aborted) return;
     panes.stopTranslation();
@@ -204,13 +205,13 @@ function askForKey(message) {
 }
 
 function selectSentence(index) {
-  selected = index;
+  selectedIndex = index;
   drawSelection();
 }
 
 function drawSelection() {
   const sentences = panes.currentSentences();
-  const index = Math.min(selected, Math.max(0, sentences.length - 1));
+  const index = Math.min(selectedIndex, Math.max(0, sentences.length - 1));
   panes.selectSentence(index);
   const isComplete = byId("translation").ariaBusy !== "true";
   const request = currentRequest();
@@ -223,7 +224,7 @@ function drawSelection() {
 
 function moveSelection(step) {
   const last = panes.currentSentences().length - 1;
-  if (last >= 0) selectSentence(Math.max(0, Math.min(selected + step, last)));
+  if (last >= 0) selectSentence(Math.max(0, Math.min(selectedIndex + step, last)));
 }
 
 async function copyTranslation() {
@@ -232,7 +233,7 @@ async function copyTranslation() {
     await navigator.clipboard.writeText(text);
     byId("progress").textContent = "Copied";
   } catch {
-    // Without HTTPS there is no clipboard: what is selected can be copied by keys.
+    // Without HTTPS there is no clipboard: what is selectedIndex can be copied by keys.
     window.getSelection().selectAllChildren(byId("translation"));
     byId("progress").textContent = "Selected: press Ctrl C to copy it";
   }

@@ -12,7 +12,7 @@ export function fillChoices(modelsAnswer, languagesAnswer) {
   names = new Map(languagesAnswer.languages.map(({ code, name }) => [code, name]));
   const sources = models.flatMap(({ directions }) => directions.map(({ source }) => source));
   const chosen = byId("source-language").value;
-  fillSelect(byId("source-language"), named(sources), chosen || models[0]?.directions[0].source);
+  fillSelect(byId("source-language"), languageChoices(sources), chosen || models[0]?.directions[0].source);
   byId("source-language").disabled = byId("target-language").disabled = false;
   fillTargets();
   // Until one chooses, what the first model translates first.
@@ -26,10 +26,10 @@ export function currentLimits() {
 }
 
 /** Return `[code, name]` of each language, once, in the order of their names. */
-function named(codes) {
+function languageChoices(codes) {
   return [...new Set(codes)]
     .map((code) => [code, nameOf(code)])
-    .sort(([, one], [, other]) => one.localeCompare(other));
+    .sort(([, name], [, otherName]) => name.localeCompare(otherName));
 }
 
 /** Return the English name of a language; its code if it has none. */
@@ -51,14 +51,14 @@ function fillTargets() {
   const source = byId("source-language").value;
   const targets = models.flatMap(({ directions }) =>
     directions.filter((direction) => direction.source === source).map(({ target }) => target));
-  fillSelect(byId("target-language"), named(targets));
+  fillSelect(byId("target-language"), languageChoices(targets));
   fillModels();
 }
 
 function fillModels() {
   const { source, target } = currentDirection();
-  const served = modelsFor(source, target);
-  fillSelect(byId("model"), served.map(({ name }) => [name, name]));
+  const candidates = modelsFor(source, target);
+  fillSelect(byId("model"), candidates.map(({ name }) => [name, name]));
   byId("model-field").hidden = models.length < 2;
   byId("swap").disabled = modelsFor(target, source).length === 0;
   fillSearch();
@@ -126,8 +126,8 @@ export function searchFault() {
   const { value, validity } = byId("length-penalty");
   const [least, most] = limits?.length_penalties ?? [0, 0];
   if (!validity.badInput && (value === "" || (Number(value) >= least && Number(value) <= most))) return "";
-  const given = validity.badInput ? "what is typed" : decimal(Number(value), 2);
-  return `The length penalty must be a number from ${least} to ${most}; it is ${given}.`;
+  const typed = validity.badInput ? "what is typed" : decimal(Number(value), 2);
+  return `The length penalty must be a number from ${least} to ${most}; it is ${typed}.`;
 }
 
 /**

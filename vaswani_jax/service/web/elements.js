@@ -33,13 +33,13 @@ export function fillSelect(select, choices, chosen = select.value) {
 }
 
 /** Return a number with separators of thousands. */
-export function grouped(number) {
+export function formatNumber(number) {
   return number.toLocaleString("en");
 }
 
 /** Return a number and what it counts, in the singular or the plural. */
-export function counted(number, noun) {
-  return `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
+export function countPhrase(number, noun) {
+  return `${formatNumber(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 /** Return a number with a true minus sign, which what rounds to 0 does not have. */

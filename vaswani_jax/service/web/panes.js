@@ -11,8 +11,8 @@ const SHEETS = { source: "mirror", target: "translation" };
    have the pointer and the focus. */
 let text = "";
 let sentences = [];
-let pointed = null;
-let focused = null;
+let pointedPlace = null;
+let focusedPlace = null;
 let onChange = () => {};
 
 /** Return the sentences that are translated, as far as they have arrived. */
@@ -36,7 +36,7 @@ export function clearTranslation() {
 
 function forgetSentences() {
   sentences = [];
-  pointed = focused = null;
+  pointedPlace = focusedPlace = null;
   drawMarks();
 }
 
@@ -110,8 +110,8 @@ function placeOf(node, side) {
 }
 
 /** Return the place that is shown: under the pointer, or else with the focus. */
-export function shownPlace() {
-  return pointed?.word != null ? pointed : focused;
+function shownPlace() {
+  return pointedPlace?.word != null ? pointedPlace : focusedPlace;
 }
 
 /** Mark the sentence that is selected on both sides. */
@@ -120,13 +120,13 @@ export function selectSentence(index) {
   for (const side of ["source", "target"]) nodeOf(side, index)?.classList.add("current");
 }
 
-function point(place) {
-  pointed = place;
+function pointAt(place) {
+  pointedPlace = place;
   drawMarks();
 }
 
-function focus(place) {
-  focused = place;
+function focusOn(place) {
+  focusedPlace = place;
   drawMarks();
 }
 
@@ -138,18 +138,15 @@ function drawMarks() {
     const { index, side, word } = place;
     const other = side === "source" ? "target" : "source";
     markWord(side, index, word);
-    for (const linked of linkedWords(sentences[index], side, word)) markWord(other, index, linked);
+    for (const linkedWord of linkedWords(sentences[index], side, word)) {
+      markWord(other, index, linkedWord);
+    }
   }
   onChange(place);
 }
 
 function markWord(side, index, word) {
   nodeOf(side, index)?.querySelector(`[data-word="${word}"]`)?.classList.add("marked");
-}
-
-/** Show a sentence's words as those of the keyboard: its first word has the focus. */
-export function focusSentence(index) {
-  moveTo(nodeOf("target", index)?.querySelector(".word"));
 }
 
 function setTabStop(node) {
@@ -206,7 +203,7 @@ function caretPlace() {
  * Listen to the pointer, the focus and the caret.
  *
  * @param {function} newOnChange Gets the shown place, or null, whenever it is another.
- * @param {function} onSelect Gets the index of the sentence that was focused.
+ * @param {function} onSelect Gets the index of the sentence that has the focus.
  */
 export function listen(newOnChange, onSelect) {
   onChange = newOnChange;
@@ -215,27 +212,27 @@ export function listen(newOnChange, onSelect) {
   // The mirror lies below the text, which gets the pointer.
   source.addEventListener("pointermove", ({ clientX, clientY }) => {
     const below = document.elementsFromPoint(clientX, clientY);
-    point(placeOf(below.find((node) => node.closest("#mirror")), "source"));
+    pointAt(placeOf(below.find((node) => node.closest("#mirror")), "source"));
   });
-  source.addEventListener("pointerleave", () => point(null));
-  sheet.addEventListener("pointerover", ({ target }) => point(placeOf(target, "target")));
-  sheet.addEventListener("pointerleave", () => point(null));
+  source.addEventListener("pointerleave", () => pointAt(null));
+  sheet.addEventListener("pointerover", ({ target }) => pointAt(placeOf(target, "target")));
+  sheet.addEventListener("pointerleave", () => pointAt(null));
   sheet.addEventListener("keydown", pressKey);
   sheet.addEventListener("focusin", ({ target }) => {
     setTabStop(target.closest(".word"));
-    focus(placeOf(target, "target"));
-    if (focused) onSelect(focused.index);
+    focusOn(placeOf(target, "target"));
+    if (focusedPlace) onSelect(focusedPlace.index);
   });
-  sheet.addEventListener("focusout", () => focus(null));
-  source.addEventListener("blur", () => focus(null));
+  sheet.addEventListener("focusout", () => focusOn(null));
+  source.addEventListener("blur", () => focusOn(null));
   document.addEventListener("selectionchange", () => {
     if (document.activeElement !== source) return;
-    focus(caretPlace());
-    if (focused) onSelect(focused.index);
+    focusOn(caretPlace());
+    if (focusedPlace) onSelect(focusedPlace.index);
   });
   window.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape") return;
-    pointed = null;
-    focus(null);
+    pointedPlace = null;
+    focusOn(null);
   });
 }

@@ -1,7 +1,8 @@
 /* Requests to the server. Addresses are relative to the page, so that they hold below
    a proxy's path too. */
 
-const KEY = "vaswani-api-key";
+const KEY_NAME = "vaswani-api-key";
+let apiKey = readKey();
 
 /* What a request failed with, in words for the reader. */
 export class RequestError extends Error {
@@ -19,13 +20,25 @@ export class RequestError extends Error {
 
 /** Return the key of this tab, "" if it has none. */
 export function currentKey() {
-  return sessionStorage.getItem(KEY) ?? "";
+  return apiKey;
 }
 
-/** Keep a key until the tab is closed. */
+/** Keep a key until the tab is closed; where nothing can be stored, until it is loaded. */
 export function keepKey(key) {
-  if (key) sessionStorage.setItem(KEY, key);
-  else sessionStorage.removeItem(KEY);
+  apiKey = key;
+  try {
+    sessionStorage.setItem(KEY_NAME, key);
+  } catch {
+    // The browser stores nothing for this page.
+  }
+}
+
+function readKey() {
+  try {
+    return sessionStorage.getItem(KEY_NAME) ?? "";
+  } catch {
+    return "";
+  }
 }
 
 /** Return the address of a path of the server, with a query. */

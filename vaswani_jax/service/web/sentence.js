@@ -8,8 +8,8 @@ const PAUSE_MS = 250;
 const MOST_KEPT = 200;
 
 /* Translations of sentences by their request, so that none is asked for twice. */
-const kept = new Map();
-let requested = "";
+const hypothesesByRequest = new Map();
+let pendingRequest = "";
 let timer = null;
 let controller = null;
 
@@ -33,44 +33,48 @@ export function showSentence({ sentences, index, request, direction }) {
   );
   byId("pairs-details").hidden = sentence.links.length === 0;
   byId("pairs").replaceChildren(
-    ...wordPairs(sentence).map(([one, other]) =>
-      element("li", {}, element("bdi", {}, one), " – ", element("bdi", {}, other))),
+    ...wordPairs(sentence).map(([sourceWord, targetWord]) =>
+      element("li", {}, element("bdi", {}, sourceWord), " – ", element("bdi", {}, targetWord))),
   );
   loadHypotheses({ ...request, text: sentence.source }, sentence, direction.target);
 }
 
 /** Keep the translations of a text that is one sentence. */
 export function keepHypotheses(request, translations) {
-  kept.set(JSON.stringify(request), translations);
-  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+  hypothesesByRequest.set(JSON.stringify(request), translations);
+  if (hypothesesByRequest.size <= MOST_KEPT) return;
+  const [oldest] = hypothesesByRequest.keys();
+  hypothesesByRequest.delete(oldest);
 }
 
 /** Ask for nothing more. */
 export function forgetSentence() {
   clearTimeout(timer);
   controller?.abort();
-  requested = "";
+  pendingRequest = "";
 }
 
 function loadHypotheses(request, sentence, language) {
   const key = JSON.stringify(request);
-  if (kept.has(key)) {
+  const hypotheses = hypothesesByRequest.get(key);
+  // The server may have loaded another model under the same name.
+  if (hypotheses?.[0].text === sentence.target) {
     forgetSentence();
-    return drawHypotheses(kept.get(key), language);
+    return drawHypotheses(hypotheses, language);
   }
   drawHypotheses([{ text: sentence.target, score: sentence.score }], language);
-  if (requested === key || request.n_best < 2) return;
+  if (pendingRequest === key || request.n_best < 2) return;
   forgetSentence();
-  requested = key;
+  pendingRequest = key;
   const { signal } = controller = new AbortController();
   timer = setTimeout(async () => {
     try {
       const answer = await requestJson("v1/translate", { body: request, signal });
       keepHypotheses(request, answer.results[0].translations);
-      if (!signal.aborted) drawHypotheses(kept.get(key), language);
+      if (!signal.aborted) drawHypotheses(hypothesesByRequest.get(key), language);
     } catch (error) {
       if (signal.aborted) return;
-      requested = "";
+      pendingRequest = "";
       showMessage("sentence-alert", `The other translations are missing. ${error.message}`);
     }
   }, PAUSE_MS);
@@ -95,15 +99,18 @@ export function showReading(sentences, place) {
   const sentence = sentences[place?.index];
   if (!sentence || place.word === null) return showReadingText("");
   const { side, word } = place;
-  if (sentence.links.length === 0) return showReadingText("The words of this sentence are not aligned.");
+  if (sentence.links.length === 0) {
+    return showReadingText("The words of this sentence are not aligned.");
+  }
   const other = side === "source" ? "target" : "source";
-  const quoted = (one, index) => `“\u2068${wordText(sentence, one, index)}\u2069”`;
-  const linked = linkedWords(sentence, side, word).map((index) => quoted(other, index));
+  // Isolates: a quotation mark stays at its word, whatever the direction of both.
+  const quote = (ofSide, index) => `“\u2068${wordText(sentence, ofSide, index)}\u2069”`;
+  const words = linkedWords(sentence, side, word).map((index) => quote(other, index));
   const verb = side === "source" ? "is translated as" : "translates";
   showReadingText(
-    linked.length
-      ? `${quoted(side, word)} ${verb} ${linked.join(", ")}.`
-      : `${quoted(side, word)} belongs to no word of the ${side === "source" ? "translation" : "text"}.`,
+    words.length
+      ? `${quote(side, word)} ${verb} ${words.join(", ")}.`
+      : `${quote(side, word)} belongs to no word of the ${side === "source" ? "translation" : "text"}.`,
   );
 }
 
