@@ -119,6 +119,7 @@ def check_flags() -> None:
 def main() -> None:
     """Load the models, and answer until a signal comes."""
     # Imported late: they need the extra.
+    from vaswani_jax.inference import line_translator
     from vaswani_jax.service import app, models, server
     from vaswani_jax.service.keys import Keys, read_keys
 
@@ -126,6 +127,9 @@ def main() -> None:
     keys = Keys([])
     if API_KEYS.value:
         keys = read_keys(program.local_path("api_keys", API_KEYS.value))
+    if not LOG_TEXTS.value:
+        # It names the characters of a text that a vocabulary lacks.
+        logging.getLogger(line_translator.__name__).setLevel(logging.ERROR)
     limits = _limits()
     with server.listening(HOST.value, PORT.value) as listener:
         url = server.url_of(listener)

@@ -20,7 +20,18 @@ from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.models import Models
 from vaswani_jax.service.refusals import Refusal
 
+ERROR = {"type": "object", "properties": {"error": {"type": "string"}}}
 FIELDS = ("q", "source", "target", "format", "alternatives", "api_key", "secret")
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": {"application/json": {"schema": ERROR}}}
+    for status, text in {
+        400: "The request is wrong, or a limit is exceeded.",
+        403: "The key is wrong.",
+        415: "The body is neither JSON nor a form.",
+        503: "The server is starting, ends, or has too much to do: see Retry-After.",
+        504: "The request took too long.",
+    }.items()
+}
 # The form of the documentation, which FastAPI does not read from a function.
 TRANSLATE_FORM: dict[str, Any] = {
     "type": "object",
@@ -56,7 +67,7 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         keys: Who may use the models.
         log_texts: Whether the texts of requests are logged.
     """
-    router = fastapi.APIRouter()
+    router = fastapi.APIRouter(responses=ERRORS)
     limits = models.limits
 
     @router.post(
@@ -211,12 +222,15 @@ async def _read(request: fastapi.Request) -> dict[str, Any]:
 
 
 def _check_key(request: fastapi.Request, fields: Mapping[str, Any], keys: Keys) -> None:
+    key = fields.get("api_key")
+    if not isinstance(key, str | None):
+        raise Refusal(403, "Invalid API key")
     if not keys.are_needed:
         return
-    key = bearer(dict(request.headers.raw)) or fields.get("api_key")
+    key = bearer(dict(request.headers.raw)) or key
     if not key:
         raise Refusal(400, "this server needs an API key: send it as api_key")
-    if not isinstance(key, str) or not keys.accept(key):
+    if not keys.accept(key):
         raise Refusal(403, "Invalid API key")
 
 

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.core import config, languages, paths
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.model import cost
@@ -99,12 +99,8 @@ class Served:
     @property
     def checkpoint(self) -> str:
         """Which checkpoint it is, as --checkpoint takes it."""
-        return ",".join(
-            "averaged"
-            if member.checkpoint.record.get("averaged")
-            else str(member.checkpoint.step)
-            for member in self.engine.translator.members
-        )
+        members = self.engine.translator.members
+        return ",".join(bundle.name_of(member.checkpoint) for member in members)
 
 
 def read_origin(argument: str) -> Origin:

@@ -209,9 +209,9 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
 
     @router.get(
         "/page",
-        response_class=HTMLResponse,
         response_model=None,
         summary="Show one sentence as a page",
+        responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
     )
     async def page(
         request: fastapi.Request,
