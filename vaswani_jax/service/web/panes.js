@@ -5,12 +5,12 @@
 import { byId, element } from "./elements.js";
 import { linkedWords } from "./texts.js";
 
-const SHEETS = { source: "mirror", target: "translation" };
-
-/* The text, the sentences of it that are translated, in its order, and the places that
-   have the pointer and the focus. */
+/* The text, the sentences of it that are translated, in its order, their elements on both
+   sides, and the places that have the pointer and the focus. */
 let text = "";
 let sentences = [];
+let sentenceNodes = { source: [], target: [] };
+let markedNodes = [];
 let pointedPlace = null;
 let focusedPlace = null;
 let onChange = () => {};
@@ -36,6 +36,7 @@ export function clearTranslation() {
 
 function forgetSentences() {
   sentences = [];
+  sentenceNodes = { source: [], target: [] };
   pointedPlace = focusedPlace = null;
   drawMarks();
 }
@@ -53,9 +54,12 @@ export function addSentence(sentence) {
   const sourceGap = text.slice(last, sentence.begin);
   const index = sentences.length;
   const rest = byId("mirror").lastChild;
-  rest.before(sourceGap, sentenceNode(sentence, "source", index));
+  for (const side of ["source", "target"]) {
+    sentenceNodes[side].push(sentenceNode(sentence, side, index));
+  }
+  rest.before(sourceGap, sentenceNodes.source[index]);
   rest.data = text.slice(sentence.end);
-  sheet.append(sentence.gap, sentenceNode(sentence, "target", index));
+  sheet.append(sentence.gap, sentenceNodes.target[index]);
   sentences.push(sentence);
   byId("translation").classList.toggle("several", sentences.length > 1);
   byId("mirror").classList.toggle("several", sentences.length > 1);
@@ -95,11 +99,6 @@ function sentenceNode(sentence, side, index) {
   return node;
 }
 
-/** Return the element of a sentence on one side. */
-function nodeOf(side, index) {
-  return byId(SHEETS[side]).querySelector(`.sentence[data-index="${index}"]`);
-}
-
 /** Return the place of an element of a sheet, null if it is in no sentence. */
 function placeOf(node, side) {
   const sentence = node?.closest(".sentence");
@@ -117,12 +116,17 @@ function shownPlace() {
 /** Mark the sentence that is selected on both sides. */
 export function selectSentence(index) {
   for (const node of document.querySelectorAll(".sentence.current")) node.classList.remove("current");
-  for (const side of ["source", "target"]) nodeOf(side, index)?.classList.add("current");
+  for (const side of ["source", "target"]) sentenceNodes[side][index]?.classList.add("current");
 }
 
 function pointAt(place) {
+  if (isSame(place, pointedPlace)) return;
   pointedPlace = place;
   drawMarks();
+}
+
+function isSame(place, otherPlace) {
+  return JSON.stringify(place) === JSON.stringify(otherPlace);
 }
 
 function focusOn(place) {
@@ -132,7 +136,8 @@ function focusOn(place) {
 
 /** Mark the word of the shown place, and those of the other side that belong to it. */
 function drawMarks() {
-  for (const node of document.querySelectorAll(".word.marked")) node.classList.remove("marked");
+  for (const node of markedNodes) node.classList.remove("marked");
+  markedNodes = [];
   const place = shownPlace();
   if (place?.word != null) {
     const { index, side, word } = place;
@@ -146,7 +151,9 @@ function drawMarks() {
 }
 
 function markWord(side, index, word) {
-  nodeOf(side, index)?.querySelector(`[data-word="${word}"]`)?.classList.add("marked");
+  const node = sentenceNodes[side][index].querySelector(`[data-word="${word}"]`);
+  node.classList.add("marked");
+  markedNodes.push(node);
 }
 
 function setTabStop(node) {
@@ -169,7 +176,7 @@ function pressKey(event) {
   if (at < 0) return;
   const isLeftward = getComputedStyle(byId("translation")).direction === "rtl";
   const index = placeOf(words[at], "target").index;
-  const first = (sentence) => nodeOf("target", sentence)?.querySelector(".word");
+  const first = (sentence) => sentenceNodes.target[sentence]?.querySelector(".word");
   const goal = {
     ArrowRight: words[at + (isLeftward ? -1 : 1)],
     ArrowLeft: words[at + (isLeftward ? 1 : -1)],
