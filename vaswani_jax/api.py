@@ -17,7 +17,6 @@ from typing import Any
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.core import config, parsing, presets, remote, tensor_file
 from vaswani_jax.data import prepared
-from vaswani_jax.exchange import marian_import
 from vaswani_jax.inference.ensemble import Member, load_members
 from vaswani_jax.inference.translator import Translator
 
@@ -133,6 +132,8 @@ def _is_marian(directory: pathlib.Path) -> bool:
 
 def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Translator:
     """Return the model of a MarianMT directory; the preset own_text gives the rest."""
+    from vaswani_jax.exchange import marian_import  # Only such a directory needs it.
+
     preset = presets.load(*presets.find("own_text"))
     imported = marian_import.load(
         directory,

@@ -22,11 +22,12 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
-
-import fsspec
+from typing import TYPE_CHECKING, Any
 
 from vaswani_jax.core import files, paths, tensor_file
+
+if TYPE_CHECKING:
+    import fsspec
 
 # Files that stay on this machine, unfinished files, and paths that lead elsewhere.
 PRIVATE = re.compile(
@@ -80,6 +81,8 @@ def open_directory(name: str) -> files.Directory:
     slug = re.sub(r"[^A-Za-z0-9]+", "_", url)[-60:].strip("_")
     unique_name = f"{slug}_{hashlib.sha256(url.encode()).hexdigest()[:8]}"
     path = pathlib.Path(paths.expand_home(mirrors)).absolute() / unique_name
+    import fsspec  # Only a URL needs it.
+
     try:
         store, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # Each kind of store raises its own.
@@ -126,7 +129,7 @@ class RemoteDirectory(files.Directory):
         path: pathlib.Path,
         *,
         url: str,
-        store: fsspec.AbstractFileSystem,
+        store: "fsspec.AbstractFileSystem",
         root: str,
     ) -> None:
         super().__init__(path)

@@ -1,4 +1,7 @@
-"""Open the prepared data of a run, or prepare it if it is missing."""
+"""Open the prepared data of a run, or prepare it if it is missing.
+
+What reads text is imported by the functions that need it: a translation does not.
+"""
 
 import contextlib
 import dataclasses
@@ -11,14 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from vaswani_jax.core import config, files, remote, tensor_file
-from vaswani_jax.data import (
-    manifest,
-    prepare,
-    sources,
-    text_files,
-    token_files,
-    vocabulary,
-)
+from vaswani_jax.data import manifest, text_files, token_files, vocabulary
 from vaswani_jax.data.manifest import Difference, Manifest
 from vaswani_jax.data.subwords import WORD_START, load_configured
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -84,6 +80,8 @@ class PreparedData:
 
     def training_text_fingerprint(self) -> str:
         """Return 16 hexadecimal digits that change with the training text."""
+        from vaswani_jax.data import sources
+
         identity = sources.content_identity(self.manifest.text["train"])
         return _fingerprint(json.dumps(identity, sort_keys=True))
 
@@ -170,6 +168,8 @@ def open_matching(
 
 
 def _text_differences(settings: config.Config, recorded: Manifest) -> list[Difference]:
+    from vaswani_jax.data import sources
+
     splits = sources.splits(settings.data)
     differences = []
     if "valid" in recorded.text and "valid" not in splits:
@@ -254,6 +254,8 @@ def open_or_prepare(
             _refuse_other_files(directory)
         if initial_vocabulary:
             _check_configured(settings.data, initial_vocabulary, directory=None)
+        from vaswani_jax.data import prepare
+
         with files.replacing(directory) as unfinished:
             record = prepare.prepare(
                 settings.data,

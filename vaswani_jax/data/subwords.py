@@ -6,10 +6,10 @@ import itertools
 import pathlib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
 
 from vaswani_jax.core import types
 from vaswani_jax.data import readings
@@ -385,8 +385,10 @@ class Subwords:
         return byte & 0b1100_0000 != 0b1000_0000
 
 
-def parse_model(model: bytes) -> sentencepiece_model_pb2.ModelProto:  # type: ignore[name-defined]
+def parse_model(model: bytes) -> Any:
     """Return the pieces and settings in a model's bytes."""
+    from sentencepiece import sentencepiece_model_pb2  # and protobuf with it
+
     proto = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     proto.ParseFromString(model)
     return proto

@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
 from vaswani_jax.inference import beam_search, brackets, constraints, sampling
-from vaswani_jax.model import decoder, transformer
 
 # Upper estimate of a tree's symbols per source token; GUM's mean is 1.9.
 TREE_GROWTH = 3
@@ -169,6 +168,9 @@ def make_task(
         n_best: How many hypotheses of each row to return.
         caches: The state of a search that has begun; None encodes the rows.
     """
+    # Tracing needs them; a program that is kept is not traced.
+    from vaswani_jax.model import transformer
+
     search = settings.search
     networks = [transformer.Transformer(model, vocab_size) for model in models]
     max_lengths, options = make_plan(
@@ -264,8 +266,8 @@ def _start(
     *,
     source: Int[Array, "B S"],
     options: beam_search.SearchOptions,
-) -> tuple[decoder.DecoderCache, ...]:
-    """Return the caches in which models begin, given as their `apply` functions."""
+) -> tuple[Any, ...]:
+    """Return each model's `DecoderCache` to begin with, given as `apply` functions."""
     return tuple(
         apply_model(
             source,
@@ -295,11 +297,11 @@ def _make_stepper(apply: Sequence[Any]) -> beam_search.Stepper:
     return beam_search.Stepper(step, _reorder, _resize)
 
 
-def _reorder(caches: Sequence[decoder.DecoderCache], origin: Array) -> Any:
+def _reorder(caches: Sequence[Any], origin: Array) -> Any:
     return tuple(cache.replace(beams=cache.beams.reorder(origin)) for cache in caches)
 
 
-def _resize(caches: Sequence[decoder.DecoderCache], length: int) -> Any:
+def _resize(caches: Sequence[Any], length: int) -> Any:
     return tuple(cache.replace(beams=cache.beams.resize(length)) for cache in caches)
 
 

@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 
 from vaswani_jax.core import config, kept_programs, parallel, types
 from vaswani_jax.inference import generate, padding
-from vaswani_jax.model import transformer
 
 # Ids of a source and of its translation.
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -139,9 +138,12 @@ def _scorer_on_devices(
     layers: tuple[tuple[str, tuple[int, ...]], ...],
 ) -> Callable[..., Any]:
     """Return one function for all equal scorers, so that a shape is compiled once."""
-    networks = [transformer.Transformer(model, vocab_size) for model in models]
 
     def run(params: Sequence[Any], batch: types.Batch) -> Scored:
+        # Tracing needs it; a program that is kept is not traced.
+        from vaswani_jax.model import transformer
+
+        networks = [transformer.Transformer(model, vocab_size) for model in models]
         all_logits, all_weights = [], []
         for network, model_params in zip(networks, params, strict=True):
             logits: Any
@@ -163,7 +165,7 @@ def _scorer_on_devices(
         target = jnp.asarray(batch.target_out)[:, :, None]
         return Scored(
             jnp.take_along_axis(log_probs, target, axis=2)[:, :, 0],
-            jax.tree.map(lambda *w: sum(w) / len(networks), *all_weights),
+            jax.tree.map(lambda *w: sum(w) / len(models), *all_weights),
         )
 
     identity = kept_programs.Identity(

@@ -5,7 +5,7 @@ import functools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -20,7 +20,9 @@ from vaswani_jax.inference import line_translator, plain_text, scoring, trees
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.inference.search_record import SearchRecord
-from vaswani_jax.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    import vaswani_jax.model.transformer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,8 +129,10 @@ class Translator:
         return self.members[0]
 
     @property
-    def module(self) -> Transformer:
+    def module(self) -> "vaswani_jax.model.transformer.Transformer":
         """The model as a flax module: `module.apply({"params": params}, ...)`."""
+        from vaswani_jax.model.transformer import Transformer
+
         return Transformer(self.member.model, self.vocabulary.size)
 
     @property
