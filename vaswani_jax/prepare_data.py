@@ -5,10 +5,10 @@ python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/o
 """
 
 import logging
+import pathlib
 
 from absl import flags
 
-from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.data import prepared, treebank_checks
@@ -33,7 +33,7 @@ def main() -> None:
         settings,
         directory,
         rebuild=REBUILD.value,
-        required_fingerprint=lambda: select.recorded_vocabulary(workdir.path),
+        required_fingerprint=lambda: _recorded_vocabulary(workdir.path),
     )
     prepared.push(settings.data, workdir)
     if data.vocabulary.is_trees:
@@ -43,9 +43,17 @@ def main() -> None:
     logger.info(f"{directory}: {data.describe()}")
 
 
+def _recorded_vocabulary(workdir: pathlib.Path) -> str | None:
+    # Imported late: it loads JAX, which data that are up to date do not need.
+    from vaswani_jax.checkpoints import select
+
+    return select.recorded_vocabulary(workdir)
+
+
 PROGRAM = program.Program(
     main=main,
     syntax=Syntax(arguments=("config",), takes_config=True, default_workdir=True),
+    uses_devices=False,
 )
 
 if __name__ == "__main__":

@@ -29,6 +29,11 @@ BELOW = {
     for room in floor
 }
 NEEDS_JAX = {"jax", "jaxlib", "flax", "optax", "orbax"}
+# What takes long to import, and is imported by who uses it.
+SLOW = {
+    *{"flax", "fsspec", "matplotlib", "optax", "orbax", "pandas", "sacrebleu"},
+    *{"sacremoses", "tensorflow_datasets", "tensorstore", "torch", "transformers"},
+}
 every_module = pytest.mark.parametrize("path", MODULES, ids=str)
 
 
@@ -72,6 +77,22 @@ def test_data_loads_no_jax():
         ]
     )
     assert interpreter.output_of(program) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("program", "used"),
+    [
+        ("prepare_data", set()),
+        ("decode", {"jax", "jaxlib"}),
+        ("evaluate", {"jax", "jaxlib", "flax", "sacrebleu"}),
+        ("main", {"jax", "jaxlib", "flax", "optax", "sacrebleu"}),
+    ],
+)
+def test_a_program_imports_what_it_uses(program, used):
+    modules = interpreter.output_of(
+        f"import vaswani_jax.{program}, sys; print(*sys.modules)"
+    ).split()
+    assert {name for name in modules if name in SLOW | NEEDS_JAX} == used
 
 
 @every_module

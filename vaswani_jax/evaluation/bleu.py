@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 import sacrebleu
-import sacremoses
 
 from vaswani_jax.core import locales
 from vaswani_jax.core.config import DataConfig
@@ -216,6 +215,8 @@ def multi_bleu_score(
     Raises:
         ValueError: The numbers of lines differ or are 0.
     """
+    import sacremoses
+
     name, tokenizer, version = "tokenized_bleu", "as-given", ""
     if to_ascii:
         outputs = ascii_punctuation(outputs)
@@ -288,6 +289,8 @@ def ascii_punctuation(lines: Sequence[str]) -> list[str]:
     >>> ascii_punctuation(["„Ja“, sagte er …"])
     ['"Ja", sagte er ...']
     """
+    import sacremoses
+
     normalizer = sacremoses.MosesPunctNormalizer(pre_replace_unicode_punct=True)
     return [normalizer.replace_unicode_punct(line).translate(QUOTES) for line in lines]
 
@@ -302,6 +305,8 @@ def tokenize(lines: Sequence[str], language: str) -> list[str]:
     >>> tokenize(['Er sagte: "Ja."'], "de")
     ['Er sagte : &quot; Ja . &quot;']
     """
+    import sacremoses  # It takes as long to import as 1,000 lines take to score.
+
     tokenizer = sacremoses.MosesTokenizer(lang=language)
     return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
 

@@ -9,7 +9,7 @@ from vaswani_jax.core import config, kept_programs, languages, parallel, types
 from vaswani_jax.data import batching, prepared, token_files
 from vaswani_jax.evaluation import bleu, by_language
 from vaswani_jax.inference.line_translator import LineTranslator
-from vaswani_jax.training import loss, step
+from vaswani_jax.training import loss
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,13 @@ def compile_loss_step(
 
     A shape that was compiled for one split serves the others.
     """
-    loss_step = step.loss_step(settings, vocab_size=vocab_size)
+
+    def loss_step(params: Any, batch: types.Batch) -> loss.LossSums:
+        # Tracing needs it; a program that is kept is not traced.
+        from vaswani_jax.training import step
+
+        return step.loss_step(settings, vocab_size=vocab_size)(params, batch)
+
     identity = kept_programs.Identity(
         "loss",
         (settings, vocab_size),
