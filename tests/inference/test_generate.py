@@ -94,6 +94,23 @@ def forced_scores(
     return np.array(totals).reshape(len(SENTENCES), -1)
 
 
+def test_a_row_may_have_its_own_length_penalty_and_number_of_hypotheses() -> None:
+    searches = [(0.0, 3), (2.0, 1)]
+    places = np.arange(len(SENTENCES)) % 2
+    batch = rows(SENTENCES)._replace(
+        alpha=jnp.array([searches[place][0] for place in places], jnp.float32),
+        n_best=jnp.array([searches[place][1] for place in places]),
+    )
+    outputs, scores = search_rows(batch, beam_size=4)
+    for place, (alpha, n_best) in enumerate(searches):
+        expected, expected_scores = search_rows(
+            rows(SENTENCES), n_best=n_best, beam_size=4, length_penalty=alpha
+        )
+        for row in np.flatnonzero(places == place):
+            assert outputs[row] == expected[row]
+            np.testing.assert_allclose(scores[row], expected_scores[row], rtol=1e-6)
+
+
 @pytest.mark.parametrize("sampling", [False, True])
 @pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
 def test_scores_are_those_of_forced_decoding(

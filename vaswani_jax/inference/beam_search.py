@@ -73,7 +73,7 @@ class SearchOptions:
 
 
 def length_penalty(
-    length: Array | float, alpha: float, *, form: str = "paper"
+    length: Array | float, alpha: Array | float, *, form: str = "paper"
 ) -> Array:
     """Return lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. (2016).
 
@@ -95,6 +95,8 @@ def beam_search(
     max_lengths: Int[Array, "B"],
     options: SearchOptions,
     constraint: Constraint | None = None,
+    alpha: Float[Array, "B"] | None = None,
+    n_best: Int[Array, "B"] | None = None,
 ) -> types.Hypotheses:
     """Return the hypotheses of the highest log P(Y|X) / lp(Y) that a beam of W finds.
 
@@ -116,6 +118,8 @@ def beam_search(
         constraint: 0 or -inf for each token that may follow, from the hypotheses'
             tokens, their sentences and the position. It forbids tokens without
             changing the probabilities of others.
+        alpha: Each sentence's own, in place of that of the options.
+        n_best: Each sentence's own, from 1 to W, in place of that of the options.
     """
     W, T, B = options.beam_size, options.max_length, max_lengths.shape[0]
     last_length = options.buffer_lengths[-1]
@@ -147,6 +151,7 @@ def beam_search(
         return _put_rows(search, run(part, length=T, stragglers=0), rows=rows)
 
     search = start(max_lengths, state, W=W, T=T)
+    search = search._replace(alpha=alpha, n_best=n_best)
     for index, length in enumerate(options.buffer_lengths):
         if index:
             search = search._replace(state=stepper.resize(search.state, length))
@@ -161,7 +166,8 @@ def beam_search(
 class Search(NamedTuple):
     """The loop's variables; live hypotheses have no end mark, finished ones have.
 
-    `row` says which sentence of the batch each is.
+    `row` says which sentence of the batch each is; `alpha` and `n_best` are None where
+    all sentences have those of the options.
     """
 
     position: Int[Array, ""]
@@ -172,6 +178,20 @@ class Search(NamedTuple):
     finished_scores: Float[Array, "B W"]
     is_done: Bool[Array, "B"]
     state: State
+    alpha: Float[Array, "B"] | None = None
+    n_best: Int[Array, "B"] | None = None
+
+    def penalty(self, length: Array, *, options: "SearchOptions") -> Array:
+        """Return lp for a length of each sentence, or for one of all."""
+        alpha = options.alpha if self.alpha is None else self.alpha
+        return length_penalty(length, alpha, form=options.penalty_form)
+
+    def settled_scores(self, *, options: "SearchOptions") -> Float[Array, "B"]:
+        """Return the score of the last finished hypothesis that is wanted."""
+        if self.n_best is None:
+            return self.finished_scores[:, options.n_best - 1]
+        index = self.n_best[:, None] - 1
+        return jnp.take_along_axis(self.finished_scores, index, axis=1)[:, 0]
 
 
 def start(max_lengths: Int[Array, "B"], state: State, *, W: int, T: int) -> Search:
@@ -250,9 +270,9 @@ def _choose(
     Traced once, whatever room the state has.
     """
     extensions = _extend(search, logits, allowed=allowed, options=options)
-    penalty = length_penalty(
-        search.position + 1, options.alpha, form=options.penalty_form
-    )
+    penalty = search.penalty(search.position + 1, options=options)
+    if penalty.ndim:  # Each sentence has its own.
+        penalty = penalty[:, None]
     finished = _finish(search, extensions, penalty=penalty)
     live_log_probs, indices = jax.lax.top_k(
         jnp.where(extensions.ends, -jnp.inf, extensions.log_probs), options.beam_size
@@ -284,7 +304,8 @@ def _is_done(
     """Return True for the sentences that no further position can improve."""
     longest = max_lengths[search.row]
     reachable = reachable_scores(search, longest, options=options)
-    settled = search.finished_scores[:, options.n_best - 1] >= reachable
+    scores = search.settled_scores(options=options)
+    settled = scores >= reachable
     return settled | (search.position >= longest)
 
 
@@ -298,7 +319,7 @@ def reachable_scores(
         longest: Most tokens of each sentence's output, the end mark counted.
         options: Of the search.
     """
-    longest_penalty = length_penalty(longest, options.alpha, form=options.penalty_form)
+    longest_penalty = search.penalty(longest, options=options)
     return search.live_log_probs[:, 0] / longest_penalty
 
 
@@ -504,9 +525,7 @@ def to_hypotheses(
     search: Search, *, max_lengths: Int[Array, "B"], options: SearchOptions
 ) -> types.Hypotheses:
     """Return the finished hypotheses, or the live ones of a sentence without any."""
-    longest_penalty = length_penalty(
-        max_lengths, options.alpha, form=options.penalty_form
-    )[:, None]
+    longest_penalty = search.penalty(max_lengths, options=options)[:, None]
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
         tokens=jnp.where(

@@ -24,11 +24,17 @@ class Rows(NamedTuple):
         prefix: What each output must begin with; P is 0 if none does.
         numbers: Two numbers that tell the rows apart to the random generator: equal
             numbers, equal samples.
+        alpha: The exponent of each row's length penalty in a search; None if it is that
+            of the settings.
+        n_best: How many hypotheses of each row a search must settle; None if it is the
+            generator's number.
     """
 
     source: Any  # Int "*rows S"
     prefix: Any  # Int "*rows P"
     numbers: Any  # Int "*rows 2"
+    alpha: Any = None  # Float "*rows"
+    n_best: Any = None  # Int "*rows"
 
 
 def make_generator(
@@ -80,6 +86,8 @@ def make_generator(
                 max_lengths=task.max_lengths,
                 options=task.options,
                 constraint=task.constraint,
+                alpha=rows.alpha,
+                n_best=rows.n_best,
             )
         if task.grammar and rows.prefix.shape[1]:
             is_possible = task.grammar.admits(rows.prefix)[:, None]

@@ -71,8 +71,15 @@ class Hypothesis:
     is_repaired: bool = False
 
 
-class _Piece(NamedTuple):
-    """A line, or a part of one that is longer than `max_source_tokens`."""
+class Piece(NamedTuple):
+    """A line, or a part of one that is longer than `max_source_tokens`.
+
+    Attributes:
+        line: The index of its line.
+        part: Its place among the pieces of its line.
+        ids: Its subwords, without an end mark.
+        prefix: What its translations begin with.
+    """
 
     line: int
     part: int
@@ -173,7 +180,7 @@ class LineTranslator:
             ValueError: The model gives no output of a line a probability, or a prefix
                 has more than `max_source_tokens`.
         """
-        pieces = self._pieces(lines, prefixes, first_line=first_line)
+        pieces = self.pieces(lines, prefixes, first_line=first_line)
         # Batches are sorted by length; the index brings pieces back into their order.
         outputs: list[list[Output]] = [[] for _ in pieces]
         batches = [
@@ -186,14 +193,14 @@ class LineTranslator:
                 hypotheses = self.search(tuple(params), rows)
                 tokens, scores = parallel.join_rows(hypotheses)
                 for row, index in enumerate(indices):
-                    outputs[index] = self._read(
+                    outputs[index] = self.read(
                         pieces[index], tokens=tokens[row], scores=scores[row]
                     )
         by_line: list[list[list[Output]]] = [[] for _ in lines]
         for piece, n_best in zip(pieces, outputs, strict=True):
             by_line[piece.line].append(n_best)
         return [
-            self._join(parts, line=line)
+            self.join(parts, line=line)
             for parts, line in zip(by_line, lines, strict=True)
         ]
 
@@ -223,7 +230,7 @@ class LineTranslator:
         first_line: int = 1,
     ) -> list[list[search_record.SearchRecord]]:
         """Return how each piece of each line is searched; arguments of `hypotheses`."""
-        pieces = self._pieces(lines, prefixes, first_line=first_line)
+        pieces = self.pieces(lines, prefixes, first_line=first_line)
         records: dict[int, search_record.SearchRecord] = {}
         for indices, rows in self._batches(pieces, first_line):
             batch = search_record.record_rows(
@@ -245,12 +252,13 @@ class LineTranslator:
 
         The search is compiled for each of them, divided over the devices.
         """
-        batches = self._batches(self._pieces(lines, None, first_line=1), 1)
+        batches = self._batches(self.pieces(lines, None, first_line=1), 1)
         return sorted({rows.source.shape for _, rows in batches})
 
-    def _pieces(
+    def pieces(
         self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first_line: int
-    ) -> list[_Piece]:
+    ) -> list[Piece]:
+        """Return the pieces of all lines, in order; the arguments of `hypotheses`."""
         prefix_ids: list[list[int]] = [[] for _ in lines]
         if prefixes is not None:
             prefix_ids = constraints.encode_prefixes(
@@ -260,14 +268,19 @@ class LineTranslator:
                 first_line=first_line,
             )
         return [
-            _Piece(line, part, piece_ids, [] if part else prefix_ids[line])
+            Piece(line, part, piece_ids, [] if part else prefix_ids[line])
             for line, ids in enumerate(self._vocabulary.encode(lines))
             for part, piece_ids in enumerate(self._cut(lines[line], ids))
         ]
 
-    def _read(
-        self, piece: _Piece, *, tokens: np.ndarray, scores: np.ndarray
+    def read(
+        self, piece: Piece, *, tokens: np.ndarray, scores: np.ndarray
     ) -> list[Output]:
+        """Return the outputs that the search has found for a piece, the best first.
+
+        Raises:
+            ValueError: It has found none.
+        """
         outputs = [
             Output(
                 source=tuple(piece.ids),
@@ -299,9 +312,7 @@ class LineTranslator:
             first.setdefault(text, result)
         return list(first.values())
 
-    def _join(
-        self, parts: Sequence[Sequence[Output]], *, line: str
-    ) -> list[Hypothesis]:
+    def join(self, parts: Sequence[Sequence[Output]], *, line: str) -> list[Hypothesis]:
         """Return a line's translations: the n-th joins each piece's n-th, or last."""
         vocabulary = self._vocabulary
         hypotheses = []
@@ -384,7 +395,7 @@ class LineTranslator:
         return [kind for kind in kinds if kind]
 
     def _batches(
-        self, pieces: list[_Piece], first_line: int
+        self, pieces: list[Piece], first_line: int
     ) -> Iterator[tuple[list[int], generate.Rows]]:
         """Yield indices of pieces and their padded ids, similar lengths together."""
         search = self._settings.search
@@ -412,7 +423,7 @@ class LineTranslator:
                 ),
             )
 
-    def _shape(self, piece: _Piece) -> tuple[int, int]:
+    def _shape(self, piece: Piece) -> tuple[int, int]:
         """Return the padded tokens of a piece's source and of its prefix."""
         # No piece is longer, and learned positions end there.
         longest = self._settings.search.max_source_tokens

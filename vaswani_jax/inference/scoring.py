@@ -81,10 +81,6 @@ def iterate_scores(
 
     Only a batch at a time is in memory. The arguments are those of `score_pairs`.
     """
-    layers_by_kind = tuple(
-        (kind, tuple(numbers)) for kind, numbers in (layers or {}).items()
-    )
-    run = _scorer_on_devices(tuple(models), vocab_size, layers=layers_by_kind)
     tables = [m.max_positions for m in models if m.positional_encoding == "learned"]
     # Learned positions end there, padding's too.
     longest = min(tables, default=sys.maxsize)
@@ -99,11 +95,42 @@ def iterate_scores(
         shapes, max_rows=lambda shape: TOKENS // shape[0]
     ):
         chunk = [pairs[index] for index in group.indices]
-        rows = parallel.split_rows(_batch(chunk, group), num_microbatches=1)
-        outputs = parallel.join_rows(run(tuple(params), rows))
-        for row, (index, pair) in enumerate(zip(group.indices, chunk, strict=True)):
-            S, T = len(pair[0]) + 1, len(pair[1])
-            yield index, _without_padding(outputs, row, S=S, T=T)
+        scores = score_batch(
+            *(chunk, group),
+            models=models,
+            params=params,
+            vocab_size=vocab_size,
+            layers=layers,
+        )
+        yield from zip(group.indices, scores, strict=True)
+
+
+def score_batch(
+    pairs: Sequence[Pair],
+    group: padding.Group,
+    *,
+    models: Sequence[config.ModelConfig],
+    params: Sequence[Any],
+    vocab_size: types.VocabSize,
+    layers: Mapping[str, Sequence[int]] | None = None,
+) -> list[Scored]:
+    """Return the scores of pairs that are padded to one shape; see `score_pairs`.
+
+    Args:
+        pairs: Those of the batch.
+        group: Its shape, (T, S), and its rows.
+        models: As for `score_pairs`, as all others.
+    """
+    layers_by_kind = tuple(
+        (kind, tuple(numbers)) for kind, numbers in (layers or {}).items()
+    )
+    run = _scorer_on_devices(tuple(models), vocab_size, layers=layers_by_kind)
+    rows = parallel.split_rows(_batch(pairs, group), num_microbatches=1)
+    outputs = parallel.join_rows(run(tuple(params), rows))
+    return [
+        _without_padding(outputs, row, S=len(source) + 1, T=len(target))
+        for row, (source, target) in enumerate(pairs)
+    ]
 
 
 def _batch(pairs: Sequence[Pair], group: padding.Group) -> types.Batch:
