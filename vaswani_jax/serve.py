@@ -119,8 +119,7 @@ def check_flags() -> None:
 def main() -> None:
     """Load the models, and answer until a signal comes."""
     # Imported late: they need the extra.
-    from vaswani_jax.inference import line_translator
-    from vaswani_jax.service import app, models, server
+    from vaswani_jax.service import app, log_texts, models, server
     from vaswani_jax.service.keys import Keys, read_keys
 
     origins = models.read_origins(MODELS.value)
@@ -128,8 +127,7 @@ def main() -> None:
     if API_KEYS.value:
         keys = read_keys(program.local_path("api_keys", API_KEYS.value))
     if not LOG_TEXTS.value:
-        # It names the characters of a text that a vocabulary lacks.
-        logging.getLogger(line_translator.__name__).setLevel(logging.ERROR)
+        log_texts.hide()
     limits = _limits()
     with server.listening(HOST.value, PORT.value) as listener:
         url = server.url_of(listener)

@@ -1,5 +1,8 @@
 """What a server does is counted, whatever model answers."""
 
+import gc
+import weakref
+
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
 from vaswani_jax.service.metrics import COUNTERS, GAUGES, Metrics
@@ -33,7 +36,10 @@ def test_a_model_that_was_loaded_again_goes_on_counting():
     assert lines_of(metrics)[key] == "2.0"
     engines[0].lines.append("3")
     assert lines_of(metrics)[key] == "3.0"
+    old = weakref.ref(engines[0])
     engines[0] = ShoutingEngine(name="a")
+    gc.collect()
+    assert old() is None
     assert lines_of(metrics)[key] == "3.0"
     engines[0].lines.append("4")
     assert lines_of(metrics)[key] == lines_of(metrics)[key] == "4.0"

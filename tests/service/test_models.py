@@ -193,6 +193,16 @@ def test_a_loaded_model_has_its_own_beam_size_unless_the_server_has_some():
         assert served.engine.limits.beam_sizes == expected
 
 
+@pytest.mark.parametrize("reason", ["it is damaged", "runs/a: it is damaged"])
+def test_an_error_names_the_model_once(reason):
+    def fail(path):
+        raise ValueError(reason)
+
+    with pytest.raises(ValueError) as raised:
+        Loader(fail, limits=Limits()).load(Origin("a", "runs/a"))
+    assert str(raised.value) == "runs/a: it is damaged"
+
+
 def test_a_model_that_samples_is_refused():
     engine = ShoutingEngine(**{"search.sampling": True})
     loader = Loader(lambda path: engine.translator, limits=Limits())

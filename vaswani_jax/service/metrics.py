@@ -1,5 +1,6 @@
 """Count what a server does, for Prometheus."""
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import prometheus_client
@@ -90,7 +91,8 @@ class _Figures(Collector):
 
     def __init__(self, engines: Callable[[], Sequence[Engine]]) -> None:
         self._engines = engines
-        self._last: dict[str, tuple[Engine, dict[str, float]]] = {}
+        # A model that was replaced is not kept for its figures.
+        self._last: dict[str, tuple[weakref.ref[Engine], dict[str, float]]] = {}
         self._before: dict[str, dict[str, float]] = {}
 
     def describe(self) -> Iterable[core.Metric]:
@@ -110,12 +112,13 @@ class _Figures(Collector):
         for engine in self._engines():
             figures = engine.figures()
             values = {field: float(getattr(figures, field)) for field in COUNTERS}
-            previous, last = self._last.get(engine.name, (engine, values))
+            reference = weakref.ref(engine)
+            previous, last = self._last.get(engine.name, (reference, values))
             before = self._before.setdefault(engine.name, dict.fromkeys(COUNTERS, 0.0))
-            if previous is not engine:
+            if previous() is not engine:
                 for field in COUNTERS:
                     before[field] += last[field]
-            self._last[engine.name] = (engine, values)
+            self._last[engine.name] = (reference, values)
             for field, counter in counters.items():
                 counter.add_metric([engine.name], before[field] + values[field])
             for field, gauge in gauges.items():

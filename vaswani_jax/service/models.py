@@ -188,7 +188,12 @@ class Loader:
             ValueError, OSError, ImportError: As `vaswani_jax.load`.
         """
         stamps = version(origin.path)
-        translator = self._load(origin.path)
+        try:
+            translator = self._load(origin.path)
+        except ValueError as error:
+            if origin.path in str(error):
+                raise
+            raise ValueError(f"{origin.path}: {error}") from None
         search = translator.config.search
         if search.sampling:
             raise ValueError(
