@@ -432,7 +432,7 @@ class LineTranslator:
 
 
 def _row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:
-    return tuple(array.shape for array in rows)
+    return tuple(array.shape for array in rows if array is not None)
 
 
 def count_unusual_lines(
