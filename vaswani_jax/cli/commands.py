@@ -1,9 +1,11 @@
 """The command `vaswani`: every program of the package by a short name."""
 
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from vaswani_jax import __version__
 from vaswani_jax.core.suggestions import suggest
@@ -19,7 +21,7 @@ COMMANDS = {
     "agree-trees": ("agree_trees", "Keep the trees on which two parsers agree."),
     "prepare": ("prepare_data", "Make vocabulary and token files, without training."),
     "average": ("average_checkpoints", "Average checkpoints of a run."),
-    "export": ("export", "Write a model for CTranslate2, MarianMT or StableHLO."),
+    "export": ("export", "Write a model as one file, or for other programs."),
     "import-marian": ("import_marian", "Make a run of a MarianMT (OPUS) model."),
     "plot": (
         "plot",
@@ -44,12 +46,21 @@ def main(words: Sequence[str] | None = None) -> None:
     elif command == "--version":
         _print(f"vaswani-jax {__version__}")
     elif command in COMMANDS:
-        module = importlib.import_module(f"vaswani_jax.{COMMANDS[command][0]}")
+        module = _import(COMMANDS[command][0])
         module.PROGRAM.run([f"vaswani {command}", *words[1:]])
     else:
         hint = suggest(command, COMMANDS) or "; `vaswani --help` lists them"
         print(f"error: unknown command {command}{hint}", file=sys.stderr)
         sys.exit(1)
+
+
+def _import(name: str) -> Any:
+    """Import a program; a tenth of its start would go into looking for garbage."""
+    gc.disable()
+    try:
+        return importlib.import_module(f"vaswani_jax.{name}")
+    finally:
+        gc.enable()
 
 
 def _print(text: str) -> None:
