@@ -1,59 +1,304 @@
 """An engine answers as its translator does, whatever shares a batch and when."""
 
 import asyncio
+import dataclasses
+import gc
 import time
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies
 
+from tests.service import small_models
 from vaswani_jax.inference.line_translator import Hypothesis
-from vaswani_jax.inference.translator import Translator
+from vaswani_jax.inference.translator import PairScore
 from vaswani_jax.service.engine import Engine
 from vaswani_jax.service.limits import Limits, OverloadedError, Search, TooLateError
 
-SEARCH = Search(beam_size=4, n_best=1, length_penalty=0.6)
+SEARCH = Search(beam_size=3, n_best=1, length_penalty=0.5)
 
 
-class Upper(Translator):
-    """Translates to upper case."""
+def run(
+    check: Callable[[Engine, small_models.Reverser], Coroutine[Any, Any, None]],
+    *,
+    limits: Limits = small_models.LIMITS,
+) -> None:
+    """Run a check with an engine that reverses lines; it drains at the end."""
 
-    def __init__(self):
-        pass
-
-    def hypotheses(self, lines, **search):
-        return [[Hypothesis(line.upper(), -1.0, (), ())] for line in lines]
-
-
-def engine_of(translator) -> Engine:
-    return Engine(translator, limits=Limits(), name="upper")
-
-
-def test_lines_come_back_in_their_order():
-    async def run():
-        engine = engine_of(Upper())
+    async def main() -> None:
+        model = small_models.Reverser(limits=limits)
+        engine = Engine(small_models.translator(), limits=limits, name="reverser")
+        engine.translator = model
         engine.start()
-        hypotheses = await engine.translate(["a", "b"], search=SEARCH)
-        assert [best.text for [best] in hypotheses] == ["A", "B"]
-        await engine.drain()
+        try:
+            await check(engine, model)
+        finally:
+            model.gate.set()
+            await engine.drain()
 
-    asyncio.run(run())
-
-
-def test_a_draining_engine_refuses():
-    async def run():
-        engine = engine_of(Upper())
-        engine.start()
-        await engine.drain()
-        with pytest.raises(OverloadedError):
-            await engine.translate(["a"], search=SEARCH)
-
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(main(), 10))
 
 
-def test_what_is_too_late_is_not_searched():
-    async def run():
-        engine = engine_of(Upper())
-        engine.start()
+async def wait_for_search(model: small_models.Reverser) -> None:
+    """Wait until a batch is searched, so that whatever comes has to wait."""
+    assert await asyncio.to_thread(model.is_searching.wait, 60)
+
+
+def texts(hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[str]]:
+    return [[each.text for each in n_best] for n_best in hypotheses]
+
+
+@dataclasses.dataclass
+class Arrival:
+    """A request: what it asks, how many turns of the loop after the one before."""
+
+    lines: list[str]
+    search: Search
+    turns: int
+    has_prefix: bool
+    is_cancelled: bool
+
+
+ARRIVALS = strategies.lists(
+    strategies.builds(
+        Arrival,
+        lines=strategies.lists(
+            strategies.text("ab c", max_size=40).map(str.strip), max_size=5
+        ),
+        search=strategies.builds(
+            Search,
+            beam_size=strategies.just(3),
+            n_best=strategies.integers(1, 3),
+            length_penalty=strategies.sampled_from([0.0, 0.25, 2.0]),
+        ),
+        turns=strategies.integers(0, 3),
+        has_prefix=strategies.booleans(),
+        is_cancelled=strategies.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@hypothesis.settings(max_examples=30, deadline=None)
+@hypothesis.given(arrivals=ARRIVALS)
+def test_each_request_gets_its_own_results(arrivals: list[Arrival]) -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        tasks = []
+        for arrival in arrivals:
+            for _ in range(arrival.turns):
+                await asyncio.sleep(0)
+            prefixes = ["h"] * len(arrival.lines) if arrival.has_prefix else None
+            coroutine = engine.translate(
+                arrival.lines, search=arrival.search, prefixes=prefixes
+            )
+            tasks.append(asyncio.create_task(coroutine))
+        for task, arrival in zip(tasks, arrivals, strict=True):
+            if arrival.is_cancelled:
+                task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result, arrival in zip(results, arrivals, strict=True):
+            if arrival.is_cancelled and isinstance(result, asyncio.CancelledError):
+                continue
+            assert not isinstance(result, BaseException), result
+            alone = model.hypotheses(
+                arrival.lines,
+                prefixes=["h"] * len(arrival.lines) if arrival.has_prefix else None,
+                **dataclasses.asdict(arrival.search),
+            )
+            assert result == alone
+        assert engine.figures().waiting == 0
+
+    run(check, limits=dataclasses.replace(small_models.LIMITS, queue=1000))
+
+
+def test_sentences_of_waiting_requests_share_a_batch() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        first = asyncio.create_task(engine.translate(["a"], search=SEARCH))
+        await wait_for_search(model)
+        others = [
+            asyncio.create_task(engine.translate([line], search=SEARCH))
+            for line in ("b c", "d e", "f g")
+        ]
+        await asyncio.sleep(0)
+        model.gate.set()
+        results = await asyncio.gather(first, *others)
+        assert [texts(result) for result in results] == [
+            *([["a"]], [["c b"]], [["e d"]], [["g f"]])
+        ]
+        assert list(map(len, model.batches)) == [1, 3]
+        figures = engine.figures()
+        assert (figures.batches, figures.sentences, figures.rows) == (2, 4, 16)
+        assert figures.waited_seconds > 0
+        assert figures.tokens < figures.padded_tokens
+
+    run(check)
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        accepted = [asyncio.create_task(engine.translate(["a"], search=SEARCH))]
+        await wait_for_search(model)
+        for number in (5, 3):
+            lines = ["b"] * number
+            accepted.append(asyncio.create_task(engine.translate(lines, search=SEARCH)))
+        await asyncio.sleep(0)
+        assert engine.figures().waiting == 8
+        with pytest.raises(OverloadedError) as error:
+            await engine.translate(["c"], search=SEARCH)
+        assert error.value.retry_seconds >= 1
+        assert engine.figures().refused == 1
+        model.gate.set()
+        assert list(map(len, await asyncio.gather(*accepted))) == [1, 5, 3]
+        # An empty queue takes more than it would hold otherwise.
+        assert len(await engine.translate(["b"] * 9, search=SEARCH)) == 9
+
+    run(check)
+
+
+def test_a_request_that_is_cancelled_frees_its_place() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        first = asyncio.create_task(engine.translate(["a"], search=SEARCH))
+        await wait_for_search(model)
+        second = asyncio.create_task(engine.translate(["b"] * 8, search=SEARCH))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert engine.figures().waiting == 0
+        assert engine.figures().cancelled == 8
+        model.gate.set()
+        await first
+        assert len(model.batches) == 1
+
+    run(check)
+
+
+def test_what_is_too_late_is_not_searched() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
         with pytest.raises(TooLateError):
             await engine.translate(["a"], search=SEARCH, deadline=time.monotonic())
+        model.gate.clear()
+        first = asyncio.create_task(engine.translate(["a"], search=SEARCH))
+        await wait_for_search(model)
+        batches = len(model.batches)
+        with pytest.raises(TooLateError):
+            await engine.translate(
+                ["b"], search=SEARCH, deadline=time.monotonic() + 0.01
+            )
+        model.gate.set()
+        assert texts(await first) == [["a"]]
+        assert len(model.batches) == batches + 1
+        assert engine.figures().late >= 1
 
-    asyncio.run(run())
+    run(check)
+
+
+def test_an_error_fails_the_requests_of_its_batch_alone() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.error = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+        with pytest.raises(RuntimeError, match="out of memory"):
+            await engine.translate(["a", "b"], search=SEARCH)
+        model.error = None
+        assert texts(await engine.translate(["a b"], search=SEARCH)) == [["b a"]]
+        assert engine.figures().failures == 1
+
+    run(check)
+
+
+def test_a_sentence_without_a_result_fails_its_request_alone() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        [[model.impossible, *_]] = model.vocabulary.encode(["h"])
+        model.gate.clear()
+        tasks = [asyncio.create_task(engine.translate(["a"], search=SEARCH))]
+        await wait_for_search(model)
+        tasks += [
+            asyncio.create_task(engine.translate([line], search=SEARCH))
+            for line in ("h", "b", "c")
+        ]
+        await asyncio.sleep(0)
+        model.gate.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert list(map(len, model.batches)) == [1, 3]
+        assert isinstance(results[1], ValueError)
+        assert [texts(results[i]) for i in (0, 2, 3)] == [[["a"]], [["b"]], [["c"]]]
+
+    run(check)
+
+
+def test_draining_answers_what_was_accepted_and_refuses_the_rest() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        accepted = [
+            asyncio.create_task(engine.translate([line], search=SEARCH))
+            for line in ("a b", "c d", "e")
+        ]
+        await wait_for_search(model)
+        draining = asyncio.create_task(engine.drain())
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError):
+            await engine.translate(["f"], search=SEARCH)
+        model.gate.set()
+        await draining
+        results = await asyncio.gather(*accepted)
+        assert [texts(result) for result in results] == [[["b a"]], [["d c"]], [["e"]]]
+
+    run(check)
+
+
+def test_an_engine_that_did_not_start_refuses() -> None:
+    engine = Engine(
+        small_models.translator(), limits=small_models.LIMITS, name="asleep"
+    )
+    with pytest.raises(OverloadedError):
+        asyncio.run(engine.translate(["a"], search=SEARCH))
+    asyncio.run(engine.drain())
+
+
+def test_pairs_are_computed_in_parts_and_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def score(
+        sources: list[str], targets: list[str], *, first_line: int
+    ) -> list[PairScore]:
+        calls.append(len(sources))
+        if "bad" in targets:
+            raise ValueError(f"line {first_line + targets.index('bad')} is bad")
+        return [
+            PairScore(float(first_line + index), pair, ())
+            for index, pair in enumerate(zip(sources, targets, strict=True))
+        ]
+
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        monkeypatch.setattr(model, "score", score)
+        sources, targets = list("abcdefghijkl"), list("mnopqrstuvwx")
+        scores = await engine.score(sources, targets)
+        assert [score.log_prob for score in scores] == list(range(1, 13))
+        assert [score.tokens for score in scores] == list(
+            zip(sources, targets, strict=True)
+        )
+        assert calls == [8, 4]
+        with pytest.raises(ValueError, match="line 10 is bad"):
+            await engine.score(sources, [*targets[:9], "bad", *targets[10:]])
+        assert engine.figures().waiting == 0
+
+    run(check, limits=dataclasses.replace(small_models.LIMITS, queue=20))
+
+
+def test_an_engine_that_has_ended_can_be_freed() -> None:
+    models = []
+
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        await engine.translate(["a b"], search=SEARCH)
+        models.append(weakref.ref(model))
+
+    run(check)
+    gc.collect()
+    assert models[0]() is None

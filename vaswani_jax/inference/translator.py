@@ -360,7 +360,7 @@ class Translator:
             TypeError, ValueError: As `attention`; or the parameters are not finite
                 numbers.
         """
-        self._check_sizes()
+        layers = self.attended_layers()
         _check_lines(sources, "sources")
         if targets is not None:
             _check_lines(targets, "targets")
@@ -376,8 +376,6 @@ class Translator:
                 # A line without a subword has no output: its pair is two end marks.
                 for output in hypothesis.outputs:
                     pairs[number] = (output.source, output.ids)
-        model = self._models[0]
-        layers = {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
         scored_pairs = self.score_ids(pairs, layers=layers)
         for number, scored_pair in enumerate(scored_pairs, start=first_line):
             _check_finite(scored_pair.log_probs, line=number)
@@ -399,8 +397,12 @@ class Translator:
             )
         ]
 
-    def _check_sizes(self) -> None:
-        """Refuse an ensemble whose models have no mean attention."""
+    def attended_layers(self) -> dict[str, range]:
+        """Return all layers of each kind of attention, as `score_ids` takes them.
+
+        Raises:
+            ValueError: The models of an ensemble differ in them, or in their heads.
+        """
         sizes = {
             (model.encoder_layers, model.decoder_layers, model.num_heads)
             for model in self._models
@@ -410,6 +412,8 @@ class Translator:
                 "attention needs models with equal numbers of encoder layers, decoder "
                 f"layers and heads, got {sorted(sizes)}"
             )
+        model = self._models[0]
+        return {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
 
     def score_ids(
         self,

@@ -1,20 +1,32 @@
-"""One model in memory that answers the requests of many clients."""
+"""One model in memory that answers the requests of many clients in shared batches."""
 
 import asyncio
 import dataclasses
 import functools
+import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from typing import Any, TypeVar
 
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.line_translator import Hypothesis, Output
 from vaswani_jax.inference.translator import AttendedPair, PairScore, Translator
+from vaswani_jax.service import batches
+from vaswani_jax.service.few_shapes import FewShapesTranslator, Wish
 from vaswani_jax.service.limits import Limits, OverloadedError, Search, TooLateError
 
+logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
+# A request's pairs are scored so many at a time: other requests come between.
+PAIRS_PER_CALL = 8
+# A batch counts this share in the measured rate.
+RATE_SHARE = 0.1
+LEAST_RETRY_SECONDS = 1.0
+COMPILING_THREADS = 2
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(kw_only=True)
 class Figures:
     """What an engine has done since its start, and what waits for it.
 
@@ -24,7 +36,7 @@ class Figures:
         batches: Batches that were computed.
         sentences: Sentences in them.
         rows: Rows of them, with those of padding.
-        tokens: Tokens of their sources.
+        tokens: Tokens of the sources that were searched.
         padded_tokens: The same with padding.
         failures: Batches that failed.
         refused: Sentences for which the queue had no room.
@@ -49,6 +61,21 @@ class Figures:
     waited_seconds: float = 0.0
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
+class _Request(batches.Request):
+    """A request and the future of its answer.
+
+    Attributes:
+        future: Gets the results of its jobs, in their order, or an error.
+        results: Those that are there; None elsewhere.
+        num_missing: How many are not there.
+    """
+
+    future: asyncio.Future[list[Any]]
+    results: list[Any] = dataclasses.field(default_factory=list)
+    num_missing: int = 0
+
+
 class Engine:
     """A model with a queue of sentences and a thread that computes them in batches.
 
@@ -56,7 +83,7 @@ class Engine:
     are seconds of `time.monotonic()`.
 
     Attributes:
-        translator: The model.
+        translator: The model, with programs of few shapes.
         limits: What it allows.
         name: What requests call it.
     """
@@ -68,26 +95,56 @@ class Engine:
             translator: The model.
             limits: What it allows.
             name: What requests call it.
+
+        Raises:
+            ValueError: The model draws its outputs at random.
         """
-        self.translator = translator
+        self.translator = FewShapesTranslator(translator, limits=limits)
         self.limits = limits
         self.name = name
-        self._is_draining = False
-        self._running: set[asyncio.Future[Any]] = set()
-        self._sentences = 0
+        self._queue = batches.Queue(
+            self.translator.shapes, wait_seconds=limits.wait_seconds
+        )
+        # Holds the queue, the figures and `_is_draining`.
+        self._changed = threading.Condition()
+        self._is_draining = True
+        self._figures = Figures()
+        self._seconds_per_sentence = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def warm(self) -> None:
         """Compile everything that a request can need; returns when it is done."""
-        self.translator.hypotheses(["a"])
+        begin = time.monotonic()
+        programs = self.translator.programs()
+        # Parameters are placed once, before several threads need them.
+        assert self.translator.replicated_params
+        with futures.ThreadPoolExecutor(COMPILING_THREADS) as pool:
+            for done in [pool.submit(program) for program in programs]:
+                done.result()
+        logger.info(
+            f"{self.name}: {len(programs)} programs are ready after "
+            f"{time.monotonic() - begin:.1f} s"
+        )
 
     def start(self) -> None:
         """Begin to accept sentences; call it where the event loop runs."""
+        self._loop = asyncio.get_running_loop()
         self._is_draining = False
+        self._thread = threading.Thread(
+            target=self._work, name=f"engine {self.name}", daemon=True
+        )
+        self._thread.start()
 
     async def drain(self) -> None:
         """Refuse further sentences, answer those that were accepted, and end."""
-        self._is_draining = True
-        await asyncio.gather(*self._running, return_exceptions=True)
+        with self._changed:
+            self._is_draining = True
+            self._changed.notify()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+            # What the thread has handed over last is delivered before this returns.
+            await asyncio.sleep(0)
 
     async def translate(
         self,
@@ -110,15 +167,30 @@ class Engine:
             TooLateError: The deadline passed before all lines were translated.
             ValueError: As for `Translator.hypotheses`.
         """
-        call = functools.partial(
-            self.translator.hypotheses,
-            lines,
-            prefixes=prefixes,
-            n_best=search.n_best,
-            beam_size=search.beam_size,
-            length_penalty=search.length_penalty,
-        )
-        return await self._run(call, number=len(lines), deadline=deadline)
+        self._check_open(len(lines))
+        pieces = self.translator.pieces(lines, search=search, prefixes=prefixes)
+        request = self._request(deadline)
+        jobs = [
+            batches.Sentence(
+                request=request,
+                index=index,
+                piece=piece,
+                beam_size=search.beam_size,
+                length_penalty=search.length_penalty,
+                n_best=search.n_best,
+            )
+            for index, piece in enumerate(pieces)
+        ]
+        outputs: list[list[list[Output]]] = [[] for _ in lines]
+        for piece, n_best in zip(
+            pieces, await self._answer(request, jobs), strict=True
+        ):
+            outputs[piece.line].append(n_best)
+        translator = self.translator.line_translator(search.beam_size, search.n_best)
+        return [
+            translator.join(parts, line=line)
+            for parts, line in zip(outputs, lines, strict=True)
+        ]
 
     async def score(
         self,
@@ -133,8 +205,13 @@ class Engine:
             OverloadedError, TooLateError: As for `translate`.
             ValueError: As for `Translator.score`.
         """
-        call = functools.partial(self.translator.score, sources, targets)
-        return await self._run(call, number=len(sources), deadline=deadline)
+        return await self._call(
+            self.translator.score,
+            sources,
+            targets,
+            size=PAIRS_PER_CALL,
+            deadline=deadline,
+        )
 
     async def attend(
         self,
@@ -149,27 +226,209 @@ class Engine:
             OverloadedError, TooLateError: As for `translate`.
             ValueError: As for `Translator.attend`.
         """
-        call = functools.partial(self.translator.attend, sources, targets)
-        return await self._run(call, number=len(sources), deadline=deadline)
+        return await self._call(
+            *(self.translator.attend, sources, targets),
+            size=1,
+            deadline=deadline,
+        )
 
     def figures(self) -> Figures:
         """Return what has been done and what waits."""
-        return Figures(sentences=self._sentences)
+        with self._changed:
+            return dataclasses.replace(self._figures, waiting=self._queue.num_sentences)
 
-    async def _run(
-        self, call: Callable[[], Result], *, number: int, deadline: float | None
-    ) -> Result:
-        if self._is_draining:
-            raise OverloadedError(1.0)
-        if deadline is not None and time.monotonic() >= deadline:
-            raise TooLateError
-        future = asyncio.ensure_future(asyncio.to_thread(call))
-        self._running.add(future)
-        future.add_done_callback(self._running.discard)
-        remaining = None if deadline is None else deadline - time.monotonic()
+    async def _call(
+        self,
+        function: Callable[..., list[Result]],
+        sources: Sequence[str],
+        targets: Sequence[str] | None,
+        *,
+        size: int,
+        deadline: float | None,
+    ) -> list[Result]:
+        """Return the results of a function of pairs, of which some are passed at once.
+
+        Args:
+            function: It; `first_line` says where in the request its pairs are.
+            sources: Of all pairs.
+            targets: Of all pairs, or None.
+            size: How many pairs are passed at once.
+            deadline: When the request is too late.
+        """
+        self._check_open(len(sources))
+        if targets is not None and len(targets) != len(sources):
+            return function(sources, targets)  # Raises the error.
+        request = self._request(deadline)
+        jobs = []
+        for index, start in enumerate(range(0, len(sources), size)):
+            part = slice(start, start + size)
+            call = functools.partial(
+                function,
+                sources[part],
+                targets and targets[part],
+                first_line=start + 1,
+            )
+            number = len(sources[part])
+            jobs.append(
+                batches.Call(
+                    request=request, index=index, function=call, num_sentences=number
+                )
+            )
+        results = await self._answer(request, jobs)
+        return [result for part_results in results for result in part_results]
+
+    def _request(self, deadline: float | None) -> _Request:
+        future = asyncio.get_running_loop().create_future()
+        return _Request(arrival=time.monotonic(), deadline=deadline, future=future)
+
+    async def _answer(
+        self, request: _Request, jobs: Sequence[batches.Job]
+    ) -> list[Any]:
+        """Return the results of a request's jobs, in their order."""
+        if not jobs:
+            return []
+        request.results = [None] * len(jobs)
+        request.num_missing = len(jobs)
+        number = sum(job.num_sentences for job in jobs)
+        with self._changed:
+            self._check_open(number)
+            for job in jobs:
+                self._queue.add(job)
+            self._changed.notify()
+        remaining = None
+        if request.deadline is not None:
+            remaining = max(0.0, request.deadline - time.monotonic())
         try:
-            result = await asyncio.wait_for(asyncio.shield(future), remaining)
+            async with asyncio.timeout(remaining):
+                return await request.future
         except TimeoutError:
+            number = self._forget(jobs)
+            self._figures.late += number
             raise TooLateError from None
-        self._sentences += number
-        return result
+        finally:
+            self._figures.cancelled += self._forget(jobs)
+
+    def _check_open(self, number: int) -> None:
+        """Refuse sentences for which there is no room.
+
+        An empty queue takes any request.
+        """
+        with self._changed:
+            waiting = self._queue.num_sentences
+            has_room = not waiting or waiting + number <= self.limits.queue
+            if self._is_draining or not has_room:
+                self._figures.refused += number
+                seconds = waiting * self._seconds_per_sentence
+                raise OverloadedError(max(LEAST_RETRY_SECONDS, seconds))
+
+    def _forget(self, jobs: Sequence[batches.Job]) -> int:
+        """Remove what still waits of a request, and return its number of sentences."""
+        with self._changed:
+            before = self._queue.num_sentences
+            for job in jobs:
+                self._queue.discard(job)
+            return before - self._queue.num_sentences
+
+    def _work(self) -> None:
+        """Compute batch after batch, until the engine ends; the thread's function."""
+        while (batch := self._next_batch()) is not None:
+            begin = time.monotonic()
+            results, error = self._compute(batch)
+            seconds = time.monotonic() - begin
+            number = sum(job.num_sentences for job in batch.jobs)
+            with self._changed:
+                change = seconds / number - self._seconds_per_sentence
+                is_first = not self._seconds_per_sentence
+                self._seconds_per_sentence += change * (1 if is_first else RATE_SHARE)
+                self._figures.running -= number
+                self._figures.busy_seconds += seconds
+                self._figures.failures += error is not None
+            assert self._loop is not None
+            try:
+                self._loop.call_soon_threadsafe(self._deliver, batch, results, error)
+            except RuntimeError:
+                return  # The loop is closed: nobody waits.
+
+    def _next_batch(self) -> batches.Batch | None:
+        """Wait for and return the next batch, or None when the engine ends."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for job in self._queue.late(now):
+                    # The request's own timer raises the error.
+                    self._queue.discard(job)
+                    self._figures.late += job.num_sentences
+                ready = self._queue.ready_time()
+                if ready is None:
+                    if self._is_draining:
+                        return None
+                    self._changed.wait()
+                elif ready <= now or self._is_draining:
+                    batch = self._queue.take()
+                    self._count_batch(batch, now)
+                    return batch
+                else:
+                    self._changed.wait(ready - now)
+
+    def _count_batch(self, batch: batches.Batch, now: float) -> None:
+        """Add a batch that begins to the figures."""
+        figures = self._figures
+        figures.batches += 1
+        figures.rows += batch.num_rows
+        for job in batch.jobs:
+            figures.running += job.num_sentences
+            figures.sentences += job.num_sentences
+            figures.waited_seconds += (now - job.request.arrival) * job.num_sentences
+            if isinstance(job, batches.Sentence):
+                figures.tokens += job.length
+        if batch.lengths:
+            figures.padded_tokens += batch.lengths.source * batch.num_rows
+
+    def _compute(self, batch: batches.Batch) -> tuple[list[Any], Exception | None]:
+        """Return what was computed for each job of a batch, or the error."""
+        first = batch.jobs[0]
+        try:
+            if isinstance(first, batches.Call):
+                return [first.function()], None
+            assert batch.lengths is not None
+            sentences = [job for job in batch.jobs if isinstance(job, batches.Sentence)]
+            hypotheses = self.translator.search(
+                [Wish(job.piece, job.length_penalty, job.n_best) for job in sentences],
+                beam_size=first.beam_size,
+                lengths=batch.lengths,
+                num_rows=batch.num_rows,
+            )
+            return list(zip(*hypotheses, strict=True))[: len(sentences)], None
+        except Exception as error:
+            if isinstance(first, batches.Sentence):
+                # The texts of requests are in no log.
+                logger.exception(f"{self.name}: a batch of {len(batch.jobs)} failed")
+            return [], error
+
+    def _deliver(
+        self, batch: batches.Batch, results: Sequence[Any], error: Exception | None
+    ) -> None:
+        """Hand the results of a batch to its requests, in the loop's thread."""
+        for row, job in enumerate(batch.jobs):
+            request = job.request
+            assert isinstance(request, _Request)
+            if request.future.done():
+                continue  # It was cancelled, is too late, or failed.
+            if error is not None:
+                request.future.set_exception(error)
+                continue
+            try:
+                request.results[job.index] = self._read(job, results[row])
+            except ValueError as unreadable:
+                request.future.set_exception(unreadable)
+                continue
+            request.num_missing -= 1
+            if not request.num_missing:
+                request.future.set_result(request.results)
+
+    def _read(self, job: batches.Job, result: Any) -> Any:
+        if isinstance(job, batches.Call):
+            return result
+        tokens, scores = result
+        translator = self.translator.line_translator(job.beam_size, job.n_best)
+        return translator.read(job.piece, tokens=tokens, scores=scores)

@@ -1,0 +1,169 @@
+"""Who shares a batch with whom, and who waits how long."""
+
+import hypothesis
+from hypothesis import strategies
+
+from tests.service.test_shapes import SEARCH, shapes_of
+from vaswani_jax.inference.line_translator import Piece
+from vaswani_jax.service import batches
+
+SHAPES = shapes_of()
+WAIT_SECONDS = 0.5
+
+
+def empty_queue() -> batches.Queue:
+    return batches.Queue(SHAPES, wait_seconds=WAIT_SECONDS)
+
+
+def sentence(
+    request: batches.Request,
+    index: int = 0,
+    *,
+    length: int = 8,
+    prefix: int = 0,
+    beam_size: int = 4,
+) -> batches.Sentence:
+    return batches.Sentence(
+        request=request,
+        index=index,
+        piece=Piece(index, 0, [5] * (length - 1), [6] * prefix),
+        beam_size=beam_size,
+        length_penalty=0.6,
+        n_best=1,
+    )
+
+
+def call(request: batches.Request, index: int = 0) -> batches.Call:
+    return batches.Call(
+        request=request, index=index, function=lambda: None, num_sentences=3
+    )
+
+
+def take_all(queue: batches.Queue) -> list[batches.Batch]:
+    taken = []
+    while queue.num_sentences:
+        taken.append(queue.take())
+    return taken
+
+
+LENGTHS = strategies.integers(1, SEARCH.max_source_tokens)
+KINDS = strategies.tuples(
+    LENGTHS, strategies.sampled_from([0, 0, 2, 40]), strategies.sampled_from([1, 4])
+)
+REQUESTS = strategies.lists(
+    strategies.lists(KINDS, min_size=1, max_size=40), min_size=1, max_size=12
+)
+
+
+@hypothesis.settings(max_examples=40)
+@hypothesis.given(requests=REQUESTS, calls=strategies.integers(0, 3))
+def test_every_job_is_in_one_batch_of_its_kind(
+    requests: list[list[tuple[int, int, int]]], calls: int
+) -> None:
+    queue = empty_queue()
+    jobs: list[batches.Job] = []
+    for arrival, kinds in enumerate(requests):
+        request = batches.Request(arrival=float(arrival))
+        for index, (length, prefix, beam_size) in enumerate(kinds):
+            jobs.append(
+                sentence(
+                    *(request, index),
+                    length=length,
+                    prefix=prefix,
+                    beam_size=beam_size,
+                )
+            )
+    jobs += [call(batches.Request(arrival=99.0)) for _ in range(calls)]
+    for job in jobs:
+        queue.add(job)
+    assert queue.num_sentences == sum(job.num_sentences for job in jobs)
+    taken = []
+    while queue.num_sentences:
+        oldest = next(iter(queue))
+        two = [queue.take() for _ in range(2) if queue.num_sentences]
+        assert any(oldest in batch.jobs for batch in two)
+        taken += two
+    assert sorted(map(id, jobs)) == sorted(id(j) for batch in taken for j in batch.jobs)
+    for batch in taken:
+        sentences = [j for j in batch.jobs if isinstance(j, batches.Sentence)]
+        if not sentences:
+            assert len(batch.jobs) == 1 and batch.lengths is None
+            continue
+        assert len(sentences) == len(batch.jobs)
+        assert batch.lengths is not None
+        assert batch.num_rows in SHAPES.search_rows[batch.lengths]
+        assert len({job.beam_size for job in sentences}) == 1
+        assert max(job.length for job in sentences) <= batch.lengths.source
+        for job in sentences:
+            assert bool(job.piece.prefix) == bool(batch.lengths.prefix)
+            assert len(job.piece.prefix) <= batch.lengths.prefix
+
+
+def test_a_long_request_does_not_hold_up_a_short_one() -> None:
+    queue = empty_queue()
+    long = batches.Request(arrival=0.0)
+    for index in range(128):
+        queue.add(sentence(long, index, length=60))
+    queue.take()
+    short = sentence(batches.Request(arrival=1.0), length=5)
+    queue.add(short)
+    assert any(short in batch.jobs for batch in [queue.take(), queue.take()])
+
+
+def test_short_requests_do_not_hold_up_a_long_one() -> None:
+    queue = empty_queue()
+    long = batches.Request(arrival=0.0)
+    for index in range(10):
+        queue.add(sentence(long, index, length=300))
+    rest = 10
+    for turn in range(20):
+        queue.add(sentence(batches.Request(arrival=1.0 + turn), length=5))
+        rest -= sum(job.request is long for job in queue.take().jobs)
+    assert rest <= 1
+
+
+def test_sentences_of_similar_length_share_a_batch() -> None:
+    queue = empty_queue()
+    for arrival in range(32):
+        request = batches.Request(arrival=float(arrival))
+        queue.add(sentence(request, length=[6, 15][arrival % 2]))
+    lengths = [
+        {job.length for job in batch.jobs if isinstance(job, batches.Sentence)}
+        for batch in take_all(queue)
+    ]
+    assert lengths == [{6}, {15}]
+
+
+def test_a_lone_sentence_is_ready_at_once() -> None:
+    queue = empty_queue()
+    assert queue.ready_time() is None
+    for arrival in (3.0, 4.0):
+        queue.add(sentence(batches.Request(arrival=arrival)))
+        assert queue.ready_time() == arrival
+        queue.take()
+
+
+def test_a_sentence_waits_for_others_after_a_shared_batch() -> None:
+    queue = empty_queue()
+    for _ in range(3):
+        queue.add(sentence(batches.Request(arrival=0.0)))
+    queue.take()
+    queue.add(sentence(batches.Request(arrival=5.0)))
+    assert queue.ready_time() == 5.0 + WAIT_SECONDS
+    queue.add(sentence(batches.Request(arrival=5.25)))
+    queue.add(sentence(batches.Request(arrival=5.25)))
+    assert queue.ready_time() == 5.0
+
+
+def test_what_is_discarded_or_late_does_not_count() -> None:
+    queue = empty_queue()
+    late = sentence(batches.Request(arrival=0.0, deadline=2.0))
+    other = sentence(batches.Request(arrival=0.0))
+    for job in (late, other):
+        queue.add(job)
+    assert queue.late(1.9) == []
+    assert queue.late(2.0) == [late]
+    queue.discard(late)
+    queue.discard(late)
+    assert queue.num_sentences == 1
+    assert queue.take().jobs == (other,)

@@ -1,0 +1,108 @@
+"""A translator of few shapes finds what the model finds, and compiles it ahead."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+import pytest
+
+from tests import settings
+from tests.service import small_models
+from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.service.engine import Engine
+from vaswani_jax.service.few_shapes import FewShapesTranslator
+
+LINES = ["a b c", "", "d e f g", "h a a", "b", "a b c d e f g h " * 4]
+
+
+@pytest.fixture(scope="module")
+def served() -> FewShapesTranslator:
+    """A model whose programs are compiled."""
+    with small_models.five_programs():
+        engine = Engine(
+            small_models.translator(), limits=small_models.LIMITS, name="tiny"
+        )
+    engine.warm()
+    return engine.translator
+
+
+@contextlib.contextmanager
+def no_compilation() -> Iterator[None]:
+    """Fail if anything is compiled within."""
+    compiled = []
+
+    def listen(event: str, seconds: float, **rest: str) -> None:
+        if "backend_compile" in event:
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not compiled
+
+
+def assert_close(
+    results: list[list[Hypothesis]], expected: list[list[Hypothesis]]
+) -> None:
+    assert len(results) == len(expected)
+    for n_best, other in zip(results, expected, strict=True):
+        assert [each.text for each in n_best] == [each.text for each in other]
+        np.testing.assert_allclose(
+            [each.score for each in n_best], [each.score for each in other], rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("alpha, n_best", [(0.6, 1), (1.5, 3)])
+def test_translations_are_those_of_the_model(
+    served: FewShapesTranslator, alpha: float, n_best: int
+) -> None:
+    wishes = {"length_penalty": alpha, "n_best": n_best}
+    with no_compilation():
+        results = served.hypotheses(LINES, **wishes)
+    assert len(results[-1][0].outputs) > 1  # It was cut.
+    assert_close(results, small_models.translator().hypotheses(LINES, **wishes))
+
+
+def test_prefixes_scores_and_attention_are_those_of_the_model(
+    served: FewShapesTranslator,
+) -> None:
+    model, lines = small_models.translator(), LINES[:3]
+    prefixes = ["g h", "", "b"]
+    with no_compilation():
+        results = served.hypotheses(lines, prefixes=prefixes)
+        scores = served.score(lines, lines[::-1])
+        pairs = served.attend(lines)
+    assert_close(results, model.hypotheses(lines, prefixes=prefixes))
+    for score, other in zip(scores, model.score(lines, lines[::-1]), strict=True):
+        assert score.tokens == other.tokens
+        np.testing.assert_allclose(score.log_probs, other.log_probs, rtol=1e-4)
+    for pair, attended in zip(pairs, model.attend(lines), strict=True):
+        assert (pair.text, pair.ids) == (attended.text, attended.ids)
+        for name in ("encoder", "decoder", "memory"):
+            np.testing.assert_allclose(
+                getattr(pair.attention, name),
+                getattr(attended.attention, name),
+                atol=1e-6,
+            )
+
+
+def test_a_beam_size_that_is_not_compiled_is_refused(
+    served: FewShapesTranslator,
+) -> None:
+    with pytest.raises(ValueError, match="beam_size must be one of 3, got 2"):
+        served.hypotheses(["a"], beam_size=2)
+    with pytest.raises(ValueError, match="n_best=4 is more than"):
+        served.hypotheses(["a"], n_best=4)
+
+
+def test_a_model_that_draws_its_outputs_is_refused() -> None:
+    small = settings.small_settings(**{"search.sampling": True})
+    sampler = Translator(small, small_models.vocabulary(), members=[])
+    limits = dataclasses.replace(small_models.LIMITS, n_best=1)
+    with pytest.raises(ValueError, match=r"config\.search\.sampling=True draws"):
+        FewShapesTranslator(sampler, limits=limits)

@@ -1,0 +1,252 @@
+"""A translator whose programs have few shapes, so that all can be compiled ahead."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vaswani_jax.core import parallel, types
+from vaswani_jax.inference import generate, padding, scoring
+from vaswani_jax.inference.line_translator import (
+    Hypothesis,
+    LineTranslator,
+    Output,
+    Piece,
+)
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.service import shapes
+from vaswani_jax.service.limits import Limits, Search
+
+
+class Wish(NamedTuple):
+    """A piece of a line, and how it is to be searched; see `Search`."""
+
+    piece: Piece
+    length_penalty: float
+    n_best: int
+
+
+class FewShapesTranslator(Translator):
+    """A model that translates, scores and attends in batches of few shapes.
+
+    Its results are those of the model, to rounding. Its searches are beam searches.
+
+    Attributes:
+        limits: Its beam sizes are those that it searches with.
+        shapes: Those of its programs.
+    """
+
+    def __init__(self, translator: Translator, *, limits: Limits) -> None:
+        """Keep the parts; nothing is computed.
+
+        Args:
+            translator: The model.
+            limits: What requests may ask for.
+
+        Raises:
+            ValueError: The model draws its outputs at random.
+        """
+        super().__init__(
+            translator.config, translator.vocabulary, members=translator.members
+        )
+        search = self.config.search
+        if search.sampling:
+            raise ValueError(
+                "config.search.sampling=True draws outputs at random: a server "
+                "searches for the best; set it to False"
+            )
+        self.limits = limits
+        # By beam size and n_best, which is at most that.
+        self._line_translators: dict[tuple[int, int], LineTranslator] = {}
+        tables = [
+            member.model.max_positions
+            for member in self.members
+            if member.model.positional_encoding == "learned"
+        ]
+        self.shapes = shapes.shapes(
+            search,
+            num_devices=parallel.num_devices(),
+            is_cpu=parallel.on_cpu(),
+            has_prefixes=not self.vocabulary.is_trees,
+            longest_pair=min(
+                search.max_source_tokens + search.max_extra_tokens, *tables, 1 << 30
+            ),
+        )
+
+    def line_translator(self, beam_size: int, n_best: int) -> LineTranslator:
+        """Return what cuts lines and reads what the search finds.
+
+        Raises:
+            ValueError: Nothing is compiled for this beam size, or it is less than
+                `n_best`.
+        """
+        if beam_size not in self.limits.beam_sizes:
+            sizes = ", ".join(map(str, self.limits.beam_sizes))
+            raise ValueError(f"beam_size must be one of {sizes}, got {beam_size}")
+        key = (beam_size, n_best)
+        if key not in self._line_translators:
+            settings = self._override({"beam_size": beam_size})
+            self._line_translators[key] = self._line_translator(settings, n_best=n_best)
+        return self._line_translators[key]
+
+    def pieces(
+        self,
+        lines: Sequence[str],
+        *,
+        search: Search,
+        prefixes: Sequence[str] | None,
+        first_line: int = 1,
+    ) -> list[Piece]:
+        """Return the pieces of all lines, in order.
+
+        Raises:
+            TypeError, ValueError: As `hypotheses`.
+        """
+        translator = self.line_translator(search.beam_size, search.n_best)
+        self._check(lines, prefixes, settings=self.config, first_line=first_line)
+        return translator.pieces(lines, prefixes, first_line=first_line)
+
+    def search(
+        self,
+        wishes: Sequence[Wish],
+        *,
+        beam_size: int,
+        lengths: shapes.Lengths,
+        num_rows: int,
+    ) -> types.Hypotheses:
+        """Return what the search finds for each row of a batch, as NumPy arrays.
+
+        Args:
+            wishes: The sentences; the other rows are padding.
+            beam_size: W.
+            lengths: What they are padded to.
+            num_rows: The rows.
+        """
+        pieces = [wish.piece for wish in wishes]
+        sources = [[*piece.ids, types.EOS_ID] for piece in pieces]
+        prefixes = [piece.prefix for piece in pieces]
+        alpha, n_best = np.zeros(num_rows, np.float32), np.ones(num_rows, np.int32)
+        alpha[: len(wishes)] = [wish.length_penalty for wish in wishes]
+        n_best[: len(wishes)] = [wish.n_best for wish in wishes]
+        rows = generate.Rows(
+            source=padding.pad(sources, rows=num_rows, length=lengths.source),
+            prefix=padding.pad(prefixes, rows=num_rows, length=lengths.prefix),
+            numbers=np.zeros((num_rows, 2), np.int32),
+            alpha=alpha,
+            n_best=n_best,
+        )
+        run = self.line_translator(beam_size, 1).search
+        local_rows = parallel.split_rows(rows, num_microbatches=1)
+        found: types.Hypotheses = parallel.join_rows(
+            run(tuple(self.replicated_params), local_rows)
+        )
+        return found
+
+    def hypotheses(
+        self,
+        lines: Sequence[str],
+        *,
+        n_best: int = 1,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+        **search: Any,
+    ) -> list[list[Hypothesis]]:
+        """Return the best translations of each line; see `Translator.hypotheses`.
+
+        The settings that may change are `beam_size` and `length_penalty`.
+        """
+        defaults = self.config.search
+        wanted = Search(
+            n_best=n_best,
+            **{
+                "beam_size": defaults.beam_size,
+                "length_penalty": defaults.length_penalty,
+                **search,
+            },
+        )
+        pieces = self.pieces(
+            lines, search=wanted, prefixes=prefixes, first_line=first_line
+        )
+        translator = self.line_translator(wanted.beam_size, n_best)
+        by_lengths: dict[shapes.Lengths, list[int]] = {}
+        for index in sorted(range(len(pieces)), key=lambda i: len(pieces[i].ids)):
+            ids, prefix = pieces[index].ids, pieces[index].prefix
+            lengths = self.shapes.lengths(source=len(ids) + 1, prefix=len(prefix))
+            by_lengths.setdefault(lengths, []).append(index)
+        outputs: dict[int, list[Output]] = {}
+        for lengths, indices in by_lengths.items():
+            while indices:
+                number = self.shapes.num_sentences(len(indices), lengths)
+                batch, indices = indices[:number], indices[number:]
+                found = self.search(
+                    [Wish(pieces[i], wanted.length_penalty, n_best) for i in batch],
+                    beam_size=wanted.beam_size,
+                    lengths=lengths,
+                    num_rows=self.shapes.num_rows(number, lengths),
+                )
+                for index, tokens, scores in zip(batch, *found, strict=False):
+                    outputs[index] = translator.read(
+                        pieces[index], tokens=tokens, scores=scores
+                    )
+        parts: list[list[list[Output]]] = [[] for _ in lines]
+        for index, piece in enumerate(pieces):
+            parts[piece.line].append(outputs[index])
+        return [
+            translator.join(line_parts, line=line)
+            for line_parts, line in zip(parts, lines, strict=True)
+        ]
+
+    def score_ids(
+        self,
+        pairs: Sequence[scoring.Pair],
+        *,
+        layers: Mapping[str, Sequence[int]] | None = None,
+    ) -> list[scoring.Scored]:
+        """Return the scores and attention of pairs; see `Translator.score_ids`."""
+        scores: dict[int, scoring.Scored] = {}
+        by_length: dict[int, list[int]] = {}
+        for index, (source, target) in enumerate(pairs):
+            length = self.shapes.pair_length(max(len(source) + 1, len(target)))
+            by_length.setdefault(length, []).append(index)
+        for length, indices in by_length.items():
+            # The weights of all layers are large: such passes have the fewest rows.
+            choices = self.shapes.pair_rows[length][: 1 if layers else None]
+            while indices:
+                rows = next((n for n in choices if n >= len(indices)), choices[-1])
+                batch, indices = indices[:rows], indices[rows:]
+                scored = scoring.score_batch(
+                    [pairs[index] for index in batch],
+                    padding.Group(batch, (length, length), rows),
+                    models=self._models,
+                    params=self.replicated_params,
+                    vocab_size=self.vocabulary.size,
+                    layers=layers,
+                )
+                scores.update(zip(batch, scored, strict=True))
+        return [scores[index] for index in range(len(pairs))]
+
+    def programs(self) -> list[Callable[[], Any]]:
+        """Return functions that compile, or load, a program each, by a call with it."""
+        searches: list[Callable[[], Any]] = [
+            functools.partial(
+                self.search, [], beam_size=beam_size, lengths=lengths, num_rows=rows
+            )
+            for beam_size in self.limits.beam_sizes
+            for lengths, choices in self.shapes.search_rows.items()
+            for rows in choices
+        ]
+        scores: list[Callable[[], Any]] = []
+        layers = None
+        with contextlib.suppress(ValueError):  # No attention: the models differ.
+            layers = self.attended_layers()
+        for length, choices in self.shapes.pair_rows.items():
+            pair = ([types.UNK_ID] * (length - 1), [types.UNK_ID] * length)
+            scores += [
+                functools.partial(self.score_ids, [pair] * rows) for rows in choices
+            ]
+            if layers:
+                pairs = [pair] * choices[0]
+                scores.append(functools.partial(self.score_ids, pairs, layers=layers))
+        return searches + scores
