@@ -10,6 +10,7 @@ from tests.service.shouting import ShoutingEngine
 from tests.service.sockets import served, wait_until
 from vaswani_jax.service import guard
 from vaswani_jax.service.keys import Keys
+from vaswani_jax.service.metrics import Metrics
 
 KEY = "a-key-of-this-server"
 
@@ -66,26 +67,45 @@ def guard_bytes(client):
     return app.BYTES_OF_CHARACTER * shouting.LIMITS.characters + app.OTHER_BYTES
 
 
-def test_a_body_that_does_not_arrive_is_given_up():
+@pytest.mark.parametrize(
+    ("messages", "status"),
+    [([], 408), ([{"type": "http.request", "body": b"a"}], 504)],
+    ids=["body", "answer"],
+)
+def test_what_takes_too_long_is_given_up(messages, status, monkeypatch):
+    monkeypatch.setattr(guard, "LATE_SECONDS", 0.0)
+    cancelled = []
+
+    async def application(scope, receive, send):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+
     async def run():
-        receive = asyncio.Event().wait  # Nothing comes.
         sent = []
 
         async def send(message):
             sent.append(message)
 
-        service = shouting.service_of(ShoutingEngine())
-        service.state.status = "ready"
+        state = guard.State()
+        state.status = "ready"
         rules = guard.Rules(keys=Keys([]), body_bytes=10, seconds=0.02)
-        guarded = guard.Guard(
-            service.api, rules=rules, state=service.state, metrics=service.metrics
-        )
+        metrics = Metrics(lambda: [])
+        guarded = guard.Guard(application, rules=rules, state=state, metrics=metrics)
         scope = {"type": "http", "method": "POST", "path": "/v1/score", "headers": []}
         await guarded(scope, receive, send)
-        assert sent[0]["status"] == 408
-        assert service.state.in_progress == 0
+        assert sent[0]["status"] == status
+        assert state.in_progress == 0
 
     asyncio.run(run())
+    assert len(cancelled) == (status == 504)
 
 
 def test_a_failure_is_told_without_the_text(client, caplog):

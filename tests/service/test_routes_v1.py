@@ -119,6 +119,8 @@ def test_the_search_is_what_a_request_asks_for():
         ({"text": "a" * 201}, 413, "text"),
         ({"text": "a" * 100, "prefix": "a" * 101}, 413, "text"),
         ({"text": ["a"] * 5}, 413, "text"),
+        ({"text": "a\n" * 9}, 413, "text"),
+        ({"text": ["a\n" * 5] * 2, "stream": True}, 413, "text"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_field(client, body, status, field):

@@ -17,6 +17,7 @@ from typing import Any
 
 from vaswani_jax.service import refusals
 from vaswani_jax.service.keys import Keys
+from vaswani_jax.service.limits import TooLateError
 from vaswani_jax.service.metrics import Metrics
 from vaswani_jax.service.refusals import Refusal
 
@@ -27,6 +28,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+# What is later than the models' own refusal is cut off.
+LATE_SECONDS = 2.0
 # The status that logs and metrics have of a client that went away.
 CLIENT_LEFT = 499
 # Sent with each answer, unless it has its own.
@@ -63,7 +66,7 @@ class Rules:
         root_path: The path at which a proxy shows the server, "" for its root.
         keys: Who may use the models.
         body_bytes: The most bytes of a body.
-        seconds: The most seconds until a body has arrived.
+        seconds: The most seconds until a body has arrived, and until its answer.
     """
 
     hosts: Sequence[str] = ()
@@ -200,13 +203,19 @@ class Guard:
         running = asyncio.ensure_future(self._app(scope, replay, answer.send))
         leaving = asyncio.ensure_future(_wait_until_left(receive))
         try:
-            await asyncio.wait({running, leaving}, return_when="FIRST_COMPLETED")
+            await asyncio.wait(
+                {running, leaving},
+                timeout=self._rules.seconds + LATE_SECONDS,
+                return_when="FIRST_COMPLETED",
+            )
             if running.done() or answer.is_complete:
                 await running
                 return
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
+            if not leaving.done():
+                raise refusals.of_engine(TooLateError())
             raise _ClientLeft
         finally:
             running.cancel()

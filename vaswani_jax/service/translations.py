@@ -9,6 +9,7 @@ from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.service import alignments, messages, texts
 from vaswani_jax.service.limits import Search
 from vaswani_jax.service.models import Direction, Served
+from vaswani_jax.service.refusals import Refusal
 
 Event = messages.SentenceEvent | list[messages.Result]
 
@@ -52,8 +53,9 @@ async def translate(job: Job) -> list[messages.Result]:
 
     Raises:
         OverloadedError, TooLateError, ValueError: As `Engine.translate`.
+        Refusal: There are too many sentences.
     """
-    spans = [texts.split(text, job.direction.source) for text in job.texts]
+    spans = _split(job)
     lines = [
         job.line(text[span.begin : span.end])
         for text, of_text in zip(job.texts, spans, strict=True)
@@ -99,8 +101,9 @@ async def stream(job: Job) -> AsyncIterator[Event]:
 
     Raises:
         OverloadedError, TooLateError, ValueError: As `Engine.translate`.
+        Refusal: There are too many sentences.
     """
-    spans = [texts.split(text, job.direction.source) for text in job.texts]
+    spans = _split(job)
     tasks: list[list[asyncio.Task[_Sentence]]] = []
     try:
         for text, prefix, of_text in zip(job.texts, job.prefixes, spans, strict=True):
@@ -148,6 +151,23 @@ async def stream(job: Job) -> AsyncIterator[Event]:
     finally:
         for task in [task for of_text in tasks for task in of_text]:
             task.cancel()
+
+
+def _split(job: Job) -> list[list[texts.Span]]:
+    """Return the sentences of each text.
+
+    Raises:
+        Refusal: They are more than the queue has room for, however often one tries.
+    """
+    spans = [texts.split(text, job.direction.source) for text in job.texts]
+    most, number = job.served.engine.limits.queue, sum(map(len, spans))
+    if number > most:
+        raise Refusal(
+            413,
+            f"a request has at most {most:,} sentences, got {number:,}",
+            field="text",
+        )
+    return spans
 
 
 @dataclasses.dataclass(frozen=True)
