@@ -31,6 +31,7 @@ LINES = "tests/plots/test_attention_lines.py"
 FIGURE1 = "tests/plots/test_architecture.py"
 PLOT = "tests/programs/test_plot.py"
 HEADS = "tests/paper/test_attention_figures.py"
+PROGRAMS = "tests/core/test_kept_programs.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -564,5 +565,33 @@ MISTAKES = (
         'f"script-src {_hash($script)}"',
         "\"script-src 'unsafe-inline'\"",
         f"{PAGE}::test_the_policy_lets_only_this_script_and_this_style_run",
+    ),
+    Mistake(
+        "a kept program is known without the settings that it reads",
+        "kept_programs.key",
+        "($identity.name, describe($identity.closure))",
+        "$identity.name",
+        f"{PROGRAMS}::test_another_closure_shape_type_or_name_is_another_program",
+    ),
+    Mistake(
+        "a kept search is known without its number of hypotheses",
+        "_search_on_devices",
+        "($settings, $models, $vocab_size, $n_best)",
+        "($settings, $models, $vocab_size)",
+        f"{PROGRAMS}::test_programs_that_differ_are_kept_apart",
+    ),
+    Mistake(
+        "a kept program outlives an edit of its source",
+        "kept_programs.key",
+        '"source": _sources_at_start(),',
+        "",
+        f"{PROGRAMS}::test_whatever_a_program_depends_on_belongs_to_its_key",
+    ),
+    Mistake(
+        "a kept program is read without a look at its checksum",
+        "kept_programs._read",
+        "!= MAGIC + _checksum($digest, $program)",
+        "[:1] != MAGIC[:1]",
+        f"{PROGRAMS}::test_a_damaged_file_is_made_again",
     ),
 )

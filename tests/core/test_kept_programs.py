@@ -10,8 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests import settings
+from tests.training import updates
 from vaswani_jax.core import compilation_cache, kept_programs, parallel
 from vaswani_jax.core.config import SearchConfig
+from vaswani_jax.evaluation import validation
+from vaswani_jax.inference import generate, line_translator, scoring
+from vaswani_jax.training import step
 
 ROWS = np.arange(24, dtype=np.float32).reshape(8, 1, 3)
 
@@ -263,6 +268,108 @@ def test_a_program_that_needs_scipy_says_so():
     for function, needs in ((jnp.linalg.qr, True), (lambda x: x @ x, False)):
         exported = program(function, (3, 3))
         assert (b"lapack" in exported.mlir_module_serialized) == needs
+
+
+def rows_of(batch):
+    return parallel.split_rows(batch, num_microbatches=1)
+
+
+def replicated_params(small, vocab_size):
+    params = settings.random_params(small.model, vocab_size=vocab_size, seed=1)
+    return parallel.replicate(params)
+
+
+def search(small):
+    vocabulary = settings.letters_vocabulary()
+    translator = line_translator.LineTranslator(small, vocabulary, n_best=2)
+    nothing = np.zeros((8, 0), np.int32), np.zeros((8, 2), np.int32)
+    rows = generate.Rows(updates.random_batch(3, rows=8).source, *nothing)
+    params = (replicated_params(small, vocabulary.size),)
+    return translator.search, params, rows_of(rows)
+
+
+def score(small):
+    layers = (("memory", (0,)),)
+    run = scoring.scorer_on_devices((small.model,), updates.V, layers=layers)
+    params = (replicated_params(small, updates.V),)
+    return run, params, rows_of(updates.random_batch(3, rows=8))
+
+
+def loss(small):
+    run = validation.compile_loss_step(small, updates.V)
+    params = replicated_params(small, updates.V)
+    return run, params, rows_of(updates.random_batch(3, rows=8))
+
+
+def update(small):
+    run = step.make_train_steps(small, vocab_size=updates.V)(1)
+    state = step.place(small, updates.random_state(small, seed=1, step=3))
+    return run, state, rows_of(updates.random_batch(3, rows=8))
+
+
+def test_programs_that_differ_are_kept_apart():
+    small, other = settings.small_settings(), settings.small_settings(seed=2)
+    letters, V = settings.letters_vocabulary(), updates.V
+    two, memory = (small.model, small.model), (("memory", (0,)),)
+
+    def search_by(small, **options):
+        return line_translator.LineTranslator(small, letters, **options).search
+
+    programs = [
+        *(search_by(small), search_by(other), search_by(small, n_best=2)),
+        search_by(small, models=two),
+        scoring.scorer_on_devices((small.model,), V, layers=memory),
+        scoring.scorer_on_devices((small.model,), V + 1, layers=memory),
+        scoring.scorer_on_devices((small.model,), V, layers=()),
+        scoring.scorer_on_devices(two, V, layers=memory),
+        validation.compile_loss_step(small, V),
+        validation.compile_loss_step(small, V + 1),
+        validation.compile_loss_step(other, V),
+        step.make_train_steps(small, vocab_size=V)(1),
+        step.make_train_steps(small, vocab_size=V)(2),
+        step.make_train_steps(small, vocab_size=V + 1)(1),
+        step.make_train_steps(other, vocab_size=V)(1),
+    ]
+    keys = {
+        kept_programs.key(program.identity, arguments=(), devices="")
+        for program in programs
+    }
+    assert len(keys) == len(programs)
+
+
+def results(program, small):
+    """Return all bits of the outputs, their tree, and whether the state is gone."""
+    function, state, rows = program(small)
+    outputs = function(state, rows)
+    leaves, structure = jax.tree.flatten(jax.device_get(outputs))
+    is_donated = jax.tree.leaves(state)[-1].is_deleted()
+    return [(x.dtype, x.shape, x.tobytes()) for x in leaves], structure, is_donated
+
+
+@pytest.mark.parametrize(
+    ("program", "num_devices"),
+    [(search, 1), (update, 1), (search, 8), (score, 8), (loss, 8), (update, 8)],
+)
+def test_a_kept_program_gives_the_bits_of_the_traced_one(
+    program, num_devices, folder, monkeypatch
+):
+    here = jax.devices()[:num_devices]
+    for name in ("devices", "local_devices"):
+        monkeypatch.setattr(jax, name, lambda: here)
+    for name in ("device_count", "local_device_count"):
+        monkeypatch.setattr(jax, name, lambda: num_devices)
+    changes = {"model.dropout_rate": 0.1, "training.shard_optimizer": num_devices > 1}
+    small = settings.small_settings(seed=num_devices, **changes)
+    monkeypatch.setattr(compilation_cache, "_home", None)
+    traced = results(program, small)
+    monkeypatch.setattr(compilation_cache, "_home", folder.parent)
+    assert results(program, small) == traced
+    assert len(list(folder.iterdir())) == 1
+    # As in another process, which traces nothing.
+    jax.clear_caches()
+    monkeypatch.setattr(jax.export, "export", None)
+    assert results(program, small) == traced
+    assert traced[-1] == (program is update)
 
 
 @pytest.mark.parametrize("value", [np.ones(3), object(), {1, 2}, SearchConfig, len])

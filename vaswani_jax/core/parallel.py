@@ -286,7 +286,7 @@ class _KeptProgram:
     ) -> None:
         self._traced = traced
         self._axes = axes
-        self._identity = identity
+        self.identity = identity
 
     def __call__(self, state: Any, rows: Any) -> Any:
         return self._function(rows)(state, rows)
@@ -313,7 +313,7 @@ class _KeptProgram:
             shapes = jax.tree.map(_aval, arguments)
             try:
                 exported = kept_programs.load_or_export(
-                    self._identity,
+                    self.identity,
                     arguments=shapes,
                     devices=f"{describe()}, donated: {self._axes.donated}",
                     export=functools.partial(self._export, shapes),
@@ -324,7 +324,7 @@ class _KeptProgram:
             outputs = exported.call(*jax.tree.leaves(arguments))
             return jax.tree.unflatten(self._structure(arguments), outputs)
 
-        program.__name__ = self._identity.name
+        program.__name__ = self.identity.name
         return jax.jit(
             program,
             in_shardings=_shardings((self._axes.state, 0)),
@@ -333,7 +333,7 @@ class _KeptProgram:
         )
 
     def _structure(self, arguments: Any) -> Any:
-        return jax.tree.structure(self._identity.outputs(*arguments))
+        return jax.tree.structure(self.identity.outputs(*arguments))
 
     def _export(self, shapes: Any) -> jax.export.Exported:
         """Trace the function, with flat lists for its arguments and its outputs."""
@@ -344,7 +344,7 @@ class _KeptProgram:
             outputs = self._traced(*jax.tree.unflatten(structure, leaves))
             if jax.tree.structure(outputs) != expected:
                 raise TypeError(
-                    f"{self._identity.name} returns {jax.tree.structure(outputs)}, its "
+                    f"{self.identity.name} returns {jax.tree.structure(outputs)}, its "
                     f"identity says {expected}"
                 )
             return jax.tree.leaves(outputs)

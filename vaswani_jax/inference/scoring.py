@@ -124,7 +124,7 @@ def score_batch(
     layers_by_kind = tuple(
         (kind, tuple(numbers)) for kind, numbers in (layers or {}).items()
     )
-    run = _scorer_on_devices(tuple(models), vocab_size, layers=layers_by_kind)
+    run = scorer_on_devices(tuple(models), vocab_size, layers=layers_by_kind)
     rows = parallel.split_rows(_batch(pairs, group), num_microbatches=1)
     outputs = parallel.join_rows(run(tuple(params), rows))
     return [
@@ -158,7 +158,7 @@ def _without_padding(batch: Scored, row: int, *, S: int, T: int) -> Scored:
 
 
 @functools.cache
-def _scorer_on_devices(
+def scorer_on_devices(
     models: tuple[config.ModelConfig, ...],
     vocab_size: types.VocabSize,
     *,
