@@ -326,10 +326,10 @@ def test_languages_models_and_the_search_are_chosen(tab):
     request = streamed(tab.server)[-1]
     assert (request["source"], request["target"]) == ("en", "de")
     assert (request["model"], request["beam_size"]) == ("second", 2)
-    page.locator("#target-language").select_option("he")
+    page.locator("#target-language").select_option("ar")
     assert page.locator("#swap").is_disabled()
     tab.finish()
-    assert page.locator("#translation").get_attribute("lang") == "he"
+    assert page.locator("#translation").get_attribute("lang") == "ar"
     page.locator("#source-language").select_option("de")
     page.locator("#settings summary").click()
     assert page.locator("#beam-size option").all_text_contents() == ["4", "1"]
@@ -613,6 +613,8 @@ def test_texts_are_read_in_light_and_dark_and_on_a_phone(tab, open_tab, server):
             assert one.page.evaluate(f"{duration}.transitionDuration") == "0s"
     assert len(grounds) == 2
     assert phone.page.evaluate("document.documentElement.scrollWidth") == 360
+    cut = "[source, translation, hypotheses].filter(n => n.scrollWidth > n.clientWidth)"
+    assert phone.page.evaluate(cut) == []
     sides = [phone.page.locator(".pane").nth(n).bounding_box() for n in (0, 1)]
     assert sides[1]["y"] >= sides[0]["y"] + sides[0]["height"] - 1
     sides = [tab.page.locator(".pane").nth(n).bounding_box() for n in (0, 1)]

@@ -32,7 +32,7 @@ MODELS = {
             "name": "second",
             "directions": [
                 {"source": "en", "target": "de"},
-                {"source": "en", "target": "he"},
+                {"source": "en", "target": "ar"},
             ],
             "checkpoint": "100",
             "parameters": 1000,
@@ -51,7 +51,7 @@ MODELS = {
 LANGUAGES = {
     "languages": [
         {"code": "de", "name": "German", "targets": ["en"]},
-        {"code": "en", "name": "English", "targets": ["de", "he"]},
+        {"code": "en", "name": "English", "targets": ["de", "ar"]},
     ]
 }
 SENTENCE = re.compile(r"[^\s.!?](?:[^\n.!?]*[^\s.!?])?[.!?]*|[.!?]+")
