@@ -45,7 +45,10 @@ def group_by_shape(
 ) -> Iterator[Group]:
     """Yield batches of sentences that are padded alike.
 
-    The longest come first, so that a batch that is too large fails at once.
+    The longest come first, so that a batch that is too large fails at once. Of few
+    sentences all join the longest: a program for one more shape takes longer to load
+    than padding to compute. Shorter sentences also take rows of a small batch that
+    would be padding.
 
     Args:
         shapes: The padded lengths of each sentence.
@@ -54,12 +57,29 @@ def group_by_shape(
     by_shape: dict[tuple[int, ...], list[int]] = collections.defaultdict(list)
     for index, shape in enumerate(shapes):
         by_shape[shape].append(index)
-    for shape in sorted(by_shape, reverse=True):
-        indices, most = by_shape[shape], max(1, max_rows(shape))
-        for start in range(0, len(indices), most):
-            chunk = indices[start : start + most]
-            fitting = (rows for rows in ROWS if len(chunk) <= rows < most)
-            yield Group(chunk, shape, next(fitting, most))
+    order = sorted(by_shape, reverse=True)
+    for place, shape in enumerate(order):
+        most = max(1, max_rows(shape))
+        # They differ in the first length alone, which costs little.
+        shorter = [by_shape[s] for s in order[place + 1 :] if s[1:] == shape[1:]]
+        while by_shape[shape]:
+            chunk = _take(by_shape[shape], most)
+            num_sentences = len(chunk) + sum(map(len, shorter))
+            if num_sentences > ROWS[-1]:
+                num_sentences = len(chunk)
+            fitting = (rows for rows in ROWS if num_sentences <= rows < most)
+            num_rows = next(fitting, most)
+            if num_rows <= ROWS[-1]:
+                for indices in shorter:
+                    chunk += _take(indices, num_rows - len(chunk))
+            yield Group(chunk, shape, num_rows)
+
+
+def _take(indices: list[int], count: int) -> list[int]:
+    """Remove the first few indices and return them."""
+    taken = indices[:count]
+    del indices[:count]
+    return taken
 
 
 def pad(
