@@ -62,6 +62,12 @@ def test_a_text_has_one_of_each(client):
     assert client.post("/translate", json=REQUEST).json() == {"translatedText": "A"}
 
 
+def test_tags_of_html_stay(client):
+    body = {**REQUEST, "q": ["<p>a &amp; <b>b</b></p>", "c"], "format": "html"}
+    answer = client.post("/translate", json=body).json()
+    assert answer == {"translatedText": ["<p>A &amp; <b>B</b></p>", "C"]}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -75,7 +81,7 @@ def test_a_text_has_one_of_each(client):
         {"source": 3},
         {"target": ""},
         {"target": "en"},
-        {"format": "html"},
+        {"format": "pdf"},
         {"format": 3},
         {"alternatives": "x"},
         {"alternatives": 1.5},

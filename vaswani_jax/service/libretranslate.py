@@ -12,7 +12,13 @@ from typing import Any
 import fastapi
 from fastapi.responses import JSONResponse, Response
 
-from vaswani_jax.service import language_names, messages, routes_v1, translations
+from vaswani_jax.service import (
+    language_names,
+    markup,
+    messages,
+    routes_v1,
+    translations,
+)
 from vaswani_jax.service.detection import Detection, detect
 from vaswani_jax.service.guard import bearer
 from vaswani_jax.service.keys import Keys
@@ -45,7 +51,7 @@ TRANSLATE_FORM: dict[str, Any] = {
         },
         "source": {"type": "string", "description": "A language, or auto."},
         "target": {"type": "string"},
-        "format": {"type": "string", "enum": ["text"]},
+        "format": {"type": "string", "enum": ["text", "html"]},
         "alternatives": {"type": "integer", "minimum": 0},
         "api_key": {"type": "string"},
     },
@@ -81,8 +87,11 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         _check_key(request, fields, keys)
         texts = _texts(fields, limits)
         num_alternatives = _number(fields.get("alternatives", 0))
-        if fields.get("format") not in (None, "", "text"):
-            raise Refusal(400, "format must be text: markup is not translated")
+        is_html = _is_html(fields)
+        pieces = [markup.split(text) for text in texts] if is_html else []
+        if is_html:
+            texts = list(map(markup.lines_of, pieces))
+            num_alternatives = 0  # LibreTranslate has none of HTML.
         source = _text(fields, "source")
         deadline = routes_v1.deadline_of(request, limits)
         found: Detection | None = None
@@ -102,9 +111,10 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
             routes_v1.logger.info(f"{job.served.name}: {texts}")
         results = await routes_v1.answered(translations.translate(job))
         is_list = isinstance(fields["q"], list)
-        answer: dict[str, Any] = {
-            "translatedText": [result.translations[0].text for result in results]
-        }
+        best = [result.translations[0].text for result in results]
+        if is_html:
+            best = list(map(markup.join, pieces, best))
+        answer: dict[str, Any] = {"translatedText": best}
         if found:
             detected = {"confidence": found.confidence, "language": found.language}
             answer["detectedLanguage"] = [detected] * len(texts)
@@ -263,6 +273,14 @@ def _check_unicode(texts: Sequence[str]) -> None:
             text.encode()
     except UnicodeEncodeError:
         raise Refusal(400, "Invalid request: half of a surrogate pair") from None
+
+
+def _is_html(fields: Mapping[str, Any]) -> bool:
+    """Return whether the format is html; it is text by default."""
+    form = fields.get("format")
+    if form not in (None, "", "text", "html"):
+        raise Refusal(400, "format must be text or html")
+    return form == "html"
 
 
 def _number(value: Any) -> int:

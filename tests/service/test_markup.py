@@ -1,0 +1,62 @@
+"""The translation of HTML has its tags, and its text alone is translated."""
+
+import time
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from vaswani_jax.service import markup
+
+PARTS = ["<", ">", "<p>", "</p>", "<!--", "-->", "<code>", "</code>", "&amp;", "&lt"]
+PARTS += [
+    "a",
+    "B c",
+    " ",
+    "\n",
+    "<a href='>'>",
+    "<br/>",
+    "<!x>",
+    "\u2028",
+    "é",
+    "&#10;",
+]
+
+
+def shout(text):
+    pieces = markup.split(text)
+    return markup.join(pieces, markup.lines_of(pieces).upper())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<p class="green">Hello!</p>', '<p class="green">HELLO!</p>'),
+        ("a\n  b <i>c</i>\n", "A B <i>C</i>\n"),
+        ("a &lt;b&gt; &amp;&nbsp;c", "A &lt;B&gt; &amp; C"),
+        ("<code>a<b></code>b<!-- c -->", "<code>a<b></code>B<!-- c -->"),
+        ("<SCRIPT>a</script>b<style>c", "<SCRIPT>a</script>B<style>c"),
+        ("1 < 2", "1 &lt; 2"),
+        ("<br>&hearts;<hr>", "<br>&hearts;<hr>"),
+        ("a&#10;b", "A B"),
+        ("", ""),
+    ],
+)
+def test_tags_stay_and_text_is_translated(text, expected):
+    assert shout(text) == expected
+
+
+@hypothesis.given(strategies.lists(strategies.sampled_from(PARTS)).map("".join))
+def test_the_pieces_are_all_of_it(text):
+    pieces = markup.split(text)
+    assert "".join(piece.text for piece in pieces) == text
+    lines = markup.lines_of(pieces).split("\n")
+    assert len(lines) == max(1, sum(piece.is_text for piece in pieces))
+    assert all(len(line.splitlines()) <= 1 for line in lines)
+
+
+@pytest.mark.parametrize("part", ["<a", "<!--", "--><!--", "<code>", "<code", "&", "<"])
+def test_no_markup_takes_long(part):
+    begin = time.process_time()
+    markup.split(part * (20_000 // len(part)))
+    assert time.process_time() - begin < 5

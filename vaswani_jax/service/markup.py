@@ -1,0 +1,96 @@
+"""Find the text of HTML, and put its translation in its place.
+
+Each text between two tags is translated by itself; tags, comments and the contents of
+`UNTRANSLATED` elements stay as they are.
+"""
+
+import dataclasses
+import html
+import re
+from collections.abc import Iterator, Sequence
+
+UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
+# No tag has a `<` inside, so that a search for its end stops at the next one.
+TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*)[^<>]*>|<[!?][^<>]*>")
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A part of HTML.
+
+    Attributes:
+        text: Its characters.
+        is_text: Whether it is translated: it has a letter or a digit, and no tag.
+    """
+
+    text: str
+    is_text: bool
+
+
+def split(markup: str) -> list[Piece]:
+    """Return the pieces of HTML, which together are all of it.
+
+    >>> [piece.text for piece in split("<p>A &amp; <b>b</b>!</p>") if piece.is_text]
+    ['A &amp; ', 'b']
+    """
+    return [piece for piece in _pieces(markup) if piece.text]
+
+
+def lines_of(pieces: Sequence[Piece]) -> str:
+    """Return the texts among pieces, one a line, without entities.
+
+    >>> lines_of(split("<p>A &amp;&#32;<b>b"))
+    'A &\\nb'
+    """
+    texts = (html.unescape(piece.text) for piece in pieces if piece.is_text)
+    return "\n".join(" ".join(text.split()) for text in texts)
+
+
+def join(pieces: Sequence[Piece], lines: str) -> str:
+    """Return HTML whose texts are others.
+
+    >>> join(split("<p>A &amp; <b>b"), "X <\\nY")
+    '<p>X &lt; <b>Y'
+
+    Args:
+        pieces: What `split` returns.
+        lines: The texts, one a line.
+    """
+    translations = iter(lines.split("\n"))
+    return "".join(
+        _replace(piece.text, next(translations)) if piece.is_text else piece.text
+        for piece in pieces
+    )
+
+
+def _replace(old: str, new: str) -> str:
+    """Return a text, escaped, with the white space around another one."""
+    begin = old[: len(old) - len(old.lstrip())]
+    end = old[len(old.rstrip()) :]
+    return f"{begin}{html.escape(new, quote=False)}{end}"
+
+
+def _pieces(markup: str) -> Iterator[Piece]:
+    position = 0
+    while match := TAG.search(markup, position):
+        yield _text(markup[position : match.start()])
+        end = match.end()
+        name = (match["name"] or "").lower()
+        if match[0] == "<!--":
+            end = _end(markup, "-->", end)
+        elif name in UNTRANSLATED and not match["end"]:
+            closing = re.compile(rf"</{name}\b", re.IGNORECASE).search(markup, end)
+            end = closing.start() if closing else len(markup)
+        yield Piece(markup[match.start() : end], is_text=False)
+        position = end
+    yield _text(markup[position:])
+
+
+def _text(text: str) -> Piece:
+    return Piece(text, is_text=any(map(str.isalnum, html.unescape(text))))
+
+
+def _end(markup: str, mark: str, begin: int) -> int:
+    """Return where a mark ends; the end of the text if there is none."""
+    found = markup.find(mark, begin)
+    return len(markup) if found < 0 else found + len(mark)
