@@ -69,7 +69,7 @@ def main() -> None:
     workdir = program.workdir(WORKDIR.value, skip=needless)
     compilation_cache.enable()
     data = None
-    if settings.data.directory or workdir.is_dir():
+    if prepared.has_directory(settings.data, workdir):
         directory = prepared.data_directory(settings.data, workdir)
         data = prepared.open_matching(settings, directory, compare_text=False)
     translator = api.load(

@@ -195,6 +195,11 @@ def _default_lines(
     settings: config.Config, workdir: pathlib.Path, *, num_models: int
 ) -> list[str]:
     """Return lines of the run's validation text, of different lengths."""
+    if not prepared.has_directory(settings.data, workdir):
+        raise ValueError(
+            f"{WORKDIR.value} is a model in one file, without text: name a file of "
+            "sentences with --input"
+        )
     directory = prepared.data_directory(settings.data, workdir)
     data = prepared.open_matching(settings, directory, compare_text=False)
     if "valid" not in data.counts:

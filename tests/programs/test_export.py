@@ -148,7 +148,7 @@ def test_a_page_and_a_figure_are_made_of_a_file(
     shown = json.loads(output.read_text())
     assert shown["models"] == [{"name": "averaged", "step": 8}]
     error = runs.error_of(run_on(file, "page"))
-    assert "without text: name the prepared data" in error
+    assert "without text: name a file of sentences with --input" in error
     if importlib.util.find_spec("matplotlib"):
         picture = tmp_path / "model.svg"
         result = run_on(file, "plot", "--figure=1", f"--output={picture}")

@@ -356,6 +356,11 @@ def push(data: config.DataConfig, workdir: files.Directory) -> None:
         remote.open_directory(data.directory).push()
 
 
+def has_directory(data: config.DataConfig, workdir: pathlib.Path) -> bool:
+    """Return False for a model in one file whose settings name no prepared data."""
+    return bool(data.directory) or not tensor_file.is_tensor_file(workdir)
+
+
 def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Path:
     """Return where prepared data lies: `config.data.directory`, or WORKDIR/data.
 
@@ -363,7 +368,7 @@ def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Pa
         ValueError: It is a file, or the root directory, or the workdir is a model's
             file, which has no text.
     """
-    if not data.directory and tensor_file.is_tensor_file(workdir):
+    if not has_directory(data, workdir):
         raise ValueError(
             f"{workdir} is a model in one file, without text: name the prepared data "
             "of its run, --config.data.directory=RUN/data"

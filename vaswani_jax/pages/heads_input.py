@@ -104,6 +104,8 @@ def _prepared(
     settings: config.Config, workdir: pathlib.Path
 ) -> prepared.PreparedData | None:
     """Return the run's prepared data; None if it has only a vocabulary, or none."""
+    if not prepared.has_directory(settings.data, workdir):
+        return None
     directory = prepared.data_directory(settings.data, workdir)
     try:
         return prepared.open_matching(settings, directory, compare_text=False)
