@@ -242,15 +242,17 @@ def test_two_processes_write_one_file_at_once(tmp_path):
 def test_what_jax_cannot_export_is_traced_in_every_process(folder, caplog):
     caplog.set_level("INFO", "vaswani_jax")
 
-    def printing(state, rows):
+    def calling_back(state, rows):
         jax.debug.callback(lambda: None)
         return state * rows
 
-    identity = kept_programs.Identity("printing", (), outputs=lambda *_: 0)
-    run = parallel.over_rows(printing, identity=identity)
-    np.testing.assert_array_equal(run(jnp.asarray(3.0), ROWS), 3 * ROWS)
-    assert "not kept for later starts: printing: " in caplog.text
-    assert not folder.exists()
+    identity = kept_programs.Identity("calling", (), outputs=lambda *_: 0)
+    for _ in range(3):
+        run = parallel.over_rows(calling_back, identity=identity)
+        np.testing.assert_array_equal(run(jnp.asarray(3.0), ROWS), 3 * ROWS)
+    # The first start learns it.
+    [message] = caplog.messages
+    assert message.startswith("note: calling is traced at every start: ")
 
 
 def test_an_identity_must_tell_the_form_of_the_outputs(folder):
@@ -370,6 +372,22 @@ def test_a_kept_program_gives_the_bits_of_the_traced_one(
     monkeypatch.setattr(jax.export, "export", None)
     assert results(program, small) == traced
     assert traced[-1] == (program is update)
+
+
+def test_a_kept_initial_state_is_that_of_the_traced_program(folder, monkeypatch):
+    small = settings.small_settings(**{"training.ema_decay": 0.5})
+
+    def state():
+        created = step.create_state(small, vocab_size=updates.V)
+        leaves, structure = jax.tree.flatten(created)
+        return [np.asarray(leaf).tobytes() for leaf in leaves], structure
+
+    monkeypatch.setattr(compilation_cache, "_home", None)
+    traced = state()
+    monkeypatch.setattr(compilation_cache, "_home", folder.parent)
+    assert state() == traced
+    monkeypatch.setattr(jax.export, "export", None)
+    assert state() == traced
 
 
 @pytest.mark.parametrize("value", [np.ones(3), object(), {1, 2}, SearchConfig, len])

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 # Begins every file; another form of the file gets another number.
 MAGIC = b"vaswani_jax program 1\n"
 SUFFIX = ".stablehlo"
+# Stands for a program that JAX cannot export: it is not tried again.
+NOT_EXPORTABLE = b""
 # What the files may take together; those that were used last stay.
 LIMIT_BYTES = 2**28
 # Their code takes part in tracing.
@@ -58,12 +60,12 @@ class Identity:
         closure: All that it reads beside its arguments: numbers, strings, dataclasses
             and containers of these.
         outputs: Returns the tree of its outputs, with anything as leaves, from its
-            arguments.
+            arguments. None if it returns dictionaries, lists and tuples alone.
     """
 
     name: str
     closure: Any
-    outputs: Callable[..., Any]
+    outputs: Callable[..., Any] | None = None
 
 
 class NotExportableError(Exception):
@@ -102,13 +104,15 @@ def load_or_export(
     program = _read(path, digest) if path else None
     if program is None:
         try:
-            exported = export()
-            program = bytes(exported.serialize())
+            program = bytes(export().serialize())
         except (ValueError, NotImplementedError) as error:
             reason = str(error).partition("\n")[0]
-            raise NotExportableError(f"{identity.name}: {reason}") from error
+            logger.info("note: %s is traced at every start: %s", identity.name, reason)
+            program = NOT_EXPORTABLE
         if path:
             _keep(path, digest, program)
+    if program == NOT_EXPORTABLE:
+        raise NotExportableError(identity.name)
     return _without_scipy(jax.export.deserialize(bytearray(program)))
 
 

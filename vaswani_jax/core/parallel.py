@@ -244,6 +244,46 @@ def over_rows(
     return _compile(function, _Axes(None, outputs=0), identity)
 
 
+def on_one_device(
+    function: Callable[..., Any], *, identity: kept_programs.Identity
+) -> Callable[..., Any]:
+    """Compile a function for one device; its arrays have no device axis.
+
+    Args:
+        function: It is called when it must be traced. It returns dictionaries, lists
+            and tuples of arrays.
+        identity: As for `over_rows`.
+    """
+    traced = jax.jit(function)
+    if not _can_keep():
+        return traced
+
+    def program(*arguments: Any) -> Any:
+        shapes = jax.tree.map(_aval, arguments)
+        try:
+            exported = kept_programs.load_or_export(
+                identity,
+                arguments=shapes,
+                devices=f"one of {describe()}",
+                export=lambda: jax.export.export(traced)(*shapes),
+            )
+        except kept_programs.NotExportableError:
+            return traced(*arguments)
+        return exported.call(*arguments)
+
+    program.__name__ = identity.name
+    return jax.jit(program)
+
+
+def _can_keep() -> bool:
+    """Return whether programs of this process are kept for later ones."""
+    return (
+        _target is None
+        and processes.num_processes() == 1
+        and kept_programs.directory() is not None
+    )
+
+
 class _Axes(NamedTuple):
     """The device axis of each array of a program, None if it is equal on all devices.
 
@@ -296,13 +336,10 @@ class _KeptProgram:
         return cast(Any, self._function(rows)).lower(state, rows)
 
     def _function(self, rows: Any) -> Callable[..., Any]:
-        can_keep = (
-            _target is None
-            and processes.num_processes() == 1
-            and kept_programs.directory() is not None
-            and jax.tree.leaves(rows)[0].shape[0] == jax.local_device_count()
-        )
-        return self._kept if can_keep else self._traced
+        if not _can_keep():
+            return self._traced
+        is_for_all = jax.tree.leaves(rows)[0].shape[0] == jax.local_device_count()
+        return self._kept if is_for_all else self._traced
 
     @functools.cached_property
     def _kept(self) -> Callable[..., Any]:
@@ -318,8 +355,7 @@ class _KeptProgram:
                     devices=f"{describe()}, donated: {self._axes.donated}",
                     export=functools.partial(self._export, shapes),
                 )
-            except kept_programs.NotExportableError as error:
-                logger.info("note: not kept for later starts: %s", error)
+            except kept_programs.NotExportableError:
                 return self._traced(state, rows)
             outputs = exported.call(*jax.tree.leaves(arguments))
             return jax.tree.unflatten(self._structure(arguments), outputs)
@@ -333,7 +369,7 @@ class _KeptProgram:
         )
 
     def _structure(self, arguments: Any) -> Any:
-        return jax.tree.structure(self.identity.outputs(*arguments))
+        return jax.tree.structure(cast(Any, self.identity).outputs(*arguments))
 
     def _export(self, shapes: Any) -> jax.export.Exported:
         """Trace the function, with flat lists for its arguments and its outputs."""

@@ -79,13 +79,21 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
     tokens = jnp.ones((1, 2), jnp.int32)
     has_average = settings.training.ema_decay > 0
 
-    def init(key: Array) -> TrainState:
-        params = model.init(key, tokens, tokens, deterministic=True)["params"]
+    def rest(params: Params) -> TrainState:
         opt_state = optimizer.make_optimizer(settings).init(params)
         average = jax.tree.map(jnp.copy, params) if has_average else None
-        return TrainState(jnp.zeros((), jnp.int32), params, opt_state, average)
+        return TrainState(jnp.zeros((), jnp.int32), None, opt_state, average)
 
-    return jax.jit(init)(_stream(settings, INIT_STREAM))
+    def init(key: Array) -> tuple[Params, list[Array]]:
+        params = model.init(key, tokens, tokens, deterministic=True)["params"]
+        return params, jax.tree.leaves(rest(params))
+
+    identity = kept_programs.Identity("init", (settings, vocab_size))
+    run = parallel.on_one_device(init, identity=identity)
+    params, leaves = run(_stream(settings, INIT_STREAM))
+    structure = jax.tree.structure(jax.eval_shape(rest, params))
+    state: TrainState = jax.tree.unflatten(structure, leaves)
+    return state.replace(params=params)
 
 
 def place(settings: config.Config, state: TrainState) -> TrainState:
