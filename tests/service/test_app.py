@@ -22,6 +22,20 @@ def test_it_is_ready_once_its_models_are():
     assert not engine.is_running
 
 
+def test_models_are_loaded_again_only_once_the_server_is_ready(monkeypatch):
+    service = shouting.service_of(ShoutingEngine())
+    refreshed = []
+
+    async def refresh():
+        refreshed.append(service.state.status)
+
+    monkeypatch.setattr(service.models, "refresh", refresh)
+    for status in ("starting", "ready", "draining"):
+        service.state.status = status
+        asyncio.run(service.refresh())
+    assert refreshed == ["ready"]
+
+
 @pytest.mark.parametrize("status", ["starting", "draining"])
 def test_a_server_that_is_not_ready_says_so_and_when_to_come_back(status):
     service = shouting.service_of(ShoutingEngine())

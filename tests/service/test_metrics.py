@@ -18,11 +18,13 @@ def test_requests_are_counted_by_route_and_status():
         client.post("/v1/translate", json={"text": "a"})
         client.post("/v1/translate", json={"text": 3})
         client.get("/none/of/these")
+        client.post("/v1/score", content=b" " * 100_000)
         text = client.get("/metrics").text
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
     prefix = 'vaswani_requests_total{route="/v1/translate",status='
     assert lines[prefix + '"200"}'] == lines[prefix + '"422"}'] == "1.0"
     assert lines['vaswani_requests_total{route="other",status="404"}'] == "1.0"
+    assert lines['vaswani_requests_total{route="/v1/score",status="413"}'] == "1.0"
     assert lines['vaswani_request_seconds_count{route="/v1/translate"}'] == "2.0"
     assert lines['vaswani_sentences_total{model="shouting"}'] == "1.0"
     assert float(lines["process_resident_memory_bytes"]) > 0

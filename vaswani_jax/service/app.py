@@ -94,6 +94,7 @@ class Service:
             root_path=options.root_path,
             keys=options.keys,
             body_bytes=BYTES_OF_CHARACTER * limits.characters + OTHER_BYTES,
+            routes=frozenset(self.api.openapi()["paths"]),
             seconds=limits.seconds,
         )
         self._app: guard.Application = guard.Guard(
@@ -114,9 +115,10 @@ class Service:
         await self._app(scope, receive, send)
 
     async def refresh(self) -> None:
-        """Load the models whose files have changed."""
+        """Load the models whose files have changed, once the first are ready."""
         async with self._refreshing:
-            await self.models.refresh()
+            if self.state.status == "ready":
+                await self.models.refresh()
 
     async def drain(self, *, seconds: float) -> None:
         """Refuse further requests, and wait for those that were accepted.
@@ -187,8 +189,7 @@ class Service:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._options.reload_seconds)
-            if self.state.status == "ready":
-                await self.refresh()
+            await self.refresh()
 
 
 async def _refuse(request: fastapi.Request, refusal: Exception) -> Response:

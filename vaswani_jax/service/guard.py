@@ -65,6 +65,7 @@ class Rules:
         hosts: The names by which clients may call the server; none for any.
         root_path: The path at which a proxy shows the server, "" for its root.
         keys: Who may use the models.
+        routes: The paths that logs and metrics name; others may be text.
         body_bytes: The most bytes of a body.
         seconds: The most seconds until a body has arrived, and until its answer.
     """
@@ -72,6 +73,7 @@ class Rules:
     hosts: Sequence[str] = ()
     root_path: str = ""
     keys: Keys
+    routes: frozenset[str] = frozenset()
     body_bytes: int
     seconds: float
 
@@ -113,10 +115,17 @@ class Guard:
             await answer.refuse(failure, is_libretranslate=not _is_v1(path_of(scope)))
         finally:
             status = CLIENT_LEFT if is_cancelled else answer.status or 500
-            route = getattr(scope.get("route"), "path", "other")
+            route = self._route_of(scope)
             seconds = time.monotonic() - begin
             self._metrics.end(route=route, status=status, seconds=seconds)
             logger.debug(f"{scope['method'][:10]} {route} {status} {seconds:.3f} s")
+
+    def _route_of(self, scope: Scope) -> str:
+        """Return the path of a request's route, or "other"."""
+        path = path_of(scope)
+        if path in self._rules.routes:
+            return path
+        return getattr(scope.get("route"), "path", "other")
 
     async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         headers = {name: value for name, value in scope["headers"]}
