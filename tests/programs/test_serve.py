@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests import settings
 from tests.programs import runs
+from vaswani_jax.checkpoints import bundle, store
+from vaswani_jax.core import config
 
 
 def command(*words: str) -> tuple[str, ...]:
@@ -30,16 +33,29 @@ def ask(url: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
         return error.code, json.load(error)
 
 
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A model in one file, of short sentences: few programs are compiled for it."""
+    small, vocabulary = settings.small_settings(), settings.letters_vocabulary()
+    sizes = {"vocab_size": vocabulary.size, "seed": 1}
+    params = settings.random_params(small.model, **sizes)
+    record = {"vocabulary": vocabulary.fingerprint, "config": config.to_dict(small)}
+    checkpoint = store.Checkpoint(8, {"params": params}, record)
+    path = tmp_path / "letters.safetensors"
+    bundle.Bundle(small, vocabulary, checkpoint).save(path, dtype="float32")
+    return path
+
+
 def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
-    trained: pathlib.Path,
+    model: pathlib.Path,
 ) -> None:
     # A lone sentence waits that long for others, and so is still there at the signal.
-    words = command(f"copy={trained}", "--port=0", "--wait_seconds=2", "--beam_sizes=2")
+    words = command(str(model), "--port=0", "--wait_seconds=2", "--beam_sizes=2")
     with runs.running(words, env=runs.environment(devices=1)) as process:
         assert process.stdout and process.stderr
         url = process.stdout.readline().decode().strip()
         assert url.startswith("http://127.0.0.1:"), process.stderr.read().decode()
-        assert ask(f"{url}health") == (200, {"status": "ready", "models": ["copy"]})
+        assert ask(f"{url}health") == (200, {"status": "ready", "models": ["letters"]})
         status, answer = ask(f"{url}v1/translate", {"text": "a b\n\nc", "n_best": 2})
         assert status == 200
         [result] = answer["results"]
