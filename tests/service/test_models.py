@@ -8,6 +8,7 @@ import pytest
 from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import models
 from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.models import Loader, Models, Origin, Served
@@ -204,7 +205,8 @@ def test_an_error_names_the_model_once(reason):
 
 
 def test_a_model_that_samples_is_refused():
-    engine = ShoutingEngine(**{"search.sampling": True})
-    loader = Loader(lambda path: engine.translator, limits=Limits())
+    small = settings.small_settings(**{"search.sampling": True})
+    sampler = Translator(small, shouting.vocabulary(), members=[])
+    loader = Loader(lambda path: sampler, limits=Limits())
     with pytest.raises(ValueError, match=r"config\.search\.sampling=True"):
         loader.load(Origin("a", "none"))
