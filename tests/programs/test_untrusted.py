@@ -15,8 +15,9 @@ from configs import of_run
 from tests import settings
 from tests.programs import runs
 from tests.training.small_runs import train
-from vaswani_jax.checkpoints import average, select, store
-from vaswani_jax.data import prepared
+from vaswani_jax.checkpoints import average, bundle, select, store
+from vaswani_jax.core import compilation_cache
+from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.training import metrics_log
 
 
@@ -34,8 +35,14 @@ class Payload:
 def full_workdir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir with every kind of file."""
     workdir = tmp_path_factory.mktemp("run") / "made"
-    train(settings.small_settings(), workdir)
-    average.save_average(workdir, select.select(workdir, "average:2"))
+    small = settings.small_settings()
+    train(small, workdir)
+    average.save_average(
+        workdir,
+        select.select(workdir, "average:2"),
+        settings=small,
+        vocabulary=vocabulary.load(workdir / "data"),
+    )
     return workdir
 
 
@@ -48,6 +55,8 @@ def read_all(workdir: pathlib.Path) -> None:
     data.text("valid")
     for name in ("newest", "best", "averaged"):
         select.select(workdir, name)
+    for file in (workdir / "averaged").glob("*.safetensors"):
+        bundle.read_vocabulary(file)
     directory = workdir / "checkpoints"
     store.restore(directory, store.steps(directory)[0], names=["params", "optimizer"])
     log = metrics_log.MetricsLog(workdir, first_step=2, num_steps=4, is_active=True)
@@ -91,6 +100,7 @@ def test_no_file_of_a_workdir_is_executed(
         assert not mark.exists(), name
     for kind in ("config.json", "data/vocabulary.model", "data/manifest.json"):
         assert kind in refused
+    assert "averaged/4.safetensors" in refused
     assert any(name.startswith("checkpoints/") for name in refused)
 
 
@@ -111,7 +121,7 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 
-def test_decoding_writes_nowhere_but_in_the_workdir(
+def test_decoding_writes_nowhere_but_in_the_workdir_and_the_users_cache(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     audited = tmp_path / "log"
@@ -129,8 +139,11 @@ def test_decoding_writes_nowhere_but_in_the_workdir(
     assert result.returncode == 0, result.stderr.decode()
     events = audited.read_text().splitlines()
     written = {line.removeprefix("write ") for line in events if line[:6] == "write "}
-    cache = os.environ["JAX_COMPILATION_CACHE_DIR"]
-    allowed = (str(trained), str(tmp_path / "output"), cache, "/dev/null", "/proc/")
+    caches = [
+        os.environ[name]
+        for name in ("JAX_COMPILATION_CACHE_DIR", compilation_cache.VARIABLE)
+    ]
+    allowed = (str(trained), str(tmp_path / "output"), *caches, "/dev/null", "/proc/")
     assert any(path.startswith(str(tmp_path / "output")) for path in written)
     assert not [path for path in written if not path.startswith(allowed)]
     # Python and its libraries look at the machine; nothing comes from a pickle.
