@@ -1,22 +1,54 @@
-"""Whole programs on real text: decode, and CTranslate2 with the same model exported.
+"""Whole programs from start to end, beside another tree's and CTranslate2's.
 
     python -m tests.benchmarks.whole_program --input=FILE --ctranslate2=DIR -- FLAGS
+    python -m tests.benchmarks.whole_program --module=evaluate --other=TREE \\
+        --other_flags="--config=configs/demo.py --workdir=OLD" -- --workdir=NEW
+    python -m tests.benchmarks.whole_program --module=main --until="step 1 of " ...
 
-FLAGS are those of `vaswani_jax.decode`; DIR is what `vaswani_jax.export` has written.
-Each program starts, reads the file, translates it and ends, in turn; a first run of
-each is not counted (it compiles, or warms the files). With `--engine` it is the
+FLAGS are those of `vaswani_jax.decode`, or of another program with --module; DIR is
+what `vaswani_jax.export` has written, TREE a checkout of this repository. Each program
+starts, works and ends, in turn; a first run of each is not counted (it compiles, or
+warms the files). With --until a program is killed when a line of its log begins so.
+
+Measured are seconds of the cores, outside the kernel and in it: what the kernel takes
+to give memory depends on the machine, not on the program alone. Then the seconds that
+passed, the peak of the memory and the page faults. With `--engine` this is the
 CTranslate2 program itself, which that package's environment runs.
 """
 
 import argparse
+import json
+import os
 import pathlib
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[2]
+OURS, OTHER = "vaswani_jax", "other tree"
+
+
+class Usage(NamedTuple):
+    """What a program took, and its children."""
+
+    core_seconds: float
+    outside_kernel: float
+    in_kernel: float
+    passed_seconds: float
+    peak_mib: float
+    page_faults: float
+
+
+class Program(NamedTuple):
+    """A command of Python, and the checkout in which it runs."""
+
+    command: list[str]
+    tree: pathlib.Path
+    until: str = ""
 
 
 def engine(arguments: argparse.Namespace) -> None:
@@ -44,14 +76,109 @@ def engine(arguments: argparse.Namespace) -> None:
         print(subwords.decode(result.hypotheses[0]))
 
 
+def programs(arguments: argparse.Namespace) -> dict[str, Program]:
+    """Return what is measured, by name."""
+    search = [
+        f"--beam_size={arguments.beam_size}",
+        f"--length_penalty={arguments.length_penalty}",
+    ]
+    shared = []
+    if arguments.module == "decode":
+        shared += [f"--config.search.{flag[2:]}" for flag in search]
+        shared += [f"--input={arguments.input}"]
+
+    def ours(tree: pathlib.Path, flags: list[str]) -> Program:
+        module = f"vaswani_jax.{arguments.module}"
+        command = [sys.executable, "-m", module, *flags, *shared]
+        return Program(command, tree, arguments.until)
+
+    measured = {OURS: ours(ROOT, arguments.flags)}
+    if arguments.other:
+        measured[OTHER] = ours(arguments.other, shlex.split(arguments.other_flags))
+    if arguments.ctranslate2:
+        command = [
+            *(arguments.python, "-m", "tests.benchmarks.whole_program", "--engine"),
+            *(f"--input={arguments.input}", f"--ctranslate2={arguments.ctranslate2}"),
+            *search,
+        ]
+        measured |= {
+            "CTranslate2 float32": Program(command, ROOT),
+            "CTranslate2 float32, two workers": Program([*command, "--inter=2"], ROOT),
+            "CTranslate2 int8": Program([*command, "--compute_type=int8"], ROOT),
+        }
+    return measured
+
+
+def measure(program: Program, output: pathlib.Path) -> Usage:
+    """Run a program and return what it took.
+
+    Raises:
+        RuntimeError: It failed, or ended before the line that it is to write.
+    """
+    log: list[bytes] = []
+    with output.open("wb") as stream:
+        start_time = time.perf_counter()
+        process = subprocess.Popen(
+            program.command,
+            cwd=program.tree,
+            env={**os.environ, "PYTHONPATH": str(program.tree)},
+            stdout=stream,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stderr is not None
+        found = False
+        for line in process.stderr:
+            log.append(line)
+            if program.until and line.startswith(program.until.encode()):
+                found = True
+                process.kill()
+                break
+        _, status, usage = os.wait4(process.pid, 0)
+        passed_seconds = time.perf_counter() - start_time
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stderr.close()
+    if (program.until and not found) or (not program.until and process.returncode):
+        raise RuntimeError(f"{shlex.join(program.command)}\n{b''.join(log[-5:])!r}")
+    return Usage(
+        core_seconds=usage.ru_utime + usage.ru_stime,
+        outside_kernel=usage.ru_utime,
+        in_kernel=usage.ru_stime,
+        passed_seconds=passed_seconds,
+        peak_mib=usage.ru_maxrss / 1024,
+        page_faults=usage.ru_minflt,
+    )
+
+
+def summary(usages: dict[str, list[Usage]]) -> dict[str, dict[str, float]]:
+    """Return the medians of each program, and our seconds of a core by its."""
+    summaries = {}
+    for name, rounds in usages.items():
+        medians = Usage(*map(statistics.median, zip(*rounds, strict=True)))
+        ratios = [
+            our.core_seconds / its.core_seconds
+            for our, its in zip(usages[OURS], rounds, strict=True)
+        ]
+        summaries[name] = {
+            **{key: round(value, 2) for key, value in medians._asdict().items()},
+            "ours_by_it": round(statistics.median(ratios), 2),
+        }
+    return summaries
+
+
 def main() -> None:
+    """Measure the programs in turn and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--input", type=pathlib.Path, required=True)
-    parser.add_argument("--ctranslate2", type=pathlib.Path, required=True)
+    parser.add_argument("--module", default="decode", help="of vaswani_jax")
+    parser.add_argument("--input", type=pathlib.Path, help="lines, for decode")
+    parser.add_argument("--other", type=pathlib.Path, help="another checkout")
+    parser.add_argument("--other_flags", default="", help="those of its program")
+    parser.add_argument("--until", default="", help="begins the last line of the log")
+    parser.add_argument("--ctranslate2", type=pathlib.Path)
     parser.add_argument("--python", default=sys.executable, help="that has it")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--beam_size", type=int, default=4)
     parser.add_argument("--length_penalty", type=float, default=0.6)
+    parser.add_argument("--json", type=pathlib.Path, help="a file for the medians")
     parser.add_argument("--engine", action="store_true")
     parser.add_argument("--compute_type", default="float32")
     parser.add_argument("--inter", type=int, default=1)
@@ -60,52 +187,23 @@ def main() -> None:
     if arguments.engine:
         engine(arguments)
         return
-    search = [
-        f"--beam_size={arguments.beam_size}",
-        f"--length_penalty={arguments.length_penalty}",
-    ]
-    engine_command = [
-        *(arguments.python, "-m", "tests.benchmarks.whole_program", "--engine"),
-        *(f"--input={arguments.input}", f"--ctranslate2={arguments.ctranslate2}"),
-        *search,
-    ]
-    commands = {
-        "vaswani_jax": [
-            *(sys.executable, "-m", "vaswani_jax.decode", *arguments.flags),
-            *(f"--config.search.{flag[2:]}" for flag in search),
-            f"--input={arguments.input}",
-        ],
-        "CTranslate2 float32": engine_command,
-        "CTranslate2 float32, two workers": [*engine_command, "--inter=2"],
-        "CTranslate2 int8": [*engine_command, "--compute_type=int8"],
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    if arguments.module == "decode" and arguments.input is None:
+        parser.error("decode needs --input")
+    measured = programs(arguments)
+    usages: dict[str, list[Usage]] = {name: [] for name in measured}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(arguments.rounds + 1):
-            for name, command in commands.items():
-                spent = timed(command, pathlib.Path(folder, "output"))
+            for name, program in measured.items():
+                usage = measure(program, pathlib.Path(folder, "output"))
                 if turn:
-                    seconds[name].append(spent)
-    our_seconds = seconds["vaswani_jax"]
-    print("| | median s | best s | other / ours |\n| --- | --- | --- | --- |")
-    for name, program_seconds in seconds.items():
-        ratio = statistics.median(
-            a / b for a, b in zip(program_seconds, our_seconds, strict=True)
-        )
-        median = statistics.median(program_seconds)
-        print(f"| {name} | {median:.2f} | {min(program_seconds):.2f} | {ratio:.2f} |")
-
-
-def timed(command: list[str], output: pathlib.Path) -> float:
-    """Seconds of a program from its start to its end, its lines in a file."""
-    with output.open("wb") as stream:
-        start_time = time.perf_counter()
-        subprocess.run(
-            command, stdout=stream, stderr=subprocess.DEVNULL, cwd=ROOT, check=True
-        )
-        spent = time.perf_counter() - start_time
-    assert output.stat().st_size > 0
-    return spent
+                    usages[name].append(usage)
+    summaries = summary(usages)
+    columns = list(summaries[OURS])
+    print(f"| | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 1)}")
+    for name, values in summaries.items():
+        print(f"| {name} | {' | '.join(map(str, values.values()))} |")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(summaries, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
