@@ -404,7 +404,8 @@ class LineTranslator:
         tokens = search.source_tokens_per_batch * 4 // width
         # Within a batch, too, neighbours are of similar length.
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
-        shapes = [self._shape(pieces[index]) for index in order]
+        shortest = padding.shortest_length([len(piece.ids) + 1 for piece in pieces])
+        shapes = [self._shape(pieces[index], shortest=shortest) for index in order]
         for group in padding.group_by_shape(
             shapes, max_rows=lambda shape: tokens // shape[0]
         ):
@@ -423,11 +424,12 @@ class LineTranslator:
                 ),
             )
 
-    def _shape(self, piece: Piece) -> tuple[int, int]:
+    def _shape(self, piece: Piece, *, shortest: int) -> tuple[int, int]:
         """Return the padded tokens of a piece's source and of its prefix."""
         # No piece is longer, and learned positions end there.
         longest = self._settings.search.max_source_tokens
-        length = min(padding.padded_length(len(piece.ids) + 1), longest)
+        num_tokens = max(len(piece.ids) + 1, shortest)
+        length = min(padding.padded_length(num_tokens), longest)
         return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
 
 

@@ -40,6 +40,21 @@ def padded_length(num_tokens: int) -> int:
     return length
 
 
+def shortest_length(num_tokens: Sequence[int]) -> int:
+    """Return what the shortest of some sentences are padded to, for a search.
+
+    128 rows of 32 tokens search 1,000 lines of Multi30k in 0.9 of the time of 256 rows
+    of 16, whose sentences end at more different positions, and 16 tokens need no
+    program. Sentences that are all as short, or few, keep their shape.
+
+    >>> shortest_length([3] * 17), shortest_length([3] * 16 + [17])
+    (16, 32)
+    """
+    shortest, next_length = padded_length(1), padded_length(padded_length(1) + 1)
+    has_longer = max(num_tokens, default=0) > shortest
+    return next_length if has_longer and len(num_tokens) > ROWS[-1] else shortest
+
+
 def group_by_shape(
     shapes: Sequence[tuple[int, ...]], *, max_rows: Callable[[tuple[int, ...]], int]
 ) -> Iterator[Group]:
