@@ -208,5 +208,5 @@ def test_a_model_that_samples_is_refused():
     small = settings.small_settings(**{"search.sampling": True})
     sampler = Translator(small, shouting.vocabulary(), members=[])
     loader = Loader(lambda path: sampler, limits=Limits())
-    with pytest.raises(ValueError, match=r"config\.search\.sampling=True"):
-        loader.load(Origin("a", "none"))
+    with pytest.raises(ValueError, match=r"^runs/a: config\.search\.sampling=True"):
+        loader.load(Origin("a", "runs/a"))

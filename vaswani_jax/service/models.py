@@ -190,19 +190,15 @@ class Loader:
         stamps = version(origin.path)
         try:
             translator = self._load(origin.path)
+            limits = self._limits
+            if not limits.beam_sizes:
+                beam_size = translator.config.search.beam_size
+                limits = dataclasses.replace(limits, beam_sizes=(beam_size,))
+            return Served(Engine(translator, limits=limits, name=origin.name), stamps)
         except ValueError as error:
             if origin.path in str(error):
                 raise
             raise ValueError(f"{origin.path}: {error}") from None
-        search = translator.config.search
-        if search.sampling:
-            raise ValueError(
-                f"{origin.path} has config.search.sampling=True: a server searches"
-            )
-        limits = self._limits
-        if not limits.beam_sizes:
-            limits = dataclasses.replace(limits, beam_sizes=(search.beam_size,))
-        return Served(Engine(translator, limits=limits, name=origin.name), stamps)
 
 
 class Models:
