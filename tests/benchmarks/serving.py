@@ -157,7 +157,7 @@ def running(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str
     )
     try:
         assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
+        yield process, process.stdout.readline().strip().rstrip("/")
     finally:
         process.terminate()
         process.wait()
