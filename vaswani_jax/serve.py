@@ -1,4 +1,4 @@
-"""Serve models over HTTP: an API, a page to translate with, and LibreTranslate's API.
+"""Serve models over HTTP: an API, a page to translate on, and LibreTranslate's API.
 
 vaswani serve runs/demo
 vaswani serve runs/demo fast=runs/small@best --port=8080
@@ -30,38 +30,44 @@ MODELS = flags.DEFINE_multi_string(
     "Runs, bundles or MarianMT directories: PATH, PATH@CHECKPOINT or NAME=PATH.",
 )
 HOST = flags.DEFINE_string(
-    "host", "127.0.0.1", "The address to listen on; 0.0.0.0 is all of this machine."
+    "host", "127.0.0.1", "The address to listen on; 0.0.0.0 listens on all addresses."
 )
 PORT = flags.DEFINE_integer(
-    "port", 8000, "The port to listen on; 0 is any.", lower_bound=0, upper_bound=65535
+    "port",
+    8000,
+    "The port to listen on; 0 takes any free one.",
+    lower_bound=0,
+    upper_bound=65535,
 )
 HOSTS = flags.DEFINE_list(
     "hosts",
     [],
-    "The names by which clients may call it; on the loopback address only its own "
-    "names by default, elsewhere any.",
+    "The host names that the server answers to; by default those of this machine on "
+    "the loopback address, elsewhere any.",
 )
 ROOT_PATH = flags.DEFINE_string(
-    "root_path", "", "The path at which a proxy shows it, as /translate."
+    "root_path", "", "The path at which a proxy shows the server, as /translate."
 )
 CORS_ORIGINS = flags.DEFINE_list(
-    "cors_origins", [], "The origins whose pages may use it, as https://example.org."
+    "cors_origins",
+    [],
+    "The origins whose pages may use the API, as https://example.org.",
 )
 API_KEYS = path_flags.define_path(
-    "api_keys", None, "A file of keys, one a line, of which a request needs one."
+    "api_keys", None, "A file of keys, one a line; a request needs one of them."
 )
 LOG_TEXTS = flags.DEFINE_bool("log_texts", False, "Log the texts of requests.")
 RELOAD_SECONDS = flags.DEFINE_float(
     "reload_seconds",
     10.0,
-    "How often it looks for a changed model; 0 for SIGHUP alone.",
+    "How often to look for changed models; 0 looks at SIGHUP alone.",
     lower_bound=0.0,
 )
 BEAM_SIZES = flags.DEFINE_list(
     "beam_sizes",
     [],
-    "The beam sizes that a request may name, the default first; the model's by "
-    "default.",
+    "The beam sizes that a request may name, the default first; by default the "
+    "model's own alone.",
 )
 MAX_LENGTH_PENALTY = flags.DEFINE_float(
     "max_length_penalty",
@@ -102,7 +108,7 @@ WAIT_SECONDS = flags.DEFINE_float(
 
 
 def check_flags() -> None:
-    """Refuse flags that make no sense, and an installation without the extra."""
+    """Refuse wrong values of flags, and an installation without the extra `serve`."""
     if not MODELS.value:
         raise ValueError("--models is missing: name a run, a bundle or NAME=PATH")
     root = ROOT_PATH.value
@@ -117,9 +123,9 @@ def check_flags() -> None:
 
 
 def main() -> None:
-    """Load the models, and answer until a signal comes."""
-    # Imported late: they need the extra.
-    from vaswani_jax.service import app, log_texts, models, server
+    """Load the models, and answer requests until a signal ends the server."""
+    # These need the extra, which check_flags looks for.
+    from vaswani_jax.service import app, guard, log_texts, models, server
     from vaswani_jax.service.keys import Keys, read_keys
 
     origins = models.read_origins(MODELS.value)
@@ -133,8 +139,6 @@ def main() -> None:
         url = server.url_of(listener)
         hosts = HOSTS.value
         if not hosts and _is_loopback(listener.getsockname()[0]):
-            from vaswani_jax.service import guard
-
             hosts = list(guard.LOOPBACK_HOSTS)
         loader = models.Loader(_load, limits=limits)
         compilation_cache.enable()
@@ -169,7 +173,7 @@ def main() -> None:
         raise failures[0]
     logger.info("ended")
     sys.stdout.flush()
-    # A thread that still compiles would keep the process.
+    # A thread that still compiles would keep the process alive.
     os._exit(0)
 
 

@@ -11,7 +11,7 @@ from vaswani_jax.service.models import Served
 
 def job_of(engine, texts):
     served = Served(engine)
-    return translations.Job(
+    return translations.TranslationJob(
         served=served,
         direction=served.directions[0],
         texts=texts,

@@ -15,7 +15,7 @@ COMMANDS = {
     "train": ("main", "Train a model from a preset or a configuration file."),
     "check": ("check", "Tell whether a run fits accelerators that are not here."),
     "translate": ("decode", "Translate lines with a trained model, or score them."),
-    "serve": ("serve", "Answer over HTTP: an API, and a page to translate with."),
+    "serve": ("serve", "Serve models over HTTP: an API, a page to translate on."),
     "evaluate": ("evaluate", "Score a model on the validation or the test set."),
     "evaluate-trees": ("evaluate_trees", "Score trees against a treebank's: F1."),
     "agree-trees": ("agree_trees", "Keep the trees on which two parsers agree."),

@@ -15,8 +15,7 @@ from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.inference.translator import AttendedPair
 from vaswani_jax.service.models import Direction, Served
 
-# For each word of a translation: where its source word begins and ends, and where it
-# does.
+# The beginnings and ends of a source word and of the target word aligned with it.
 Pairs = list[tuple[int, int, int, int]]
 Spans = list[tuple[int, int]]
 
@@ -32,7 +31,7 @@ async def align(
     """Return the aligned words of each line and its translation.
 
     Offsets count from where the sentence begins, without the prefix of its direction.
-    A line that was translated in pieces has None, as all lines of a parser.
+    A line that was translated in pieces has None, and so has every line of a parser.
 
     Raises:
         OverloadedError, TooLateError: As `Engine.attend`.
@@ -61,7 +60,7 @@ async def _align_line(
         return []
     try:
         [pair] = await served.engine.attend([line], [best.text], deadline=deadline)
-    except ValueError:  # As its translation is read again, it is too long.
+    except ValueError:  # Encoded again, the translation may have too many subwords.
         return None
     return pairs_of(
         line,
@@ -82,14 +81,14 @@ def pairs_of(
 ) -> Pairs:
     """Return the aligned words of one line.
 
-    Words are what white space divides; in a language without spaces, subwords.
+    Words are what white space divides; in a language without spaces they are subwords.
 
     Args:
         line: The source line.
         pair: Its translation, with the attention between them.
         vocabulary: The subwords of both.
         data: The languages.
-        num_tag_characters: How many characters of the line are no part of the text.
+        num_tag_characters: The length of the tag before the text of the line.
     """
     layer = alignment.default_layer(len(pair.attention.memory))
     source_words, source_spans = _source_words(
@@ -120,7 +119,7 @@ def pairs_of(
 
 
 def shift(pairs: Pairs | None, source: int, target: int) -> Pairs | None:
-    """Return the aligned words of a sentence as those of its text.
+    """Return the aligned words of a sentence, counted from where its text begins.
 
     >>> shift([(0, 1, 2, 3)], 10, 20), shift(None, 10, 20)
     ([(10, 11, 22, 23)], None)

@@ -1,4 +1,4 @@
-"""The application of `vaswani serve`: its routes, and what stands before them."""
+"""The application of `vaswani serve`: its routes behind the guard."""
 
 import asyncio
 import contextlib
@@ -27,18 +27,18 @@ from vaswani_jax.service.models import Models
 from vaswani_jax.service.refusals import Refusal
 
 logger = logging.getLogger(__name__)
-# JSON may spell a character in twelve: a pair of surrogates.
+# JSON may spell a character as a pair of surrogates: two escapes of six bytes.
 BYTES_OF_CHARACTER = 12
 OTHER_BYTES = 65536
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """How an application answers.
+    """The settings of an application.
 
     Attributes:
-        hosts: The names by which clients may call it; none for any.
-        root_path: The path at which a proxy shows it.
+        hosts: The host names that it answers to; none for any.
+        root_path: The path at which a proxy shows it, "" for the root.
         cors_origins: The origins whose pages may use it.
         keys: Who may use the models.
         log_texts: Whether texts are logged.
@@ -57,10 +57,10 @@ class Service:
     """An ASGI application that answers with models.
 
     Attributes:
-        state: Whether it answers.
-        models: Who answers.
-        api: The application without what stands before it.
-        metrics: What it counts.
+        state: Whether it is ready to answer.
+        models: The models that answer.
+        api: The application without its guard.
+        metrics: The figures that it counts.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Service:
         on_ready: Callable[[], None] = lambda: None,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Put the parts together; the models begin when the server does.
+        """Put the parts together; the models start when the server does.
 
         Args:
-            models: Who answers.
-            options: How.
-            on_ready: Called when everything is compiled.
-            on_failure: Called with the error if that fails.
+            models: The models that answer.
+            options: The settings.
+            on_ready: Called when all programs are compiled.
+            on_failure: Called with the error if compiling fails.
         """
         options = options or Options()
         self.models = models
@@ -115,7 +115,7 @@ class Service:
         await self._app(scope, receive, send)
 
     async def refresh(self) -> None:
-        """Load the models whose files have changed, once the first are ready."""
+        """Load the models whose files have changed, if the server is ready."""
         async with self._refreshing:
             if self.state.status == "ready":
                 await self.models.refresh()
@@ -148,7 +148,7 @@ class Service:
                 self.models, keys=options.keys, log_texts=options.log_texts
             ),
             routes_state.make_router(
-                self.models, state=self.state, counted=self.metrics
+                self.models, state=self.state, figures=self.metrics
             ),
         )
         for router in routers:
@@ -161,7 +161,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _live(self, api: fastapi.FastAPI) -> AsyncIterator[None]:
-        """Prepare the models beside the server, and end them after it."""
+        """Prepare the models while the server starts, and end them after it."""
         del api
         tasks = [asyncio.create_task(self._start())]
         if self._options.reload_seconds:
@@ -220,7 +220,7 @@ async def _refuse_http(request: fastapi.Request, error: Exception) -> Response:
 
 async def _refuse_fields(request: fastapi.Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # A union says of each of its types why it is none.
+    # For a union pydantic gives one reason for each of its types.
     fields: dict[str, list[str]] = {}
     for entry in error.errors():
         names = [str(part)[:100] for part in entry["loc"][1:2]]

@@ -30,7 +30,7 @@ class Sentence:
     """A sentence, or a piece of a long one, that waits for the search.
 
     Attributes:
-        request: Whose it is.
+        request: The request that it belongs to.
         index: Its place among those of its request.
         piece: Its ids.
         beam_size: W; sentences of equal beam sizes share batches.
@@ -58,10 +58,10 @@ class Call:
     """Sentences of one request that are computed together, without those of others.
 
     Attributes:
-        request: Whose they are.
+        request: The request that they belong to.
         index: Its place among the calls of its request.
         function: Computes them.
-        num_sentences: How many they are.
+        num_sentences: The number of sentences.
     """
 
     request: Request
@@ -77,9 +77,9 @@ class Batch(NamedTuple):
     """Jobs that are computed together: sentences of any requests, or one call.
 
     Attributes:
-        jobs: They.
-        lengths: What sentences are padded to; None for a call.
-        num_rows: The rows with those of padding.
+        jobs: The sentences, or the call.
+        lengths: The lengths that sentences are padded to; None for a call.
+        num_rows: The number of rows, those of padding included.
     """
 
     jobs: tuple[Job, ...]
@@ -98,7 +98,7 @@ class Queue:
         """Make an empty queue.
 
         Args:
-            shapes: Those that batches may have.
+            shapes: The shapes that batches may have.
             wait_seconds: Most seconds that a job waits for others while nothing is
                 computed.
         """
@@ -106,7 +106,7 @@ class Queue:
         self._wait_seconds = wait_seconds
         # A dictionary has an order and forgets a job at once.
         self._jobs: dict[Job, None] = {}
-        self._num_requests = 0  # Those of the batch before.
+        self._num_requests = 0  # Of the previous batch.
         self._is_oldest_next = True
         self.num_sentences = 0
 
@@ -115,18 +115,18 @@ class Queue:
         return iter(self._jobs)
 
     def add(self, job: Job) -> None:
-        """Let a job wait."""
+        """Append a job."""
         self._jobs[job] = None
         self.num_sentences += job.num_sentences
 
     def discard(self, job: Job) -> None:
-        """Forget a job, if it waits."""
+        """Remove a job, if it waits."""
         if job in self._jobs:
             del self._jobs[job]
             self.num_sentences -= job.num_sentences
 
     def late(self, now: float) -> list[Job]:
-        """Return the jobs that are too late."""
+        """Return the jobs whose deadline has passed."""
         return [
             job
             for job in self._jobs
@@ -134,10 +134,11 @@ class Queue:
         ]
 
     def ready_time(self) -> float | None:
-        """Return from when on `take` returns a batch; None if nothing waits.
+        """Return the time from which `take` may be called; None if nothing waits.
 
-        A job that comes while nothing is computed waits for others if the batch before
-        had those of more requests: these clients have their answers, and ask again.
+        A job that arrives while nothing is computed waits for others if the previous
+        batch had jobs of more requests: those clients have their answers and soon ask
+        again.
         """
         oldest = next(iter(self._jobs), None)
         if oldest is None:
@@ -147,7 +148,9 @@ class Queue:
         return oldest.request.arrival + self._wait_seconds
 
     def take(self) -> Batch:
-        """Remove and return the jobs of the next batch; some must wait.
+        """Remove and return the jobs of the next batch.
+
+        At least one job must wait.
 
         Every other batch has the oldest job. Those between have the oldest among the
         jobs that come first in their requests, so that a long request does not hold up
@@ -176,25 +179,25 @@ class Queue:
             and job.beam_size == first.beam_size
             and bool(job.piece.prefix) == has_prefix
         ]
-        most = max(rows[-1] for rows in self._shapes.search_rows.values())
+        max_rows = max(rows[-1] for rows in self._shapes.search_rows.values())
         # Outputs are about as long as their sources, and all wait for the longest.
         nearest = heapq.nsmallest(
-            most + 1,
+            max_rows + 1,
             candidates,
             key=lambda job: (job is not first, abs(job.length - first.length)),
         )
-        chosen: list[Sentence] = []
+        sentences: list[Sentence] = []
         lengths = self._lengths([first])
         for job in nearest:
-            joint = self._lengths([*chosen, job])
-            if len(chosen) < self._shapes.search_rows[joint][-1]:
-                chosen.append(job)
-                lengths = joint
-        number = self._shapes.num_sentences(len(chosen), lengths)
-        chosen = chosen[:number]
-        lengths = self._lengths(chosen)
-        num_rows = self._shapes.num_rows(len(chosen), lengths)
-        return Batch(tuple(chosen), lengths, num_rows)
+            joint_lengths = self._lengths([*sentences, job])
+            if len(sentences) < self._shapes.search_rows[joint_lengths][-1]:
+                sentences.append(job)
+                lengths = joint_lengths
+        number = self._shapes.num_sentences(len(sentences), lengths)
+        sentences = sentences[:number]
+        lengths = self._lengths(sentences)
+        num_rows = self._shapes.num_rows(len(sentences), lengths)
+        return Batch(tuple(sentences), lengths, num_rows)
 
     def _lengths(self, sentences: list[Sentence]) -> Lengths:
         return self._shapes.lengths(

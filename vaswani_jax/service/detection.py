@@ -8,7 +8,7 @@ from vaswani_jax.service import language_names, texts
 from vaswani_jax.service.models import Direction, Models, Served
 
 # A longer text is judged by its beginning.
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
     A decoder is a language model of what it translates to: a text is likely in a
     language if a model into that language gives it a high probability as its own
     translation. A language that no model translates to has the mean of the others.
-    With one language there is nothing to find out.
+    A single language needs no score.
 
     Args:
         text: The text.
@@ -42,8 +42,8 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
     """
     languages = list(models.targets_by_source())
     log_probs: dict[str, float] = {}
-    judges = [judge for judge in map(lambda code: _judge(code, models), languages)]
-    spans = texts.split(text[:MOST_CHARACTERS], "en")
+    judges = [_judge(language, models) for language in languages]
+    spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:
         line = text[spans[0].begin : spans[0].end]
         for language, judge in zip(languages, judges, strict=True):
@@ -52,7 +52,7 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
                 [score] = await served.engine.score(
                     [direction.prefix + line], [line], deadline=deadline
                 )
-                # Vocabularies differ: what is compared is a character's probability.
+                # Vocabularies differ, so that log-probabilities count per character.
                 log_probs[language] = score.log_prob / len(line)
     mean = sum(log_probs.values()) / max(1, len(log_probs))
     weights = {

@@ -31,11 +31,11 @@ class Wish(NamedTuple):
 class FewShapesTranslator(Translator):
     """A model that translates, scores and attends in batches of few shapes.
 
-    Its results are those of the model, to rounding. Its searches are beam searches.
+    Its results are those of the model, to rounding. It searches by beam search alone.
 
     Attributes:
-        limits: Its beam sizes are those that it searches with.
-        shapes: Those of its programs.
+        limits: The limits of requests; it searches with their beam sizes alone.
+        shapes: The shapes of its programs.
     """
 
     def __init__(self, translator: Translator, *, limits: Limits) -> None:
@@ -76,7 +76,7 @@ class FewShapesTranslator(Translator):
         )
 
     def line_translator(self, beam_size: int, n_best: int) -> LineTranslator:
-        """Return what cuts lines and reads what the search finds.
+        """Return the translator that cuts lines and reads the outputs of the search.
 
         Raises:
             ValueError: Nothing is compiled for this beam size, or it is less than
@@ -116,13 +116,13 @@ class FewShapesTranslator(Translator):
         lengths: shapes.Lengths,
         num_rows: int,
     ) -> types.Hypotheses:
-        """Return what the search finds for each row of a batch, as NumPy arrays.
+        """Return the hypotheses of each row of a batch, as NumPy arrays.
 
         Args:
             wishes: The sentences; the other rows are padding.
             beam_size: W.
-            lengths: What they are padded to.
-            num_rows: The rows.
+            lengths: The lengths that they are padded to.
+            num_rows: The number of rows.
         """
         pieces = [wish.piece for wish in wishes]
         sources = [[*piece.ids, types.EOS_ID] for piece in pieces]
@@ -139,10 +139,10 @@ class FewShapesTranslator(Translator):
         )
         run = self.line_translator(beam_size, 1).search
         local_rows = parallel.split_rows(rows, num_microbatches=1)
-        found: types.Hypotheses = parallel.join_rows(
+        hypotheses: types.Hypotheses = parallel.join_rows(
             run(tuple(self.replicated_params), local_rows)
         )
-        return found
+        return hypotheses
 
     def hypotheses(
         self,
@@ -158,7 +158,7 @@ class FewShapesTranslator(Translator):
         The settings that may change are `beam_size` and `length_penalty`.
         """
         defaults = self.config.search
-        wanted = Search(
+        options = Search(
             n_best=n_best,
             **{
                 "beam_size": defaults.beam_size,
@@ -167,9 +167,9 @@ class FewShapesTranslator(Translator):
             },
         )
         pieces = self.pieces(
-            lines, search=wanted, prefixes=prefixes, first_line=first_line
+            lines, search=options, prefixes=prefixes, first_line=first_line
         )
-        translator = self.line_translator(wanted.beam_size, n_best)
+        translator = self.line_translator(options.beam_size, n_best)
         by_lengths: dict[shapes.Lengths, list[int]] = {}
         for index in sorted(range(len(pieces)), key=lambda i: len(pieces[i].ids)):
             ids, prefix = pieces[index].ids, pieces[index].prefix
@@ -181,8 +181,8 @@ class FewShapesTranslator(Translator):
                 number = self.shapes.num_sentences(len(indices), lengths)
                 batch, indices = indices[:number], indices[number:]
                 found = self.search(
-                    [Wish(pieces[i], wanted.length_penalty, n_best) for i in batch],
-                    beam_size=wanted.beam_size,
+                    [Wish(pieces[i], options.length_penalty, n_best) for i in batch],
+                    beam_size=options.beam_size,
                     lengths=lengths,
                     num_rows=self.shapes.num_rows(number, lengths),
                 )
@@ -228,7 +228,7 @@ class FewShapesTranslator(Translator):
         return [scores[index] for index in range(len(pairs))]
 
     def programs(self) -> list[Callable[[], Any]]:
-        """Return functions that compile, or load, a program each, by a call with it."""
+        """Return functions that each load or compile one program, by calling it."""
         searches: list[Callable[[], Any]] = [
             functools.partial(
                 self.search, [], beam_size=beam_size, lengths=lengths, num_rows=rows

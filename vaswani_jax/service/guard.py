@@ -1,8 +1,8 @@
-"""What stands before the application: it counts, refuses and cancels requests.
+"""Count, refuse and cancel requests before they reach the application.
 
-An ASGI application around another one. It reads the whole body of a request, within a
-limit, before the application sees it; afterwards it waits for the client's leaving
-beside the answer, and cancels the application when that happens.
+The guard is an ASGI application around another one. It reads the whole body of a
+request, within a limit, before the application sees it. While the application answers,
+the guard cancels it if the client leaves.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-# What is later than the models' own refusal is cut off.
+# The models refuse late requests themselves; this long after, the guard cuts them off.
 LATE_SECONDS = 2.0
-# The status that logs and metrics have of a client that went away.
+# The status in logs and metrics of a request whose client went away.
 CLIENT_LEFT = 499
 # Sent with each answer, unless it has its own.
 HEADERS = {
@@ -44,11 +44,11 @@ HEADERS = {
 
 
 class State:
-    """Whether a server answers: "starting", "ready", or "draining" before it ends.
+    """The state of a server: "starting", "ready", or "draining" before it ends.
 
     Attributes:
         status: One of these words.
-        in_progress: Requests of models that are not answered yet.
+        in_progress: The number of requests to models that are not answered yet.
     """
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class State:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What requests must keep.
+    """The rules for requests.
 
     Attributes:
-        hosts: The names by which clients may call the server; none for any.
+        hosts: The host names that the server answers to; none for any.
         root_path: The path at which a proxy shows the server, "" for its root.
-        keys: Who may use the models.
-        routes: The paths that logs and metrics name; others may be text.
+        keys: The keys of those who may use the models.
+        routes: The paths that logs and metrics name; other paths may have texts.
         body_bytes: The most bytes of a body.
         seconds: The most seconds until a body has arrived, and until its answer.
     """
@@ -91,7 +91,7 @@ class Guard:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass on what is none."""
+        """Answer one request; pass on other events."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -108,9 +108,9 @@ class Guard:
         except _ClientLeft:
             is_cancelled = True
         except Exception as error:
-            # The message of an error may have the text of a request.
-            place = "".join(traceback.format_tb(error.__traceback__))
-            logger.error(f"{type(error).__name__} in\n{place}")
+            # The message of an error may have the text of a request: it is not logged.
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            logger.error(f"{type(error).__name__} in\n{frames}")
             failure = Refusal(500, "the server failed")
             await answer.refuse(failure, is_libretranslate=not _is_v1(path_of(scope)))
         finally:
@@ -165,14 +165,14 @@ class Guard:
             )
 
     async def _read_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        most = self._rules.body_bytes
+        max_bytes = self._rules.body_bytes
         too_large = Refusal(
             413,
-            f"the body has more than {most:,} bytes",
+            f"the body has more than {max_bytes:,} bytes",
             headers={"Connection": "close"},
         )
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length[:20]) > most:
+        if length.isdigit() and int(length[:20]) > max_bytes:
             raise too_large
         parts: list[bytes] = []
         size = 0
@@ -184,7 +184,7 @@ class Guard:
                         raise _ClientLeft
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > most:
+                    if size > max_bytes:
                         raise too_large
                     if not message.get("more_body", False):
                         return b"".join(parts)
@@ -206,7 +206,9 @@ class Guard:
             if not is_read:
                 is_read = True
                 return {"type": "http.request", "body": body, "more_body": False}
-            await asyncio.Event().wait()  # The client's leaving cancels the task.
+            await (
+                asyncio.Event().wait()
+            )  # The task is cancelled when the client leaves.
             raise AssertionError
 
         running = asyncio.ensure_future(self._app(scope, replay, answer.send))
@@ -236,11 +238,11 @@ class _ClientLeft(Exception):  # noqa: N818 (nobody sees it)
 
 
 class _Answer:
-    """What is sent to the client, with our headers.
+    """An answer to the client, with our headers.
 
     Attributes:
-        status: Of the answer, once it has begun; else 0.
-        is_complete: Whether all was sent.
+        status: The status of the answer once it has begun, before that 0.
+        is_complete: Whether all of it was sent.
     """
 
     def __init__(self, send: Send) -> None:
@@ -304,14 +306,14 @@ def path_of(scope: Scope) -> str:
 
 
 def needs_models(path: str) -> bool:
-    """Return whether a path is answered by models, so that it may have to wait."""
+    """Return whether models answer a path, so that it may have to wait."""
     return _is_v1(path) or path in ("/translate", "/detect")
 
 
 def needs_header(path: str) -> bool:
-    """Return whether a path needs its key, if there are keys, in a header.
+    """Return whether a path needs a key in a header, on a server that has keys.
 
-    LibreTranslate's clients send it in the body.
+    LibreTranslate's clients send theirs in the body.
     """
     return _is_v1(path) or path == "/metrics"
 

@@ -1,4 +1,4 @@
-"""API keys: who may use a server."""
+"""Check the API keys of those who use a server."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ import re
 import stat
 
 logger = logging.getLogger(__name__)
-LEAST_LENGTH = 16
+MIN_LENGTH = 16
 
 
 class Keys:
@@ -20,15 +20,15 @@ class Keys:
 
     @property
     def are_needed(self) -> bool:
-        """Whether a request needs a key."""
+        """Return whether a request needs a key."""
         return bool(self._digests)
 
     def accept(self, key: str | None) -> bool:
-        """Return whether a key opens the server; takes as long for any key."""
+        """Return whether a key opens the server, in the same time for any key."""
         digest = _digest(key or "")
         is_known = False
-        for other in self._digests:
-            is_known |= hmac.compare_digest(digest, other)
+        for known_digest in self._digests:
+            is_known |= hmac.compare_digest(digest, known_digest)
         return is_known or not self._digests
 
 
@@ -55,9 +55,9 @@ def read_keys(path: pathlib.Path) -> Keys:
         key = line.strip()
         if not key or key.startswith("#"):
             continue
-        if len(key) < LEAST_LENGTH or not re.fullmatch(r"[!-~]+", key):
+        if len(key) < MIN_LENGTH or not re.fullmatch(r"[!-~]+", key):
             raise ValueError(
-                f"--api_keys={path}, line {number}: a key has at least {LEAST_LENGTH} "
+                f"--api_keys={path}, line {number}: a key has at least {MIN_LENGTH} "
                 "characters, which are visible ASCII"
             )
         keys.append(key)

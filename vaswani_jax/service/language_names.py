@@ -1,8 +1,8 @@
-"""Name languages in English, and find the one that a request means."""
+"""Name languages in English, and rank those that a request may mean."""
 
 from vaswani_jax.core import language_codes, locales
 
-# What a parser translates to.
+# Stands for the language that a parser translates to.
 TREES = "trees"
 # Names in `CODES_BY_NAME` that are not the usual English ones.
 OTHER_NAMES = frozenset(
@@ -28,11 +28,11 @@ def name(locale: str) -> str:
     """
     if locale == TREES:
         return "Trees"
-    _, _, rest = tag(locale).partition("-")
+    _, _, suffix = tag(locale).partition("-")
     language = NAMES_BY_CODE.get(locales.language_code(locale))
     if not language:
         return tag(locale)
-    return f"{language} ({rest})" if rest else language
+    return f"{language} ({suffix})" if suffix else language
 
 
 def tag(locale: str) -> str:
@@ -44,14 +44,14 @@ def tag(locale: str) -> str:
     return locale.replace("_", "-")
 
 
-def rank(locale: str, wanted: str) -> int:
+def rank(locale: str, requested: str) -> int:
     """Return 2 for a locale that a request names, 1 for its language, else 0.
 
-    >>> [rank("pt_BR", wanted) for wanted in ("pt-br", "pt", "por", "de")]
+    >>> [rank("pt_BR", requested) for requested in ("pt-br", "pt", "por", "de")]
     [2, 1, 1, 0]
     """
-    if tag(locale).lower() == tag(wanted).lower():
+    if tag(locale).lower() == tag(requested).lower():
         return 2
-    if TREES in (locale, wanted):
+    if TREES in (locale, requested):
         return 0
-    return int(locales.language_code(locale) == locales.language_code(wanted))
+    return int(locales.language_code(locale) == locales.language_code(requested))

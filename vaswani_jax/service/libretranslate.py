@@ -1,7 +1,7 @@
 """Answer the requests of LibreTranslate's clients as LibreTranslate does.
 
-/translate, /detect, /languages and /frontend/settings take JSON, forms and queries, and
-say errors in its form, {"error": "..."}.
+/translate, /detect, /languages and /frontend/settings take JSON, forms and queries.
+Errors have its form, {"error": "..."}.
 """
 
 import itertools
@@ -38,7 +38,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         504: "The request took too long.",
     }.items()
 }
-# The form of the documentation, which FastAPI does not read from a function.
+# For /openapi.json: FastAPI reads no schema from a function that parses its own body.
 TRANSLATE_FORM: dict[str, Any] = {
     "type": "object",
     "required": ["q", "source", "target"],
@@ -69,8 +69,8 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     """Return the routes.
 
     Args:
-        models: Who answers.
-        keys: Who may use the models.
+        models: The models that answer.
+        keys: The keys of those who may use the models.
         log_texts: Whether the texts of requests are logged.
     """
     router = fastapi.APIRouter(responses=ERRORS)
@@ -91,15 +91,15 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         pieces = [markup.split(text) for text in texts] if is_html else []
         if is_html:
             texts = list(map(markup.lines_of, pieces))
-            num_alternatives = 0  # LibreTranslate has none of HTML.
+            num_alternatives = 0  # LibreTranslate gives none for HTML.
         source = _text(fields, "source")
         deadline = routes_v1.deadline_of(request, limits)
-        found: Detection | None = None
+        detection: Detection | None = None
         if source == "auto":
-            [found, *_] = await routes_v1.answered(
+            [detection, *_] = await routes_v1.answered(
                 detect("\n".join(texts), models, deadline=deadline)
             )
-            source = found.language
+            source = detection.language
         body = messages.TranslateRequest(
             text=texts,
             source=source,
@@ -115,9 +115,8 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         if is_html:
             best = list(map(markup.join, pieces, best))
         answer: dict[str, Any] = {"translatedText": best}
-        if found:
-            detected = {"confidence": found.confidence, "language": found.language}
-            answer["detectedLanguage"] = [detected] * len(texts)
+        if detection:
+            answer["detectedLanguage"] = [_detected(detection)] * len(texts)
         if num_alternatives:
             answer["alternatives"] = [
                 [translation.text for translation in result.translations[1:]]
@@ -133,18 +132,13 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         openapi_extra=_body(DETECT_FORM),
     )
     async def detect_language(request: fastapi.Request) -> Response:
-        """Return the languages of texts that the models know, the likeliest first."""
+        """Return the likeliest languages of a text, the best first."""
         fields = await _read(request)
         _check_key(request, fields, keys)
         [text, *_] = _texts(fields, limits)
         deadline = routes_v1.deadline_of(request, limits)
-        found = await routes_v1.answered(detect(text, models, deadline=deadline))
-        return JSONResponse(
-            [
-                {"confidence": each.confidence, "language": each.language}
-                for each in found
-            ]
-        )
+        detections = await routes_v1.answered(detect(text, models, deadline=deadline))
+        return JSONResponse(list(map(_detected, detections)))
 
     @router.get("/languages", summary="List languages as LibreTranslate does")
     async def languages() -> Response:
@@ -189,6 +183,10 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         )
 
     return router
+
+
+def _detected(detection: Detection) -> dict[str, Any]:
+    return {"confidence": detection.confidence, "language": detection.language}
 
 
 def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,7 +282,7 @@ def _is_html(fields: Mapping[str, Any]) -> bool:
 
 
 def _number(value: Any) -> int:
-    """Return how many alternatives are wanted, which a form has as a text."""
+    """Return the number of alternatives, which a form gives as a text."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     is_digits = isinstance(value, str) and value.isascii() and value.isdecimal()
     if not (is_number or is_digits) or len(str(value)) > 9:

@@ -1,4 +1,4 @@
-"""What a server allows, as set when it starts, and how it refuses what is more."""
+"""The limits of a server, set when it starts, and the errors beyond them."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Search:
-    """How a request wants to be searched; those with equal values share batches.
+    """The search that a request asks for.
 
     Attributes:
         beam_size: W.
@@ -48,11 +48,11 @@ class OverloadedError(Exception):
     """The queue is full: status 503.
 
     Attributes:
-        retry_seconds: After how long the queue has probably room.
+        retry_seconds: The time after which the queue probably has room.
     """
 
     def __init__(self, retry_seconds: float) -> None:
-        """Keep when to come back."""
+        """Keep the time to wait."""
         super().__init__("the queue is full")
         self.retry_seconds = retry_seconds
 

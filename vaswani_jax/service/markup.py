@@ -47,7 +47,7 @@ def lines_of(pieces: Sequence[Piece]) -> str:
 
 
 def join(pieces: Sequence[Piece], lines: str) -> str:
-    """Return HTML whose texts are others.
+    """Return HTML with other texts between its tags.
 
     >>> join(split("<p>A &amp; <b>b"), "X <\\nY")
     '<p>X &lt; <b>Y'
@@ -92,5 +92,5 @@ def _text(text: str) -> Piece:
 
 def _end(markup: str, mark: str, begin: int) -> int:
     """Return where a mark ends; the end of the text if there is none."""
-    found = markup.find(mark, begin)
-    return len(markup) if found < 0 else found + len(mark)
+    position = markup.find(mark, begin)
+    return len(markup) if position < 0 else position + len(mark)

@@ -1,4 +1,4 @@
-"""What requests under /v1 may say, and what the answers have."""
+"""The JSON messages of /v1: requests and answers."""
 
 import json
 import re
@@ -18,7 +18,7 @@ class Message(pydantic.BaseModel):
 
 
 class Choice(Message):
-    """Which model answers; by default the first that translates between the languages.
+    """The choice of a model; by default the first that translates these languages.
 
     Attributes:
         model: The name of a model.
@@ -103,7 +103,7 @@ class Translation(Message):
 
 
 class Sentence(Message):
-    """Where a sentence of a text and its best translation lie, in characters."""
+    """The places, in characters, of a sentence and its best translation."""
 
     source_begin: int
     source_end: int
@@ -112,7 +112,7 @@ class Sentence(Message):
     score: float
     alignment: list[tuple[int, int, int, int]] | None = pydantic.Field(
         default=None,
-        description="Where each word of the translation and its source word lie: "
+        description="The places of aligned words, a source word and a target word: "
         "source_begin, source_end, target_begin, target_end. Null for a sentence that "
         "was translated in pieces, and for a tree.",
     )
@@ -126,7 +126,7 @@ class Result(Message):
 
 
 class Answer(Message):
-    """Which model answered, and between which languages."""
+    """The model that answered, and its languages."""
 
     model: str
     source: str
@@ -203,7 +203,7 @@ class ModelEntry(Message):
 
 
 class LimitsEntry(Message):
-    """What a request may ask for."""
+    """The limits of requests."""
 
     texts: int
     characters: int
@@ -234,14 +234,14 @@ class LanguagesAnswer(Message):
 
 
 class HealthAnswer(Message):
-    """Whether the server answers: status 200 if it is ready, else 503."""
+    """The state of the server: status 200 if it is ready, else 503."""
 
     status: str = pydantic.Field(description="starting, ready or draining.")
     models: list[str]
 
 
 class ErrorReason(Message):
-    """Why a request was refused, and which of its fields is wrong."""
+    """The reason why a request was refused, and the field that is wrong."""
 
     message: str
     field: str | None
@@ -257,9 +257,9 @@ def read_json(body: bytes) -> Any:
     """Return the value of a JSON text that has one meaning.
 
     Raises:
-        ValueError: It is no JSON in UTF-8, is nested too deeply, has a number that is
-            none (NaN) or too long, or half of a surrogate pair, or an object has a key
-            twice.
+        ValueError: It is not JSON in UTF-8, is nested too deeply, has NaN, an infinity,
+            a number that is too long or half of a surrogate pair, or has an object
+            with a key twice.
     """
     try:
         value = json.loads(
@@ -287,4 +287,4 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")

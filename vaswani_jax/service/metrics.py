@@ -38,7 +38,7 @@ class Metrics:
         """Begin to count.
 
         Args:
-            engines: Returns the engines of the moment.
+            engines: Returns the engines that run now.
         """
         self._registry = prometheus_client.CollectorRegistry()
         self._requests = prometheus_client.Counter(
@@ -86,14 +86,14 @@ class Metrics:
 class _Figures(Collector):
     """Reads the figures of engines when Prometheus asks for them.
 
-    A model that was loaded again goes on from the figures of the one before.
+    When a model is loaded again, its counters go on from those of its predecessor.
     """
 
     def __init__(self, engines: Callable[[], Sequence[Engine]]) -> None:
         self._engines = engines
-        # A model that was replaced is not kept for its figures.
+        # Weak: a model that was replaced is not kept in memory for its figures.
         self._last: dict[str, tuple[weakref.ref[Engine], dict[str, float]]] = {}
-        self._before: dict[str, dict[str, float]] = {}
+        self._offsets: dict[str, dict[str, float]] = {}
 
     def describe(self) -> Iterable[core.Metric]:
         """Return nothing: the names are not checked when it is registered."""
@@ -114,13 +114,15 @@ class _Figures(Collector):
             values = {field: float(getattr(figures, field)) for field in COUNTERS}
             reference = weakref.ref(engine)
             previous, last = self._last.get(engine.name, (reference, values))
-            before = self._before.setdefault(engine.name, dict.fromkeys(COUNTERS, 0.0))
+            offsets = self._offsets.setdefault(
+                engine.name, dict.fromkeys(COUNTERS, 0.0)
+            )
             if previous() is not engine:
                 for field in COUNTERS:
-                    before[field] += last[field]
+                    offsets[field] += last[field]
             self._last[engine.name] = (reference, values)
             for field, counter in counters.items():
-                counter.add_metric([engine.name], before[field] + values[field])
+                counter.add_metric([engine.name], offsets[field] + values[field])
             for field, gauge in gauges.items():
                 gauge.add_metric([engine.name], float(getattr(figures, field)))
         yield from counters.values()

@@ -30,7 +30,7 @@ class Direction:
     Attributes:
         source: The locale of the texts.
         target: The locale of the translations, or "trees".
-        prefix: What each line begins with that the model translates so.
+        prefix: The tag before each line that the model translates so, or "".
     """
 
     source: str
@@ -40,11 +40,11 @@ class Direction:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where a model comes from.
+    """The origin of a model.
 
     Attributes:
-        name: What requests call it.
-        path: What `vaswani_jax.load` takes: a run, with @CHECKPOINT, or a bundle.
+        name: The name that requests give.
+        path: A run, also with @CHECKPOINT, a bundle or a MarianMT directory.
     """
 
     name: str
@@ -56,8 +56,8 @@ class Served:
     """A model that answers.
 
     Attributes:
-        engine: It, with its name and limits.
-        version: Changes when the files that it was loaded from do.
+        engine: The model, with its name and limits.
+        version: The `version` of the files that it was loaded from.
     """
 
     engine: Engine
@@ -65,7 +65,7 @@ class Served:
 
     @property
     def name(self) -> str:
-        """What requests call it."""
+        """The name that requests give."""
         return self.engine.name
 
     @property
@@ -98,7 +98,7 @@ class Served:
 
     @property
     def checkpoint(self) -> str:
-        """Which checkpoint it is, as --checkpoint takes it."""
+        """The name of its checkpoint, as --checkpoint takes it."""
         members = self.engine.translator.members
         return ",".join(bundle.name_of(member.checkpoint) for member in members)
 
@@ -133,9 +133,9 @@ def read_origins(arguments: Iterable[str]) -> list[Origin]:
     """
     origins: dict[str, Origin] = {}
     for origin in map(read_origin, arguments):
-        if other := origins.get(origin.name):
+        if first := origins.get(origin.name):
             raise ValueError(
-                f"two models have the name {origin.name}, {other.path} and "
+                f"two models have the name {origin.name}, {first.path} and "
                 f"{origin.path}: name one with NAME=PATH"
             )
         origins[origin.name] = origin
@@ -143,17 +143,17 @@ def read_origins(arguments: Iterable[str]) -> list[Origin]:
 
 
 def version(path: str) -> object:
-    """Return what changes when the files of a model do; None on an object store."""
+    """Return a value that changes with the files of a model; None for a URL."""
     if "://" in path:
         return None
     name, checkpoint = select.split_name(path)
-    place = pathlib.Path(name)
-    if not place.is_dir():
-        return _stamps([place])
+    root = pathlib.Path(name)
+    if not root.is_dir():
+        return _stamps([root])
     kind = checkpoint.partition("/")[0] or "averaged"
     folder = kind if kind in select.FOLDERS else "checkpoints"
-    files = [place / "config.json", *place.glob("*.safetensors")]
-    steps = list((place / folder).glob("*"))
+    files = [root / "config.json", *root.glob("*.safetensors")]
+    steps = list((root / folder).glob("*"))
     return _stamps([*files, *steps, *(step / "files.json" for step in steps)])
 
 
@@ -172,17 +172,17 @@ class Loader:
     """Loads models for a server."""
 
     def __init__(self, load: Callable[[str], Translator], *, limits: Limits) -> None:
-        """Keep what every model needs.
+        """Keep the parts that every model needs.
 
         Args:
-            load: Loads what a path names.
-            limits: What the server allows; without beam sizes, a model has its own.
+            load: Loads the model that a path names.
+            limits: The limits of the server; without beam sizes, a model has its own.
         """
         self._load = load
         self._limits = limits
 
     def load(self, origin: Origin) -> Served:
-        """Return a model that is loaded, whose engine does not run.
+        """Load a model; its engine does not run yet.
 
         Raises:
             ValueError, OSError, ImportError: As `vaswani_jax.load`.
@@ -205,7 +205,7 @@ class Models:
     """The models that answer, each by its name.
 
     Attributes:
-        limits: What a request to any of them may ask for.
+        limits: The limits of a request to any of them.
     """
 
     def __init__(
@@ -220,8 +220,8 @@ class Models:
 
         Args:
             served: The models, the default first.
-            limits: What a request may ask for.
-            origins: Where they came from, to look for later versions.
+            limits: The limits of requests.
+            origins: The origins of the models, to look for later versions.
             loader: Loads these.
         """
         self.limits = limits
@@ -238,13 +238,13 @@ class Models:
         return tuple(self._by_name.values())
 
     async def start(self) -> None:
-        """Compile what the models need, and begin to answer."""
+        """Compile the programs of the models, and begin to answer."""
         for served in self.all:
             await _in_thread(served.engine.warm)
             self._begin(served.engine)
 
     async def drain(self) -> None:
-        """Answer what the engines have accepted, and end them."""
+        """Answer the requests that the engines have accepted, and end them."""
         await asyncio.gather(*(engine.drain() for engine in self._running))
         await asyncio.gather(*self._drains)
 
@@ -263,7 +263,7 @@ class Models:
             try:
                 new = await asyncio.to_thread(self._loader.load, origin)
                 await _in_thread(new.engine.warm)
-            except Exception as error:  # Whatever it is, the old one still answers.
+            except Exception as error:  # The old model answers, whatever is raised.
                 self._failed[origin.name] = stamps
                 logger.error(
                     f"{origin.name}: the changed model cannot be loaded, the old one "
@@ -288,10 +288,10 @@ class Models:
     ) -> tuple[Served, Direction]:
         """Return the model that a request means, and its languages.
 
-        A model or a language that is not named may be any: the first.
+        Among those that have what the request names, it is the first.
 
         Raises:
-            Refusal: There is none; the message lists what there is.
+            Refusal: There is none; the message lists those that there are.
         """
         if model is not None and model not in self._by_name:
             raise Refusal(
@@ -306,16 +306,16 @@ class Models:
             if model in (None, served.name)
             for direction in served.directions
         ]
-        for field, wanted in (("source", source), ("target", target)):
-            if wanted is None:
+        for field, requested in (("source", source), ("target", target)):
+            if requested is None:
                 continue
             ranks = [
-                language_names.rank(getattr(direction, field), wanted)
+                language_names.rank(getattr(direction, field), requested)
                 for _, direction in pairs
             ]
             best = max(ranks)
             if best == 0:
-                known = dict.fromkeys(
+                available = dict.fromkeys(
                     language_names.tag(getattr(direction, field))
                     for _, direction in pairs
                 )
@@ -324,8 +324,8 @@ class Models:
                 )
                 raise Refusal(
                     422,
-                    f"no model translates{of_source} {_TO[field]} {wanted[:20]!r}, "
-                    f"there is {', '.join(known)}",
+                    f"no model translates{of_source} {_TO[field]} {requested[:20]!r}, "
+                    f"there is {', '.join(available)}",
                     field=field,
                 )
             pairs = [
@@ -348,7 +348,7 @@ _TO = {"source": "from", "target": "to"}
 
 
 async def _in_thread(call: Callable[[], None]) -> None:
-    """Wait for a call in a thread that does not keep the process from ending."""
+    """Run a call in a daemon thread, which does not keep the process alive."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

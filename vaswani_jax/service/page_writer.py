@@ -10,17 +10,17 @@ from vaswani_jax.pages import build, html
 from vaswani_jax.service.limits import OverloadedError, TooLateError
 from vaswani_jax.service.models import Served
 
-# A page takes seconds, and its search is no part of a batch.
-MOST_WAITING = 4
+# A page takes seconds, and its search shares no batch with others.
+MAX_WAITING = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class WrittenPage:
-    """A page.
+    """A page and the policy to send with it.
 
     Attributes:
-        text: Its HTML, with its script and its style.
-        policy: What a browser may load for it: these.
+        text: The HTML, with its script and its style.
+        policy: The content security policy, which allows these alone.
     """
 
     text: str
@@ -33,7 +33,7 @@ class PageWriter:
     def __init__(self) -> None:
         """Begin without a thread, which the first page starts."""
         self._executor = concurrent.futures.ThreadPoolExecutor(1, "page")
-        self._places = threading.BoundedSemaphore(MOST_WAITING)
+        self._slots = threading.BoundedSemaphore(MAX_WAITING)
 
     async def write(
         self, served: Served, line: str, *, target: str | None, deadline: float
@@ -42,7 +42,7 @@ class PageWriter:
 
         Args:
             served: The model.
-            line: What the model is given.
+            line: The line to translate, with the tag of its direction.
             target: The translation to show; None for the best found.
             deadline: When it is too late, in seconds of `time.monotonic()`.
 
@@ -51,10 +51,10 @@ class PageWriter:
             TooLateError: The page was not written before the deadline.
             ValueError: As `build.make_page`.
         """
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             raise OverloadedError(5.0)
         future = self._executor.submit(_write, served, line, target, deadline)
-        future.add_done_callback(lambda done: self._places.release())
+        future.add_done_callback(lambda done: self._slots.release())
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 return await asyncio.wrap_future(future)

@@ -99,7 +99,7 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """Return the HTML of what a value may be."""
+    """Return the HTML of the type of a value."""
     if name := _name(schema):
         return f'<a href="#{html.escape(name)}">{html.escape(name)}</a>'
     if "anyOf" in schema:

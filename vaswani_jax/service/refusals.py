@@ -9,8 +9,8 @@ class Refusal(Exception):  # noqa: N818 (an answer, not a failure)
     """An answer with a status of 4xx or 5xx.
 
     Attributes:
-        status: The status of HTTP.
-        message: What is wrong, and the rule.
+        status: The HTTP status.
+        message: The fault and the rule.
         field: The field of the request that is wrong, or None.
         headers: Further headers of the answer.
     """
@@ -32,7 +32,7 @@ class Refusal(Exception):  # noqa: N818 (an answer, not a failure)
 
 
 def busy(seconds: float, message: str) -> Refusal:
-    """Return a refusal of what may be sent again after some seconds."""
+    """Return a refusal of a request that may be sent again after some seconds."""
     return Refusal(503, message, headers={"Retry-After": str(max(1, round(seconds)))})
 
 

@@ -32,14 +32,14 @@ POLICY = "; ".join(
 
 
 def make_router(
-    models: Models, *, state: State, counted: metrics.Metrics
+    models: Models, *, state: State, figures: metrics.Metrics
 ) -> fastapi.APIRouter:
     """Return the routes.
 
     Args:
-        models: Who answers.
-        state: Whether they do.
-        counted: The figures of the server.
+        models: The models that answer.
+        state: The state of the server.
+        figures: The figures of the server.
     """
     router = fastapi.APIRouter()
 
@@ -47,10 +47,10 @@ def make_router(
         "/health",
         response_model=messages.HealthAnswer,
         responses={503: {"model": messages.HealthAnswer}},
-        summary="Tell whether the server answers",
+        summary="Show the state of the server",
     )
     async def health() -> Response:
-        """Return status 200 if it is ready, and 503 while it starts and ends."""
+        """Return status 200 if the server is ready, 503 while it starts or ends."""
         content = {
             "status": state.status,
             "models": [served.name for served in models.all],
@@ -60,11 +60,11 @@ def make_router(
     @router.get("/metrics", response_class=Response, summary="Figures for Prometheus")
     async def show_metrics() -> Response:
         """Return all figures in Prometheus's text format."""
-        return Response(counted.text(), media_type=metrics.CONTENT_TYPE)
+        return Response(figures.text(), media_type=metrics.CONTENT_TYPE)
 
     @router.get("/docs", include_in_schema=False)
     async def docs(request: fastapi.Request) -> Response:
-        """Return the reference of all routes, made of /openapi.json."""
+        """Return the reference of all routes, made from /openapi.json."""
         text = reference.render(request.app.openapi())
         return HTMLResponse(text, headers={"Content-Security-Policy": reference.POLICY})
 
@@ -84,7 +84,7 @@ def read_files() -> dict[str, bytes]:
 
 
 def _add_file(router: fastapi.APIRouter, name: str, content: bytes) -> None:
-    """Add the route of one file: only these can be asked for."""
+    """Add the route of one file; a request can name no other."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
     headers = {
         "Cache-Control": "no-cache",

@@ -35,7 +35,7 @@ ENGINE_ERRORS = (OverloadedError, TooLateError, ValueError)
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.ErrorAnswer, "description": text}
     for status, text in {
-        400: "The body is no JSON.",
+        400: "The body is not JSON.",
         401: "The server needs a key.",
         413: "The texts are longer or more than the server allows.",
         422: "A field is wrong, or the model cannot answer.",
@@ -51,12 +51,12 @@ class _StrictRequest(fastapi.Request):
         """Return the value of the body.
 
         Raises:
-            HTTPException: It is no JSON that has one meaning.
+            HTTPException: It is not JSON with one meaning.
         """
         try:
             return messages.read_json(await self.body())
         except ValueError as error:
-            raise fastapi.HTTPException(400, f"the body is no JSON: {error}") from None
+            raise fastapi.HTTPException(400, f"the body is not JSON: {error}") from None
 
 
 class _StrictRoute(APIRoute):
@@ -76,7 +76,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
     """Return the routes.
 
     Args:
-        models: Who answers.
+        models: The models that answer.
         log_texts: Whether the texts of requests are logged.
     """
     router = fastapi.APIRouter(prefix="/v1", route_class=_StrictRoute, responses=ERRORS)
@@ -101,7 +101,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
             logger.info(f"{job.served.name}: {list(job.texts)}")
         if body.stream:
             events = translations.stream(job)
-            # The first sentence decides whether there is an answer at all.
+            # A failure before the first sentence still has a status of its own.
             first = await answered(anext(events))
             return StreamingResponse(_events(job, first, events), media_type=EVENTS)
         results = await answered(translations.translate(job))
@@ -120,7 +120,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
                 f"{len(sources)} texts need as many translations, got {len(targets)}",
                 field="translation",
             )
-        check_size(sources, limits, others=targets)
+        check_size(sources, limits, extra_texts=targets)
         lines = [direction.prefix + source for source in sources]
         scores = await answered(
             served.engine.score(lines, targets, deadline=deadline_of(request, limits))
@@ -152,7 +152,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         """Return the weights of all layers and heads for one sentence."""
         served, direction = _choose(body, models)
         target = body.translation
-        check_size([body.text], limits, others=[target or ""])
+        check_size([body.text], limits, extra_texts=[target or ""])
         line = direction.prefix + body.text
         _check_tokens(served, line, target)
         [pair] = await answered(
@@ -223,7 +223,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
     ) -> Response:
         """Return the page of `vaswani page` for one sentence: its attention."""
         served, direction = models.choose(model=model, source=source, target=target)
-        check_size([text], limits, others=[translation or ""])
+        check_size([text], limits, extra_texts=[translation or ""])
         html = await answered(
             writer.write(
                 served,
@@ -239,8 +239,8 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
 
 def make_job(
     body: messages.TranslateRequest, models: Models, *, deadline: float
-) -> translations.Job:
-    """Return what a request wants of a model.
+) -> translations.TranslationJob:
+    """Return the job of a request.
 
     Raises:
         Refusal: A field is out of its range, or there is no such model.
@@ -257,8 +257,8 @@ def make_job(
         )
     if any(len(prefix.splitlines()) > 1 for prefix in prefixes):
         raise Refusal(422, "a prefix is one line", field="prefix")
-    check_size(texts, limits, others=prefixes)
-    return translations.Job(
+    check_size(texts, limits, extra_texts=prefixes)
+    return translations.TranslationJob(
         served=served,
         direction=direction,
         texts=texts,
@@ -276,15 +276,17 @@ def _search(body: messages.TranslateRequest, served: Served) -> Search:
         raise Refusal(
             422, f"beam_size must be {sizes}, got {body.beam_size}", field="beam_size"
         )
-    # The default has room for as many translations as are wanted.
+    # The default is the first beam that has room for the requested translations.
     beam_size = body.beam_size or next(
         (size for size in limits.beam_sizes if size >= body.n_best),
         limits.beam_sizes[0],
     )
-    most = min(limits.n_best, beam_size)
-    if body.n_best > most:
+    max_n_best = min(limits.n_best, beam_size)
+    if body.n_best > max_n_best:
         raise Refusal(
-            422, f"n_best must be at most {most}, got {body.n_best}", field="n_best"
+            422,
+            f"n_best must be at most {max_n_best}, got {body.n_best}",
+            field="n_best",
         )
     least, largest = limits.length_penalties
     penalty = body.length_penalty
@@ -308,27 +310,31 @@ def deadline_of(request: fastapi.Request, limits: Limits) -> float:
 
 
 def as_list(value: str | list[str]) -> list[str]:
-    """Return one text as a list of it."""
+    """Return a list; one text becomes a list of one."""
     return [value] if isinstance(value, str) else value
 
 
-def check_size(texts: Sequence[str], limits: Limits, *, others: Sequence[str]) -> None:
+def check_size(
+    texts: Sequence[str], limits: Limits, *, extra_texts: Sequence[str]
+) -> None:
     """Refuse more texts or characters than a request may have.
 
     Args:
         texts: The texts.
-        limits: What is allowed.
-        others: More lines, as translations and prefixes, whose characters count.
+        limits: The limits of a request.
+        extra_texts: Translations or prefixes, whose characters count, too.
     """
     if not texts:
-        raise Refusal(422, "text must be a text or a list of some", field="text")
+        raise Refusal(
+            422, "text must be a text or a list of at least one", field="text"
+        )
     if len(texts) > limits.texts:
         raise Refusal(
             413,
             f"a request has at most {limits.texts:,} texts, got {len(texts):,}",
             field="text",
         )
-    size = sum(map(len, [*texts, *others]))
+    size = sum(map(len, [*texts, *extra_texts]))
     if size > limits.characters:
         raise Refusal(
             413,
@@ -338,10 +344,10 @@ def check_size(texts: Sequence[str], limits: Limits, *, others: Sequence[str]) -
 
 
 async def answered(answer: Awaitable[Value]) -> Value:
-    """Return what an engine answers.
+    """Return the answer of an engine.
 
     Raises:
-        Refusal: It does not answer.
+        Refusal: The engine raises an error.
     """
     try:
         return await answer
@@ -362,7 +368,7 @@ def _answer(served: Served, direction: Direction) -> dict[str, str]:
 
 
 def _translated(
-    job: translations.Job, results: Sequence[messages.Result]
+    job: translations.TranslationJob, results: Sequence[messages.Result]
 ) -> messages.TranslateAnswer:
     return messages.TranslateAnswer(
         **_answer(job.served, job.direction), results=list(results)
@@ -370,22 +376,22 @@ def _translated(
 
 
 async def _events(
-    job: translations.Job,
+    job: translations.TranslationJob,
     first: translations.Event,
-    others: AsyncIterator[translations.Event],
+    later: AsyncIterator[translations.Event],
 ) -> AsyncIterator[bytes]:
     """Yield the events of a streamed answer."""
     event = first
     try:
         while isinstance(event, messages.SentenceEvent):
             yield _event("sentence", messages.to_json(event))
-            event = await anext(others)
+            event = await anext(later)
         yield _event("done", messages.to_json(_translated(job, event)))
     except ENGINE_ERRORS as error:
         content = refusals.content(refusals.of_engine(error))
         yield _event("error", json.dumps(content).encode())
     finally:
-        await others.aclose()  # type: ignore[attr-defined]
+        await later.aclose()  # type: ignore[attr-defined]
 
 
 def _event(name: str, data: bytes) -> bytes:

@@ -14,13 +14,13 @@ from vaswani_jax.service.app import Service
 
 logger = logging.getLogger(__name__)
 # A connection is cheap, but each may send a body.
-MOST_CONNECTIONS = 1000
+MAX_CONNECTIONS = 1000
 # After the last answer, for clients that are slow to read it.
 CLOSING_SECONDS = 5
 
 
 class Server(uvicorn.Server):
-    """A server that answers what it has accepted before a signal ends it."""
+    """A server that ends at a signal, after it has answered accepted requests."""
 
     def __init__(self, service: Service, *, drain_seconds: float) -> None:
         """Configure uvicorn for an application; no socket is opened.
@@ -30,7 +30,7 @@ class Server(uvicorn.Server):
             drain_seconds: The longest wait for accepted requests.
         """
         for name in ("uvicorn", "uvicorn.error"):
-            # A client that sends nonsense is nothing to report.
+            # A client that sends nonsense is not worth a line of the log.
             logging.getLogger(name).setLevel(logging.ERROR)
         super().__init__(
             uvicorn.Config(
@@ -44,7 +44,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=MOST_CONNECTIONS,
+                limit_concurrency=MAX_CONNECTIONS,
                 timeout_graceful_shutdown=CLOSING_SECONDS,
             )
         )
@@ -54,7 +54,7 @@ class Server(uvicorn.Server):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen; signals count from here on."""
+        """Begin to listen; from here on signals are handled."""
         self._loop = asyncio.get_running_loop()
         with contextlib.suppress(AttributeError, ValueError):
             # Windows has no SIGHUP, and only the main thread takes signals.
@@ -95,16 +95,16 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        opened = socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise ValueError(
             f"--host={host} --port={port}: {error.strerror or error}"
         ) from None
-    with opened:
-        yield opened
+    with listener:
+        yield listener
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return the address at which a browser finds a listening socket."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

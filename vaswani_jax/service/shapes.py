@@ -13,7 +13,7 @@ ROWS = (1, 4, 16, 64)
 # On a CPU a row costs nearly as much in a larger batch, and the others wait for it.
 CPU_ROWS = 16
 CPU_TOKENS = 512
-# A CPU computes rows of padding, too: a batch that would have more of them is cut.
+# A CPU computes rows of padding, too: a batch that is less full than this is cut.
 CPU_FULLNESS = 0.75
 # Sentences with a prefix are rare: their batches are padded more.
 PREFIXED_SOURCE_LENGTH, PREFIX_LENGTH = 64, 32
@@ -94,8 +94,8 @@ def shapes(
         search: Its settings.
         num_devices: How many devices share each batch.
         is_cpu: Whether the devices are those of a CPU.
-        has_prefixes: Whether its translations may begin with a prefix.
-        longest_pair: Most tokens of each side of a pair that is scored.
+        has_prefixes: True if its translations may begin with a prefix.
+        longest_pair: The most tokens of each side of a pair that is scored.
     """
     longest = search.max_source_tokens
     most_tokens = CPU_TOKENS if is_cpu else search.source_tokens_per_batch

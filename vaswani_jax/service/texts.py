@@ -16,7 +16,7 @@ class Span:
     """A part of a text.
 
     Attributes:
-        begin: Its first character.
+        begin: The index of its first character.
         end: The character after its last.
         paragraph: The number of its paragraph, from 0.
     """
@@ -31,8 +31,8 @@ class Joined:
     """A translated text.
 
     Attributes:
-        text: Its characters.
-        spans: Where the translation of each sentence lies.
+        text: The translation.
+        spans: The place of each sentence's translation.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Joined:
 
 
 def split(text: str, locale: str) -> list[Span]:
-    r"""Return where the sentences of a text lie, without the white space around them.
+    r"""Return the spans of the sentences of a text, without white space at their ends.
 
     >>> text = "A dog.  It barks.\n\nHello"
     >>> [text[span.begin : span.end] for span in split(text, "en")]
@@ -71,7 +71,7 @@ def join(
         text: The source.
         spans: Its sentences, as `split` returns them.
         translations: The translation of each.
-        separator: What stands between two translations of a paragraph.
+        separator: The text between two translations of a paragraph.
     """
     parts: list[str] = []
     joined: list[Span] = []

@@ -15,16 +15,16 @@ Event = messages.SentenceEvent | list[messages.Result]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Job:
-    """What a request wants of a model.
+class TranslationJob:
+    """The texts of a request, and how to translate them.
 
     Attributes:
         served: The model.
         direction: The languages.
         texts: The texts.
-        search: How to search.
-        prefixes: What the translation of each text begins with, "" for anything.
-        has_alignment: Whether words are aligned.
+        search: The search.
+        prefixes: The beginning of each text's translation, "" for any.
+        has_alignment: True if words are aligned.
         deadline: When it is too late, in seconds of `time.monotonic()`.
     """
 
@@ -38,17 +38,17 @@ class Job:
 
     @property
     def separator(self) -> str:
-        """What stands between the translations of two sentences of a paragraph."""
+        """The text between the translations of two sentences of a paragraph."""
         return languages.piece_separator(
             self.direction.prefix, self.served.settings.data
         )
 
     def line(self, sentence: str) -> str:
-        """Return what the model is given of a sentence."""
+        """Return the line that the model translates for a sentence."""
         return self.direction.prefix + sentence
 
 
-async def translate(job: Job) -> list[messages.Result]:
+async def translate(job: TranslationJob) -> list[messages.Result]:
     """Return the translations of all texts.
 
     Raises:
@@ -96,7 +96,7 @@ async def translate(job: Job) -> list[messages.Result]:
     return results
 
 
-async def stream(job: Job) -> AsyncIterator[Event]:
+async def stream(job: TranslationJob) -> AsyncIterator[Event]:
     """Yield each sentence when it and those before it are translated, then all results.
 
     Raises:
@@ -153,11 +153,11 @@ async def stream(job: Job) -> AsyncIterator[Event]:
             task.cancel()
 
 
-def _split(job: Job) -> list[list[texts.Span]]:
+def _split(job: TranslationJob) -> list[list[texts.Span]]:
     """Return the sentences of each text.
 
     Raises:
-        Refusal: They are more than the queue has room for, however often one tries.
+        Refusal: They are more than an empty queue has room for.
     """
     spans = [texts.split(text, job.direction.source) for text in job.texts]
     most, number = job.served.engine.limits.queue, sum(map(len, spans))
@@ -176,7 +176,9 @@ class _Sentence:
     pairs: alignments.Pairs | None
 
 
-async def _translate_sentence(job: Job, sentence: str, *, prefix: str) -> _Sentence:
+async def _translate_sentence(
+    job: TranslationJob, sentence: str, *, prefix: str
+) -> _Sentence:
     line = job.line(sentence)
     [n_best] = await job.served.engine.translate(
         [line],
@@ -193,7 +195,7 @@ async def _translate_sentence(job: Job, sentence: str, *, prefix: str) -> _Sente
 
 
 def _aligned(
-    sentences: Sequence[_Sentence], *, job: Job
+    sentences: Sequence[_Sentence], *, job: TranslationJob
 ) -> list[alignments.Pairs | None] | None:
     if not job.has_alignment:
         return None
@@ -205,7 +207,7 @@ def _result(
     spans: Sequence[texts.Span],
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
-    job: Job,
+    job: TranslationJob,
     aligned: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Result:
     """Return a text's translations: the n-th joins each sentence's n-th, or last."""
