@@ -439,7 +439,7 @@ def test_a_stream_that_breaks_off_is_told(tab, ending, message):
     # What has come stays; more can be asked for.
     assert tab.page.locator("#translation").text_content() == "one.′"
     assert tab.page.locator("#copy").is_disabled()
-    tab.page.locator("#again").click()
+    tab.page.locator("#retry").click()
     tab.finish()
     assert tab.page.locator("#translation-alert").is_hidden()
 

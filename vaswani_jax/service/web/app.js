@@ -1,4 +1,4 @@
-/* The page: what is typed is translated, and what goes wrong is said. */
+/* Translate what is typed, and show errors where they belong. */
 
 import * as choices from "./choices.js";
 import { byId, countPhrase, decimal, element, formatNumber, setLanguage, showMessage } from "./elements.js";
@@ -7,15 +7,15 @@ import { currentKey, keepKey, requestJson, RequestError, streamTranslation } fro
 import * as selection from "./sentence.js";
 import { characterPlaces, countCharacters, gapBefore, readAnswer, readSentence } from "./texts.js";
 
-/* A pause in typing after which the text is translated; longer texts wait longer. */
+/* The pause in typing after which the text is translated, longer for long texts. */
 const PAUSE_MS = 400;
 const LONG_PAUSE_MS = 1200;
 const LONG_TEXT = 2000;
-/* The longest wait for a busy server, and the pause between looks at one that starts. */
-const MOST_RETRY_SECONDS = 60;
-const LOOK_MS = 1000;
-const MOST_LOOK_MS = 10_000;
-/* Which part of the page has the fields of a request. */
+/* The longest wait for a busy server, and the pauses between polls of one that starts. */
+const MAX_RETRY_SECONDS = 60;
+const POLL_MS = 1000;
+const MAX_POLL_MS = 10_000;
+/* The alert that shows an error in each field of a request. */
 const FIELD_ALERTS = {
   text: "text-alert",
   beam_size: "search-alert", length_penalty: "search-alert", n_best: "search-alert",
@@ -41,10 +41,10 @@ function clearAlerts() {
   for (const id of ALERTS) showMessage(id, "");
   byId("source").removeAttribute("aria-invalid");
   byId("length-penalty").removeAttribute("aria-invalid");
-  byId("again").hidden = true;
+  byId("retry").hidden = true;
 }
 
-/** Stop what is asked for, and what would be after a pause. */
+/** Cancel the request that runs, and the one that waits for a pause. */
 function cancel() {
   clearTimeout(timer);
   controller?.abort();
@@ -58,16 +58,16 @@ function setBusy(isBusy) {
 
 function drawCount() {
   const count = countCharacters(byId("source").value);
-  const most = choices.currentLimits()?.characters;
+  const maxCharacters = choices.currentLimits()?.characters;
   byId("count").replaceChildren(
-    most ? `${formatNumber(count)} / ${formatNumber(most)}` : formatNumber(count),
+    maxCharacters ? `${formatNumber(count)} / ${formatNumber(maxCharacters)}` : formatNumber(count),
     element("span", { class: "unseen" }, " characters"),
   );
-  byId("count").classList.toggle("over", most !== undefined && count > most);
+  byId("count").classList.toggle("over", maxCharacters !== undefined && count > maxCharacters);
   byId("clear").hidden = count === 0;
 }
 
-/** The text is another one: forget the translation's words, and translate after a pause. */
+/** Read a changed text: forget the old translation, and translate after a pause. */
 function readText() {
   cancel();
   clearAlerts();
@@ -85,18 +85,19 @@ function readText() {
   }
 }
 
-/** Return the id of the alert and the message of what is not sent, null if all is well. */
+/** Return the alert's id and the message if a text must not be sent, else null. */
 function findFault(text) {
-  const most = choices.currentLimits().characters;
+  const maxCharacters = choices.currentLimits().characters;
   const count = countCharacters(text);
-  if (count > most) {
+  if (count > maxCharacters) {
     const size = countPhrase(count, "character");
-    return ["text-alert", `The text has ${size}; this server takes at most ${formatNumber(most)}.`];
+    const limit = formatNumber(maxCharacters);
+    return ["text-alert", `The text has ${size}; this server takes at most ${limit}.`];
   }
   return choices.searchFault() ? ["search-alert", choices.searchFault()] : null;
 }
 
-/** Translate the text now, and forget an older request. */
+/** Translate the text now, and cancel an older request. */
 async function translate() {
   cancel();
   const text = currentText();
@@ -131,15 +132,15 @@ async function translate() {
         },
       });
     });
-    const whole = readAnswer(answer.results[0], text);
-    if (whole.sentences.length === 1) {
-      const hypotheses = whole.translations.map((each) => ({ ...each, text: each.text.trim() }));
-      selection.keepHypotheses({ ...request, text: whole.sentences[0].source }, hypotheses);
+    const result = readAnswer(answer.results[0], text);
+    if (result.sentences.length === 1) {
+      const hypotheses = result.translations.map((each) => ({ ...each, text: each.text.trim() }));
+      selection.keepHypotheses({ ...request, text: result.sentences[0].source }, hypotheses);
     }
-    panes.endTranslation(whole);
-    byId("copy").disabled = whole.sentences.length === 0;
+    panes.endTranslation(result);
+    byId("copy").disabled = result.sentences.length === 0;
     const seconds = decimal((performance.now() - begin) / 1000, 1);
-    byId("progress").textContent = `${countPhrase(whole.sentences.length, "sentence")} in ${seconds} s`;
+    byId("progress").textContent = `${countPhrase(result.sentences.length, "sentence")} in ${seconds} s`;
     selectSentence(panes.typedSentence() ?? selectedIndex);
   } catch (error) {
     if (signal.aborted) return;
@@ -150,14 +151,14 @@ async function translate() {
   if (controller?.signal === signal) setBusy(false);
 }
 
-/** Await an answer; of a busy server, once more after the time that it asks for. */
+/** Await an answer; if the server is busy, ask once more after the time that it names. */
 async function withRetry(signal, request) {
   try {
     return await request();
   } catch (error) {
     const { retrySeconds, status } = error;
     const isBusy = [429, 503].includes(status) && retrySeconds !== null;
-    if (signal.aborted || !isBusy || retrySeconds > MOST_RETRY_SECONDS) throw error;
+    if (signal.aborted || !isBusy || retrySeconds > MAX_RETRY_SECONDS) throw error;
     byId("progress").textContent = `The server is busy: trying again in ${retrySeconds} s`;
     await pause(retrySeconds * 1000, signal);
     byId("progress").textContent = "Translating…";
@@ -184,7 +185,7 @@ function showAlert(id, message) {
   }
 }
 
-/** Say what went wrong, next to what it is about. */
+/** Show an error next to the part of the page that it concerns. */
 function showError(error) {
   if (!(error instanceof RequestError)) console.error(error);
   const { status, field } = error;
@@ -194,11 +195,11 @@ function showError(error) {
   if (status === 413) return showAlert("text-alert", message);
   if (status === 422 && field in FIELD_ALERTS) return showAlert(FIELD_ALERTS[field], message);
   showAlert("translation-alert", message);
-  byId("again").hidden = false;
+  byId("retry").hidden = false;
   if (status === 503) watch();
 }
 
-/** Ask for the key that the server needs; `message` says what is wrong with this one. */
+/** Ask for an API key; `message` says what is wrong with the current one. */
 function askForKey(message) {
   byId("key-form").hidden = false;
   showMessage("key-alert", message || "This server needs an API key.");
@@ -233,7 +234,7 @@ async function copyTranslation() {
     await navigator.clipboard.writeText(text);
     byId("progress").textContent = "Copied";
   } catch {
-    // Without HTTPS there is no clipboard: what is selectedIndex can be copied by keys.
+    // Without HTTPS there is no clipboard: the reader copies the selection by keys.
     window.getSelection().selectAllChildren(byId("translation"));
     byId("progress").textContent = "Selected: press Ctrl C to copy it";
   }
@@ -248,7 +249,7 @@ function swap() {
   translate();
 }
 
-/** Get what the server offers; wait for one that is not ready. */
+/** Load the models and languages; wait for a server that is not ready. */
 async function begin() {
   try {
     const [models, languages] = await Promise.all([
@@ -269,7 +270,7 @@ async function begin() {
 
 let isWatched = false;
 
-/** Say that the server starts or ends, until it is ready. */
+/** Show that the server starts or ends, until it is ready. */
 async function watch() {
   if (isWatched) return;
   isWatched = true;
@@ -279,7 +280,7 @@ async function watch() {
   };
   let state = await currentState();
   const isAway = state !== "ready";
-  for (let wait = LOOK_MS; state !== "ready"; wait = Math.min(wait * 1.5, MOST_LOOK_MS)) {
+  for (let wait = POLL_MS; state !== "ready"; wait = Math.min(wait * 1.5, MAX_POLL_MS)) {
     showMessage("server-state", states[state] ?? "");
     await new Promise((resolve) => setTimeout(resolve, wait));
     state = await currentState();
@@ -287,10 +288,10 @@ async function watch() {
   showMessage("server-state", "");
   isWatched = false;
   if (!isReady) begin();
-  else if (isAway && !byId("again").hidden) translate();
+  else if (isAway && !byId("retry").hidden) translate();
 }
 
-/** Return the server's state, "away" if it does not say one. */
+/** Return the server's state, "away" if it names none. */
 async function currentState() {
   try {
     return (await requestJson("health")).status;
@@ -314,7 +315,7 @@ byId("source").addEventListener("keydown", (event) => {
   translate();
 });
 byId("translate").addEventListener("click", translate);
-byId("again").addEventListener("click", translate);
+byId("retry").addEventListener("click", translate);
 byId("swap").addEventListener("click", swap);
 byId("attention").addEventListener("click", selection.followLink);
 byId("copy").addEventListener("click", copyTranslation);
@@ -333,7 +334,7 @@ byId("key-form").addEventListener("submit", (event) => {
   else begin();
 });
 window.addEventListener("online", () => {
-  if (!byId("again").hidden) translate();
+  if (!byId("retry").hidden) translate();
 });
 byId("key").value = currentKey();
 drawCount();

@@ -1,4 +1,4 @@
-/* What one chooses: the languages, the model, and how it searches. */
+/* The reader's choices: languages, model and search. */
 
 import { byId, decimal, fillSelect, showMessage } from "./elements.js";
 
@@ -11,12 +11,12 @@ export function fillChoices(modelsAnswer, languagesAnswer) {
   ({ models, limits } = modelsAnswer);
   names = new Map(languagesAnswer.languages.map(({ code, name }) => [code, name]));
   const sources = models.flatMap(({ directions }) => directions.map(({ source }) => source));
-  const chosen = byId("source-language").value;
-  fillSelect(byId("source-language"), languageChoices(sources), chosen || models[0]?.directions[0].source);
+  const source = byId("source-language").value;
+  fillSelect(byId("source-language"), languageChoices(sources), source || models[0]?.directions[0].source);
   byId("source-language").disabled = byId("target-language").disabled = false;
   fillTargets();
-  // Until one chooses, what the first model translates first.
-  if (!chosen) byId("target-language").value = models[0]?.directions[0].target;
+  // Until the reader chooses, the first direction of the first model.
+  if (!source) byId("target-language").value = models[0]?.directions[0].target;
   fillModels();
 }
 
@@ -68,22 +68,22 @@ function fillSearch() {
   const model = currentModel();
   if (!model) return;
   fillSelect(byId("beam-size"), model.beam_sizes.map((size) => [size, size]));
-  const [least, most] = limits.length_penalties;
-  Object.assign(byId("length-penalty"), { min: least, max: most, placeholder: model.length_penalty });
+  const [min, max] = limits.length_penalties;
+  Object.assign(byId("length-penalty"), { min, max, placeholder: model.length_penalty });
   showMessage(
     "length-penalty-hint",
-    `A length penalty from ${least} to ${most}: the larger, the longer the translations. `
+    `A length penalty from ${min} to ${max}: the larger, the longer the translations. `
     + `The model's own is ${model.length_penalty}.`,
   );
   fillNumbers();
 }
 
 function fillNumbers() {
-  const most = Math.max(1, Math.min(limits.n_best, Number(byId("beam-size").value)));
-  const numbers = Array.from({ length: most }, (_, index) => [index + 1, index + 1]);
+  const maxNumber = Math.max(1, Math.min(limits.n_best, Number(byId("beam-size").value)));
+  const numbers = Array.from({ length: maxNumber }, (_, index) => [index + 1, index + 1]);
   const select = byId("n-best");
-  fillSelect(select, numbers, select.value || most);
-  if (!select.value) select.value = most;
+  fillSelect(select, numbers, select.value || maxNumber);
+  if (!select.value) select.value = maxNumber;
 }
 
 function currentModel() {
@@ -95,7 +95,7 @@ export function currentDirection() {
   return { source: byId("source-language").value, target: byId("target-language").value };
 }
 
-/** Turn the direction round. */
+/** Swap the two languages. */
 export function swapDirection() {
   const { source, target } = currentDirection();
   byId("source-language").value = target;
@@ -121,20 +121,20 @@ export function currentSearch() {
   return search;
 }
 
-/** Return what is wrong with the length penalty, "" if nothing is. */
+/** Return the fault of the length penalty in words, "" if there is none. */
 export function searchFault() {
   const { value, validity } = byId("length-penalty");
-  const [least, most] = limits?.length_penalties ?? [0, 0];
-  if (!validity.badInput && (value === "" || (Number(value) >= least && Number(value) <= most))) return "";
+  const [min, max] = limits?.length_penalties ?? [0, 0];
+  if (!validity.badInput && (value === "" || (Number(value) >= min && Number(value) <= max))) return "";
   const typed = validity.badInput ? "what is typed" : decimal(Number(value), 2);
-  return `The length penalty must be a number from ${least} to ${most}; it is ${typed}.`;
+  return `The length penalty must be a number from ${min} to ${max}; it is ${typed}.`;
 }
 
 /**
  * Listen to the choices.
  *
- * @param {function} onDirection Called when another model answers.
- * @param {function} onSearch Called when it searches in another way.
+ * @param {function} onDirection Called when the languages or the model change.
+ * @param {function} onSearch Called when the settings of the search change.
  */
 export function listen(onDirection, onSearch) {
   const on = (id, update, report) => byId(id).addEventListener("change", () => {

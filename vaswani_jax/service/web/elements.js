@@ -1,4 +1,4 @@
-/* Elements of the document. Text goes in as text only: nothing is read as HTML. */
+/* Elements of the document. Text is added as text: nothing is parsed as HTML. */
 
 /** Return the element of the page with this id. */
 export function byId(id) {
@@ -9,7 +9,7 @@ export function byId(id) {
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    // Attributes that are false or unknown are left out, true ones have no value.
+    // In HTML an attribute is true if it is there.
     if (value === null || value === undefined || value === false) continue;
     node.setAttribute(name, value === true ? "" : String(value));
   }
@@ -17,19 +17,19 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Show a message in words, or hide its place where there is none. */
+/** Show a message, or hide its element if the message is empty. */
 export function showMessage(id, message) {
   const node = byId(id);
   node.hidden = !message;
   if (node.textContent !== message) node.textContent = message;
 }
 
-/** Fill a list of choices with `[value, label]` and keep the chosen one if it stays. */
-export function fillSelect(select, choices, chosen = select.value) {
+/** Fill a list with choices `[value, label]`; keep the selected value if it is among them. */
+export function fillSelect(select, choices, selected = select.value) {
   select.replaceChildren(
     ...choices.map(([value, label]) => element("option", { value, dir: "auto" }, label)),
   );
-  if (choices.some(([value]) => String(value) === String(chosen))) select.value = chosen;
+  if (choices.some(([value]) => String(value) === String(selected))) select.value = selected;
 }
 
 /** Return a number with separators of thousands. */
@@ -42,13 +42,13 @@ export function countPhrase(number, noun) {
   return `${formatNumber(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** Return a number with a true minus sign, which what rounds to 0 does not have. */
+/** Return a number with a true minus sign; without one if it rounds to 0. */
 export function decimal(number, digits) {
   const text = number.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
-/** Name the language of an element, unless it is none that a browser knows. */
+/** Set the language of an element, if the browser knows it. */
 export function setLanguage(node, language) {
   try {
     [node.lang] = Intl.getCanonicalLocales(language.replaceAll("_", "-"));

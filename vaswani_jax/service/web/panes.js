@@ -5,8 +5,8 @@
 import { byId, element } from "./elements.js";
 import { linkedWords } from "./texts.js";
 
-/* The text, the sentences of it that are translated, in its order, their elements on both
-   sides, and the places that have the pointer and the focus. */
+/* The text, its translated sentences in order, their elements on both sides, and the
+   places that have the pointer and the focus. */
 let text = "";
 let sentences = [];
 let sentenceNodes = { source: [], target: [] };
@@ -15,12 +15,12 @@ let pointedPlace = null;
 let focusedPlace = null;
 let onChange = () => {};
 
-/** Return the sentences that are translated, as far as they have arrived. */
+/** Return the translated sentences that have arrived. */
 export function currentSentences() {
   return sentences;
 }
 
-/** Show a text that is not translated; an older translation turns quiet. */
+/** Show a text without its translation; an older translation turns pale. */
 export function drawText(newText) {
   text = newText;
   forgetSentences();
@@ -53,12 +53,12 @@ export function addSentence(sentence) {
   const last = sentences.at(-1)?.end ?? 0;
   const sourceGap = text.slice(last, sentence.begin);
   const index = sentences.length;
-  const rest = byId("mirror").lastChild;
+  const untranslated = byId("mirror").lastChild;
   for (const side of ["source", "target"]) {
     sentenceNodes[side].push(sentenceNode(sentence, side, index));
   }
-  rest.before(sourceGap, sentenceNodes.source[index]);
-  rest.data = text.slice(sentence.end);
+  untranslated.before(sourceGap, sentenceNodes.source[index]);
+  untranslated.data = text.slice(sentence.end);
   sheet.append(sentence.gap, sentenceNodes.target[index]);
   sentences.push(sentence);
   byId("translation").classList.toggle("several", sentences.length > 1);
@@ -66,11 +66,11 @@ export function addSentence(sentence) {
   if (index === 0) setTabStop(sheet.querySelector(".word"));
 }
 
-/** Show the whole answer; sentences that have arrived as they are in it stay. */
+/** Show the whole answer; sentences that arrived the same stay as they are. */
 export function endTranslation(answer) {
   const sheet = byId("translation");
-  const whole = answer.sentences.map(({ gap, target }) => gap + target).join("");
-  if (sheet.textContent !== whole || sentences.length !== answer.sentences.length) {
+  const translation = answer.sentences.map(({ gap, target }) => gap + target).join("");
+  if (sheet.textContent !== translation || sentences.length !== answer.sentences.length) {
     forgetSentences();
     for (const sentence of answer.sentences) addSentence(sentence);
   }
@@ -108,7 +108,7 @@ function placeOf(node, side) {
   return { index, side, word: word ? Number(word.dataset.word) : null };
 }
 
-/** Return the place that is shown: under the pointer, or else with the focus. */
+/** Return the place to show: the one under the pointer, or else the one with the focus. */
 function shownPlace() {
   return pointedPlace?.word != null ? pointedPlace : focusedPlace;
 }
@@ -209,7 +209,7 @@ function caretPlace() {
 /**
  * Listen to the pointer, the focus and the caret.
  *
- * @param {function} newOnChange Gets the shown place, or null, whenever it is another.
+ * @param {function} newOnChange Gets the shown place, or null, whenever it changes.
  * @param {function} onSelect Gets the index of the sentence that has the focus.
  */
 export function listen(newOnChange, onSelect) {

@@ -4,7 +4,7 @@
 const KEY_NAME = "vaswani-api-key";
 let apiKey = readKey();
 
-/* What a request failed with, in words for the reader. */
+/* The failure of a request, in words for the reader. */
 export class RequestError extends Error {
   /**
    * @param {string} message What is wrong.
@@ -23,7 +23,7 @@ export function currentKey() {
   return apiKey;
 }
 
-/** Keep a key until the tab is closed; where nothing can be stored, until it is loaded. */
+/** Keep a key until the tab is closed, or where nothing can be stored, until it reloads. */
 export function keepKey(key) {
   apiKey = key;
   try {
@@ -105,7 +105,7 @@ async function send(address, { body, signal }) {
   throw errorOf(answer, response);
 }
 
-/** Await a part of an answer; what fails is told in words, unless it was aborted. */
+/** Await a part of an answer; throw a failure in words, unless it was aborted. */
 async function read(part, signal, message = "The answer broke off. Please try again.") {
   try {
     return await part();
@@ -142,7 +142,7 @@ function usualMessage(status) {
 /** Yield the events of a stream of server-sent events: their `type` and `data`. */
 async function* eventsOf(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let remainder = "";
   let type = "message";
   let data = [];
   try {
@@ -150,8 +150,8 @@ async function* eventsOf(body) {
       const { value, done } = await reader.read();
       if (done) return;
       // A line may end with CR, LF or both, and the two may arrive apart.
-      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
-      rest = lines.pop();
+      const lines = (remainder + value).split(/\r\n|\n|\r(?!$)/);
+      remainder = lines.pop();
       for (const line of lines) {
         if (line === "") {
           if (data.length) yield { type, data: data.join("\n") };

@@ -1,11 +1,11 @@
-/* The sentence that is selected: its translations with scores, and its words. */
+/* The selected sentence: its translations with scores, and its word pairs. */
 
 import { byId, decimal, element, setLanguage, showMessage } from "./elements.js";
 import { addressOf, currentKey, requestFile, requestJson } from "./requests.js";
 import { linkedWords, wordPairs, wordText } from "./texts.js";
 
 const PAUSE_MS = 250;
-const MOST_KEPT = 200;
+const MAX_REQUESTS = 200;
 
 /* Translations of sentences by their request, so that none is asked for twice. */
 const hypothesesByRequest = new Map();
@@ -13,7 +13,7 @@ let pendingRequest = "";
 let timer = null;
 let controller = null;
 
-/** Show a sentence of the text; `request` is what asks for its translations. */
+/** Show a sentence of the text; `request` has the choices for its translations. */
 export function showSentence({ sentences, index, request, direction }) {
   const sentence = sentences[index];
   byId("sentence").hidden = !sentence;
@@ -42,12 +42,12 @@ export function showSentence({ sentences, index, request, direction }) {
 /** Keep the translations of a text that is one sentence. */
 export function keepHypotheses(request, translations) {
   hypothesesByRequest.set(JSON.stringify(request), translations);
-  if (hypothesesByRequest.size <= MOST_KEPT) return;
+  if (hypothesesByRequest.size <= MAX_REQUESTS) return;
   const [oldest] = hypothesesByRequest.keys();
   hypothesesByRequest.delete(oldest);
 }
 
-/** Ask for nothing more. */
+/** Cancel the request for translations. */
 export function forgetSentence() {
   clearTimeout(timer);
   controller?.abort();
@@ -94,7 +94,7 @@ function drawHypotheses(hypotheses, language) {
   );
 }
 
-/** Say which words belong together at a place, the empty text if there is none. */
+/** Show in words what a place is aligned with; nothing if there is no place. */
 export function showReading(sentences, place) {
   const sentence = sentences[place?.index];
   if (!sentence || place.word === null) return showReadingText("");
@@ -118,7 +118,7 @@ function showReadingText(message) {
   if (byId("reading").textContent !== message) byId("reading").textContent = message;
 }
 
-/** Save the page of the attention: a link sends no key, and a server may need one. */
+/** Save the page of the attention: a link would send no API key. */
 export async function followLink(event) {
   if (!currentKey()) return;
   event.preventDefault();

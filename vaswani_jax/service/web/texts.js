@@ -1,4 +1,4 @@
-/* Texts and their sentences. The server counts characters, JavaScript half of some: an
+/* Texts and their sentences. The server counts characters, JavaScript UTF-16 units: an
    emoji is one character and has a length of 2. */
 
 /** Return how many characters a text has. */
@@ -46,8 +46,8 @@ export function readSentence(entry, { text, places, target, gap }) {
   };
   const indexOf = (spans, [begin]) => spans.findIndex((span) => span.begin === begin);
   const links = pairs
-    .map(([one, other]) => [indexOf(sides.source, one), indexOf(sides.target, other)])
-    .filter(([one, other]) => one >= 0 && other >= 0);
+    .map(([source, target]) => [indexOf(sides.source, source), indexOf(sides.target, target)])
+    .filter(([source, target]) => source >= 0 && target >= 0);
   return { source, target, begin, end, gap, score: entry.score, sides, links };
 }
 
@@ -58,7 +58,7 @@ export function readSentence(entry, { text, places, target, gap }) {
 function distinctSpans(spans, length) {
   const sorted = spans
     .filter(([begin, end]) => begin >= 0 && begin < end && end <= length)
-    .sort(([one], [other]) => one - other);
+    .sort(([begin], [otherBegin]) => begin - otherBegin);
   const distinct = [];
   for (const [begin, end] of sorted) {
     if (begin >= (distinct.at(-1)?.end ?? 0)) distinct.push({ begin, end });
@@ -107,7 +107,7 @@ export function wordText(sentence, side, word) {
 /** Return the pairs of words of a sentence in the order of its translation. */
 export function wordPairs(sentence) {
   return sentence.links
-    .toSorted(([, one], [, other]) => one - other)
+    .toSorted(([, target], [, otherTarget]) => target - otherTarget)
     .map(([source, target]) => [
       wordText(sentence, "source", source), wordText(sentence, "target", target),
     ]);
