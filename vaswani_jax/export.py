@@ -19,7 +19,7 @@ from vaswani_jax.data import prepared
 from vaswani_jax.exchange import formats, verify
 
 logger = logging.getLogger(__name__)
-# Few show whether a bundle has the model: it is searched by our own search.
+# A bundle is searched by our own search: few lines show whether it has the model.
 BUNDLE_LINES = 100
 
 WORKDIR = path_flags.define_path(
@@ -43,7 +43,7 @@ DTYPE = flags.DEFINE_enum(
     "dtype",
     None,
     bundle.DTYPES,
-    "Of the parameters in a bundle: float32 by default; bfloat16 is half as large.",
+    "The type of a bundle's parameters: float32 by default; bfloat16 is half as large.",
 )
 QUANTIZATION = flags.DEFINE_enum(
     "quantization", None, ["int8", "int8_float32"], "Of CTranslate2's file."
@@ -65,8 +65,8 @@ def main() -> None:
     if form != "bundle":
         formats.check_model(settings, form)
         formats.require(form)
-    needless = select.other_folders(CHECKPOINT.value)
-    workdir = program.workdir(WORKDIR.value, skip=needless)
+    unneeded_folders = select.other_folders(CHECKPOINT.value)
+    workdir = program.workdir(WORKDIR.value, skip=unneeded_folders)
     compilation_cache.enable()
     data = None
     if prepared.has_directory(settings.data, workdir):

@@ -112,7 +112,7 @@ def test_nothing_is_kept_in_the_directory_of_another_user(
 
 
 def test_whole_entries_stay_that_were_used_last(tmp_path, enable, monkeypatch):
-    monkeypatch.setattr(compilation_cache, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(compilation_cache, "MAX_ENTRIES", 2)
     compiled = tmp_path / "compiled"
     compiled.mkdir()
     for number, name in enumerate("bacd"):

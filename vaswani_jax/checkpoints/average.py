@@ -71,9 +71,9 @@ def save_average(
     Args:
         workdir: The run's directory.
         average: The parameters and their record.
-        settings: Of the run. With its vocabulary, a copy in one file lies beside the
-            checkpoint, which loads faster; a warning says if it cannot be written.
-        vocabulary: Of the run.
+        settings: The run's settings. With the vocabulary, a copy in one file, which
+            loads faster, is written beside the checkpoint; a failure is a warning.
+        vocabulary: The run's vocabulary.
 
     Raises:
         NotWrittenError: The checkpoint could not be written.
@@ -82,15 +82,15 @@ def save_average(
     with files.replacing(directory) as unfinished:
         store.save(unfinished, average, keep=1)
         if settings and vocabulary:
-            copied = bundle.Bundle(settings, vocabulary, average)
-            _save_copy(copied, unfinished / str(average.step))
+            model = bundle.Bundle(settings, vocabulary, average)
+            _save_copy(model, unfinished / str(average.step))
     return directory / str(average.step)
 
 
-def _save_copy(copied: bundle.Bundle, checkpoint: pathlib.Path) -> None:
+def _save_copy(model: bundle.Bundle, checkpoint: pathlib.Path) -> None:
     path = bundle.path_beside(checkpoint)
     try:
-        copied.save(path, dtype="float32", copy_of=store.fingerprint(checkpoint))
+        model.save(path, dtype="float32", copy_of=store.fingerprint(checkpoint))
     except (OSError, CheckpointError) as error:
         logger.warning(f"averaged/{path.name}, a copy, is not written: {error}")
 

@@ -30,7 +30,7 @@ PARAMS, VOCABULARY = "params/", "vocabulary/"
 # Names the checkpoint in the record of a file.
 NAME = "checkpoint"
 DTYPES = ("float32", "bfloat16")
-# What only a run that resumes needs of a record.
+# The parts of a record that only a run that resumes needs.
 PROGRESS = frozenset(("recent", "skipped", "extra", "parts", "best", "unevaluated"))
 
 
@@ -39,9 +39,9 @@ class Bundle:
     """A model and all that translating with it needs, except devices.
 
     Attributes:
-        settings: Of its run.
-        vocabulary: Its subwords.
-        checkpoint: Its parameters and their record.
+        settings: The settings of its run.
+        vocabulary: The subwords.
+        checkpoint: The parameters and their record.
     """
 
     settings: Config
@@ -79,7 +79,7 @@ class Bundle:
             for key, value in checkpoint.record.items()
             if key not in PROGRESS
         }
-        if not copy_of and "run" in record:  # It is handed to others.
+        if not copy_of and "run" in record:  # Others get it: no path of this machine.
             folder = pathlib.PurePath(record["run"]["workdir"]).name
             record["run"] = {**record["run"], "workdir": folder}
         arrays = {
@@ -103,7 +103,7 @@ class Bundle:
 
 
 def check_name(path: pathlib.Path) -> None:
-    """Refuse the name of a file that no program would take for a bundle.
+    """Refuse a file name that programs would not take for a bundle.
 
     Raises:
         ValueError: It has another ending, or is a directory.
@@ -113,7 +113,7 @@ def check_name(path: pathlib.Path) -> None:
 
 
 def _stored(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Return an array as the file has it, rounded to nearest if in bfloat16."""
+    """Return an array in the type of the file; bfloat16 rounds to nearest."""
     if dtype == "float32":
         return array
     import ml_dtypes  # Only a file in bfloat16 needs it.
@@ -174,7 +174,7 @@ def name_of(checkpoint: Checkpoint) -> str:
 
 
 def path_beside(checkpoint: pathlib.Path) -> pathlib.Path:
-    """Return where the copy of a checkpoint lies, in one file.
+    """Return the path of a checkpoint's copy in one file.
 
     >>> str(path_beside(pathlib.Path("averaged/800")))
     'averaged/800.safetensors'
@@ -185,7 +185,7 @@ def path_beside(checkpoint: pathlib.Path) -> pathlib.Path:
 def read_beside(checkpoint: pathlib.Path) -> Checkpoint | None:
     """Read the copy of a sealed checkpoint in one file; return None if there is none.
 
-    One of another checkpoint is ignored, a damaged one too, with a warning.
+    A copy of another checkpoint is ignored; so is a damaged one, with a warning.
     """
     path = path_beside(checkpoint)
     if not (path.is_file() and store.is_sealed(checkpoint)):

@@ -60,8 +60,8 @@ def select(
     if not steps:
         raise CheckpointError(f"no checkpoint {name!r}: {directory} is empty")
     if name in FOLDER_OF:
-        if copied := bundle.read_beside(directory / str(steps[-1])):
-            return copied
+        if checkpoint := bundle.read_beside(directory / str(steps[-1])):
+            return checkpoint
         return store.restore_for_decoding(directory, steps[-1])
     if name == number:
         try:

@@ -8,7 +8,7 @@ that a crash leaves all of it or nothing.
 Orbax's `CheckpointManager` would delete older checkpoints before the new one is sealed
 and on the disk, and fail if a deletion does. Hence `save` renames and `prune` deletes.
 
-Orbax takes long to import, so that it is imported when a checkpoint is written or read.
+Orbax takes long to import: a process imports it when it writes or reads a checkpoint.
 """
 
 import dataclasses

@@ -161,10 +161,10 @@ def settings() -> config.Config:
 
 
 def workdir(name: str, *, skip: Collection[str] = ()) -> pathlib.Path:
-    """Return where a workdir lies on this machine, up to date, for who only reads it.
+    """Return the local path of a workdir, up to date, for a program that only reads.
 
     Args:
-        name: The value of --workdir: a directory, or a model in one file.
+        name: The value of --workdir: a directory or a model in one file.
         skip: Names of its directories that are not needed.
 
     Raises:

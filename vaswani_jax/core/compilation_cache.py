@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 VARIABLE = "VASWANI_JAX_CACHE"
 # The variables with flags of the compilers.
 FLAGS = ("XLA_FLAGS", tpu_flags.VARIABLE)
-# What compiled programs may take; those that were used last stay.
+# The most bytes of compiled programs; those that were used last stay.
 LIMIT_BYTES = 2**30
 # JAX reads the times of all entries whenever it adds one.
-MOST_ENTRIES = 2000
+MAX_ENTRIES = 2000
 UNFINISHED = ".unfinished"
 _home: pathlib.Path | None = None
 _refused: set[pathlib.Path] = set()
@@ -93,22 +93,22 @@ def _open_home() -> pathlib.Path | None:
 
 def _home_path() -> pathlib.Path:
     """Return the directory that the environment names."""
-    if chosen := os.environ.get(VARIABLE):
-        return pathlib.Path(chosen).expanduser().absolute()
+    if path := os.environ.get(VARIABLE):
+        return pathlib.Path(path).expanduser().absolute()
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return cache.absolute() / "vaswani_jax"
 
 
 def _tidy(compiled: pathlib.Path) -> None:
-    """Delete what a killed program left, and the entries that were used least lately.
+    """Delete what a killed program left, and the least recently used entries.
 
-    JAX writes an entry, then the time of its use: without that it may be cut off.
+    JAX writes an entry, then the time of its use: an entry without it may be cut off.
     """
     with contextlib.suppress(OSError, filelock.Timeout):
         names = os.listdir(compiled)
         entries = {name[:-6] for name in names if name.endswith("-cache")}
         times = {name[:-6] for name in names if name.endswith("-atime")}
-        if entries == times and len(names) <= 2 * MOST_ENTRIES:
+        if entries == times and len(names) <= 2 * MAX_ENTRIES:
             return
         with filelock.FileLock(compiled / ".lockfile", timeout=1):
             for name in entries ^ times:
@@ -117,12 +117,12 @@ def _tidy(compiled: pathlib.Path) -> None:
                 entries & times,
                 key=lambda name: (compiled / f"{name}-atime").stat().st_mtime_ns,
             )
-            for name in by_use[:-MOST_ENTRIES]:
+            for name in by_use[:-MAX_ENTRIES]:
                 _delete_entry(compiled, name)
             records = sorted(
                 compiled.glob("*.json"), key=lambda path: path.stat().st_mtime_ns
             )
-            for path in records[:-MOST_ENTRIES]:
+            for path in records[:-MAX_ENTRIES]:
                 path.unlink(missing_ok=True)
 
 
@@ -141,7 +141,7 @@ def compiler() -> str:
 def remember(
     name: str, key: str, measure: Callable[[], dict[str, Any]], *, keep: bool
 ) -> dict[str, Any]:
-    """Return what has been measured, kept beside the compiled programs.
+    """Return a measurement, which is kept beside the compiled programs.
 
     An entry belongs to one key and to the source of this package, whose code decides
     what programs need. A damaged or missing entry is measured again.
@@ -169,7 +169,7 @@ def remember(
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
-    """Write a file at once, whatever other processes write or read there."""
+    """Write a file atomically, whatever other processes write or read there."""
     handle, unfinished = tempfile.mkstemp(UNFINISHED, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -192,7 +192,7 @@ def entry(name: str, key: str) -> pathlib.Path | None:
 def sources() -> str:
     """Return a fingerprint of this package, of the text of all modules as it is now.
 
-    All of it is read, in 5 milliseconds: sizes and times would miss an edit.
+    Reading all of it takes 5 milliseconds; sizes and times would miss an edit.
     """
     digest = hashlib.sha256()
     package = pathlib.Path(__file__).parents[1]

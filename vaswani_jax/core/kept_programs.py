@@ -24,18 +24,18 @@ import jax.export
 from vaswani_jax.core import compilation_cache
 
 logger = logging.getLogger(__name__)
-# Begins every file; another form of the file gets another number.
+# Begins every file; a change of the file's format changes the number.
 MAGIC = b"vaswani_jax program 1\n"
 SUFFIX = ".stablehlo"
 # Stands for a program that JAX cannot export: it is not tried again.
 NOT_EXPORTABLE = b""
-# What the files may take together; those that were used last stay.
+# The most bytes of all files together; those that were used last stay.
 LIMIT_BYTES = 2**28
 # Their code takes part in tracing.
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
-# Options of JAX that change no program: where compiled ones are kept, how devices and
-# processes are found, and what is logged. All others belong to the key.
-OTHER_OPTIONS = (
+# Options of JAX that change no program: caches, how devices and processes are found,
+# and logs. All others belong to the key.
+IRRELEVANT_OPTIONS = (
     "jax_compilation_cache_",
     "jax_persistent_cache_",
     "jax_enable_compilation_cache",
@@ -47,18 +47,18 @@ OTHER_OPTIONS = (
     "jax_log_compiles",
     "jax_logging_level",
 )
-# A file that a killed program has not finished is deleted after this.
+# After this time, a file that a killed program has not finished is deleted.
 HOUR_SECONDS = 3600
 
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """What distinguishes a function from all others, without a look at its code.
+    """The identity of a function among all others, without its code.
 
     Attributes:
-        name: What it is called in logs and profiles.
-        closure: All that it reads beside its arguments: numbers, strings, dataclasses
-            and containers of these.
+        name: Its name in logs and profiles.
+        closure: All values that it reads beside its arguments: numbers, strings,
+            dataclasses and containers of these.
         outputs: Returns the tree of its outputs, with anything as leaves, from its
             arguments. None if it returns dictionaries, lists and tuples alone.
     """
@@ -144,7 +144,7 @@ def describe(value: Any) -> str:
     """Return a text that differs whenever values differ.
 
     Raises:
-        TypeError: It is a value, or has one, whose text may be cut short or is an
+        TypeError: The value is, or contains, one whose text may be cut short or an
             address.
 
     >>> describe({"beam_size": 4, "models": ("big", None)})
@@ -187,12 +187,12 @@ def _options() -> list[tuple[str, str]]:
     return [
         (name, repr(getattr(options, name, default)))
         for name, default in sorted(options.values.items())
-        if not name.startswith(OTHER_OPTIONS)
+        if not name.startswith(IRRELEVANT_OPTIONS)
     ]
 
 
 def _read(path: pathlib.Path, digest: str) -> bytes | None:
-    """Return the program in a file; None if there is no whole one of this key."""
+    """Return a file's program; None if it is missing, damaged or of another key."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -212,10 +212,10 @@ def _checksum(digest: str, program: bytes) -> bytes:
 
 
 def _keep(path: pathlib.Path, digest: str, program: bytes) -> None:
-    """Write a program, and delete those that were used least lately."""
+    """Write a program, and delete the least recently used ones."""
     if compilation_cache.sources() != _sources_at_start():
-        return  # An edit since: nobody knows which text this process has read.
-    # What cannot be written is traced again.
+        return  # The source was edited since: this process may have read either text.
+    # A program that cannot be written is traced again at the next start.
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         compilation_cache.write(path, MAGIC + _checksum(digest, program) + program)

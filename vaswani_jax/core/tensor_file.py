@@ -81,7 +81,7 @@ class TensorFile:
         """Return the value that a text of the metadata describes.
 
         Raises:
-            TensorFileError: There is no such text, or it is no JSON.
+            TensorFileError: There is no such text, or it is not JSON.
         """
         try:
             return json.loads(self.metadata[name])
@@ -89,9 +89,9 @@ class TensorFile:
             raise _damage(self.path, f"its metadata {name!r}: {error!r}") from None
 
     def read(self, prefix: str) -> dict[str, np.ndarray]:
-        """Read and verify the arrays whose names begin so, by the rest of the name.
+        """Read and verify the arrays whose names begin with a prefix.
 
-        Those in bfloat16 become float32.
+        The prefix is removed from the names. Arrays in bfloat16 become float32.
 
         Raises:
             TensorFileError: An array is damaged. The message names it.
@@ -115,7 +115,9 @@ class TensorFile:
 
 
 def is_tensor_file(name: str | os.PathLike[str]) -> bool:
-    """Return whether a name is that of such a file, there or not, not of a directory.
+    """Return whether a name ends as that of such a file, and is no directory.
+
+    The file need not exist.
 
     >>> is_tensor_file("s3://bucket/demo.safetensors"), is_tensor_file("runs/demo")
     (True, False)
@@ -133,8 +135,8 @@ def write(
 
     Args:
         path: The file.
-        arrays: Of float32, bfloat16 or uint8, by their names.
-        metadata: Texts by their names.
+        arrays: Arrays of float32, bfloat16 or uint8 by name.
+        metadata: Texts by name.
 
     Raises:
         OSError: It cannot be written. No part of it remains.
@@ -201,7 +203,7 @@ def open_file(path: pathlib.Path) -> TensorFile:
         content = dict(json.loads(header))
         metadata = dict(content.pop("__metadata__", {}))
     except (ValueError, TypeError) as error:
-        raise _damage(path, f"its header is no JSON: {error}") from None
+        raise _damage(path, f"its header is not JSON: {error}") from None
     if metadata.get("format") != FORMAT:
         raise TensorFileError(
             f"{path} holds no model of vaswani_jax: its metadata must have the format "

@@ -106,10 +106,7 @@ def _search_in_common(
     form: str,
     quantization: str | None,
 ) -> tuple[dict[str, list[str]], dict[str, Engine]]:
-    """Translate by searches that an engine may make, too; return the engines' as well.
-
-    Both are by the names of the searches.
-    """
+    """Return our translations and the engines, by the names of common searches."""
     search = translator.config.search
     common = {f"search.{key}": value for key, value in COMMON_SEARCH.items()}
     settings = parsing.override(translator.config, common)
@@ -134,7 +131,7 @@ def _search_in_common(
 
 
 def bundle_engine(path: pathlib.Path, settings: Config) -> Engine:
-    """Load the model in a bundle."""
+    """Return the engine that translates with the model in a bundle."""
     member = Member(settings.model, bundle.read_checkpoint(path))
     vocabulary = bundle.read_vocabulary(path)
     return Translator(settings, vocabulary, members=[member]).translate

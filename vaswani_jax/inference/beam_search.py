@@ -118,8 +118,8 @@ def beam_search(
         constraint: 0 or -inf for each token that may follow, from the hypotheses'
             tokens, their sentences and the position. It forbids tokens without
             changing the probabilities of others.
-        alpha: Each sentence's own, in place of that of the options.
-        n_best: Each sentence's own, from 1 to W, in place of that of the options.
+        alpha: The exponent of each sentence; None takes that of the options.
+        n_best: The number, from 1 to W, for each sentence; None takes the options'.
     """
     W, T, B = options.beam_size, options.max_length, max_lengths.shape[0]
     last_length = options.buffer_lengths[-1]
@@ -182,7 +182,7 @@ class Search(NamedTuple):
     n_best: Int[Array, "B"] | None = None
 
     def penalty(self, length: Array, *, options: "SearchOptions") -> Array:
-        """Return lp for a length of each sentence, or for one of all."""
+        """Return lp for the length of each sentence, or for one length of all."""
         alpha = options.alpha if self.alpha is None else self.alpha
         return length_penalty(length, alpha, form=options.penalty_form)
 
@@ -265,9 +265,9 @@ def _choose(
     *,
     options: SearchOptions,
 ) -> tuple[Search, Choice]:
-    """Return the search after a position, without the state, and how it goes on.
+    """Return the search after a position, without its state, and the choice made.
 
-    Traced once, whatever room the state has.
+    Traced once for all lengths of the state's buffers.
     """
     extensions = _extend(search, logits, allowed=allowed, options=options)
     penalty = search.penalty(search.position + 1, options=options)

@@ -78,7 +78,7 @@ class Piece(NamedTuple):
         line: The index of its line.
         part: Its place among the pieces of its line.
         ids: Its subwords, without an end mark.
-        prefix: What its translations begin with.
+        prefix: The ids that its translations begin with.
     """
 
     line: int
@@ -92,7 +92,7 @@ class _Search(NamedTuple):
 
     Attributes:
         program: From parameters and rows to hypotheses.
-        shapes: Those of the rows for which it has been compiled.
+        shapes: The shapes of rows for which it has been compiled.
     """
 
     program: Callable[[Sequence[Any], generate.Rows], Any]
@@ -276,10 +276,10 @@ class LineTranslator:
     def read(
         self, piece: Piece, *, tokens: np.ndarray, scores: np.ndarray
     ) -> list[Output]:
-        """Return the outputs that the search has found for a piece, the best first.
+        """Return the outputs of a piece from a row of the search, the best first.
 
         Raises:
-            ValueError: It has found none.
+            ValueError: The search has found none.
         """
         outputs = [
             Output(

@@ -41,7 +41,7 @@ def padded_length(num_tokens: int) -> int:
 
 
 def shortest_length(num_tokens: Sequence[int]) -> int:
-    """Return what the shortest of some sentences are padded to, for a search.
+    """Return the length that the shortest sentences are padded to for a search.
 
     128 rows of 32 tokens search 1,000 lines of Multi30k in 0.9 of the time of 256 rows
     of 16, whose sentences end at more different positions, and 16 tokens need no
@@ -73,10 +73,10 @@ def group_by_shape(
     for index, shape in enumerate(shapes):
         by_shape[shape].append(index)
     order = sorted(by_shape, reverse=True)
-    for place, shape in enumerate(order):
+    for rank, shape in enumerate(order):
         most = max(1, max_rows(shape))
         # They differ in the first length alone, which costs little.
-        shorter = [by_shape[s] for s in order[place + 1 :] if s[1:] == shape[1:]]
+        shorter = [by_shape[s] for s in order[rank + 1 :] if s[1:] == shape[1:]]
         while by_shape[shape]:
             chunk = _take(by_shape[shape], most)
             num_sentences = len(chunk) + sum(map(len, shorter))
@@ -92,9 +92,9 @@ def group_by_shape(
 
 def _take(indices: list[int], count: int) -> list[int]:
     """Remove the first few indices and return them."""
-    taken = indices[:count]
+    first = indices[:count]
     del indices[:count]
-    return taken
+    return first
 
 
 def pad(

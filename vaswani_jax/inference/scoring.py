@@ -96,7 +96,8 @@ def iterate_scores(
     ):
         chunk = [pairs[index] for index in group.indices]
         scores = score_batch(
-            *(chunk, group),
+            chunk,
+            group,
             models=models,
             params=params,
             vocab_size=vocab_size,
@@ -117,9 +118,9 @@ def score_batch(
     """Return the scores of pairs that are padded to one shape; see `score_pairs`.
 
     Args:
-        pairs: Those of the batch.
-        group: Its shape, (T, S), and its rows.
-        models: As for `score_pairs`, as all others.
+        pairs: The pairs of the batch, as for `score_pairs`.
+        group: The padded shape, (T, S), and the number of rows.
+        models: As for `score_pairs`, like all further arguments.
     """
     layers_by_kind = tuple(
         (kind, tuple(numbers)) for kind, numbers in (layers or {}).items()

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Reader:
-    """A module's base that reads a parameter without tracing its initialiser.
+    """A base of modules that reads a parameter without tracing its initialiser.
 
     Flax traces the initialiser of every parameter whenever a module is applied, for the
     shape alone: a third of the time to trace a search. Here the shape that the
@@ -24,7 +24,7 @@ class Reader:
             value = module.get_variable("params", name)
             if np.shape(value) == tuple(init_args[0]):
                 return value
-        # Makes the parameter, or says that its shape is wrong.
+        # Creates the parameter, or fails with the wrong shape.
         return super().param(name, init_fn, *init_args, **options)  # type: ignore[misc]
 
 
