@@ -21,7 +21,7 @@ from vaswani_jax.inference.translator import (
 from vaswani_jax.service.app import Options, Service
 from vaswani_jax.service.engine import Engine, Figures
 from vaswani_jax.service.limits import Limits
-from vaswani_jax.service.models import Models, Served
+from vaswani_jax.service.models import Models, ServedModel
 
 LIMITS = Limits(
     texts=4, characters=200, beam_sizes=(2, 4), n_best=3, seconds=20.0, queue=8
@@ -167,7 +167,7 @@ class ShoutingEngine(Engine):
 
 def models_of(*engines: Engine) -> Models:
     """The models of a server."""
-    return Models([Served(engine) for engine in engines], limits=LIMITS)
+    return Models([ServedModel(engine) for engine in engines], limits=LIMITS)
 
 
 def service_of(*engines: Engine, **options: Any) -> Service:

@@ -11,7 +11,7 @@ from tests.service.shouting import ShoutingEngine
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import models
 from vaswani_jax.service.limits import Limits
-from vaswani_jax.service.models import Loader, Models, Origin, Served
+from vaswani_jax.service.models import Loader, Models, Origin, ServedModel
 from vaswani_jax.service.refusals import Refusal
 
 
@@ -128,7 +128,7 @@ class FileLoader(Loader):
         if locale == "damaged":
             raise ValueError("it is damaged")
         engine = ShoutingEngine(name="a", **{"data.target_locale": locale})
-        return Served(engine, models.version(origin.path))
+        return ServedModel(engine, models.version(origin.path))
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from tests.service.shouting import ShoutingEngine
 from vaswani_jax.pages import build
 from vaswani_jax.service import page_writer
 from vaswani_jax.service.limits import OverloadedError, TooLateError
-from vaswani_jax.service.models import Served
+from vaswani_jax.service.models import ServedModel
 
 PAGE = page_writer.WrittenPage("", "")
-SERVED = Served(ShoutingEngine())
+SERVED = ServedModel(ShoutingEngine())
 
 
 def write(writer, *, seconds=60.0):

@@ -6,11 +6,11 @@ import time
 from tests.service.shouting import ShoutingEngine
 from vaswani_jax.service import translations
 from vaswani_jax.service.limits import Search
-from vaswani_jax.service.models import Served
+from vaswani_jax.service.models import ServedModel
 
 
 def job_of(engine, texts):
-    served = Served(engine)
+    served = ServedModel(engine)
     return translations.TranslationJob(
         served=served,
         direction=served.directions[0],

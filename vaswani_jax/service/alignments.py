@@ -13,7 +13,7 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.inference.translator import AttendedPair
-from vaswani_jax.service.models import Direction, Served
+from vaswani_jax.service.models import Direction, ServedModel
 
 # The beginnings and ends of a source word and of the target word aligned with it.
 Pairs = list[tuple[int, int, int, int]]
@@ -21,7 +21,7 @@ Spans = list[tuple[int, int]]
 
 
 async def align(
-    served: Served,
+    served: ServedModel,
     direction: Direction,
     lines: Sequence[str],
     translations: Sequence[Hypothesis],
@@ -47,7 +47,7 @@ async def align(
 
 
 async def _align_line(
-    served: Served,
+    served: ServedModel,
     direction: Direction,
     line: str,
     best: Hypothesis,

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from vaswani_jax.service import language_names, texts
-from vaswani_jax.service.models import Direction, Models, Served
+from vaswani_jax.service.models import Direction, Models, ServedModel
 
 # A longer text is judged by its beginning.
 MAX_CHARACTERS = 200
@@ -66,7 +66,7 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
     return sorted(detections, key=lambda detection: -detection.confidence)
 
 
-def _judge(language: str, models: Models) -> tuple[Served, Direction] | None:
+def _judge(language: str, models: Models) -> tuple[ServedModel, Direction] | None:
     """Return a model that translates to a language."""
     for served in models.all:
         for direction in served.directions:

@@ -52,7 +52,7 @@ class Origin:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Served:
+class ServedModel:
     """A model that answers.
 
     Attributes:
@@ -181,7 +181,7 @@ class Loader:
         self._load = load
         self._limits = limits
 
-    def load(self, origin: Origin) -> Served:
+    def load(self, origin: Origin) -> ServedModel:
         """Load a model; its engine does not run yet.
 
         Raises:
@@ -194,7 +194,9 @@ class Loader:
             if not limits.beam_sizes:
                 beam_size = translator.config.search.beam_size
                 limits = dataclasses.replace(limits, beam_sizes=(beam_size,))
-            return Served(Engine(translator, limits=limits, name=origin.name), stamps)
+            return ServedModel(
+                Engine(translator, limits=limits, name=origin.name), stamps
+            )
         except ValueError as error:
             if origin.path in str(error):
                 raise
@@ -210,7 +212,7 @@ class Models:
 
     def __init__(
         self,
-        served: Sequence[Served],
+        served: Sequence[ServedModel],
         *,
         limits: Limits,
         origins: Sequence[Origin] = (),
@@ -233,7 +235,7 @@ class Models:
         self._running: set[Engine] = set()
 
     @property
-    def all(self) -> tuple[Served, ...]:
+    def all(self) -> tuple[ServedModel, ...]:
         """The models, the default first."""
         return tuple(self._by_name.values())
 
@@ -285,7 +287,7 @@ class Models:
 
     def choose(
         self, *, model: str | None, source: str | None, target: str | None
-    ) -> tuple[Served, Direction]:
+    ) -> tuple[ServedModel, Direction]:
         """Return the model that a request means, and its languages.
 
         Among those that have what the request names, it is the first.

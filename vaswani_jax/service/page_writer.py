@@ -8,7 +8,7 @@ import time
 
 from vaswani_jax.pages import build, html
 from vaswani_jax.service.limits import OverloadedError, TooLateError
-from vaswani_jax.service.models import Served
+from vaswani_jax.service.models import ServedModel
 
 # A page takes seconds, and its search shares no batch with others.
 MAX_WAITING = 4
@@ -36,7 +36,7 @@ class PageWriter:
         self._slots = threading.BoundedSemaphore(MAX_WAITING)
 
     async def write(
-        self, served: Served, line: str, *, target: str | None, deadline: float
+        self, served: ServedModel, line: str, *, target: str | None, deadline: float
     ) -> WrittenPage:
         """Return the page of one line.
 
@@ -63,7 +63,7 @@ class PageWriter:
 
 
 def _write(
-    served: Served, line: str, target: str | None, deadline: float
+    served: ServedModel, line: str, target: str | None, deadline: float
 ) -> WrittenPage:
     if time.monotonic() >= deadline:
         raise TooLateError

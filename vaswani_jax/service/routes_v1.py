@@ -26,7 +26,7 @@ from vaswani_jax.service.limits import (
     Search,
     TooLateError,
 )
-from vaswani_jax.service.models import Direction, Models, Served
+from vaswani_jax.service.models import Direction, Models, ServedModel
 from vaswani_jax.service.refusals import Refusal
 
 logger = logging.getLogger(__name__)
@@ -269,7 +269,7 @@ def make_job(
     )
 
 
-def _search(body: messages.TranslateRequest, served: Served) -> Search:
+def _search(body: messages.TranslateRequest, served: ServedModel) -> Search:
     limits, search = served.engine.limits, served.settings.search
     if body.beam_size not in (None, *limits.beam_sizes):
         sizes = " or ".join(map(str, limits.beam_sizes))
@@ -355,11 +355,11 @@ async def answered(answer: Awaitable[Value]) -> Value:
         raise refusals.of_engine(error) from None
 
 
-def _choose(body: messages.Choice, models: Models) -> tuple[Served, Direction]:
+def _choose(body: messages.Choice, models: Models) -> tuple[ServedModel, Direction]:
     return models.choose(model=body.model, source=body.source, target=body.target)
 
 
-def _answer(served: Served, direction: Direction) -> dict[str, str]:
+def _answer(served: ServedModel, direction: Direction) -> dict[str, str]:
     return {
         "model": served.name,
         "source": language_names.tag(direction.source),
@@ -402,7 +402,7 @@ def _json(message: messages.Message) -> Response:
     return Response(messages.to_json(message), media_type="application/json")
 
 
-def _model_entry(served: Served) -> messages.ModelEntry:
+def _model_entry(served: ServedModel) -> messages.ModelEntry:
     return messages.ModelEntry(
         name=served.name,
         directions=[
@@ -419,7 +419,7 @@ def _model_entry(served: Served) -> messages.ModelEntry:
     )
 
 
-def _check_tokens(served: Served, line: str, target: str | None) -> None:
+def _check_tokens(served: ServedModel, line: str, target: str | None) -> None:
     """Refuse a sentence whose weights would be too many."""
     vocabulary = served.engine.translator.vocabulary
     sides = [("text", vocabulary.encode([line])[0])]

@@ -8,7 +8,7 @@ from vaswani_jax.core import languages
 from vaswani_jax.inference.line_translator import Hypothesis
 from vaswani_jax.service import alignments, messages, texts
 from vaswani_jax.service.limits import Search
-from vaswani_jax.service.models import Direction, Served
+from vaswani_jax.service.models import Direction, ServedModel
 from vaswani_jax.service.refusals import Refusal
 
 Event = messages.SentenceEvent | list[messages.Result]
@@ -28,7 +28,7 @@ class TranslationJob:
         deadline: When it is too late, in seconds of `time.monotonic()`.
     """
 
-    served: Served
+    served: ServedModel
     direction: Direction
     texts: Sequence[str]
     search: Search
