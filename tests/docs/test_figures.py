@@ -82,6 +82,7 @@ def test_results_have_pages_with_json():
         "multilingual",
         "parsing",
         "speed",
+        "start",
     ]
 
 
