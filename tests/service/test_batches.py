@@ -1,4 +1,4 @@
-"""Who shares a batch with whom, and who waits how long."""
+"""Sentences share batches and wait as the queue promises."""
 
 import hypothesis
 from hypothesis import strategies
@@ -40,10 +40,10 @@ def call(request: batches.Request, index: int = 0) -> batches.Call:
 
 
 def take_all(queue: batches.Queue) -> list[batches.Batch]:
-    taken = []
+    all_batches = []
     while queue.num_sentences:
-        taken.append(queue.take())
-    return taken
+        all_batches.append(queue.take())
+    return all_batches
 
 
 LENGTHS = strategies.integers(1, SEARCH.max_source_tokens)
@@ -77,14 +77,16 @@ def test_every_job_is_in_one_batch_of_its_kind(
     for job in jobs:
         queue.add(job)
     assert queue.num_sentences == sum(job.num_sentences for job in jobs)
-    taken = []
+    all_batches = []
     while queue.num_sentences:
         oldest = next(iter(queue))
         two = [queue.take() for _ in range(2) if queue.num_sentences]
         assert any(oldest in batch.jobs for batch in two)
-        taken += two
-    assert sorted(map(id, jobs)) == sorted(id(j) for batch in taken for j in batch.jobs)
-    for batch in taken:
+        all_batches += two
+    assert sorted(map(id, jobs)) == sorted(
+        id(j) for batch in all_batches for j in batch.jobs
+    )
+    for batch in all_batches:
         sentences = [j for j in batch.jobs if isinstance(j, batches.Sentence)]
         if not sentences:
             assert len(batch.jobs) == 1 and batch.lengths is None
@@ -115,11 +117,11 @@ def test_short_requests_do_not_hold_up_a_long_one() -> None:
     long = batches.Request(arrival=0.0)
     for index in range(10):
         queue.add(sentence(long, index, length=300))
-    rest = 10
+    num_waiting = 10
     for turn in range(20):
         queue.add(sentence(batches.Request(arrival=1.0 + turn), length=5))
-        rest -= sum(job.request is long for job in queue.take().jobs)
-    assert rest <= 1
+        num_waiting -= sum(job.request is long for job in queue.take().jobs)
+    assert num_waiting <= 1
 
 
 def test_sentences_of_similar_length_share_a_batch() -> None:
@@ -158,12 +160,12 @@ def test_a_sentence_waits_for_others_after_a_shared_batch() -> None:
 def test_what_is_discarded_or_late_does_not_count() -> None:
     queue = empty_queue()
     late = sentence(batches.Request(arrival=0.0, deadline=2.0))
-    other = sentence(batches.Request(arrival=0.0))
-    for job in (late, other):
+    timeless = sentence(batches.Request(arrival=0.0))
+    for job in (late, timeless):
         queue.add(job)
     assert queue.late(1.9) == []
     assert queue.late(2.0) == [late]
     queue.discard(late)
     queue.discard(late)
     assert queue.num_sentences == 1
-    assert queue.take().jobs == (other,)
+    assert queue.take().jobs == (timeless,)

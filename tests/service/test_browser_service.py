@@ -176,8 +176,8 @@ def test_a_text_streams_in_by_sentences_and_keeps_its_paragraphs(tab):
         assert translation.get_attribute("aria-busy") == "true"
     tab.server.gate.release()
     tab.finish()
-    whole = "\n two.′ one′ four!′ three′\n\n\tfive?′ six′\n"
-    assert translation.text_content() == whole
+    expected = "\n two.′ one′ four!′ three′\n\n\tfive?′ six′\n"
+    assert translation.text_content() == expected
     assert translation.get_attribute("aria-busy") == "false"
     assert translation.get_attribute("aria-live") == "polite"
     assert translation.get_attribute("lang") == "en"
@@ -595,22 +595,22 @@ def test_texts_are_read_in_light_and_dark_and_on_a_phone(tab, open_tab, server):
     # The mirror's text stands for the text that lies on it.
     show_mirror = "node => { node.style.color = 'inherit'; }"
     grounds = set()
-    for one in (tab, phone):
-        one.translate("one two. " + HOSTILE[-1])
-        one.page.locator("#settings summary").click()
-        one.page.locator("#mirror").evaluate(show_mirror)
-        one.page.locator("#translation .word").first.focus()
+    for device in (tab, phone):
+        device.translate("one two. " + HOSTILE[-1])
+        device.page.locator("#settings summary").click()
+        device.page.locator("#mirror").evaluate(show_mirror)
+        device.page.locator("#translation .word").first.focus()
         for id_ in ("server-alert", "key-form", "key-alert", "server-state"):
             show = "node => { node.hidden = false; node.append('What is wrong.'); }"
-            one.page.locator(f"#{id_}").evaluate(show)
+            device.page.locator(f"#{id_}").evaluate(show)
         for scheme in ("light", "dark"):
-            one.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            assert one.page.evaluate(chromium.LOW_CONTRAST) == [], scheme
+            device.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            assert device.page.evaluate(chromium.LOW_CONTRAST) == [], scheme
             grounds.add(
-                one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+                device.page.evaluate("getComputedStyle(document.body).backgroundColor")
             )
             duration = "getComputedStyle(document.querySelector('.word'))"
-            assert one.page.evaluate(f"{duration}.transitionDuration") == "0s"
+            assert device.page.evaluate(f"{duration}.transitionDuration") == "0s"
     assert len(grounds) == 2
     assert phone.page.evaluate("document.documentElement.scrollWidth") == 360
     cut = "[source, translation, hypotheses].filter(n => n.scrollWidth > n.clientWidth)"
@@ -693,8 +693,8 @@ def test_a_page_asks_its_own_server_alone_and_says_nothing(tab):
         url.path for url in addresses
     }
     # Chromium itself writes of each answer of 4xx and 5xx.
-    said = [m for m in tab.messages if not m.startswith("Failed to load resource")]
-    assert said == []
+    errors = [m for m in tab.messages if not m.startswith("Failed to load resource")]
+    assert errors == []
 
 
 def test_the_server_of_words_speaks_as_the_service():

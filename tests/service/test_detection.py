@@ -40,14 +40,14 @@ def models():
 @pytest.mark.parametrize(("text", "language"), [("the dog", "en"), ("der Hund", "de")])
 def test_the_language_of_the_decoder_that_knows_the_text(text, language):
     deadline = time.monotonic() + 10
-    found = asyncio.run(detect(text, models(), deadline=deadline))
-    assert found[0].language == language
-    assert {each.language for each in found} == {"en", "de", "fr"}
-    assert sum(each.confidence for each in found) == pytest.approx(100, abs=0.2)
-    confidences = [each.confidence for each in found]
+    detections = asyncio.run(detect(text, models(), deadline=deadline))
+    assert detections[0].language == language
+    assert {each.language for each in detections} == {"en", "de", "fr"}
+    assert sum(each.confidence for each in detections) == pytest.approx(100, abs=0.2)
+    confidences = [each.confidence for each in detections]
     assert confidences == sorted(confidences, reverse=True)
 
 
 def test_a_text_without_words_may_be_in_any_language():
-    found = asyncio.run(detect(" ", models(), deadline=time.monotonic() + 10))
-    assert {each.confidence for each in found} == {33.3}
+    detections = asyncio.run(detect(" ", models(), deadline=time.monotonic() + 10))
+    assert {each.confidence for each in detections} == {33.3}

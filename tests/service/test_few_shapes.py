@@ -1,4 +1,4 @@
-"""A translator of few shapes finds what the model finds, and compiles it ahead."""
+"""A translator of few shapes gives the model's results, and compiles ahead."""
 
 import contextlib
 import dataclasses
@@ -34,7 +34,7 @@ def no_compilation() -> Iterator[None]:
     """Fail if anything is compiled within."""
     compiled = []
 
-    def listen(event: str, seconds: float, **rest: str) -> None:
+    def listen(event: str, seconds: float, **details: str) -> None:
         if "backend_compile" in event:
             compiled.append(event)
 
@@ -50,10 +50,16 @@ def assert_close(
     results: list[list[Hypothesis]], expected: list[list[Hypothesis]]
 ) -> None:
     assert len(results) == len(expected)
-    for n_best, other in zip(results, expected, strict=True):
-        assert [each.text for each in n_best] == [each.text for each in other]
+    for n_best, expected_n_best in zip(results, expected, strict=True):
+        texts, expected_texts = (
+            [hypothesis.text for hypothesis in hypotheses]
+            for hypotheses in (n_best, expected_n_best)
+        )
+        assert texts == expected_texts
         np.testing.assert_allclose(
-            [each.score for each in n_best], [each.score for each in other], rtol=1e-5
+            [hypothesis.score for hypothesis in n_best],
+            [hypothesis.score for hypothesis in expected_n_best],
+            rtol=1e-5,
         )
 
 
@@ -78,9 +84,9 @@ def test_prefixes_scores_and_attention_are_those_of_the_model(
         scores = served.score(lines, lines[::-1])
         pairs = served.attend(lines)
     assert_close(results, model.hypotheses(lines, prefixes=prefixes))
-    for score, other in zip(scores, model.score(lines, lines[::-1]), strict=True):
-        assert score.tokens == other.tokens
-        np.testing.assert_allclose(score.log_probs, other.log_probs, rtol=1e-4)
+    for score, expected in zip(scores, model.score(lines, lines[::-1]), strict=True):
+        assert score.tokens == expected.tokens
+        np.testing.assert_allclose(score.log_probs, expected.log_probs, rtol=1e-4)
     for pair, attended in zip(pairs, model.attend(lines), strict=True):
         assert (pair.text, pair.ids) == (attended.text, attended.ids)
         for name in ("encoder", "decoder", "memory"):

@@ -1,4 +1,4 @@
-"""What stands before the application: names, keys, sizes, and clients that leave."""
+"""The guard checks names, keys and sizes, and cancels when clients leave."""
 
 import asyncio
 import socket

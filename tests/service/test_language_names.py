@@ -20,7 +20,7 @@ def test_names_are_english():
 
 
 @pytest.mark.parametrize(
-    ("locale", "wanted", "rank"),
+    ("locale", "requested", "rank"),
     [
         ("de", "de", 2),
         ("de", "deu", 1),
@@ -32,5 +32,5 @@ def test_names_are_english():
         ("de", "\0", 0),
     ],
 )
-def test_the_nearest_locale_ranks_highest(locale, wanted, rank):
-    assert language_names.rank(locale, wanted) == rank
+def test_the_nearest_locale_ranks_highest(locale, requested, rank):
+    assert language_names.rank(locale, requested) == rank

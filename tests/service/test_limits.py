@@ -1,4 +1,4 @@
-"""How a server refuses what is more than it allows."""
+"""Errors say when a client may try again."""
 
 from vaswani_jax.service import limits
 

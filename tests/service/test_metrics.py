@@ -1,4 +1,4 @@
-"""What a server does is counted, whatever model answers."""
+"""Requests and batches are counted, whatever model answers."""
 
 import gc
 import weakref

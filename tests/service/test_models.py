@@ -39,8 +39,8 @@ def test_two_models_with_one_name_are_refused():
         models.read_origin("a=")
 
 
-def choose(served, **wanted):
-    names = dict.fromkeys(("model", "source", "target")) | wanted
+def choose(served, **requested):
+    names = dict.fromkeys(("model", "source", "target")) | requested
     return served.choose(**names)
 
 
@@ -56,7 +56,7 @@ def served():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "name", "target"),
+    ("requested", "name", "target"),
     [
         ({}, "one", "de"),
         ({"target": "fr"}, "two", "fr"),
@@ -67,13 +67,13 @@ def served():
         ({"model": "two", "source": "en"}, "two", "de"),
     ],
 )
-def test_the_first_model_that_fits_answers(served, wanted, name, target):
-    chosen, direction = choose(served, **wanted)
-    assert (chosen.name, direction.target) == (name, target)
+def test_the_first_model_that_fits_answers(served, requested, name, target):
+    model, direction = choose(served, **requested)
+    assert (model.name, direction.target) == (name, target)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "field", "known"),
+    ("requested", "field", "available"),
     [
         ({"model": "three"}, "model", "one, two, back"),
         ({"model": "back", "source": "en"}, "source", "de"),
@@ -81,11 +81,11 @@ def test_the_first_model_that_fits_answers(served, wanted, name, target):
         ({"target": "x" * 1000}, "target", "de, fr, en"),
     ],
 )
-def test_what_is_not_there_is_refused_with_what_is(served, wanted, field, known):
+def test_what_is_not_there_is_refused_with_what_is(served, requested, field, available):
     with pytest.raises(Refusal) as raised:
-        choose(served, **wanted)
+        choose(served, **requested)
     assert raised.value.field == field
-    assert raised.value.message.endswith(f"there is {known}")
+    assert raised.value.message.endswith(f"there is {available}")
     assert len(raised.value.message) < 200
 
 

@@ -1,4 +1,4 @@
-"""What an engine does not answer has a status."""
+"""Each error of an engine has a status."""
 
 import pytest
 

@@ -18,9 +18,9 @@ def test_each_file_of_the_page_is_served_with_its_type(client, name):
     assert answer.headers["content-type"].startswith(expected)
     policy = answer.headers["content-security-policy"]
     assert "script-src 'self';" in policy and "connect-src 'self';" in policy
-    again = {"If-None-Match": answer.headers["etag"]}
+    condition = {"If-None-Match": answer.headers["etag"]}
     url = answer.request.url
-    assert client.get(url, headers=again).status_code == 304
+    assert client.get(url, headers=condition).status_code == 304
 
 
 def test_the_page_asks_for_what_is_served(client):

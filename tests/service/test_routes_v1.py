@@ -1,4 +1,4 @@
-"""What the routes under /v1 answer, and what they refuse."""
+"""The routes under /v1 answer with models, and refuse wrong requests."""
 
 import json
 
@@ -146,9 +146,9 @@ def test_a_stream_has_an_event_for_each_sentence_and_the_whole_answer(client):
     assert [data["text_index"] for data in sentences] == [0, 0, 1]
     assert [data["source"] for data in sentences] == ["A dog barks.", "It runs.", "e"]
     assert [data["target"] for data in sentences] == ["A DOG BARKS.", "IT RUNS.", "E"]
-    whole = post(client, "translate", **body).json()
-    assert events[3][1] == whole
-    entries = [entry for result in whole["results"] for entry in result["sentences"]]
+    answer = post(client, "translate", **body).json()
+    assert events[3][1] == answer
+    entries = [entry for result in answer["results"] for entry in result["sentences"]]
     for data, entry in zip(sentences, entries, strict=True):
         assert {key: data[key] for key in entry} == entry
 

@@ -144,7 +144,7 @@ class WordServer:
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The URL of the page."""
         return f"{self.origin}{self.root_path}/"
 
     def __enter__(self) -> "WordServer":
