@@ -366,7 +366,8 @@ def test_a_kept_program_gives_the_bits_of_the_traced_one(
     traced = results(program, small)
     monkeypatch.setattr(compilation_cache, "_home", folder.parent)
     assert results(program, small) == traced
-    assert len(list(folder.iterdir())) == 1
+    # Beside it, sharding the optimizer keeps the program of the initial state.
+    assert len(list(folder.glob(f"{program.__name__}-*"))) == 1
     # As in another process, which traces nothing.
     jax.clear_caches()
     monkeypatch.setattr(jax.export, "export", None)

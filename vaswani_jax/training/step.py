@@ -76,7 +76,6 @@ def clipped_share(updates: Sequence[StepMetrics], *, max_norm: float) -> float:
 def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> TrainState:
     """Return the state before the first update, a function of the seed alone."""
     model = transformer.Transformer(settings.model, vocab_size)
-    tokens = jnp.ones((1, 2), jnp.int32)
     has_average = settings.training.ema_decay > 0
 
     def rest(params: Params) -> TrainState:
@@ -85,6 +84,8 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
         return TrainState(jnp.zeros((), jnp.int32), None, opt_state, average)
 
     def init(key: Array) -> tuple[Params, list[Array]]:
+        # Created here: `placed_shapes` makes an outer array a tracer, not exportable.
+        tokens = jnp.ones((1, 2), jnp.int32)
         params = model.init(key, tokens, tokens, deterministic=True)["params"]
         return params, jax.tree.leaves(rest(params))
 
