@@ -110,6 +110,8 @@ def _check_flags(form: str, output: pathlib.Path) -> None:
             raise ValueError(f"--output: {error}") from None
         if output.exists():
             raise ValueError(f"--output={output} exists: name another file")
+        if not output.parent.is_dir():
+            raise ValueError(f"--output: there is no directory {output.parent}")
     elif output.exists() and any(output.iterdir()):
         raise ValueError(f"--output={output} is not empty: name another directory")
 

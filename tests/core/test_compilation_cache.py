@@ -100,6 +100,7 @@ def test_nothing_is_kept_where_others_can_write_which_is_said_once(
     file = tmp_path / "file"
     file.write_text("")
     assert enable(VASWANI_JAX_CACHE=file) is None
+    assert f"kept in {file}: " in caplog.messages[1]
     assert "File exists" in caplog.messages[1]
 
 

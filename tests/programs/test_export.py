@@ -105,6 +105,9 @@ def file(
     assert " of 10 lines (" in result.stdout.decode()
     error = runs.error_of(runs.vaswani("export", trained, *flags))
     assert error == f"error: --output={path} exists: name another file"
+    flags[1] = f"--output={tmp_path_factory.getbasetemp()}/none/copy.safetensors"
+    error = runs.error_of(runs.vaswani("export", trained, *flags))
+    assert error.startswith("error: --output: there is no directory ")
     return path
 
 

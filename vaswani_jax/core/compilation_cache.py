@@ -66,6 +66,7 @@ def directory() -> pathlib.Path | None:
 
 def _open_home() -> pathlib.Path | None:
     """Return the user's directory, made if it is missing, or None if it is not safe."""
+    path = pathlib.Path("~/.cache/vaswani_jax")
     try:
         path = _home_path()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,7 +82,7 @@ def _open_home() -> pathlib.Path | None:
                 (path / name).mkdir(mode=0o700, exist_ok=True)
             return path
     except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home.
-        path, reason = pathlib.Path("~/.cache"), str(error)
+        reason = str(error)
     if path not in _refused:
         _refused.add(path)
         logger.warning(
