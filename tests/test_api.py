@@ -129,7 +129,7 @@ def test_a_file_that_is_no_model_is_refused(
     with pytest.raises(FileNotFoundError, match=f"^there is no file {path}$"):
         vaswani_jax.load(path)
     path.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=f"^{path} is damaged: it has .* bytes; copy"):
+    with pytest.raises(ValueError, match=f"^{path} is .* cut off or damaged: it has "):
         vaswani_jax.load(path)
     with pytest.raises(ValueError, match=r"has one checkpoint, averaged, got best"):
         vaswani_jax.load(file, checkpoint="best")

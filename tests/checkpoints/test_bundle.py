@@ -203,7 +203,8 @@ def lose(copy: pathlib.Path) -> None:
 
 def flip(copy: pathlib.Path) -> None:
     content = bytearray(copy.read_bytes())
-    content[tensor_file.open_file(copy).data_begin] ^= 1
+    header_length = int.from_bytes(content[:8], "little")
+    content[8 + header_length] ^= 1  # of the first array, of parameters
     copy.write_bytes(content)
 
 

@@ -1,6 +1,7 @@
 """A safetensors file is read by others, and whatever damages it is found."""
 
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -22,20 +23,18 @@ ARRAYS = {"a/numbers": NUMBERS, "b/text": TEXT, "a/none": np.zeros((0, 3), np.fl
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "model.safetensors"
-    tensor_file.write(path, ARRAYS, {"settings": json.dumps({"größe": 1})})
+    tensor_file.write(path, ARRAYS, {"settings": {"größe": 1}})
     return path
 
 
 def test_arrays_and_texts_are_what_was_written(path: pathlib.Path) -> None:
     file = tensor_file.open_file(path)
-    assert file.json("settings") == {"größe": 1}
+    assert file.value("settings") == {"größe": 1}
     arrays = file.read("a/")
     assert arrays.keys() == {"numbers", "none"}
     np.testing.assert_array_equal(arrays["numbers"], NUMBERS, strict=True)
     assert arrays["none"].shape == (0, 3)
     assert file.read("b/")["text"].tobytes().decode() == "Straße"
-    # Arrays for a device begin where it can take them as they are.
-    assert file.data_begin % tensor_file.ALIGNMENT == 0
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
@@ -45,7 +44,24 @@ def test_the_published_reader_reads_the_same(path: pathlib.Path) -> None:
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array, strict=True)
     with safetensors.safe_open(path, framework="np") as file:
-        assert json.loads(file.metadata()["settings"]) == {"größe": 1}
+        digest, text = file.metadata()["vaswani_jax"].split(" ", 1)
+    assert digest == hashlib.sha256(text.encode()).hexdigest()
+    assert json.loads(text)["settings"] == {"größe": 1}
+
+
+def test_the_same_content_makes_the_same_bytes(path: pathlib.Path) -> None:
+    content = path.read_bytes()
+    arrays = dict(reversed(ARRAYS.items()))
+    tensor_file.write(path, arrays, {"settings": {"größe": 1}})
+    assert path.read_bytes() == content
+
+
+def test_an_array_is_written_whatever_its_strides(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.safetensors"
+    arrays = {"a": NUMBERS.T, "b": NUMBERS[:, ::2], "c": np.float32(3).reshape(())}
+    tensor_file.write(path, arrays, {})
+    for name, array in tensor_file.open_file(path).read("").items():
+        np.testing.assert_array_equal(array, arrays[name], strict=True)
 
 
 def test_bfloat16_is_read_as_the_rounded_numbers(tmp_path: pathlib.Path) -> None:
@@ -62,7 +78,7 @@ def test_bfloat16_is_read_as_the_rounded_numbers(tmp_path: pathlib.Path) -> None
 
 def read_all(path: pathlib.Path) -> None:
     file = tensor_file.open_file(path)
-    file.json("settings")
+    file.value("settings")
     file.read("")
 
 
@@ -90,7 +106,9 @@ def test_a_file_that_is_cut_off_or_too_long_is_refused(path: pathlib.Path) -> No
         with pytest.raises(TensorFileError, match=r"damaged|cut off"):
             read_all(path)
     path.write_bytes(content + b"x")
-    with pytest.raises(TensorFileError, match=r"has [\d,]+ of [\d,]+ bytes"):
+    with pytest.raises(
+        TensorFileError, match=r"has [\d,]+ bytes: .* not fully covered"
+    ):
         read_all(path)
 
 
@@ -102,12 +120,21 @@ def test_files_of_others_are_refused_by_what_they_are(tmp_path: pathlib.Path) ->
     with pytest.raises(TensorFileError, match="no safetensors file, or is cut off"):
         tensor_file.open_file(path)
     safetensors.numpy.save_file({"a": NUMBERS}, path)
-    with pytest.raises(TensorFileError, match="must have the format 'vaswani_jax', "):
+    with pytest.raises(TensorFileError, match="must have the text 'vaswani_jax', "):
         tensor_file.open_file(path)
-    metadata = {"format": "vaswani_jax", "format_version": "2"}
-    safetensors.numpy.save_file({"a": NUMBERS}, path, metadata)
+    tensor_file.write(path, {"a": NUMBERS}, {"format_version": "2"})
     with pytest.raises(TensorFileError, match="format version '2', and must have '1'"):
         tensor_file.open_file(path)
+
+
+def test_a_type_that_numpy_does_not_know_is_refused(path: pathlib.Path) -> None:
+    content = path.read_bytes()
+    assert content.count(b'"U8","shape":[7]') == 1
+    length = int.from_bytes(content[:8], "little") + 5
+    content = content.replace(b'"U8","shape":[7]', b'"F8_E4M3","shape":[7]')
+    path.write_bytes(length.to_bytes(8, "little") + content[8:])
+    with pytest.raises(TensorFileError, match="no attribute 'float8_e4m3fn'"):
+        tensor_file.open_file(path).read("b/")
 
 
 def test_the_old_file_stays_when_the_new_one_cannot_be_written(

@@ -9,7 +9,6 @@ while it records the fingerprint of that checkpoint.
 """
 
 import dataclasses
-import json
 import logging
 import pathlib
 from typing import Any
@@ -90,16 +89,14 @@ class Bundle:
             f"{VOCABULARY}{name}": np.frombuffer(content, np.uint8)
             for name, content in self.vocabulary.files().items()
         }
-        metadata = {
+        values = {
             "package_version": __version__,
-            "settings": json.dumps(config.to_dict(self.settings)),
-            "step": json.dumps(checkpoint.step),
-            "record": json.dumps(
-                {**record, NAME: name_of(checkpoint), run_record.FIT: fit}
-            ),
+            "settings": config.to_dict(self.settings),
+            "step": checkpoint.step,
+            "record": {**record, NAME: name_of(checkpoint), run_record.FIT: fit},
             "copy_of": copy_of,
         }
-        tensor_file.write(path, arrays, metadata)
+        tensor_file.write(path, arrays, values)
 
 
 def check_name(path: pathlib.Path) -> None:
@@ -163,7 +160,7 @@ def _read_checkpoint(file: TensorFile) -> Checkpoint:
         for parent in parents:
             branch = branch.setdefault(parent, {})
         branch[leaf] = array
-    return Checkpoint(file.json("step"), {"params": params}, file.json("record"))
+    return Checkpoint(file.value("step"), {"params": params}, file.value("record"))
 
 
 def name_of(checkpoint: Checkpoint) -> str:
@@ -192,7 +189,7 @@ def read_beside(checkpoint: pathlib.Path) -> Checkpoint | None:
         return None
     try:
         file = tensor_file.open_file(path)
-        if file.metadata.get("copy_of") != store.fingerprint(checkpoint):
+        if file.record.get("copy_of") != store.fingerprint(checkpoint):
             return None
         return _read_checkpoint(file)
     except (OSError, TensorFileError) as error:

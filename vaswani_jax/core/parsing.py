@@ -53,7 +53,7 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
         FileNotFoundError: There is no FILE.safetensors.
     """
     if tensor_file.is_tensor_file(workdir):
-        settings = tensor_file.open_file(workdir).json("settings")
+        settings = tensor_file.open_file(workdir).value("settings")
         return ml_collections.ConfigDict(_unflatten(config.flatten_record(settings)))
     path = workdir / "config.json"
     try:

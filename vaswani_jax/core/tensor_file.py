@@ -1,41 +1,28 @@
 """Write arrays and a record into one safetensors file, and read them verified.
 
-Any program that knows safetensors reads such a file. Beside that format's own rules,
-ours has the SHA-256 of each array and of the header, so that damage is found. The
-package `safetensors` is not used: its reader for NumPy knows no bfloat16, and it copies
-each array once more.
+The package `safetensors` writes and reads the format. The metadata have one text: a
+record in JSON, with the SHA-256 of each array, behind the SHA-256 of the record. One,
+because the package writes several in a random order: the same model makes the same
+bytes.
 """
 
 import contextlib
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import pathlib
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by it.
 import numpy as np
+import safetensors.numpy
 
 SUFFIX = ".safetensors"
+# Names the text of the metadata.
 FORMAT = "vaswani_jax"
 VERSION = "1"
-# The types of arrays, by their names in the format.
-TYPES = {"F32": "float32", "BF16": "bfloat16", "U8": "uint8"}
-# As NumPy reads them; it has no bfloat16, the upper half of a float32.
-STORED: Mapping[str, np.dtype[Any]] = {
-    "F32": np.dtype("<f4"),
-    "BF16": np.dtype("<u2"),
-    "U8": np.dtype("u1"),
-}
-# Another program's header may be large; reading a damaged length must not be.
-MAX_HEADER_BYTES = 100_000_000
-LENGTH_BYTES = 8
-# Where the arrays begin is a multiple of this.
-ALIGNMENT = 64
-# Stands for the digest of the header where that digest is computed.
-NO_DIGEST = "0" * 64
 
 
 class TensorFileError(ValueError):
@@ -43,50 +30,28 @@ class TensorFileError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
-    """The place of an array in a file.
-
-    Attributes:
-        type: One of `TYPES`.
-        shape: Of the array.
-        begin: Its first byte, counted from the end of the header.
-        end: The byte after its last one.
-    """
-
-    type: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-
-
-@dataclasses.dataclass(frozen=True)
 class TensorFile:
-    """A file whose header has been verified; `open_file` makes it.
+    """A file whose record has been verified; `open_file` makes it.
 
     Attributes:
-        path: Of the file.
-        metadata: Texts by name.
-        entries: The place of each array, by name.
-        digests: The SHA-256 of each array, by name.
-        data_begin: Where the arrays begin.
+        path: The path of the file.
+        record: Values by name.
+        digests: The SHA-256 of each array by name.
     """
 
     path: pathlib.Path
-    metadata: Mapping[str, str]
-    entries: Mapping[str, Entry]
+    record: Mapping[str, Any]
     digests: Mapping[str, str]
-    data_begin: int
 
-    def json(self, name: str) -> Any:
-        """Return the value that a text of the metadata describes.
+    def value(self, name: str) -> Any:
+        """Return a value of the record.
 
         Raises:
-            TensorFileError: There is no such text, or it is not JSON.
+            TensorFileError: There is no such value.
         """
-        try:
-            return json.loads(self.metadata[name])
-        except (KeyError, ValueError) as error:
-            raise _damage(self.path, f"its metadata {name!r}: {error!r}") from None
+        if name not in self.record:
+            raise _damage(self.path, f"its record has no {name!r}")
+        return self.record[name]
 
     def read(self, prefix: str) -> dict[str, np.ndarray]:
         """Read and verify the arrays whose names begin with a prefix.
@@ -98,19 +63,17 @@ class TensorFile:
             OSError: The file cannot be read.
         """
         arrays = {}
-        with open(self.path, "rb") as file:
-            for name, entry in self.entries.items():
+        with _opened(self.path) as file:
+            for name, digest in self.digests.items():
                 if not name.startswith(prefix):
                     continue
-                file.seek(self.data_begin + entry.begin)
-                size = math.prod(entry.shape)
-                array = np.fromfile(file, STORED[entry.type], size)
-                if hashlib.sha256(array.data).hexdigest() != self.digests.get(name):
+                array = file.get_tensor(name)
+                if _digest(array) != digest:
                     reason = f"{name} has another SHA-256 than recorded"
                     raise _damage(self.path, reason)
-                if entry.type == "BF16":
-                    array = (array.astype(np.uint32) << 16).view(np.float32)
-                arrays[name.removeprefix(prefix)] = array.reshape(entry.shape)
+                if array.dtype.name == "bfloat16":
+                    array = array.astype(np.float32)
+                arrays[name.removeprefix(prefix)] = array
         return arrays
 
 
@@ -127,55 +90,28 @@ def is_tensor_file(name: str | os.PathLike[str]) -> bool:
 
 
 def write(
-    path: pathlib.Path,
-    arrays: Mapping[str, np.ndarray],
-    metadata: Mapping[str, str],
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]
 ) -> None:
     """Write a file; a crash leaves the old file or the new one, never a part.
 
     Args:
         path: The file.
         arrays: Arrays of float32, bfloat16 or uint8 by name.
-        metadata: Texts by name.
+        record: Values for JSON by name.
 
     Raises:
         OSError: It cannot be written. No part of it remains.
     """
-    types = {type_name: name for name, type_name in TYPES.items()}
-    # The widest numbers come first, so that each begins at a multiple of its width.
-    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-    contents = {
-        name: np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data
-        for name in names
-    }
-    entries: dict[str, Any] = {}
-    end = 0
-    for name in names:
-        begin, end = end, end + contents[name].nbytes
-        entries[name] = {
-            "dtype": types[arrays[name].dtype.name],
-            "shape": arrays[name].shape,
-            "data_offsets": [begin, end],
-        }
-    digests = {name: hashlib.sha256(contents[name]).hexdigest() for name in names}
-    texts = {
-        "format": FORMAT,
-        "format_version": VERSION,
-        **metadata,
-        "sha256": json.dumps(digests),
-        "header_sha256": NO_DIGEST,
-    }
-    header = json.dumps({"__metadata__": texts, **entries}, ensure_ascii=False).encode()
-    header += b" " * (-(LENGTH_BYTES + len(header)) % ALIGNMENT)
-    digest = hashlib.sha256(header).hexdigest()
-    header = header.replace(NO_DIGEST.encode(), digest.encode())
+    # The package writes the memory behind an array.
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    digests = {name: _digest(array) for name, array in sorted(arrays.items())}
+    text = json.dumps({"format_version": VERSION, **record, "sha256": digests})
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    content = safetensors.numpy.save(arrays, {FORMAT: f"{digest} {text}"})
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         with open(unfinished, "wb") as file:
-            file.write(len(header).to_bytes(LENGTH_BYTES, "little"))
-            file.write(header)
-            for name in names:
-                file.write(contents[name])
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
@@ -186,7 +122,7 @@ def write(
 
 
 def open_file(path: pathlib.Path) -> TensorFile:
-    """Read and verify the header of a file.
+    """Read and verify the record of a file.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -195,68 +131,55 @@ def open_file(path: pathlib.Path) -> TensorFile:
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        header = _read_header(file, path, size=size)
-    try:
-        content = dict(json.loads(header))
-        metadata = dict(content.pop("__metadata__", {}))
-    except (ValueError, TypeError) as error:
-        raise _damage(path, f"its header is not JSON: {error}") from None
-    if metadata.get("format") != FORMAT:
+    with _opened(path) as file:
+        names, metadata = set(file.keys()), file.metadata() or {}
+    if FORMAT not in metadata:
         raise TensorFileError(
-            f"{path} holds no model of vaswani_jax: its metadata must have the format "
-            f"{FORMAT!r}, got {metadata.get('format')!r}; `vaswani export "
-            "--format=bundle` writes such a file"
+            f"{path} holds no model of vaswani_jax: its metadata must have the text "
+            f"{FORMAT!r}, got {sorted(metadata)}; `vaswani export --format=bundle` "
+            "writes such a file"
         )
-    if metadata.get("format_version") != VERSION:
-        raise TensorFileError(
-            f"{path} has the format version {metadata.get('format_version')!r}, and "
-            f"must have {VERSION!r}: read it with the vaswani-jax that wrote it, "
-            f"{metadata.get('package_version', 'of an unknown version')}"
-        )
-    digest = str(metadata.get("header_sha256"))
-    blank = header.replace(digest.encode(), NO_DIGEST.encode())
-    if hashlib.sha256(blank).hexdigest() != digest:
-        raise _damage(path, "its header has another SHA-256 than recorded")
-    data_begin = LENGTH_BYTES + len(header)
+    digest, _, text = metadata[FORMAT].partition(" ")
+    if hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise _damage(path, "its record has another SHA-256 than recorded")
     try:
-        entries = {name: _parse_entry(entry) for name, entry in content.items()}
-        digests = dict(json.loads(metadata["sha256"]))
+        record = dict(json.loads(text))
+        version, digests = record["format_version"], dict(record["sha256"])
     except (KeyError, TypeError, ValueError) as error:
-        raise _damage(path, f"its header: {error!r}") from None
-    end = 0
-    for name, entry in sorted(entries.items(), key=lambda item: item[1].begin):
-        length = math.prod(entry.shape) * STORED[entry.type].itemsize
-        if entry.begin != end or entry.end - entry.begin != length:
-            raise _damage(path, f"{name} has bytes that do not fit its shape")
-        end = entry.end
-    if size != data_begin + end:
-        raise _damage(path, f"it has {size:,} of {data_begin + end:,} bytes")
-    return TensorFile(path, metadata, entries, digests, data_begin)
-
-
-def _read_header(file: IO[bytes], path: pathlib.Path, *, size: int) -> bytes:
-    length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-    if size < LENGTH_BYTES or not 2 <= length <= min(size, MAX_HEADER_BYTES):
+        raise _damage(path, f"its record: {error!r}") from None
+    if version != VERSION:
         raise TensorFileError(
-            f"{path} is no safetensors file, or is cut off: it begins with a header's "
-            f"length, from 2 to its own {size:,} bytes, got {length:,}"
+            f"{path} has the format version {version!r}, and must have {VERSION!r}: "
+            "read it with the vaswani-jax that wrote it, "
+            f"{record.get('package_version', 'of an unknown version')}"
         )
-    header = file.read(length)
-    if len(header) < length:
-        raise _damage(path, f"it has {size:,} bytes, its header alone {length:,}")
-    return header
+    if names != digests.keys():
+        name = min(names ^ digests.keys())
+        raise _damage(path, f"{name!r} is in its header or its record alone")
+    return TensorFile(path, record, digests)
 
 
-def _parse_entry(entry: Any) -> Entry:
-    kind, shape = entry["dtype"], entry["shape"]
-    begin, end = entry["data_offsets"]
-    numbers = [*shape, begin, end]
-    if kind not in TYPES or any(type(n) is not int or n < 0 for n in numbers):
-        raise ValueError(entry)
-    return Entry(kind, tuple(shape), begin, end)
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[Any]:
+    """Open a file; an error of the package becomes one that names the file."""
+    try:
+        # Unlike a mapped file, one that another program cuts off ends no process.
+        with safetensors.safe_open(path, framework="np", backend="pread") as file:
+            yield file
+    except (safetensors.SafetensorError, AttributeError) as error:
+        # AttributeError: the file has a type that NumPy lacks.
+        reason = str(error).removeprefix("Error while deserializing header: ")
+        raise TensorFileError(
+            f"{path} is no safetensors file, or is cut off or damaged: it has "
+            f"{path.stat().st_size:,} bytes: {reason}; copy or export it again"
+        ) from None
+
+
+def _digest(array: np.ndarray) -> str:
+    """Return the SHA-256 of the type, the shape and the bytes of an array."""
+    digest = hashlib.sha256(f"{array.dtype.name} {array.shape}".encode())
+    digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _damage(path: pathlib.Path, reason: str) -> TensorFileError:
