@@ -180,13 +180,13 @@ class FewShapesTranslator(Translator):
             while indices:
                 number = self.shapes.num_sentences(len(indices), lengths)
                 batch, indices = indices[:number], indices[number:]
-                found = self.search(
+                hypotheses = self.search(
                     [Wish(pieces[i], options.length_penalty, n_best) for i in batch],
                     beam_size=options.beam_size,
                     lengths=lengths,
                     num_rows=self.shapes.num_rows(number, lengths),
                 )
-                for index, tokens, scores in zip(batch, *found, strict=False):
+                for index, tokens, scores in zip(batch, *hypotheses, strict=False):
                     outputs[index] = translator.read(
                         pieces[index], tokens=tokens, scores=scores
                     )

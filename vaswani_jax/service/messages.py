@@ -257,9 +257,9 @@ def read_json(body: bytes) -> Any:
     """Return the value of a JSON text that has one meaning.
 
     Raises:
-        ValueError: It is not JSON in UTF-8, is nested too deeply, has NaN, an infinity,
-            a number that is too long or half of a surrogate pair, or has an object
-            with a key twice.
+        ValueError: It is not JSON in UTF-8 or is nested too deeply. Or it has NaN, an
+            infinity, a number that is too long, half of a surrogate pair, or a key
+            twice in an object.
     """
     try:
         value = json.loads(
