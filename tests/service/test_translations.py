@@ -1,10 +1,13 @@
 """The sentences of all texts of a request go to the engine together."""
 
 import asyncio
+import contextlib
+import dataclasses
 import time
 
+from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
-from vaswani_jax.service import translations
+from vaswani_jax.service import texts, translations
 from vaswani_jax.service.limits import Search
 from vaswani_jax.service.models import ServedModel
 
@@ -46,3 +49,52 @@ def test_a_stream_that_is_left_cancels_what_it_waits_for():
         assert engine.cancelled == 2
 
     asyncio.run(run())
+
+
+LONG_TEXT = "A dog barks. It runs.\n" * 100
+NUM_SENTENCES = 200
+
+
+def test_a_stream_costs_the_same_for_each_sentence(monkeypatch):
+    counts = []
+    add = texts.Joining.add
+
+    def count(*call):
+        counts.append(1)
+        return add(*call)
+
+    monkeypatch.setattr(texts.Joining, "add", count)
+    limits = dataclasses.replace(shouting.LIMITS, queue=NUM_SENTENCES)
+    job = job_of(ShoutingEngine(limits=limits), [LONG_TEXT])
+
+    async def run():
+        return [event async for event in translations.stream(job)]
+
+    assert len(asyncio.run(run())) == NUM_SENTENCES + 1
+    # Each sentence is joined once for its event, and once for the whole answer.
+    assert len(counts) == 2 * NUM_SENTENCES
+
+
+def test_others_have_a_turn_between_the_sentences_of_a_stream():
+    limits = dataclasses.replace(shouting.LIMITS, queue=NUM_SENTENCES)
+    job = job_of(ShoutingEngine(limits=limits), [LONG_TEXT])
+    num_turns = 0
+
+    async def take_turns():
+        nonlocal num_turns
+        while True:
+            await asyncio.sleep(0)
+            num_turns += 1
+
+    async def run():
+        other = asyncio.create_task(take_turns())
+        turns = []
+        async for _ in translations.stream(job):
+            turns.append(num_turns)
+        other.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await other
+        return turns
+
+    turns = asyncio.run(run())
+    assert len(set(turns)) == NUM_SENTENCES + 1

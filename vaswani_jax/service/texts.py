@@ -73,23 +73,55 @@ def join(
         translations: The translation of each.
         separator: The text between two translations of a paragraph.
     """
-    parts: list[str] = []
-    joined: list[Span] = []
-    length, end, paragraph, has_text = 0, 0, -1, False
-    for span, translation in zip(spans, translations, strict=True):
-        gap = text[end : span.begin]
-        if span.paragraph == paragraph:
-            gap = separator if has_text and translation else ""
-            has_text = has_text or bool(translation)
+    joining = Joining(text, separator=separator)
+    places = [
+        joining.add(span, translation)
+        for span, translation in zip(spans, translations, strict=True)
+    ]
+    return Joined(joining.end(), tuple(places))
+
+
+class Joining:
+    """The translations of a text's first sentences, as `join` lays them out."""
+
+    def __init__(self, text: str, *, separator: str) -> None:
+        """Begin without a sentence.
+
+        Args:
+            text: The source.
+            separator: The text between two translations of a paragraph.
+        """
+        self._text = text
+        self._separator = separator
+        self._parts: list[str] = []
+        self._length = 0
+        self._source_end = 0
+        self._paragraph = -1
+        self._paragraph_has_text = False
+
+    def add(self, span: Span, translation: str) -> Span:
+        """Add the next sentence's translation, and return its place.
+
+        Args:
+            span: The sentence.
+            translation: Its translation.
+        """
+        gap = self._text[self._source_end : span.begin]
+        if span.paragraph == self._paragraph:
+            is_divided = self._paragraph_has_text and translation
+            gap = self._separator if is_divided else ""
         else:
-            has_text = bool(translation)
-        begin = length + len(gap)
-        length = begin + len(translation)
-        parts += [gap, translation]
-        joined.append(Span(begin, length, span.paragraph))
-        end, paragraph = span.end, span.paragraph
-    parts.append(text[end:])
-    return Joined("".join(parts), tuple(joined))
+            self._paragraph_has_text = False
+        self._paragraph_has_text |= bool(translation)
+        begin = self._length + len(gap)
+        self._length = begin + len(translation)
+        self._parts += [gap, translation]
+        self._source_end, self._paragraph = span.end, span.paragraph
+        return Span(begin, self._length, span.paragraph)
+
+    def end(self) -> str:
+        """Return the whole translation."""
+        return "".join([*self._parts, self._text[self._source_end :]])
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:

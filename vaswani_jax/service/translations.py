@@ -83,6 +83,7 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
     results, first = [], 0
     for text, of_text in zip(job.texts, spans, strict=True):
         end = first + len(of_text)
+        await asyncio.sleep(0)  # Other requests have their turn.
         results.append(
             _result(
                 text,
@@ -107,37 +108,39 @@ async def stream(job: TranslationJob) -> AsyncIterator[Event]:
     tasks: list[list[asyncio.Task[_Sentence]]] = []
     try:
         for text, prefix, of_text in zip(job.texts, job.prefixes, spans, strict=True):
-            tasks.append(
-                [
-                    asyncio.create_task(
-                        _translate_sentence(
-                            job,
-                            text[span.begin : span.end],
-                            prefix="" if number else prefix,
-                        )
-                    )
-                    for number, span in enumerate(of_text)
-                ]
-            )
+            tasks.append([])
+            for number, span in enumerate(of_text):
+                sentence = _translate_sentence(
+                    job,
+                    text[span.begin : span.end],
+                    prefix="" if number else prefix,
+                )
+                tasks[-1].append(asyncio.create_task(sentence))
+                # It is cut into subwords, then other requests have their turn.
+                await asyncio.sleep(0)
         results = []
         for index, (text, of_text) in enumerate(zip(job.texts, spans, strict=True)):
+            joining = texts.Joining(text, separator=job.separator)
             done: list[_Sentence] = []
-            for number, task in enumerate(tasks[index]):
-                done.append(await task)
-                result = _result(
-                    text,
-                    of_text[: number + 1],
-                    [sentence.n_best for sentence in done],
-                    job=job,
-                    aligned=_aligned(done, job=job),
+            for span, task in zip(of_text, tasks[index], strict=True):
+                translated = await task
+                # Other requests have their turn, also if all sentences are done.
+                await asyncio.sleep(0)
+                done.append(translated)
+                best = translated.n_best[0]
+                entry = _entry(
+                    span,
+                    joining.add(span, best.text),
+                    score=best.score,
+                    aligned=[translated.pairs] if job.has_alignment else None,
                 )
-                entry, span = result.sentences[-1], of_text[number]
                 yield messages.SentenceEvent(
                     **entry.model_dump(exclude_unset=True),
                     text_index=index,
                     source=text[span.begin : span.end],
-                    target=done[-1].n_best[0].text,
+                    target=best.text,
                 )
+            await asyncio.sleep(0)
             results.append(
                 _result(
                     text,
@@ -224,17 +227,44 @@ def _result(
             joined.text, messages.Translation(text=joined.text, score=score)
         )
     assert best is not None  # There is at least one rank.
-    entries = []
-    for number, (span, target) in enumerate(zip(spans, best.spans, strict=True)):
-        entry = messages.Sentence(
-            source_begin=span.begin,
-            source_end=span.end,
-            target_begin=target.begin,
-            target_end=target.end,
-            score=hypotheses[number][0].score,
+    entries = [
+        _entry(
+            span,
+            target,
+            score=n_best[0].score,
+            aligned=None if aligned is None else [aligned[number]],
         )
-        if aligned is not None:
-            pairs = alignments.shift(aligned[number], span.begin, target.begin)
-            entry = entry.model_copy(update={"alignment": pairs})
-        entries.append(entry)
+        for number, (span, target, n_best) in enumerate(
+            zip(spans, best.spans, hypotheses, strict=True)
+        )
+    ]
     return messages.Result(translations=list(translations.values()), sentences=entries)
+
+
+def _entry(
+    span: texts.Span,
+    target: texts.Span,
+    *,
+    score: float,
+    aligned: Sequence[alignments.Pairs | None] | None,
+) -> messages.Sentence:
+    """Return the places of a sentence.
+
+    Args:
+        span: The sentence in its text.
+        target: Its translation in that of the text.
+        score: The score of its translation.
+        aligned: Its aligned words alone; None if words are not aligned.
+    """
+    entry = messages.Sentence(
+        source_begin=span.begin,
+        source_end=span.end,
+        target_begin=target.begin,
+        target_end=target.end,
+        score=score,
+    )
+    if aligned is None:
+        return entry
+    [pairs] = aligned
+    shifted = alignments.shift(pairs, span.begin, target.begin)
+    return entry.model_copy(update={"alignment": shifted})
