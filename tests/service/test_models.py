@@ -168,6 +168,29 @@ def test_a_changed_model_replaces_the_old_one_which_ends_its_work(loader, runnin
     assert loader.loads == ["de", "fr"]
 
 
+def test_a_request_is_answered_by_the_models_of_its_begin(loader, running):
+    async def run():
+        await running.start()
+        [old] = running.all
+        with running.request():
+            loader.write("fr")
+            await running.refresh()
+            [new] = running.all
+            await asyncio.sleep(0.01)
+            assert old.engine.is_running
+            with running.request():
+                loader.loads.append("")  # The next file has another time.
+                loader.write("es")
+                await running.refresh()
+            await asyncio.sleep(0.01)
+            assert old.engine.is_running and new.engine.is_running
+        await asyncio.sleep(0.01)
+        assert not old.engine.is_running and not new.engine.is_running
+        assert running.all[0].engine.is_running
+
+    asyncio.run(run())
+
+
 def test_a_damaged_model_leaves_the_old_one_and_is_told_once(loader, running, caplog):
     async def run():
         await running.start()

@@ -98,7 +98,7 @@ class Service:
             seconds=limits.seconds,
         )
         self._app: guard.Application = guard.Guard(
-            self.api, rules=rules, state=self.state, metrics=self.metrics
+            self._answer, rules=rules, state=self.state, metrics=self.metrics
         )
         if options.cors_origins:
             self._app = CORSMiddleware(
@@ -131,6 +131,15 @@ class Service:
             async with asyncio.timeout(seconds):
                 while self.state.in_progress:
                     await asyncio.sleep(0.02)
+
+    async def _answer(
+        self, scope: guard.Scope, receive: guard.Receive, send: guard.Send
+    ) -> None:
+        """Answer a request that keeps the rules, with the models of its begin."""
+        with contextlib.ExitStack() as stack:
+            if scope["type"] == "http" and guard.needs_models(guard.path_of(scope)):
+                stack.enter_context(self.models.request())
+            await self.api(scope, receive, send)
 
     def _make_api(self) -> fastapi.FastAPI:
         options = self._options

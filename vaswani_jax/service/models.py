@@ -8,7 +8,7 @@ import logging
 import pathlib
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.core import config, languages, paths
@@ -233,6 +233,8 @@ class Models:
         self._failed: dict[str, object] = {}
         self._drains: set[asyncio.Task[None]] = set()
         self._running: set[Engine] = set()
+        # Each is set when a request is answered.
+        self._requests: set[asyncio.Event] = set()
 
     @property
     def all(self) -> tuple[ServedModel, ...]:
@@ -250,10 +252,24 @@ class Models:
         await asyncio.gather(*(engine.drain() for engine in self._running))
         await asyncio.gather(*self._drains)
 
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """Keep all models that a request may choose until it is answered.
+
+        A request may need a model several times, as for a translation and its words.
+        """
+        answered = asyncio.Event()
+        self._requests.add(answered)
+        try:
+            yield
+        finally:
+            self._requests.discard(answered)
+            answered.set()
+
     async def refresh(self) -> None:
         """Replace each model whose files have changed, if the new ones can be loaded.
 
-        Requests that the old model has accepted are answered by it.
+        The old model ends when all requests that began before are answered.
         """
         for origin in self._origins:
             served = self._by_name[origin.name]
@@ -277,7 +293,7 @@ class Models:
             self._failed.pop(origin.name, None)
             logger.info(f"{origin.name}: loaded again, checkpoint {new.checkpoint}")
             self._running.discard(served.engine)
-            task = asyncio.create_task(served.engine.drain())
+            task = asyncio.create_task(_retire(served.engine, set(self._requests)))
             self._drains.add(task)
             task.add_done_callback(self._drains.discard)
 
@@ -347,6 +363,13 @@ class Models:
 
 
 _TO = {"source": "from", "target": "to"}
+
+
+async def _retire(engine: Engine, requests: Iterable[asyncio.Event]) -> None:
+    """Drain an engine when all requests that may need it are answered."""
+    for answered in requests:
+        await answered.wait()
+    await engine.drain()
 
 
 async def _in_thread(call: Callable[[], None]) -> None:
