@@ -40,6 +40,9 @@ def shout(text):
         ("<br>&hearts;<hr>", "<br>&hearts;<hr>"),
         ("a&#10;b", "A B"),
         ("", ""),
+        (f"a&#{'9' * 5000};b", "A\ufffdB"),
+        (f"a&#x{'f' * 5000}", "A\ufffd"),
+        (f"&#{'0' * 5000}98;&#x{'0' * 5000}63; &#0a &#00;", "BC \ufffdA \ufffd"),
     ],
 )
 def test_tags_stay_and_text_is_translated(text, expected):
@@ -53,6 +56,14 @@ def test_the_pieces_are_all_of_it(text):
     lines = markup.lines_of(pieces).split("\n")
     assert len(lines) == max(1, sum(piece.is_text for piece in pieces))
     assert all(len(line.splitlines()) <= 1 for line in lines)
+
+
+@pytest.mark.parametrize("begin", ["<a", "</a", "<a ", "<!", "<a/", "&#9", "<!-"])
+def test_no_tag_without_an_end_takes_long(begin):
+    text = begin + begin[-1] * 100_000
+    before = time.process_time()
+    assert [piece.text for piece in markup.split(text)] == [text]
+    assert time.process_time() - before < 2
 
 
 @pytest.mark.parametrize("part", ["<a", "<!--", "--><!--", "<code>", "<code", "&", "<"])

@@ -10,8 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
-# No tag has a `<` inside, so that a search for its end stops at the next one.
-TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*)[^<>]*>|<[!?][^<>]*>")
+# No tag has a `<` inside, so that a search for its end stops at the next one. What is
+# read is not read again (`*+`): a tag without an end takes no longer than another one.
+TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*+)[^<>]*+>|<[!?][^<>]*+>")
+# Python reads no number of thousands of digits: entities have no zeros before their
+# number, and one beyond all characters is the sign of an unknown character.
+ZEROS = re.compile(r"(&#)0+(?=[0-9])|(&#[xX])0+(?=[0-9a-fA-F])")
+NO_CHARACTER = re.compile(r"&#(?:[1-9][0-9]{7,}|[xX][1-9a-fA-F][0-9a-fA-F]{6,});?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +47,7 @@ def lines_of(pieces: Sequence[Piece]) -> str:
     >>> lines_of(split("<p>A &amp;&#32;<b>b"))
     'A &\\nb'
     """
-    texts = (html.unescape(piece.text) for piece in pieces if piece.is_text)
+    texts = (_unescape(piece.text) for piece in pieces if piece.is_text)
     return "\n".join(" ".join(text.split()) for text in texts)
 
 
@@ -87,7 +92,13 @@ def _pieces(markup: str) -> Iterator[Piece]:
 
 
 def _text(text: str) -> Piece:
-    return Piece(text, is_text=any(map(str.isalnum, html.unescape(text))))
+    return Piece(text, is_text=any(map(str.isalnum, _unescape(text))))
+
+
+def _unescape(text: str) -> str:
+    """Return a text whose entities are characters."""
+    text = ZEROS.sub(lambda match: match[1] or match[2], text)
+    return html.unescape(NO_CHARACTER.sub("\ufffd", text))
 
 
 def _end(markup: str, mark: str, begin: int) -> int:
