@@ -9,12 +9,10 @@ import importlib.util
 import ipaddress
 import logging
 import os
-import pathlib
 import sys
 
 from absl import flags
 
-from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, extras
@@ -46,7 +44,7 @@ HOSTS = flags.DEFINE_list(
     "the loopback address, elsewhere any.",
 )
 ROOT_PATH = flags.DEFINE_string(
-    "root_path", "", "The path at which a proxy shows the server, as /translate."
+    "root_path", "", "The path at which a proxy shows the server, as /mt."
 )
 CORS_ORIGINS = flags.DEFINE_list(
     "cors_origins",
@@ -207,10 +205,9 @@ def _is_loopback(address: str) -> bool:
 def _load(path: str):  # type: ignore[no-untyped-def]
     """Return the model of PATH or PATH@CHECKPOINT."""
     from vaswani_jax import api
+    from vaswani_jax.service import models
 
-    if pathlib.Path(path).exists():
-        return api.load(path)
-    name, checkpoint = select.split_name(path)
+    name, checkpoint = models.split_path(path)
     return api.load(name, checkpoint=checkpoint or "averaged")
 
 

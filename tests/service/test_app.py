@@ -26,14 +26,29 @@ def test_models_are_loaded_again_only_once_the_server_is_ready(monkeypatch):
     service = shouting.service_of(ShoutingEngine())
     refreshed = []
 
-    async def refresh():
-        refreshed.append(service.state.status)
+    async def refresh(*, has_urls):
+        refreshed.append((service.state.status, has_urls))
 
     monkeypatch.setattr(service.models, "refresh", refresh)
     for status in ("starting", "ready", "draining"):
         service.state.status = status
-        asyncio.run(service.refresh())
-    assert refreshed == ["ready"]
+        asyncio.run(service.refresh(has_urls=True))
+    assert refreshed == [("ready", True)]
+
+
+def test_models_at_urls_are_left_by_the_clock_and_loaded_by_a_signal(monkeypatch):
+    service = shouting.service_of(ShoutingEngine(), reload_seconds=0.001)
+    refreshed = []
+
+    async def refresh(*, has_urls):
+        refreshed.append(has_urls)
+
+    monkeypatch.setattr(service.models, "refresh", refresh)
+    with shouting.TestClient(service, "http://localhost"):
+        wait_until(lambda: refreshed)
+    assert not any(refreshed)
+    asyncio.run(service.reload())
+    assert refreshed[-1]
 
 
 @pytest.mark.parametrize("status", ["starting", "draining"])
@@ -101,6 +116,23 @@ def test_behind_a_proxy_both_kinds_of_paths_lead_to_the_routes():
         assert client.get("/mtv1/models").status_code == 404
         api = client.get("/mt/openapi.json").json()
     assert api["servers"] == [{"url": "/mt"}]
+
+
+@pytest.mark.parametrize(
+    ("root_path", "route"),
+    [
+        ("/translate", "/translate"),
+        ("/v1", "/v1/translate"),
+        ("/frontend", "/frontend/settings"),
+        ("/docs", "/docs"),
+        ("/app.css", "/app.css"),
+    ],
+)
+def test_a_root_path_that_hides_a_route_is_refused(root_path, route):
+    with pytest.raises(ValueError) as raised:
+        shouting.service_of(ShoutingEngine(), root_path=root_path)
+    assert f"--root_path={root_path} hides the route {route}:" in str(raised.value)
+    shouting.service_of(ShoutingEngine(), root_path=f"{root_path}s")
 
 
 def test_other_origins_may_read_answers_only_if_they_are_named():

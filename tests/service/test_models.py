@@ -1,6 +1,7 @@
 """Models have names and languages, and are loaded again when their files change."""
 
 import asyncio
+import dataclasses
 import os
 
 import pytest
@@ -109,6 +110,20 @@ def test_a_version_changes_with_the_files_of_its_checkpoint_alone(tmp_path):
     assert models.version("s3://box/run") is None
 
 
+def test_a_file_whose_name_has_an_at_sign_is_not_split(tmp_path):
+    bundle = tmp_path / "demo@2.safetensors"
+    bundle.write_bytes(b"a")
+    first = models.version(str(bundle))
+    bundle.write_bytes(b"ab")
+    assert models.version(str(bundle)) != first
+    assert models.split_path(str(bundle)) == (str(bundle), "")
+    assert models.read_origin(str(bundle)).name == "demo_2"
+    run = tmp_path / "run"
+    (run / "checkpoints" / "5").mkdir(parents=True)
+    assert models.split_path(f"{run}@best") == (str(run), "best")
+    assert models.split_path(f"{run}/checkpoints/5") == (str(run), "checkpoints/5")
+
+
 class FileLoader(Loader):
     """Loads a model of a file, whose text is its target language or "damaged"."""
 
@@ -152,10 +167,10 @@ def test_a_changed_model_replaces_the_old_one_which_ends_its_work(loader, runnin
     async def run():
         await running.start()
         [old] = running.all
-        await running.refresh()
+        await running.refresh(has_urls=False)
         assert running.all == (old,)
         loader.write("fr")
-        await running.refresh()
+        await running.refresh(has_urls=False)
         [new] = running.all
         assert new.directions[0].target == "fr"
         assert new.engine.is_running
@@ -174,14 +189,14 @@ def test_a_request_is_answered_by_the_models_of_its_begin(loader, running):
         [old] = running.all
         with running.request():
             loader.write("fr")
-            await running.refresh()
+            await running.refresh(has_urls=False)
             [new] = running.all
             await asyncio.sleep(0.01)
             assert old.engine.is_running
             with running.request():
                 loader.loads.append("")  # The next file has another time.
                 loader.write("es")
-                await running.refresh()
+                await running.refresh(has_urls=False)
             await asyncio.sleep(0.01)
             assert old.engine.is_running and new.engine.is_running
         await asyncio.sleep(0.01)
@@ -197,16 +212,36 @@ def test_a_damaged_model_leaves_the_old_one_and_is_told_once(loader, running, ca
         [old] = running.all
         loader.write("damaged")
         for _ in range(3):
-            await running.refresh()
+            await running.refresh(has_urls=False)
         assert running.all == (old,)
         assert old.engine.is_running
         loader.write("fr")
-        await running.refresh()
+        await running.refresh(has_urls=False)
         assert running.all[0].directions[0].target == "fr"
 
     asyncio.run(run())
     assert loader.loads == ["de", "damaged", "fr"]
     assert caplog.text.count("the old one still answers: it is damaged") == 1
+
+
+def test_a_model_at_a_url_is_loaded_again_only_if_that_is_asked_for(loader):
+    origin = Origin("a", "s3://box/run")
+    running = Models(
+        [dataclasses.replace(loader.load(origin), version=None)],
+        limits=shouting.LIMITS,
+        origins=[origin],
+        loader=loader,
+    )
+
+    async def run():
+        await running.start()
+        for _ in range(3):
+            await running.refresh(has_urls=False)
+        assert len(loader.loads) == 1
+        await running.refresh(has_urls=True)
+        assert len(loader.loads) == 2
+
+    asyncio.run(run())
 
 
 def test_a_loaded_model_has_its_own_beam_size_unless_the_server_has_some():

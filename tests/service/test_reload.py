@@ -83,7 +83,7 @@ def test_none_fails(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in range(10):
                 tasks += [asyncio.create_task(ask(client)) for _ in range(2)]
                 await asyncio.sleep(0.003)
-                await service.refresh()
+                await service.refresh(has_urls=False)
             answers = await asyncio.gather(*tasks)
             await asyncio.sleep(0.01)
             assert not any(each.engine.is_running for each in first)

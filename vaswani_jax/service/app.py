@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
 
 from vaswani_jax import __version__
 from vaswani_jax.service import (
@@ -78,6 +79,9 @@ class Service:
             options: The settings.
             on_ready: Called when all programs are compiled.
             on_failure: Called with the error if compiling fails.
+
+        Raises:
+            ValueError: The root path is, or begins, that of a route.
         """
         options = options or Options()
         self.models = models
@@ -114,11 +118,19 @@ class Service:
         """Answer one request."""
         await self._app(scope, receive, send)
 
-    async def refresh(self) -> None:
-        """Load the models whose files have changed, if the server is ready."""
+    async def refresh(self, *, has_urls: bool) -> None:
+        """Load the models whose files have changed, if the server is ready.
+
+        Args:
+            has_urls: As for `Models.refresh`.
+        """
         async with self._refreshing:
             if self.state.status == "ready":
-                await self.models.refresh()
+                await self.models.refresh(has_urls=has_urls)
+
+    async def reload(self) -> None:
+        """Load the changed models, and those at URLs, if the server is ready."""
+        await self.refresh(has_urls=True)
 
     async def drain(self, *, seconds: float) -> None:
         """Refuse further requests, and wait for those that were accepted.
@@ -161,6 +173,7 @@ class Service:
             ),
         )
         for router in routers:
+            _check_root_path(options.root_path, [*api.routes, *router.routes])
             api.include_router(router)
         api.add_exception_handler(Refusal, _refuse)
         api.add_exception_handler(Exception, _fail)
@@ -198,7 +211,22 @@ class Service:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._options.reload_seconds)
-            await self.refresh()
+            await self.refresh(has_urls=False)
+
+
+def _check_root_path(root_path: str, routes: Sequence[BaseRoute]) -> None:
+    """Refuse a root path below which a request could mean two routes.
+
+    A proxy may pass on a path with the root path or without: `/translate` would be the
+    route, or the page of a server that is shown there.
+    """
+    for route in routes:
+        path = getattr(route, "path", "")
+        if root_path and f"{path}/".startswith(f"{root_path}/"):
+            raise ValueError(
+                f"--root_path={root_path} hides the route {path}: choose another path, "
+                "as /mt"
+            )
 
 
 async def _refuse(request: fastapi.Request, refusal: Exception) -> Response:

@@ -73,7 +73,7 @@ class Server(uvicorn.Server):
     def _handle_hangup(self, sig: int, frame: FrameType | None) -> None:
         del sig, frame
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._begin, self._service.refresh)
+            self._loop.call_soon_threadsafe(self._begin, self._service.reload)
 
     def _begin(self, work) -> None:  # type: ignore[no-untyped-def]
         task = asyncio.ensure_future(work())
