@@ -78,6 +78,16 @@ def directory() -> pathlib.Path | None:
     return home / "programs" if home else None
 
 
+def shapes(arguments: Any) -> Any:
+    """Return the shapes of a program's arguments, as a tree without placement."""
+
+    def shape(leaf: Any) -> jax.ShapeDtypeStruct:
+        weak_type = bool(getattr(leaf, "weak_type", False))
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type)
+
+    return jax.tree.map(shape, arguments)
+
+
 def load_or_export(
     identity: Identity,
     *,
@@ -91,7 +101,7 @@ def load_or_export(
 
     Args:
         identity: Of the function that is traced.
-        arguments: The shapes of its arguments, as a tree.
+        arguments: The `shapes` of its arguments.
         devices: The devices that the program is for, in words.
         export: Traces the function.
 
@@ -121,7 +131,7 @@ def key(identity: Identity, *, arguments: Any, devices: str) -> str:
 
     Args:
         identity: Of the function.
-        arguments: The shapes of its arguments, as a tree.
+        arguments: The `shapes` of its arguments.
         devices: The devices, in words.
 
     Raises:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vaswani_jax.core import parallel, types
+from vaswani_jax.core import compilation, parallel, types
 
 State = Any
 Constraint = Callable[
@@ -256,7 +256,7 @@ def advance(
     return advanced._replace(state=stepper.reorder(state, origin)), choice
 
 
-@functools.partial(parallel.traced_once, static=["options"])
+@functools.partial(compilation.traced_once, static=["options"])
 def _choose(
     search: Search,
     logits: Float[Array, "B W V"],

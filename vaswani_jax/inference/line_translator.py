@@ -15,7 +15,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from vaswani_jax.core import config, kept_programs, languages, parallel, types
+from vaswani_jax.core import (
+    compilation,
+    config,
+    kept_programs,
+    languages,
+    parallel,
+    types,
+)
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
@@ -217,7 +224,9 @@ class LineTranslator:
             shape for shape in reversed(by_shape) if shape not in self._search.shapes
         ]
         later = {shape: by_shape[shape] for shape in new_shapes[1:]}
-        with parallel.making_ready(self.search, tuple(params), batches=later) as wait:
+        with compilation.making_ready(
+            self.search, tuple(params), batches=later
+        ) as wait:
             yield wait
         self._search.shapes.update(new_shapes)
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import compilation, config, parallel
 from vaswani_jax.model import (
     attention,
     feed_forward,
@@ -251,7 +251,7 @@ class Decoder(nn.Module):
         return x, cache.replace(beams=beams)
 
 
-@functools.partial(parallel.traced_once, static=["model"])
+@functools.partial(compilation.traced_once, static=["model"])
 def _decode_step(
     variables: Any,
     x: Float[Array, "*rows d_model"],

@@ -12,6 +12,7 @@ import jax
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.core import (
+    compilation,
     config,
     files,
     languages,
@@ -164,7 +165,7 @@ class _Loop:
                 )
                 for bucket in self.batches.buckets
             ]
-            with parallel.compiling_ahead(train_step, state, batches=shapes):
+            with compilation.compiling_ahead(train_step, state, batches=shapes):
                 self._update(state, train_step=train_step, plan=plan)
             # The scoring after training needs memory, too.
             self._make_room(plan)

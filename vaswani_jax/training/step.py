@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import config, kept_programs, parallel, shards, types
+from vaswani_jax.core import compilation, config, kept_programs, parallel, shards, types
 from vaswani_jax.model import transformer
 from vaswani_jax.training import frozen, loss, optimizer
 
@@ -90,7 +90,7 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
         return params, jax.tree.leaves(rest(params))
 
     identity = kept_programs.Identity("init", (settings, vocab_size))
-    run = parallel.on_one_device(init, identity=identity)
+    run = compilation.on_one_device(init, identity=identity)
     params, leaves = run(_stream(settings, INIT_STREAM))
     structure = jax.tree.structure(jax.eval_shape(rest, params))
     state: TrainState = jax.tree.unflatten(structure, leaves)
