@@ -123,7 +123,7 @@ def check_flags() -> None:
 def main() -> None:
     """Load the models, and answer requests until a signal ends the server."""
     # These need the extra, which check_flags looks for.
-    from vaswani_jax.service import app, guard, log_texts, models, server
+    from vaswani_jax.service import app, guard, log_texts, models, page_writer, server
     from vaswani_jax.service.keys import Keys, read_keys
 
     origins = models.read_origins(MODELS.value)
@@ -152,7 +152,13 @@ def main() -> None:
             print(url, flush=True)
 
         service = app.Service(
-            models.Models(served, limits=limits, origins=origins, loader=loader),
+            models.Models(
+                served,
+                limits=limits,
+                origins=origins,
+                loader=loader,
+                prepare=page_writer.prepare,
+            ),
             app.Options(
                 hosts=hosts,
                 root_path=ROOT_PATH.value,

@@ -229,6 +229,7 @@ class Models:
         limits: Limits,
         origins: Sequence[Origin] = (),
         loader: Loader | None = None,
+        prepare: Callable[[ServedModel], None] = lambda served: None,
     ) -> None:
         """Keep the models; none is compiled and no engine runs.
 
@@ -237,11 +238,14 @@ class Models:
             limits: The limits of requests.
             origins: The origins of the models, to look for later versions.
             loader: Loads these.
+            prepare: Called for each model when its programs are compiled, before it
+                answers.
         """
         self.limits = limits
         self._by_name = {each.name: each for each in served}
         self._origins = tuple(origins)
         self._loader = loader
+        self._prepare = prepare
         self._failed: dict[str, object] = {}
         self._drains: set[asyncio.Task[None]] = set()
         self._running: set[Engine] = set()
@@ -256,7 +260,7 @@ class Models:
     async def start(self) -> None:
         """Compile the programs of the models, and begin to answer."""
         for served in self.all:
-            await _in_thread(served.engine.warm)
+            await _in_thread(functools.partial(self._warm, served))
             self._begin(served.engine)
 
     async def drain(self) -> None:
@@ -296,7 +300,7 @@ class Models:
                 continue
             try:
                 new = await asyncio.to_thread(self._loader.load, origin)
-                await _in_thread(new.engine.warm)
+                await _in_thread(functools.partial(self._warm, new))
             except Exception as error:  # The old model answers, whatever is raised.
                 self._failed[origin.name] = stamps
                 logger.error(
@@ -312,6 +316,10 @@ class Models:
             task = asyncio.create_task(_retire(served.engine, set(self._requests)))
             self._drains.add(task)
             task.add_done_callback(self._drains.discard)
+
+    def _warm(self, served: ServedModel) -> None:
+        served.engine.warm()
+        self._prepare(served)
 
     def _begin(self, engine: Engine) -> None:
         engine.start()

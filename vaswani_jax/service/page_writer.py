@@ -2,7 +2,9 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import dataclasses
+import math
 import threading
 import time
 
@@ -60,6 +62,13 @@ class PageWriter:
                 return await asyncio.wrap_future(future)
         except TimeoutError:
             raise TooLateError from None
+
+
+def prepare(served: ServedModel) -> None:
+    """Write a short page, so that the first request does not wait for its programs."""
+    line = f"{served.directions[0].prefix}."
+    with contextlib.suppress(ValueError):  # Models that differ have no page.
+        _write(served, line, None, math.inf)
 
 
 def _write(
