@@ -302,11 +302,12 @@ class Engine:
             async with asyncio.timeout(remaining):
                 return await request.future
         except TimeoutError:
-            number = self._forget(jobs)
-            self._figures.late += number
+            with self._changed:
+                self._figures.late += self._forget(jobs)
             raise TooLateError from None
         finally:
-            self._figures.cancelled += self._forget(jobs)
+            with self._changed:
+                self._figures.cancelled += self._forget(jobs)
 
     def _check_open(self, number: int) -> None:
         """Refuse sentences for which there is no room.
