@@ -7,6 +7,8 @@ import pytest
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
 from tests.service.sockets import wait_until
+from vaswani_jax.service import guard
+from vaswani_jax.service.keys import Keys
 
 
 def test_it_is_ready_once_its_models_are():
@@ -107,6 +109,38 @@ def test_every_operation_is_described(client):
     examples = api["components"]["schemas"]["TranslateRequest"]["examples"]
     for example in examples:
         assert client.post("/v1/translate", json=example).status_code == 200
+
+
+def test_the_description_says_which_operations_need_a_key():
+    key = "a-key-of-this-server"
+    with shouting.client_of(keys=Keys([key])) as client:
+        api = client.get("/openapi.json").json()
+    [(name, scheme)] = api["components"]["securitySchemes"].items()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    closed = {
+        path
+        for path, methods in api["paths"].items()
+        for operation in methods.values()
+        if operation.get("security") == [{name: []}]
+    }
+    assert closed == {path for path in api["paths"] if guard.needs_header(path)}
+    with shouting.client_of() as client:
+        api = client.get("/openapi.json").json()
+    assert "securitySchemes" not in api["components"]
+
+
+def test_a_server_of_too_many_connections_says_when_to_come_back():
+    service = shouting.service_of(ShoutingEngine())
+    with shouting.TestClient(service, "http://localhost") as client:
+        wait_until(lambda: service.state.status == "ready")
+        service.state.count_connections = lambda: guard.MAX_CONNECTIONS + 1
+        answer = client.post("/v1/translate", json={"text": "a"})
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert answer.headers["connection"] == "close"
+        assert "connections" in answer.json()["error"]["message"]
+        service.state.count_connections = lambda: guard.MAX_CONNECTIONS
+        assert client.post("/v1/translate", json={"text": "a"}).status_code == 200
 
 
 def test_behind_a_proxy_both_kinds_of_paths_lead_to_the_routes():

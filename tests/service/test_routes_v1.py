@@ -1,5 +1,6 @@
 """The routes under /v1 answer with models, and refuse wrong requests."""
 
+import dataclasses
 import json
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service.app import Service
 from vaswani_jax.service.limits import OverloadedError, Search, TooLateError
+from vaswani_jax.service.models import Models, ServedModel
 
 
 def post(client, route, **body):
@@ -216,6 +219,51 @@ def test_attention_has_all_layers_and_heads(client):
     assert len(answer["memory"]) == 2
     too_long = post(client, "attention", text="xa" * 100)
     assert error_of(too_long, 422)["field"] == "text"
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "field"),
+    [
+        ("score", {"text": "a\nb", "translation": "c"}, "text"),
+        ("score", {"text": ["a", "b"], "translation": ["c", "d\re"]}, "translation"),
+        ("attention", {"text": "a\u2028b"}, "text"),
+        ("attention", {"text": "a", "translation": "b\nc"}, "translation"),
+    ],
+)
+def test_a_line_has_no_line_break(client, route, body, field):
+    error = error_of(post(client, route, **body), 422)
+    assert error == {"message": f"{field} is one line", "field": field}
+
+
+LETTERS = "a b c d e f g h"
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "field", "number"),
+    [
+        ("score", {"text": ["a", LETTERS], "translation": ["c", "d"]}, "text", 2),
+        ("score", {"text": "a", "translation": LETTERS}, "translation", 1),
+        ("attention", {"text": LETTERS}, "text", 1),
+        ("attention", {"text": "a", "translation": LETTERS}, "translation", 1),
+        ("translate", {"text": ["a", "b"], "prefix": ["", LETTERS]}, "prefix", 2),
+    ],
+)
+def test_a_line_of_too_many_subwords_is_refused_by_its_field(
+    route, body, field, number
+):
+    limits = {"search.max_source_tokens": 6, "search.max_extra_tokens": 1}
+    with shouting.client_of(ShoutingEngine(**limits)) as client:
+        error = error_of(post(client, route, **body), 422)
+    assert error["field"] == field
+    assert error["message"].startswith(f"{field}, number {number}: ")
+    assert "config" not in error["message"]
+
+
+def test_no_more_translations_are_announced_than_a_search_finds():
+    limits = dataclasses.replace(shouting.LIMITS, beam_sizes=(1, 2), n_best=5)
+    models = Models([ServedModel(ShoutingEngine(limits=limits))], limits=limits)
+    with shouting.TestClient(Service(models), "http://localhost") as client:
+        assert client.get("/v1/models").json()["limits"]["n_best"] == 2
 
 
 def test_tags_choose_the_language_and_are_no_part_of_a_text():

@@ -34,3 +34,11 @@ def test_a_second_signal_does_not_wait():
     service.state.status = "draining"
     running.handle_exit(15, None)
     assert running.should_exit and running.force_exit
+
+
+def test_connections_are_counted_for_the_guard():
+    service = shouting.service_of(ShoutingEngine())
+    running = server.Server(service, drain_seconds=30.0)
+    assert service.state.count_connections() == 0
+    running.server_state.connections.add(object())
+    assert service.state.count_connections() == 1

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import fastapi
 from fastapi.exceptions import RequestValidationError
@@ -92,6 +93,8 @@ class Service:
         self._refreshing = asyncio.Lock()
         self.metrics = Metrics(lambda: [served.engine for served in models.all])
         self.api = self._make_api()
+        if options.keys.are_needed:
+            _describe_key(self.api.openapi())
         limits = models.limits
         rules = guard.Rules(
             hosts=options.hosts,
@@ -212,6 +215,16 @@ class Service:
         while True:
             await asyncio.sleep(self._options.reload_seconds)
             await self.refresh(has_urls=False)
+
+
+def _describe_key(description: dict[str, Any]) -> None:
+    """Add to an OpenAPI description which operations need a key in a header."""
+    scheme = {"type": "http", "scheme": "bearer"}
+    description["components"]["securitySchemes"] = {"key": scheme}
+    for path, methods in description["paths"].items():
+        for operation in methods.values():
+            if guard.needs_header(path):
+                operation["security"] = [{"key": []}]
 
 
 def _check_root_path(root_path: str, routes: Sequence[BaseRoute]) -> None:

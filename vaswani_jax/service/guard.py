@@ -30,6 +30,8 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 # The models refuse late requests themselves; this long after, the guard cuts them off.
 LATE_SECONDS = 2.0
+# A connection is cheap, but each may send a body.
+MAX_CONNECTIONS = 1000
 # The status in logs and metrics of a request whose client went away.
 CLIENT_LEFT = 499
 # Sent with each answer, unless it has its own.
@@ -49,12 +51,16 @@ class State:
     Attributes:
         status: One of these words.
         in_progress: The number of requests to models that are not answered yet.
+        count_connections: Counts the connections of clients.
     """
+
+    count_connections: Callable[[], int]
 
     def __init__(self) -> None:
         """Begin as "starting"."""
         self.status = "starting"
         self.in_progress = 0
+        self.count_connections = lambda: 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,6 +134,10 @@ class Guard:
         return getattr(scope.get("route"), "path", "other")
 
     async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        if self._state.count_connections() > MAX_CONNECTIONS:
+            refusal = refusals.busy(1.0, "there are too many connections: try again")
+            refusal.headers["Connection"] = "close"
+            raise refusal
         headers = {name: value for name, value in scope["headers"]}
         path = path_of(scope)
         self._check_host(headers)

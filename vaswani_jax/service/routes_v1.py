@@ -121,6 +121,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
                 field="translation",
             )
         check_size(sources, limits, extra_texts=targets)
+        _check_pairs(served, direction, sources, targets)
         lines = [direction.prefix + source for source in sources]
         scores = await answered(
             served.engine.score(lines, targets, deadline=deadline_of(request, limits))
@@ -154,11 +155,12 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         target = body.translation
         check_size([body.text], limits, extra_texts=[target or ""])
         line = direction.prefix + body.text
-        _check_tokens(served, line, target)
+        targets = None if target is None else [target]
+        _check_pairs(served, direction, [body.text], targets, limit=build.MAX_TOKENS)
         [pair] = await answered(
             served.engine.attend(
                 [line],
-                None if target is None else [target],
+                targets,
                 deadline=deadline_of(request, limits),
             )
         )
@@ -186,6 +188,8 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         entries = [_model_entry(served) for served in models.all]
         fields = ("texts", "characters", "n_best", "length_penalties", "seconds")
         values = {field: getattr(limits, field) for field in fields}
+        beams = [size for each in models.all for size in each.engine.limits.beam_sizes]
+        values["n_best"] = min(limits.n_best, max(beams))
         return _json(
             messages.ModelsAnswer(models=entries, limits=messages.LimitsEntry(**values))
         )
@@ -255,9 +259,9 @@ def make_job(
             f"{len(texts)} texts need as many prefixes, got {len(prefixes)}",
             field="prefix",
         )
-    if any(len(prefix.splitlines()) > 1 for prefix in prefixes):
-        raise Refusal(422, "a prefix is one line", field="prefix")
     check_size(texts, limits, extra_texts=prefixes)
+    if any(prefixes):
+        _check_prefixes(served, prefixes)
     return translations.TranslationJob(
         served=served,
         direction=direction,
@@ -419,18 +423,66 @@ def _model_entry(served: ServedModel) -> messages.ModelEntry:
     )
 
 
-def _check_tokens(served: ServedModel, line: str, target: str | None) -> None:
-    """Refuse a sentence whose weights would be too many."""
+def _check_pairs(
+    served: ServedModel,
+    direction: Direction,
+    sources: Sequence[str],
+    targets: Sequence[str] | None,
+    *,
+    limit: int | None = None,
+) -> None:
+    """Refuse lines that are not one line, or have more subwords than a model takes.
+
+    Args:
+        served: The model.
+        direction: Its languages.
+        sources: The texts.
+        targets: Their translations, if they are known.
+        limit: The most subwords, end mark included, if not those of the model.
+    """
+    vocabulary, search = served.engine.translator.vocabulary, served.settings.search
+    most = search.max_source_tokens
+    _check_lines(sources, field="text")
+    lines = [direction.prefix + source for source in sources]
+    # The end mark is a subword, too.
+    _check_tokens(
+        vocabulary.encode(lines), limit=min(most, limit or most) - 1, field="text"
+    )
+    if targets is not None:
+        most += search.max_extra_tokens
+        _check_lines(targets, field="translation")
+        _check_tokens(
+            vocabulary.encode(targets, target=True),
+            limit=min(most, limit or most) - 1,
+            field="translation",
+        )
+
+
+def _check_prefixes(served: ServedModel, prefixes: Sequence[str]) -> None:
+    """Refuse beginnings of translations that the model cannot go on from."""
     vocabulary = served.engine.translator.vocabulary
-    sides = [("text", vocabulary.encode([line])[0])]
-    if target is not None:
-        sides.append(("translation", vocabulary.encode([target], target=True)[0]))
-    for field, ids in sides:
-        if len(ids) >= build.MAX_TOKENS:
+    if vocabulary.is_trees and any(map(str.strip, prefixes)):
+        raise Refusal(422, "a parser takes no prefix", field="prefix")
+    _check_lines(prefixes, field="prefix")
+    _check_tokens(
+        vocabulary.encode(prefixes, target=True),
+        limit=served.settings.search.max_source_tokens,
+        field="prefix",
+    )
+
+
+def _check_lines(lines: Sequence[str], *, field: str) -> None:
+    if any(len(line.splitlines()) > 1 for line in lines):
+        raise Refusal(422, f"{field} is one line", field=field)
+
+
+def _check_tokens(encoded: Sequence[Sequence[int]], *, limit: int, field: str) -> None:
+    for number, ids in enumerate(encoded, start=1):
+        if len(ids) > limit:
             raise Refusal(
                 422,
-                f"attention is shown of at most {build.MAX_TOKENS} subwords, got "
-                f"{len(ids) + 1}",
+                f"{field}, number {number}: it has {len(ids):,} subwords, and at most "
+                f"{limit:,} are allowed",
                 field=field,
             )
 

@@ -13,8 +13,6 @@ import uvicorn
 from vaswani_jax.service.app import Service
 
 logger = logging.getLogger(__name__)
-# A connection is cheap, but each may send a body.
-MAX_CONNECTIONS = 1000
 # After the last answer, for clients that are slow to read it.
 CLOSING_SECONDS = 5
 
@@ -44,10 +42,10 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=MAX_CONNECTIONS,
                 timeout_graceful_shutdown=CLOSING_SECONDS,
             )
         )
+        service.state.count_connections = lambda: len(self.server_state.connections)
         self._service = service
         self._drain_seconds = drain_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
