@@ -25,12 +25,18 @@ def run(
     check: Callable[[Engine, small_models.Reverser], Coroutine[Any, Any, None]],
     *,
     limits: Limits = small_models.LIMITS,
+    num_threads: int = 1,
 ) -> None:
     """Run a check with an engine that reverses lines; it drains at the end."""
 
     async def main() -> None:
         model = small_models.Reverser(limits=limits)
-        engine = Engine(small_models.translator(), limits=limits, name="reverser")
+        engine = Engine(
+            small_models.translator(),
+            limits=limits,
+            name="reverser",
+            num_threads=num_threads,
+        )
         engine.translator = model
         engine.start()
         try:
@@ -83,8 +89,10 @@ ARRIVALS = strategies.lists(
 
 
 @hypothesis.settings(max_examples=30, deadline=None)
-@hypothesis.given(arrivals=ARRIVALS)
-def test_each_request_gets_its_own_results(arrivals: list[Arrival]) -> None:
+@hypothesis.given(arrivals=ARRIVALS, num_threads=strategies.sampled_from([1, 3]))
+def test_each_request_gets_its_own_results(
+    arrivals: list[Arrival], num_threads: int
+) -> None:
     async def check(engine: Engine, model: small_models.Reverser) -> None:
         tasks = []
         for arrival in arrivals:
@@ -111,7 +119,25 @@ def test_each_request_gets_its_own_results(arrivals: list[Arrival]) -> None:
             assert result == alone
         assert engine.figures().waiting == 0
 
-    run(check, limits=dataclasses.replace(small_models.LIMITS, queue=1000))
+    limits = dataclasses.replace(small_models.LIMITS, queue=1000)
+    run(check, limits=limits, num_threads=num_threads)
+
+
+def test_threads_compute_batches_at_the_same_time() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        tasks = []
+        for line in ("a b", "c d"):
+            model.is_searching.clear()
+            tasks.append(asyncio.create_task(engine.translate([line], search=SEARCH)))
+            await asyncio.sleep(0)
+            await wait_for_search(model)
+        assert engine.figures().running == 2
+        model.gate.set()
+        results = await asyncio.gather(*tasks)
+        assert [texts(result) for result in results] == [[["b a"]], [["d c"]]]
+
+    run(check, num_threads=2)
 
 
 def test_sentences_of_waiting_requests_share_a_batch() -> None:

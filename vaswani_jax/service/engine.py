@@ -4,12 +4,14 @@ import asyncio
 import dataclasses
 import functools
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from typing import Any, TypeVar
 
+from vaswani_jax.core import parallel
 from vaswani_jax.inference.line_translator import Hypothesis, Output
 from vaswani_jax.inference.translator import AttendedPair, PairScore, Translator
 from vaswani_jax.service import batches
@@ -24,6 +26,8 @@ PAIRS_PER_CALL = 8
 RATE_SHARE = 0.1
 LEAST_RETRY_SECONDS = 1.0
 COMPILING_THREADS = 2
+# A search of few rows keeps one or two cores of a CPU busy.
+MOST_CPU_THREADS = 4
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -32,7 +36,7 @@ class Figures:
 
     Attributes:
         waiting: Sentences that wait for a batch.
-        running: Sentences in the batch that is computed.
+        running: Sentences in the batches that are computed.
         batches: Batches that were computed.
         sentences: Sentences in them.
         rows: Rows of them, with those of padding.
@@ -42,7 +46,7 @@ class Figures:
         refused: Sentences for which the queue had no room.
         late: Sentences that were dropped since their request's time was over.
         cancelled: Sentences that were dropped since nobody waits for them.
-        busy_seconds: Seconds in which a batch was computed.
+        busy_seconds: Seconds in which batches were computed, the sum over threads.
         waited_seconds: Seconds that all sentences waited for their batch, together.
     """
 
@@ -77,7 +81,7 @@ class _Request(batches.Request):
 
 
 class Engine:
-    """A model with a queue of sentences and a thread that computes them in batches.
+    """A model with a queue of sentences and threads that compute them in batches.
 
     Its coroutines belong to the event loop that runs when `start` is called. Deadlines
     are seconds of `time.monotonic()`.
@@ -86,15 +90,25 @@ class Engine:
         translator: The model, with programs of few shapes.
         limits: What it allows.
         name: What requests call it.
+        num_threads: How many batches are computed at a time.
     """
 
-    def __init__(self, translator: Translator, *, limits: Limits, name: str) -> None:
+    def __init__(
+        self,
+        translator: Translator,
+        *,
+        limits: Limits,
+        name: str,
+        num_threads: int | None = None,
+    ) -> None:
         """Keep the parts; nothing is computed and no thread begins.
 
         Args:
             translator: The model.
             limits: What it allows.
             name: What requests call it.
+            num_threads: How many batches are computed at a time; by default one for
+                each core of a CPU, up to 4, and one on other devices.
 
         Raises:
             ValueError: The model draws its outputs at random.
@@ -102,6 +116,7 @@ class Engine:
         self.translator = FewShapesTranslator(translator, limits=limits)
         self.limits = limits
         self.name = name
+        self.num_threads = num_threads or _default_threads()
         self._queue = batches.Queue(
             self.translator.shapes, wait_seconds=limits.wait_seconds
         )
@@ -111,7 +126,7 @@ class Engine:
         self._figures = Figures()
         self._seconds_per_sentence = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def warm(self) -> None:
         """Compile everything that a request can need; returns when it is done."""
@@ -131,20 +146,22 @@ class Engine:
         """Begin to accept sentences; call it where the event loop runs."""
         self._loop = asyncio.get_running_loop()
         self._is_draining = False
-        self._thread = threading.Thread(
-            target=self._work, name=f"engine {self.name}", daemon=True
-        )
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"engine {self.name}", daemon=True)
+            for _ in range(self.num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     async def drain(self) -> None:
         """Refuse further sentences, answer those that were accepted, and end."""
         with self._changed:
             self._is_draining = True
-            self._changed.notify()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
-            # What the thread has handed over last is delivered before this returns.
-            await asyncio.sleep(0)
+            self._changed.notify_all()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        # What the threads have handed over last is delivered before this returns.
+        await asyncio.sleep(0)
 
     async def translate(
         self,
@@ -294,7 +311,7 @@ class Engine:
             self._check_open(number)
             for job in jobs:
                 self._queue.add(job)
-            self._changed.notify()
+            self._changed.notify_all()
         remaining = None
         if request.deadline is not None:
             remaining = max(0.0, request.deadline - time.monotonic())
@@ -331,14 +348,15 @@ class Engine:
             return before - self._queue.num_sentences
 
     def _work(self) -> None:
-        """Compute batch after batch, until the engine ends; the thread's function."""
+        """Compute batch after batch, until the engine ends; each thread's function."""
         while (batch := self._next_batch()) is not None:
             begin = time.monotonic()
             results, error = self._compute(batch)
             seconds = time.monotonic() - begin
             number = sum(job.num_sentences for job in batch.jobs)
             with self._changed:
-                change = seconds / number - self._seconds_per_sentence
+                mean = seconds / (number * self.num_threads)
+                change = mean - self._seconds_per_sentence
                 is_first = not self._seconds_per_sentence
                 self._seconds_per_sentence += change * (1 if is_first else RATE_SHARE)
                 self._figures.running -= number
@@ -433,3 +451,10 @@ class Engine:
         tokens, scores = result
         translator = self.translator.line_translator(job.beam_size, job.n_best)
         return translator.read(job.piece, tokens=tokens, scores=scores)
+
+
+def _default_threads() -> int:
+    """Return how many batches the devices compute best at a time."""
+    if not parallel.on_cpu() or parallel.num_devices() > 1:
+        return 1
+    return min(os.cpu_count() or 1, MOST_CPU_THREADS)
