@@ -17,7 +17,7 @@ import pytest
 
 from tests import settings
 from tests.training import logs
-from vaswani_jax.core import config, parallel
+from vaswani_jax.core import compilation, config, parallel
 from vaswani_jax.training import metrics_log, step
 
 # The loop alone reads these; steps do not depend on them.
@@ -73,6 +73,10 @@ def steps_once() -> Iterator[None]:
             return compile_once(function, **options)
 
         patch.setattr(parallel, "over_devices", over_devices)
+        # Identities name all settings, also those of the loop that are removed here.
+        patch.setattr(
+            compilation, "on_one_device", lambda init, *, identity: jax.jit(init)
+        )
         yield
 
 
