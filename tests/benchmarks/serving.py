@@ -4,9 +4,10 @@
 
 DIR is what `vaswani export --format=ctranslate2` has written of the run. The tool that
 makes the load is `wrk` (Debian has it); it, the servers and an offline decoder of the
-same lines take turns on the same cores, all of them warm. With `--faults=N` it sends N
-requests instead, some of them malformed, too long or given up, and compares every
-answer with offline decoding. The last line that it prints is JSON.
+same lines take turns on the same cores, all of them warm. What other programs disturb
+is repeated. With `--faults=N` it sends N requests instead, some of them malformed, too
+long or given up, and compares every answer with offline decoding. The last line that
+it prints is JSON.
 
 The peer is a FastAPI application that hands each request to `translate_batch`. Run
 this file with `--peer` or `--offline` to start these parts by hand.
@@ -16,6 +17,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -26,9 +28,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
+Result = TypeVar("Result")
 HERE = "tests.benchmarks.serving"
 WARM_SECONDS = 3
 # wrk calls these functions; it prints nothing else that is read.
@@ -84,7 +87,7 @@ def offline(arguments: argparse.Namespace) -> None:
     translator = vaswani_jax.load(arguments.run)
     lines = arguments.input.read_text(encoding="utf-8").splitlines()
     texts = translator.translate(lines)
-    alone = lines[: arguments.alone]
+    alone = random.Random(0).sample(lines, min(arguments.alone, len(lines)))
     for line in alone:
         translator.translate([line])
     print(json.dumps(texts), flush=True)
@@ -176,6 +179,55 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def busy_seconds() -> float:
+    """Return what all programs have taken of all cores."""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+    ticks = [int(field) for field in fields]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+class Quiet:
+    """Repeats what other programs disturb, while there is time.
+
+    Attributes:
+        disturbed: How many measurements were repeated.
+        others: The cores that other programs took during those that count.
+    """
+
+    def __init__(self, *, most: float, until: float, pids: Sequence[int]) -> None:
+        """Keep the rule.
+
+        Args:
+            most: The most cores that other programs may take.
+            until: When the last measurement counts, as it is.
+            pids: The processes that belong to the measurement.
+        """
+        self._most = most
+        self._until = until
+        self._pids = pids
+        self.disturbed = 0
+        self.others: list[float] = []
+
+    def measure(self, function: Callable[[], Result]) -> Result:
+        """Return the first undisturbed result."""
+        while True:
+            begin, all_busy, busy = time.monotonic(), busy_seconds(), self._busy()
+            result = function()
+            seconds = time.monotonic() - begin
+            busy = self._busy() - busy
+            others = (busy_seconds() - all_busy - busy) / seconds
+            if others <= self._most or time.monotonic() > self._until:
+                self.others.append(round(others, 3))
+                return result
+            self.disturbed += 1
+
+    def _busy(self) -> float:
+        """Return what this process, its servers and the tool have taken."""
+        own = os.times()
+        mine = own.user + own.system + own.children_user + own.children_system
+        return mine + sum(map(cpu_seconds, self._pids))
+
+
 def resident_megabytes(pid: int) -> float:
     pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -257,7 +309,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         decoder, _ = stack.enter_context(running(own_command("offline", arguments)))
         speeds, cores, alone = [], [], []
         loads: dict[tuple[str, tuple[int, int]], list[Load]] = {}
-        shares: dict[tuple[int, int], list[float]] = {}
+        # The latency of a server by that of the search alone, which was timed before.
+        ratios: dict[tuple[str, tuple[int, int]], list[float]] = {}
         for process, url in servers.values():
             for number in arguments.lines:
                 load(
@@ -266,37 +319,51 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
                     point=(8, number),
                     seconds=WARM_SECONDS,
                 )
+        quiet = Quiet(
+            most=arguments.others,
+            until=time.monotonic() + 60 * arguments.minutes,
+            pids=[decoder.pid, *(process.pid for process, _ in servers.values())],
+        )
         for _ in range(arguments.rounds):
             for point in points:
-                speed, used = ask(decoder, "all")
+                speed, used = quiet.measure(lambda: ask(decoder, "all"))
                 speeds.append(speed)
                 cores.append(used)
-                alone.append(statistics.median(ask(decoder, "alone")))
+                each = quiet.measure(lambda: ask(decoder, "alone"))
+                alone.append(statistics.median(each))
                 for server, (process, url) in servers.items():
-                    found = load(
+                    ask_server = functools.partial(
+                        load,
                         *(url, folder / f"{point[1]}.json"),
                         pid=process.pid,
                         point=point,
                         seconds=arguments.seconds,
                     )
+                    found = quiet.measure(ask_server)
                     loads.setdefault((server, point), []).append(found)
-                    if server == "vaswani":
-                        shares.setdefault(point, []).append(found.sentences / speed)
+                    ratio = found.median / alone[-1]
+                    ratios.setdefault((server, point), []).append(ratio)
                     print(server, point, found, f"offline {speed:.1f}", flush=True)
     result: dict[str, Any] = {
         "offline_sentences": round(statistics.median(speeds), 1),
         "offline_cores": round(statistics.median(cores), 2),
         "search_median_ms": round(statistics.median(alone), 2),
+        "disturbed": quiet.disturbed,
+        "cores_of_others": max(quiet.others),
         "points": [],
     }
     for point in points:
         row: dict[str, Any] = {"clients": point[0], "lines": point[1]}
-        row["share"] = round(statistics.median(shares[point]), 3)
         for server in servers:
             all_loads = [dataclasses.asdict(each) for each in loads[server, point]]
             row[server] = {
                 name: round(statistics.median(each[name] for each in all_loads), 3)
                 for name in all_loads[0]
+            }
+            sentences = statistics.median(each["sentences"] for each in all_loads)
+            row[server] |= {
+                "of_offline": round(sentences / statistics.median(speeds), 3),
+                "of_search_alone": round(statistics.median(ratios[server, point]), 3),
             }
         result["points"].append(row)
     return result
@@ -418,6 +485,8 @@ def main() -> None:
     parser.add_argument("--lines", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--seconds", type=int, default=10, help="of each load")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--others", type=float, default=0.15, help="most cores")
+    parser.add_argument("--minutes", type=float, default=20, help="then none repeats")
     parser.add_argument("--alone", type=int, default=50, help="lines timed alone")
     parser.add_argument("--port", type=int, default=8977, help="of the peer")
     parser.add_argument("--faults", type=int, default=0)
