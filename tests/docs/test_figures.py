@@ -81,6 +81,7 @@ def test_results_have_pages_with_json():
         "multi30k",
         "multilingual",
         "parsing",
+        "serving",
         "speed",
         "start",
     ]
