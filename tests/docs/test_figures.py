@@ -214,7 +214,7 @@ def test_the_tables_of_accelerators_are_what_check_printed():
     ids=lambda command: f"{command.page.stem}: {command.text}",
 )
 def test_a_measured_output_is_that_of_the_whole_run(command):
-    printed = read_demo() | read_printed("multilingual")
+    printed = read_demo() | read_printed("multilingual") | read_printed("serving")
     assert pages.matches(command.output, "\n".join(printed[command.text]))
 
 
