@@ -20,6 +20,8 @@ NO_PATHS = {
         "sentence",
     ),
     *("source_locale", "target_locale", "coordinator", "tree"),
+    # Of `serve`.
+    *("beam_sizes", "cors_origins", "host", "hosts", "models", "root_path"),
     # Of `plot`, numbers of heads.
     *("word", "heads"),
 }
