@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import httpx
 import numpy as np
 from starlette.testclient import TestClient
 
@@ -182,3 +183,14 @@ def client_of(*engines: Engine, **options: Any) -> Iterator[TestClient]:
         engines = (ShoutingEngine(**{"data.target_locale": "de"}),)
     with TestClient(service_of(*engines, **options), "http://localhost") as client:
         yield client
+
+
+def post(client: TestClient, route: str, **body: Any) -> httpx.Response:
+    """Send a request to a route under /v1."""
+    return client.post(f"/v1/{route}", json=body)
+
+
+def error_of(answer: httpx.Response, status: int) -> Any:
+    """Check the status of an answer, and return its error."""
+    assert answer.status_code == status, answer.text
+    return answer.json()["error"]

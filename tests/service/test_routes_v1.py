@@ -7,19 +7,10 @@ import pytest
 
 from tests import settings
 from tests.service import shouting
-from tests.service.shouting import ShoutingEngine
+from tests.service.shouting import ShoutingEngine, error_of, post
 from vaswani_jax.service.app import Service
-from vaswani_jax.service.limits import OverloadedError, Search, TooLateError
+from vaswani_jax.service.limits import OverloadedError, TooLateError
 from vaswani_jax.service.models import Models, ServedModel
-
-
-def post(client, route, **body):
-    return client.post(f"/v1/{route}", json=body)
-
-
-def error_of(answer, status):
-    assert answer.status_code == status, answer.text
-    return answer.json()["error"]
 
 
 def test_one_text_is_translated_with_its_paragraphs(client):
@@ -83,19 +74,6 @@ def test_words_are_aligned_by_characters_of_both_texts(client):
         for entry in result["sentences"]
     ]
     assert words == [[("ab", "AB"), ("cd.", "CD.")], [("ef", "EF"), ("gh", "GH")]]
-
-
-def test_the_search_is_what_a_request_asks_for():
-    engine = ShoutingEngine(**{"search.length_penalty": 0.5})
-    with shouting.client_of(engine) as client:
-        post(client, "translate", text="a")
-        post(client, "translate", text="a", n_best=3)
-        post(client, "translate", text="a", beam_size=4, length_penalty=1)
-    assert engine.searches == [
-        Search(beam_size=2, n_best=1, length_penalty=0.5),
-        Search(beam_size=4, n_best=3, length_penalty=0.5),
-        Search(beam_size=4, n_best=1, length_penalty=1.0),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -221,44 +199,6 @@ def test_attention_has_all_layers_and_heads(client):
     assert error_of(too_long, 422)["field"] == "text"
 
 
-@pytest.mark.parametrize(
-    ("route", "body", "field"),
-    [
-        ("score", {"text": "a\nb", "translation": "c"}, "text"),
-        ("score", {"text": ["a", "b"], "translation": ["c", "d\re"]}, "translation"),
-        ("attention", {"text": "a\u2028b"}, "text"),
-        ("attention", {"text": "a", "translation": "b\nc"}, "translation"),
-    ],
-)
-def test_a_line_has_no_line_break(client, route, body, field):
-    error = error_of(post(client, route, **body), 422)
-    assert error == {"message": f"{field} is one line", "field": field}
-
-
-LETTERS = "a b c d e f g h"
-
-
-@pytest.mark.parametrize(
-    ("route", "body", "field", "number"),
-    [
-        ("score", {"text": ["a", LETTERS], "translation": ["c", "d"]}, "text", 2),
-        ("score", {"text": "a", "translation": LETTERS}, "translation", 1),
-        ("attention", {"text": LETTERS}, "text", 1),
-        ("attention", {"text": "a", "translation": LETTERS}, "translation", 1),
-        ("translate", {"text": ["a", "b"], "prefix": ["", LETTERS]}, "prefix", 2),
-    ],
-)
-def test_a_line_of_too_many_subwords_is_refused_by_its_field(
-    route, body, field, number
-):
-    limits = {"search.max_source_tokens": 6, "search.max_extra_tokens": 1}
-    with shouting.client_of(ShoutingEngine(**limits)) as client:
-        error = error_of(post(client, route, **body), 422)
-    assert error["field"] == field
-    assert error["message"].startswith(f"{field}, number {number}: ")
-    assert "config" not in error["message"]
-
-
 def test_no_more_translations_are_announced_than_a_search_finds():
     limits = dataclasses.replace(shouting.LIMITS, beam_sizes=(1, 2), n_best=5)
     models = Models([ServedModel(ShoutingEngine(limits=limits))], limits=limits)
@@ -289,20 +229,6 @@ def test_the_models_and_the_limits_are_listed(client):
     assert entry["beam_sizes"] == [2, 4]
     assert answer["limits"]["characters"] == 200
     assert answer["limits"]["length_penalties"] == [0.0, 2.0]
-
-
-def test_texts_are_logged_only_if_that_is_asked_for(caplog):
-    caplog.set_level("DEBUG", "vaswani_jax")
-    with shouting.client_of() as client:
-        post(client, "translate", text="a secret")
-        client.post(
-            "/translate", data={"q": "a secret", "source": "en", "target": "de"}
-        )
-        client.get("/v1/page", params={"text": "a secret"})
-    assert "secret" not in caplog.text
-    with shouting.client_of(log_texts=True) as client:
-        post(client, "translate", text="a secret")
-    assert "a secret" in caplog.text
 
 
 def test_a_page_without_a_text_is_refused(client):

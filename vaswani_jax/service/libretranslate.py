@@ -13,10 +13,11 @@ import fastapi
 from fastapi.responses import JSONResponse, Response
 
 from vaswani_jax.service import (
+    jobs,
     language_names,
     markup,
     messages,
-    routes_v1,
+    refusals,
     translations,
 )
 from vaswani_jax.service.detection import Detection, detect
@@ -93,10 +94,10 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
             texts = list(map(markup.lines_of, pieces))
             num_alternatives = 0  # LibreTranslate gives none for HTML.
         source = _text(fields, "source")
-        deadline = routes_v1.deadline_of(request, limits)
+        deadline = jobs.deadline_of(request, limits)
         detection: Detection | None = None
         if source == "auto":
-            [detection, *_] = await routes_v1.answered(
+            [detection, *_] = await refusals.answer_or_refuse(
                 detect("\n".join(texts), models, deadline=deadline)
             )
             source = detection.language
@@ -106,10 +107,10 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
             target=_text(fields, "target"),
             n_best=num_alternatives + 1,
         )
-        job = routes_v1.make_job(body, models, deadline=deadline)
+        job = jobs.make_job(body, models, deadline=deadline)
         if log_texts:
-            routes_v1.logger.info(f"{job.served.name}: {texts}")
-        results = await routes_v1.answered(translations.translate(job))
+            jobs.log(job)
+        results = await refusals.answer_or_refuse(translations.translate(job))
         is_list = isinstance(fields["q"], list)
         best = [result.translations[0].text for result in results]
         if is_html:
@@ -136,8 +137,10 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         fields = await _read(request)
         _check_key(request, fields, keys)
         [text, *_] = _texts(fields, limits)
-        deadline = routes_v1.deadline_of(request, limits)
-        detections = await routes_v1.answered(detect(text, models, deadline=deadline))
+        deadline = jobs.deadline_of(request, limits)
+        detections = await refusals.answer_or_refuse(
+            detect(text, models, deadline=deadline)
+        )
         return JSONResponse(list(map(_detected, detections)))
 
     @router.get("/languages", summary="List languages as LibreTranslate does")

@@ -1,8 +1,13 @@
 """Refuse a request, with a status and a reason that its client can read."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
 
 from vaswani_jax.service.limits import OverloadedError, TooLateError
+
+Value = TypeVar("Value")
+# What an engine raises for a request that it does not answer.
+ENGINE_ERRORS = (OverloadedError, TooLateError, ValueError)
 
 
 class Refusal(Exception):  # noqa: N818 (an answer, not a failure)
@@ -40,13 +45,25 @@ def of_engine(error: Exception) -> Refusal:
     """Return the refusal of a request that an engine did not answer.
 
     Args:
-        error: An `OverloadedError`, a `TooLateError` or a ValueError.
+        error: One of `ENGINE_ERRORS`.
     """
     if isinstance(error, OverloadedError):
         return busy(error.retry_seconds, "the server has too much to do: try again")
     if isinstance(error, TooLateError):
         return Refusal(504, "the request took too long: send shorter texts")
     return Refusal(422, str(error))
+
+
+async def answer_or_refuse(answer: Awaitable[Value]) -> Value:
+    """Return the answer of an engine.
+
+    Raises:
+        Refusal: The engine raises an error.
+    """
+    try:
+        return await answer
+    except ENGINE_ERRORS as error:
+        raise of_engine(error) from None
 
 
 def content(refusal: Refusal) -> dict[str, object]:

@@ -1,10 +1,8 @@
 """The routes under /v1: translate, score, attention, models, languages, page."""
 
 import json
-import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any
 
 import fastapi
 import numpy as np
@@ -14,24 +12,16 @@ from jaxtyping import Float
 
 from vaswani_jax.pages import build
 from vaswani_jax.service import (
+    jobs,
     language_names,
     messages,
     page_writer,
     refusals,
     translations,
 )
-from vaswani_jax.service.limits import (
-    Limits,
-    OverloadedError,
-    Search,
-    TooLateError,
-)
 from vaswani_jax.service.models import Direction, Models, ServedModel
 from vaswani_jax.service.refusals import Refusal
 
-logger = logging.getLogger(__name__)
-Value = TypeVar("Value")
-ENGINE_ERRORS = (OverloadedError, TooLateError, ValueError)
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.ErrorAnswer, "description": text}
     for status, text in {
@@ -96,15 +86,15 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         With `stream`, the answer is `text/event-stream`: an event `sentence` for each
         sentence in its order, then `done` with the whole answer, or `error`.
         """
-        job = make_job(body, models, deadline=deadline_of(request, limits))
+        job = jobs.make_job(body, models, deadline=jobs.deadline_of(request, limits))
         if log_texts:
-            logger.info(f"{job.served.name}: {list(job.texts)}")
+            jobs.log(job)
         if body.stream:
             events = translations.stream(job)
             # A failure before the first sentence still has a status of its own.
-            first = await answered(anext(events))
+            first = await refusals.answer_or_refuse(anext(events))
             return StreamingResponse(_events(job, first, events), media_type=EVENTS)
-        results = await answered(translations.translate(job))
+        results = await refusals.answer_or_refuse(translations.translate(job))
         return _json(_translated(job, results))
 
     @router.post(
@@ -112,19 +102,21 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
     )
     async def score(request: fastapi.Request, body: messages.ScoreRequest) -> Response:
         """Return the probabilities of given translations, a line each."""
-        served, direction = _choose(body, models)
-        sources, targets = as_list(body.text), as_list(body.translation)
+        served, direction = jobs.choose(body, models)
+        sources, targets = jobs.as_list(body.text), jobs.as_list(body.translation)
         if len(sources) != len(targets):
             raise Refusal(
                 422,
                 f"{len(sources)} texts need as many translations, got {len(targets)}",
                 field="translation",
             )
-        check_size(sources, limits, extra_texts=targets)
-        _check_pairs(served, direction, sources, targets)
+        jobs.check_size(sources, limits, extra_texts=targets)
+        jobs.check_pairs(served, direction, sources, targets)
         lines = [direction.prefix + source for source in sources]
-        scores = await answered(
-            served.engine.score(lines, targets, deadline=deadline_of(request, limits))
+        scores = await refusals.answer_or_refuse(
+            served.engine.score(
+                lines, targets, deadline=jobs.deadline_of(request, limits)
+            )
         )
         results = [
             messages.Score(
@@ -151,17 +143,19 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         request: fastapi.Request, body: messages.AttentionRequest
     ) -> Response:
         """Return the weights of all layers and heads for one sentence."""
-        served, direction = _choose(body, models)
+        served, direction = jobs.choose(body, models)
         target = body.translation
-        check_size([body.text], limits, extra_texts=[target or ""])
+        jobs.check_size([body.text], limits, extra_texts=[target or ""])
         line = direction.prefix + body.text
         targets = None if target is None else [target]
-        _check_pairs(served, direction, [body.text], targets, limit=build.MAX_TOKENS)
-        [pair] = await answered(
+        jobs.check_pairs(
+            served, direction, [body.text], targets, limit=build.MAX_TOKENS
+        )
+        [pair] = await refusals.answer_or_refuse(
             served.engine.attend(
                 [line],
                 targets,
-                deadline=deadline_of(request, limits),
+                deadline=jobs.deadline_of(request, limits),
             )
         )
         weights = pair.attention
@@ -227,140 +221,18 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
     ) -> Response:
         """Return the page of `vaswani page` for one sentence: its attention."""
         served, direction = models.choose(model=model, source=source, target=target)
-        check_size([text], limits, extra_texts=[translation or ""])
-        html = await answered(
+        jobs.check_size([text], limits, extra_texts=[translation or ""])
+        html = await refusals.answer_or_refuse(
             writer.write(
                 served,
                 direction.prefix + text,
                 target=translation,
-                deadline=deadline_of(request, limits),
+                deadline=jobs.deadline_of(request, limits),
             )
         )
         return HTMLResponse(html.text, headers={"Content-Security-Policy": html.policy})
 
     return router
-
-
-def make_job(
-    body: messages.TranslateRequest, models: Models, *, deadline: float
-) -> translations.TranslationJob:
-    """Return the job of a request.
-
-    Raises:
-        Refusal: A field is out of its range, or there is no such model.
-    """
-    served, direction = _choose(body, models)
-    limits = served.engine.limits
-    texts = as_list(body.text)
-    prefixes = [""] * len(texts) if body.prefix is None else as_list(body.prefix)
-    if len(prefixes) != len(texts):
-        raise Refusal(
-            422,
-            f"{len(texts)} texts need as many prefixes, got {len(prefixes)}",
-            field="prefix",
-        )
-    check_size(texts, limits, extra_texts=prefixes)
-    if any(prefixes):
-        _check_prefixes(served, prefixes)
-    return translations.TranslationJob(
-        served=served,
-        direction=direction,
-        texts=texts,
-        search=_search(body, served),
-        prefixes=prefixes,
-        has_alignment=body.alignment,
-        deadline=deadline,
-    )
-
-
-def _search(body: messages.TranslateRequest, served: ServedModel) -> Search:
-    limits, search = served.engine.limits, served.settings.search
-    if body.beam_size not in (None, *limits.beam_sizes):
-        sizes = " or ".join(map(str, limits.beam_sizes))
-        raise Refusal(
-            422, f"beam_size must be {sizes}, got {body.beam_size}", field="beam_size"
-        )
-    # The default is the first beam that has room for the requested translations.
-    beam_size = body.beam_size or next(
-        (size for size in limits.beam_sizes if size >= body.n_best),
-        limits.beam_sizes[0],
-    )
-    max_n_best = min(limits.n_best, beam_size)
-    if body.n_best > max_n_best:
-        raise Refusal(
-            422,
-            f"n_best must be at most {max_n_best}, got {body.n_best}",
-            field="n_best",
-        )
-    least, largest = limits.length_penalties
-    penalty = body.length_penalty
-    if penalty is not None and not least <= penalty <= largest:
-        raise Refusal(
-            422,
-            f"length_penalty must be from {least:g} to {largest:g}, got {penalty:g}",
-            field="length_penalty",
-        )
-    return Search(
-        beam_size=beam_size,
-        n_best=body.n_best,
-        length_penalty=search.length_penalty if penalty is None else float(penalty),
-    )
-
-
-def deadline_of(request: fastapi.Request, limits: Limits) -> float:
-    """Return when a request is too late, in seconds of `time.monotonic()`."""
-    arrival = getattr(request.state, "arrival", None)
-    return (time.monotonic() if arrival is None else arrival) + limits.seconds
-
-
-def as_list(value: str | list[str]) -> list[str]:
-    """Return a list; one text becomes a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
-def check_size(
-    texts: Sequence[str], limits: Limits, *, extra_texts: Sequence[str]
-) -> None:
-    """Refuse more texts or characters than a request may have.
-
-    Args:
-        texts: The texts.
-        limits: The limits of a request.
-        extra_texts: Translations or prefixes, whose characters count, too.
-    """
-    if not texts:
-        raise Refusal(
-            422, "text must be a text or a list of at least one", field="text"
-        )
-    if len(texts) > limits.texts:
-        raise Refusal(
-            413,
-            f"a request has at most {limits.texts:,} texts, got {len(texts):,}",
-            field="text",
-        )
-    size = sum(map(len, [*texts, *extra_texts]))
-    if size > limits.characters:
-        raise Refusal(
-            413,
-            f"a request has at most {limits.characters:,} characters, got {size:,}",
-            field="text",
-        )
-
-
-async def answered(answer: Awaitable[Value]) -> Value:
-    """Return the answer of an engine.
-
-    Raises:
-        Refusal: The engine raises an error.
-    """
-    try:
-        return await answer
-    except ENGINE_ERRORS as error:
-        raise refusals.of_engine(error) from None
-
-
-def _choose(body: messages.Choice, models: Models) -> tuple[ServedModel, Direction]:
-    return models.choose(model=body.model, source=body.source, target=body.target)
 
 
 def _answer(served: ServedModel, direction: Direction) -> dict[str, str]:
@@ -391,7 +263,7 @@ async def _events(
             yield _event("sentence", messages.to_json(event))
             event = await anext(later)
         yield _event("done", messages.to_json(_translated(job, event)))
-    except ENGINE_ERRORS as error:
+    except refusals.ENGINE_ERRORS as error:
         content = refusals.content(refusals.of_engine(error))
         yield _event("error", json.dumps(content).encode())
     finally:
@@ -421,70 +293,6 @@ def _model_entry(served: ServedModel) -> messages.ModelEntry:
         beam_sizes=list(served.engine.limits.beam_sizes),
         length_penalty=served.settings.search.length_penalty,
     )
-
-
-def _check_pairs(
-    served: ServedModel,
-    direction: Direction,
-    sources: Sequence[str],
-    targets: Sequence[str] | None,
-    *,
-    limit: int | None = None,
-) -> None:
-    """Refuse lines that are not one line, or have more subwords than a model takes.
-
-    Args:
-        served: The model.
-        direction: Its languages.
-        sources: The texts.
-        targets: Their translations, if they are known.
-        limit: The most subwords, end mark included, if not those of the model.
-    """
-    vocabulary, search = served.engine.translator.vocabulary, served.settings.search
-    most = search.max_source_tokens
-    _check_lines(sources, field="text")
-    lines = [direction.prefix + source for source in sources]
-    # The end mark is a subword, too.
-    _check_tokens(
-        vocabulary.encode(lines), limit=min(most, limit or most) - 1, field="text"
-    )
-    if targets is not None:
-        most += search.max_extra_tokens
-        _check_lines(targets, field="translation")
-        _check_tokens(
-            vocabulary.encode(targets, target=True),
-            limit=min(most, limit or most) - 1,
-            field="translation",
-        )
-
-
-def _check_prefixes(served: ServedModel, prefixes: Sequence[str]) -> None:
-    """Refuse beginnings of translations that the model cannot go on from."""
-    vocabulary = served.engine.translator.vocabulary
-    if vocabulary.is_trees and any(map(str.strip, prefixes)):
-        raise Refusal(422, "a parser takes no prefix", field="prefix")
-    _check_lines(prefixes, field="prefix")
-    _check_tokens(
-        vocabulary.encode(prefixes, target=True),
-        limit=served.settings.search.max_source_tokens,
-        field="prefix",
-    )
-
-
-def _check_lines(lines: Sequence[str], *, field: str) -> None:
-    if any(len(line.splitlines()) > 1 for line in lines):
-        raise Refusal(422, f"{field} is one line", field=field)
-
-
-def _check_tokens(encoded: Sequence[Sequence[int]], *, limit: int, field: str) -> None:
-    for number, ids in enumerate(encoded, start=1):
-        if len(ids) > limit:
-            raise Refusal(
-                422,
-                f"{field}, number {number}: it has {len(ids):,} subwords, and at most "
-                f"{limit:,} are allowed",
-                field=field,
-            )
 
 
 def _rounded(weights: Float[np.ndarray, "N H Q K"]) -> messages.Weights:
