@@ -115,9 +115,7 @@ def test_an_extended_vocabulary_keeps_its_ids_and_adds_symbols_at_the_end():
 
 
 def test_given_files_are_the_vocabularies_of_the_data(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        prepare, "learn_subwords", small_text.forbidden
-    )
+    monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)
     files = {}
     for key, ids in (("vocabulary", IDS["T5's"]), ("target_vocabulary", {})):
         path = tmp_path / key
