@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vaswani_jax.core import compilation, parallel, types
+from vaswani_jax.core import compilation, types
+from vaswani_jax.inference import candidates
 
 State = Any
 Constraint = Callable[
@@ -21,9 +22,6 @@ Constraint = Callable[
 ]
 # A few sentences that need more room than most are finished in parts of the batch.
 PARTS = 4
-# Sizes of the blocks whose maxima are compared first; the first size that divides the
-# vocabulary spares a copy of the logits.
-BLOCK_SIZES = (128, 125, *range(192, 63, -1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -380,16 +378,16 @@ def _extend(
 ) -> _Extensions:
     """Return the 2W best extensions: at most W end, one for each live hypothesis."""
     V, count = logits.shape[2], 2 * options.beam_size
-    largest, total = _largest_and_total(logits)
+    largest, total = candidates.largest_and_total(logits)
     # What a logit needs to become the log-probability of the whole hypothesis.
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
     if allowed is not None:
         logits = logits + allowed
-    candidates = top_candidates(logits, offset, count=count)
-    origin, token = candidates.indices // V, candidates.indices % V
+    top = candidates.top_candidates(logits, offset, count=count)
+    origin, token = top.indices // V, top.indices % V
     never = (token == types.PAD_ID) | (token == types.BOS_ID)
     early = (token == types.EOS_ID) & (search.position + 1 < options.min_length)
-    log_probs = jnp.where(never | early, -jnp.inf, candidates.log_probs)
+    log_probs = jnp.where(never | early, -jnp.inf, top.log_probs)
     best, indices = jax.lax.top_k(log_probs, count)
     origin, token = (
         jnp.take_along_axis(each, indices, axis=1).astype(jnp.int32)
@@ -399,103 +397,6 @@ def _extend(
     is_current = jnp.arange(tokens.shape[2]) == search.position
     tokens = jnp.where(is_current, token[:, :, None], tokens)
     return _Extensions(tokens, best, origin, token, token == types.EOS_ID)
-
-
-class Candidates(NamedTuple):
-    """Extensions among which are the likeliest; an index is beam * V + token."""
-
-    log_probs: Float[Array, "B N"]
-    indices: Int[Array, "B N"]
-
-
-def top_candidates(
-    logits: Float[Array, "B W V"], offset: Float[Array, "B W 1"], *, count: int
-) -> Candidates:
-    """Return a few extensions that contain the `count` likeliest of all allowed ones.
-
-    A top-k in two stages over beams times vocabulary: the vocabulary is cut into
-    blocks, and the blocks with the largest maxima hold what is looked for. `count`
-    blocks would do if every token were allowed; each beam needs one more, as the marks
-    that may be forbidden all lie in its first block.
-
-    Args:
-        logits: Of each token after each hypothesis.
-        offset: What makes a logit the log-probability of the whole hypothesis.
-        count: How many extensions are looked for.
-    """
-    B, W, V = logits.shape
-    blocks = _blocks(logits)
-    num_blocks, size = blocks.shape[2:]
-    maxima = (_block_maxima(logits) + offset).reshape(B, W * num_blocks)
-    _, best_blocks = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
-    # In the order of beams and tokens, so that of equal ones the first is first.
-    best_blocks = jnp.sort(best_blocks, axis=-1)
-    inside = _take_blocks(blocks, best_blocks)
-    beam, block = best_blocks // num_blocks, best_blocks % num_blocks
-    inside = inside + jnp.take_along_axis(offset[:, :, 0], beam, axis=1)[:, :, None]
-    token = block[:, :, None] * size + jnp.arange(size)
-    # Tokens past the vocabulary's end are impossible, but need a valid index.
-    indices = beam[:, :, None] * V + jnp.minimum(token, V - 1)
-    return Candidates(inside.reshape(B, -1), indices.reshape(B, -1))
-
-
-def _largest_and_total(
-    logits: Float[Array, "B W V"],
-) -> tuple[Float[Array, "B W 1"], Float[Array, "B W 1"]]:
-    """Return the largest logit, and the sum of the exponentials relative to it."""
-    if not parallel.on_tpu():
-        maxima = logits
-        if parallel.has_gpu():
-            # Needed anyway; without the barrier XLA reads all logits once more.
-            maxima = jax.lax.optimization_barrier(_block_maxima(logits))
-        largest = jnp.max(maxima, axis=-1, keepdims=True)
-        return largest, jnp.sum(jnp.exp(logits - largest), axis=-1, keepdims=True)
-    B, W, _ = logits.shape
-    blocks = _blocks_first(_blocks(logits))
-    largest = jnp.max(blocks, axis=(0, 2), keepdims=True)
-    total = jnp.sum(jnp.exp(blocks - largest), axis=(0, 2))
-    return largest.reshape(B, W, 1), total.reshape(B, W, 1)
-
-
-def _block_maxima(logits: Float[Array, "B W V"]) -> Float[Array, "B W N"]:
-    """Return the maximum of each of the vocabulary's blocks."""
-    blocks = _blocks(logits)
-    if not parallel.on_tpu():
-        return jnp.max(blocks, axis=-1)
-    B, W, N, _ = blocks.shape
-    return jnp.max(_blocks_first(blocks), axis=-1).T.reshape(B, W, N)
-
-
-def _take_blocks(
-    blocks: Float[Array, "B W N size"], indices: Int[Array, "B M"]
-) -> Float[Array, "B M size"]:
-    """Return some blocks of each sentence; an index is beam * N + block."""
-    B, W, N, size = blocks.shape
-    if not parallel.on_tpu():
-        by_sentence = blocks.reshape(B, W * N, size)
-        return jnp.take_along_axis(by_sentence, indices[:, :, None], axis=1)
-    row = jnp.arange(B)[:, None] * W + indices // N
-    rows = _blocks_first(blocks).reshape(-1, size)
-    return rows[indices % N * (B * W) + row]
-
-
-def _blocks_first(blocks: Float[Array, "B W N size"]) -> Float[Array, "N B*W size"]:
-    """Return the blocks in the order in which they lie in a TPU's memory.
-
-    See `Embedding.logits`.
-    """
-    B, W, N, size = blocks.shape
-    return jnp.swapaxes(blocks.reshape(B * W, N, size), 0, 1)
-
-
-def _blocks(logits: Float[Array, "B W V"]) -> Float[Array, "B W N size"]:
-    """Cut the vocabulary into blocks; what the last one lacks is -inf."""
-    B, W, V = logits.shape
-    size = next((size for size in BLOCK_SIZES if V % size == 0), BLOCK_SIZES[0])
-    if missing := -V % size:
-        widths = [(0, 0), (0, 0), (0, missing)]
-        logits = jnp.pad(logits, widths, constant_values=-jnp.inf)
-    return logits.reshape(B, W, (V + missing) // size, size)
 
 
 class _Finished(NamedTuple):
