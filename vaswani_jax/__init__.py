@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from vaswani_jax.evaluation.bleu import Score
     from vaswani_jax.evaluation.scores import Evaluation
     from vaswani_jax.inference.ensemble import Member
-    from vaswani_jax.inference.line_translator import Hypothesis, Output
-    from vaswani_jax.inference.translator import Attention, PairScore, Translator
+    from vaswani_jax.inference.results import Attention, Hypothesis, Output, PairScore
+    from vaswani_jax.inference.translator import Translator
     from vaswani_jax.model.transformer import Transformer
     from vaswani_jax.pages.build import make_page
     from vaswani_jax.pages.contents import Page
@@ -60,17 +60,17 @@ __all__ = [
 __version__ = "0.2.0"
 
 _MODULES = {
-    "Attention": "inference.translator",
+    "Attention": "inference.results",
     "Checkpoint": "checkpoints.store",
     "Config": "core.config",
     "DivergedError": "training.divergence",
     "Evaluation": "evaluation.scores",
-    "Hypothesis": "inference.line_translator",
+    "Hypothesis": "inference.results",
     "Member": "inference.ensemble",
-    "Output": "inference.line_translator",
+    "Output": "inference.results",
     "Page": "pages.contents",
     "PageFile": "pages.page_file",
-    "PairScore": "inference.translator",
+    "PairScore": "inference.results",
     "Score": "evaluation.bleu",
     "Stopped": "training.preemption",
     "Subwords": "data.subwords",

@@ -4,7 +4,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.evaluation import by_language, tree_scores
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import Hypothesis
 
 GOLD = ["(TOP (S (NP (DT The) (NN man)) (VP (VBZ sleeps))))"]
 # The test has two of the three constituents and one of its own.

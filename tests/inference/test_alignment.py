@@ -13,7 +13,7 @@ from vaswani_jax.core import types
 from vaswani_jax.data.subwords import UNKNOWN, WORD_START, Subwords, parse_model
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
-from vaswani_jax.inference.line_translator import Output
+from vaswani_jax.inference.results import Output
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
 from vaswani_jax.inference import decode_job, line_io, line_translator
 from vaswani_jax.inference.ensemble import Member
-from vaswani_jax.inference.line_translator import Hypothesis, Output
+from vaswani_jax.inference.results import Hypothesis, Output, PairScore
 from vaswani_jax.inference.scoring import Scored
-from vaswani_jax.inference.translator import PairScore, Translator
+from vaswani_jax.inference.translator import Translator
 
 PLAIN = decode_job.DecodeOptions(
     form="text",

@@ -5,9 +5,8 @@ import json
 import numpy as np
 
 from vaswani_jax.inference import formats
-from vaswani_jax.inference.line_translator import Hypothesis, Output
+from vaswani_jax.inference.results import Hypothesis, Output, PairScore
 from vaswani_jax.inference.scoring import Scored
-from vaswani_jax.inference.translator import PairScore
 
 OUTPUTS = (Output((5,), (7, 2), -1.0), Output((6,), (8,), -0.5))
 BEST = Hypothesis("a\tb", -1.5, ("a", "</s>", "b"), OUTPUTS)

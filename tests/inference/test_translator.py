@@ -16,7 +16,7 @@ from vaswani_jax.data.vocabulary_training import learn_subwords
 from vaswani_jax.data.word_subwords import WordSubwords
 from vaswani_jax.inference import decode_job, trees
 from vaswani_jax.inference.ensemble import Member
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
 
 LINES = ["a b c", "", "d e f g", "h a a"]

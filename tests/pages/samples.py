@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vaswani_jax.inference.translator import Attention
+from vaswani_jax.inference.results import Attention
 from vaswani_jax.pages import contents
 
 SOURCE = ("▁The", "▁law", "▁will", "▁never", "▁be", "▁per", "fect", ".", "</s>")

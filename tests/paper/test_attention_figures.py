@@ -9,7 +9,8 @@ import pytest
 from tests import settings
 from tests.paper.workdirs import ROWS, leave, leave_parser, parsing_settings, read
 from vaswani_jax.core import config, parsing
-from vaswani_jax.inference.translator import Attention, Translator
+from vaswani_jax.inference.results import Attention
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.paper import attention_figures
 from vaswani_jax.paper.attention_figures import Heads, ShownRun
 from vaswani_jax.plots import attention_layer

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vaswani_jax.inference.translator import Attention
+from vaswani_jax.inference.results import Attention
 from vaswani_jax.plots import attention_layer
 from vaswani_jax.plots.attention_layer import Layer
 

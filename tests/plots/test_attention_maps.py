@@ -8,7 +8,7 @@ import pytest
 
 from tests import settings
 from tests.plots import figures
-from vaswani_jax.inference.translator import Attention
+from vaswani_jax.inference.results import Attention
 from vaswani_jax.plots import attention_maps
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")

@@ -12,13 +12,14 @@ from starlette.testclient import TestClient
 from tests import settings
 from vaswani_jax.core import types
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference.line_translator import Hypothesis, Output
-from vaswani_jax.inference.translator import (
+from vaswani_jax.inference.results import (
     AttendedPair,
     Attention,
+    Hypothesis,
+    Output,
     PairScore,
-    Translator,
 )
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service.app import Options, Service
 from vaswani_jax.service.engine import Engine, Figures
 from vaswani_jax.service.limits import Limits

@@ -5,7 +5,7 @@ import pytest
 
 from tests.data import small_vocabularies
 from tests.service.shouting import ShoutingEngine
-from vaswani_jax.inference.translator import AttendedPair, Attention
+from vaswani_jax.inference.results import AttendedPair, Attention
 from vaswani_jax.service import alignments
 
 

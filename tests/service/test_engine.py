@@ -13,8 +13,7 @@ import pytest
 from hypothesis import strategies
 
 from tests.service import small_models
-from vaswani_jax.inference.line_translator import Hypothesis
-from vaswani_jax.inference.translator import PairScore
+from vaswani_jax.inference.results import Hypothesis, PairScore
 from vaswani_jax.service.engine import Engine
 from vaswani_jax.service.limits import Limits, OverloadedError, Search, TooLateError
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests import settings
 from tests.service import small_models
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service.engine import Engine
 from vaswani_jax.service.few_shapes import FewShapesTranslator

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from vaswani_jax.data import treebank
 from vaswani_jax.evaluation import bracketing
 from vaswani_jax.evaluation.bleu import Score
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import Hypothesis
 
 
 def score_trees(outputs: Sequence[str], references: Sequence[str]) -> list[Score]:

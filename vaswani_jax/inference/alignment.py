@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from vaswani_jax.core import types
 from vaswani_jax.data.subwords import UNKNOWN, WORD_START, Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference.line_translator import Output
+from vaswani_jax.inference.results import Output
 
 
 def align_line(

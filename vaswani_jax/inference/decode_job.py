@@ -19,7 +19,7 @@ from vaswani_jax.inference import (
     scoring,
     trees,
 )
-from vaswani_jax.inference.line_translator import Hypothesis, Output
+from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
 from vaswani_jax.inference.translator import Translator, check_n_best
 

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import Hypothesis, PairScore
 from vaswani_jax.inference.scoring import Scored
-from vaswani_jax.inference.translator import PairScore
 
 FORMATS = ("text", "tsv", "json")
 

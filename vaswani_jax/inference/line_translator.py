@@ -33,49 +33,10 @@ from vaswani_jax.inference import (
     sentences,
     trees,
 )
+from vaswani_jax.inference.results import Hypothesis, Output
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
-
-
-@dataclasses.dataclass(frozen=True)
-class Output:
-    """One translation of one piece of a line.
-
-    Attributes:
-        source: The piece's ids, without an end mark.
-        ids: The translation's ids, with the end mark if the search reached one.
-        score: log P(Y|X) / lp(Y) in nats.
-    """
-
-    source: tuple[int, ...]
-    ids: tuple[int, ...]
-    score: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Hypothesis:
-    """One translation of a line.
-
-    Attributes:
-        text: The translation, always a single line.
-        score: log P(Y|X) / lp(Y) in nats, the sum over the line's pieces.
-        tokens: Its subwords as the vocabulary spells them, with the end mark if the
-            search reached one.
-        outputs: The `Output` of each piece of the line. Most lines are one piece; a
-            line without a subword has none.
-        symbols: Of a tree, the symbols that the search chose, without end marks; None
-            of other text.
-        is_repaired: Whether these are no tree over the words as they are, so that the
-            text is what `linearization.build_tree` made of them.
-    """
-
-    text: str
-    score: float
-    tokens: tuple[str, ...]
-    outputs: tuple[Output, ...]
-    symbols: tuple[str, ...] | None = None
-    is_repaired: bool = False
 
 
 class Piece(NamedTuple):

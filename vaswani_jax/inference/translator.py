@@ -1,6 +1,5 @@
 """Translate, score and inspect attention with trained models."""
 
-import dataclasses
 import functools
 import os
 import pathlib
@@ -18,72 +17,16 @@ from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import line_translator, plain_text, scoring, trees
 from vaswani_jax.inference.ensemble import Member
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import (
+    AttendedPair,
+    Attention,
+    Hypothesis,
+    PairScore,
+)
 from vaswani_jax.inference.search_record import SearchRecord
 
 if TYPE_CHECKING:
     import vaswani_jax.model.transformer
-
-
-@dataclasses.dataclass(frozen=True)
-class PairScore:
-    """The probability of a given translation.
-
-    Attributes:
-        log_prob: log P(Y|X) in nats, the sum of `log_probs`.
-        tokens: The translation's subwords as the vocabulary spells them, then the end
-            mark.
-        log_probs: log P(y_t | y_<t, X) of each of them in nats.
-    """
-
-    log_prob: float
-    tokens: tuple[str, ...]
-    log_probs: tuple[float, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Attention:
-    """Every attention weight of one sentence pair: all layers, H heads (figure 1).
-
-    Each row of weights sums to 1. An ensemble's are the mean of its models'.
-
-    Attributes:
-        source: The S source subwords, with the end mark.
-        target_in: The T subwords that the decoder reads: the begin mark, then the
-            translation.
-        target_out: The T subwords that it predicts, one at each position: the
-            translation, then the end mark if there is one.
-        encoder: How much each source position looks at each source position.
-        decoder: How much each position of `target_in` looks at each position of
-            `target_in`; 0 for later ones.
-        memory: How much each position of `target_in` looks at each source position.
-    """
-
-    source: tuple[str, ...]
-    target_in: tuple[str, ...]
-    target_out: tuple[str, ...]
-    encoder: Float[np.ndarray, "N_enc H S S"]
-    decoder: Float[np.ndarray, "N_dec H T T"]
-    memory: Float[np.ndarray, "N_dec H T S"]
-
-
-@dataclasses.dataclass(frozen=True)
-class AttendedPair:
-    """A sentence and its translation, with the attention between them.
-
-    Attributes:
-        text: The translation.
-        source: Its source's ids, without an end mark.
-        ids: Its own ids, with the end mark if there is one.
-        log_probs: log P(y_t | y_<t, X) of each of `ids` in nats.
-        attention: The weights.
-    """
-
-    text: str
-    source: tuple[int, ...]
-    ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    attention: Attention
 
 
 class Translator:

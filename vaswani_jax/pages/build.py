@@ -12,7 +12,8 @@ from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_translator
-from vaswani_jax.inference.translator import AttendedPair, Translator
+from vaswani_jax.inference.results import AttendedPair
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.model import cost
 from vaswani_jax.pages import contents, search_tree, words
 

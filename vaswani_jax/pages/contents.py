@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from vaswani_jax.inference.translator import Attention
+from vaswani_jax.inference.results import Attention
 
 # The form of the JSON; `page.js` refuses another.
 VERSION = 1

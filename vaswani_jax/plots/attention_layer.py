@@ -10,7 +10,8 @@ from jaxtyping import Float
 
 from vaswani_jax.core import config, languages, locales
 from vaswani_jax.data.subwords import WORD_START
-from vaswani_jax.inference.translator import Attention, Translator
+from vaswani_jax.inference.results import Attention
+from vaswani_jax.inference.translator import Translator
 
 # The paper's sentences, tokenised, and the words whose attention it shows.
 SPIRIT = (

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from vaswani_jax.core import config
 from vaswani_jax.inference import alignment, scoring
-from vaswani_jax.inference.translator import Attention
+from vaswani_jax.inference.results import Attention
 from vaswani_jax.plots import canvas
 
 FONT_POINTS = 9

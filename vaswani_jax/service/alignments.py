@@ -11,8 +11,7 @@ from vaswani_jax.core import config, languages, locales
 from vaswani_jax.data.subwords import UNKNOWN
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
-from vaswani_jax.inference.line_translator import Hypothesis
-from vaswani_jax.inference.translator import AttendedPair
+from vaswani_jax.inference.results import AttendedPair, Hypothesis
 from vaswani_jax.service.models import Direction, ServedModel
 
 # The beginnings and ends of a source word and of the target word aligned with it.

@@ -12,8 +12,8 @@ from concurrent import futures
 from typing import Any, TypeVar
 
 from vaswani_jax.core import parallel
-from vaswani_jax.inference.line_translator import Hypothesis, Output
-from vaswani_jax.inference.translator import AttendedPair, PairScore, Translator
+from vaswani_jax.inference.results import AttendedPair, Hypothesis, Output, PairScore
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import batches
 from vaswani_jax.service.few_shapes import FewShapesTranslator, Wish
 from vaswani_jax.service.limits import Limits, OverloadedError, Search, TooLateError

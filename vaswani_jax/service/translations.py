@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Sequence
 
 from vaswani_jax.core import languages
-from vaswani_jax.inference.line_translator import Hypothesis
+from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.service import alignments, messages, texts
 from vaswani_jax.service.limits import Search
 from vaswani_jax.service.models import Direction, ServedModel
