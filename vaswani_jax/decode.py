@@ -20,7 +20,7 @@ from vaswani_jax.inference import (
     decode_job,
     formats,
     line_io,
-    line_translator,
+    line_warnings,
     plain_text,
 )
 
@@ -116,7 +116,7 @@ def main() -> None:
         scoring = decode_job.ScoringJob(translator, form=options.form)
         pairs = line_io.zip_blocks(lines, TARGET.value)
         line_io.write_blocks(scoring.run(pairs), _output(OUTPUT.value), total=total)
-        line_translator.warn_of_unknown_characters(scoring.unknown)
+        line_warnings.warn_of_unknown_characters(scoring.unknown)
         logger.info(scoring.summary())
         return
     job = decode_job.TranslationJob(translator, options)
@@ -125,8 +125,8 @@ def main() -> None:
         job.check_prefixes(PREFIX.value)
         blocks = line_io.zip_blocks(lines, PREFIX.value)
     written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
-    line_translator.warn_of_unusual_lines(job.unusual_lines, settings)
-    line_translator.warn_of_unknown_characters(job.unknown)
+    line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
+    line_warnings.warn_of_unknown_characters(job.unknown)
     logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
 
 

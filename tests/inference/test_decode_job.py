@@ -13,7 +13,7 @@ import pytest
 from tests import settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
-from vaswani_jax.inference import decode_job, line_io, line_translator
+from vaswani_jax.inference import decode_job, line_io, line_warnings
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.results import Hypothesis, Output, PairScore
 from vaswani_jax.inference.scoring import Scored
@@ -147,7 +147,7 @@ def test_lines_with_unknown_characters_are_counted_and_named(
         (["\u200d☃\U0001f600", "z"], None),
     ]
     assert len(list(job.run(blocks))) == 2
-    line_translator.warn_of_unknown_characters(job.unknown)
+    line_warnings.warn_of_unknown_characters(job.unknown)
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert (

@@ -4,18 +4,18 @@ import logging
 
 from tests.service import shouting
 from vaswani_jax.data.unknown_characters import UnknownCharacters
-from vaswani_jax.inference import line_translator
+from vaswani_jax.inference import line_warnings
 from vaswani_jax.service import log_texts
 
 
 def test_characters_that_a_vocabulary_lacks_are_not_logged(caplog, monkeypatch):
-    logger = logging.getLogger(line_translator.__name__)
+    logger = logging.getLogger(line_warnings.__name__)
     monkeypatch.setattr(logger, "level", logger.level)
     unknown = UnknownCharacters(shouting.vocabulary())
     unknown.count(["Ω"])
-    line_translator.warn_of_unknown_characters(unknown)
+    line_warnings.warn_of_unknown_characters(unknown)
     assert "Ω" in caplog.text
     caplog.clear()
     log_texts.hide()
-    line_translator.warn_of_unknown_characters(unknown)
+    line_warnings.warn_of_unknown_characters(unknown)
     assert not caplog.text

@@ -15,7 +15,7 @@ from vaswani_jax.inference import (
     constraints,
     formats,
     line_io,
-    line_translator,
+    line_warnings,
     scoring,
     trees,
 )
@@ -192,7 +192,7 @@ class TranslationJob:
                 )
                 self.unknown.count(lines)
                 self.unknown.count(prefixes or [], target=True)
-                self.unusual_lines += line_translator.count_unusual_lines(
+                self.unusual_lines += line_warnings.count_unusual_lines(
                     hypotheses, self._translator.config
                 )
                 formatted = []

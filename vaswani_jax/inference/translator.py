@@ -15,7 +15,13 @@ from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import line_translator, plain_text, scoring, trees
+from vaswani_jax.inference import (
+    line_translator,
+    line_warnings,
+    plain_text,
+    scoring,
+    trees,
+)
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.results import (
     AttendedPair,
@@ -136,11 +142,11 @@ class Translator:
     def best_hypotheses(self, lines: Sequence[str], **search: Any) -> list[Hypothesis]:
         """Return the best hypothesis of each line; all else is as in `translate`."""
         hypotheses, settings = self.hypotheses(lines, **search), self._override(search)
-        counts = line_translator.count_unusual_lines(hypotheses, settings)
-        line_translator.warn_of_unusual_lines(counts, settings)
+        counts = line_warnings.count_unusual_lines(hypotheses, settings)
+        line_warnings.warn_of_unusual_lines(counts, settings)
         unknown = UnknownCharacters(self.vocabulary)
         unknown.count(lines)
-        line_translator.warn_of_unknown_characters(unknown)
+        line_warnings.warn_of_unknown_characters(unknown)
         return [n_best[0] for n_best in hypotheses]
 
     def hypotheses(

@@ -11,7 +11,7 @@ from vaswani_jax import __version__
 from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
-from vaswani_jax.inference import line_translator
+from vaswani_jax.inference import line_warnings
 from vaswani_jax.inference.results import AttendedPair
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.model import cost
@@ -289,4 +289,4 @@ def _warn(
     unknown = UnknownCharacters(translator.vocabulary)
     unknown.count(lines)
     unknown.count(targets or [], target=True)
-    line_translator.warn_of_unknown_characters(unknown)
+    line_warnings.warn_of_unknown_characters(unknown)

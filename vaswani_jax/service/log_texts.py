@@ -2,9 +2,9 @@
 
 import logging
 
-from vaswani_jax.inference import line_translator
+from vaswani_jax.inference import line_warnings
 
 
 def hide() -> None:
     """Log no warnings of odd texts: they name characters that a vocabulary lacks."""
-    logging.getLogger(line_translator.__name__).setLevel(logging.ERROR)
+    logging.getLogger(line_warnings.__name__).setLevel(logging.ERROR)

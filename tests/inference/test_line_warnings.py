@@ -1,0 +1,43 @@
+"""Lines that are unusual are counted, and each kind is one warning."""
+
+import pytest
+
+from tests import settings
+from vaswani_jax.inference import line_warnings
+from vaswani_jax.inference.results import Hypothesis, Output
+
+
+def hypothesis(*lengths: int, is_repaired: bool = False) -> Hypothesis:
+    """Return a translation of a line whose pieces have so many subwords."""
+    outputs = tuple(Output((5,) * length, (6, 2), -1.0) for length in lengths)
+    return Hypothesis("a", -1.0, ("a",), outputs, is_repaired=is_repaired)
+
+
+def test_each_kind_of_unusual_line_is_counted_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    small = settings.small_settings(
+        **{"data.max_length": 6, "search.max_source_tokens": 8}
+    )
+    lines = [
+        [hypothesis(5)],  # With the end mark as long as in training.
+        [hypothesis(6), hypothesis(6, is_repaired=True)],  # Only the best counts.
+        [hypothesis(7, 7)],
+        [hypothesis(1, is_repaired=True)],
+        [hypothesis()],
+    ]
+    counts = line_warnings.count_unusual_lines(lines, small)
+    assert counts == {
+        "data.max_length": 2,
+        "search.max_source_tokens": 1,
+        "search.legal_trees": 1,
+    }
+    line_warnings.warn_of_unusual_lines(counts, small)
+    long, cut, repaired = (record.getMessage() for record in caplog.records)
+    assert long.startswith("2 lines over config.data.max_length=6 tokens: ")
+    assert cut.startswith("1 lines over config.search.max_source_tokens=8 tokens: ")
+    assert repaired.startswith("1 lines got a repaired tree")
+    caplog.clear()
+    usual = line_warnings.count_unusual_lines(lines[:1], small)
+    line_warnings.warn_of_unusual_lines(usual, small)
+    assert not caplog.records

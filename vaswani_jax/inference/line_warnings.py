@@ -1,0 +1,62 @@
+"""Warnings of unusual lines: long ones, repaired trees, unknown characters."""
+
+import collections
+import logging
+from collections.abc import Sequence
+
+from vaswani_jax.core import config
+from vaswani_jax.data.unknown_characters import UnknownCharacters
+from vaswani_jax.inference.results import Hypothesis
+
+logger = logging.getLogger(__name__)
+
+
+def count_unusual_lines(
+    hypotheses: Sequence[Sequence[Hypothesis]], settings: config.Config
+) -> collections.Counter[str]:
+    """Return, for each setting, how many lines exceed it or needed a repaired tree."""
+    lengths = [
+        [len(output.source) + 1 for output in n_best[0].outputs]
+        for n_best in hypotheses
+    ]
+    longest = settings.data.max_length
+    return collections.Counter(
+        {
+            "data.max_length": sum(max(n, default=0) > longest for n in lengths),
+            "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
+            "search.legal_trees": sum(n_best[0].is_repaired for n_best in hypotheses),
+        }
+    )
+
+
+def warn_of_unusual_lines(
+    counts: collections.Counter[str], settings: config.Config
+) -> None:
+    """Log a warning for each count of `count_unusual_lines`."""
+    data, search = settings.data, settings.search
+    if count := counts["data.max_length"]:
+        logger.warning(
+            f"{count:,} lines over config.data.max_length={data.max_length} tokens: "
+            "longer than any in training"
+        )
+    if count := counts["search.max_source_tokens"]:
+        logger.warning(
+            f"{count:,} lines over config.search.max_source_tokens="
+            f"{search.max_source_tokens} tokens: translated in pieces"
+        )
+    if count := counts["search.legal_trees"]:
+        advice = (
+            f"increase config.search.max_extra_tokens={search.max_extra_tokens}"
+            if search.legal_trees
+            else "set config.search.legal_trees=True"
+        )
+        logger.warning(
+            f"{count:,} lines got a repaired tree, since the output was no tree over "
+            f"their words: {advice}"
+        )
+
+
+def warn_of_unknown_characters(characters: UnknownCharacters) -> None:
+    """Log a warning if any line has characters that the vocabulary lacks."""
+    if description := characters.describe():
+        logger.warning(description)
