@@ -1,13 +1,12 @@
 """Lines in, lines out: the number, the order and the content of each."""
 
-from typing import Any
-
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 
 from tests import settings
+from tests.inference import echo
 from vaswani_jax.core import parallel, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import generate
@@ -19,27 +18,6 @@ def vocabulary() -> Vocabulary:
     return settings.letters_vocabulary()
 
 
-def upper(
-    translator: LineTranslator, monkeypatch: pytest.MonkeyPatch
-) -> LineTranslator:
-    """A translator whose model repeats its source: what is tested is the rest."""
-
-    def echo(params: object, rows: generate.Rows) -> types.Hypotheses:
-        scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
-        return types.Hypotheses(rows.source[:, :, None], scores)
-
-    monkeypatch.setattr(translator, "search", echo)
-    return translator
-
-
-def echo_translator(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, **overrides: int
-) -> LineTranslator:
-    changed = {f"search.{key}": value for key, value in overrides.items()}
-    small = settings.small_settings(**changed)
-    return upper(LineTranslator(small, vocabulary), monkeypatch)
-
-
 @hypothesis.settings(
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
@@ -47,7 +25,7 @@ def echo_translator(
 def test_any_lines_come_back_in_number_and_order(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
-    translator = echo_translator(vocabulary, monkeypatch)
+    translator = echo.echo_translator(vocabulary, monkeypatch)
     outputs = translator.translate(None, lines)
     assert len(outputs) == len(lines)
     assert all("\n" not in text and "\r" not in text for text in outputs)
@@ -62,90 +40,12 @@ def test_long_line_is_translated_whole_with_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    translator = echo_translator(vocabulary, monkeypatch, max_source_tokens=8)
+    translator = echo.echo_translator(vocabulary, monkeypatch, max_source_tokens=8)
     line = " ".join("abcdefgh" * 5)
     assert translator.translate(None, ["a b", line]) == ["a b", line]
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert "1 lines over config.search.max_source_tokens=8" in record.message
-
-
-def test_a_code_leaves_room_for_a_subword_or_is_refused(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vocabulary.source, "num_tags", lambda ids: 1)
-    three = echo_translator(vocabulary, monkeypatch, max_source_tokens=3)
-    # The first subword, taken for a code, stands before every other.
-    assert three.translate(None, ["a b c"]) == ["a b a c"]
-    two = echo_translator(vocabulary, monkeypatch, max_source_tokens=2)
-    with pytest.raises(ValueError, match="max_source_tokens must be at least 3 for"):
-        two.translate(None, ["a b c"])
-    assert two.translate(None, ["a", ""]) == ["", ""]
-
-
-def pieces_of(
-    line: str, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, **changes: Any
-) -> tuple[str, list[str]]:
-    """Return a line as it is repeated, and the text of its pieces."""
-    changes = {"search.max_source_tokens": 9, "data.source_locale": "en"} | changes
-    translator = upper(
-        LineTranslator(settings.small_settings(**changes), vocabulary), monkeypatch
-    )
-    [[hypothesis]] = translator.hypotheses((None,), [line])
-    pieces = [vocabulary.decode(output.ids) for output in hypothesis.outputs]
-    return hypothesis.text, pieces
-
-
-def test_a_long_line_is_cut_at_sentences_then_words(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The space before C is a subword of its own.
-    line = "a bc. C de. e f g a b c d e f g abcdefgh a"
-    pieces = ["a bc.", "C de.", "e f g a b c d e", "f g", "abcdefgh", "a"]
-    cut = pieces_of(line, vocabulary, monkeypatch)
-    assert cut == (line, pieces)
-    # What a reader sees as the same is cut alike.
-    other = line.replace(". C", ".\u2028\u200eC").replace("e f", "e\u3000\uff46")
-    assert pieces_of(other, vocabulary, monkeypatch) == cut
-
-
-def test_text_without_spaces_is_cut_at_sentences_and_joined_without_spaces(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Each character that no subword has is three bytes.
-    line = "漢字。漢！字abcdefghabcdefgh"
-    pieces = ["漢字。", "漢！", "字abcdefgh", "abcdefgh"]
-    locales = {
-        "data.source_locale": "zh",
-        "data.target_locale": "ja",
-        "search.max_source_tokens": 12,
-    }
-    cut = pieces_of(line, vocabulary, monkeypatch, **locales)
-    assert cut == (line, pieces)
-    text, _ = pieces_of(
-        line, vocabulary, monkeypatch, **{**locales, "data.target_locale": "zh_Latn"}
-    )
-    assert text == " ".join(pieces)
-    # No character is divided.
-    text, pieces = pieces_of("漢字" * 9, vocabulary, monkeypatch, **locales)
-    assert text == "漢字" * 9 and set("".join(pieces)) == {"漢", "字"}
-
-
-def test_tags_go_to_every_piece_and_name_the_language_that_joins_them(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tagged = vocabulary.extend(["<2de>", "<2th>"])
-    several = {
-        "data.source": "cldr",
-        "data.target_locale": "de,th",
-        "data.user_symbols": "<2de>,<2th>",
-    }
-    text, pieces = pieces_of("<2th>a b c d e f g h a", tagged, monkeypatch, **several)
-    assert pieces == ["<2th>a b c d e f g", "<2th> h a"]
-    assert text == "".join(pieces)
-    text, pieces = pieces_of("<2de> a b c d e f g h", tagged, monkeypatch, **several)
-    assert pieces == ["<2de> a b c d e f g", "<2de> h"]
-    assert text == " ".join(pieces)
 
 
 def _same_texts(
@@ -197,16 +97,16 @@ def test_samples_of_one_text_stay_as_they_are_drawn(
 def test_few_shapes_are_compiled(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    translator = echo_translator(
+    translator = echo.echo_translator(
         vocabulary, monkeypatch, max_source_tokens=64, source_tokens_per_batch=256
     )
     shapes = set()
 
-    echo = translator.search
+    repeat_source = translator.search
 
     def record(params: object, rows: generate.Rows) -> types.Hypotheses:
         shapes.add(rows.source.shape)
-        return echo(params, rows)
+        return repeat_source(params, rows)
 
     monkeypatch.setattr(translator, "search", record)
     generator = np.random.default_rng(0)

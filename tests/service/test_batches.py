@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import strategies
 
 from tests.service.test_shapes import SEARCH, shapes_of
-from vaswani_jax.inference.line_translator import Piece
+from vaswani_jax.inference.pieces import Piece
 from vaswani_jax.service import batches
 
 SHAPES = shapes_of()

@@ -4,7 +4,6 @@ A line becomes pieces, pieces become batches of few shapes, and what the search 
 for them goes back to its line.
 """
 
-import bisect
 import contextlib
 import dataclasses
 import functools
@@ -23,33 +22,16 @@ from vaswani_jax.core import (
 )
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
-    constraints,
     generate,
     line_warnings,
     padding,
     search_record,
-    sentences,
     trees,
 )
+from vaswani_jax.inference.pieces import Piece, cut_lines
 from vaswani_jax.inference.results import Hypothesis, Output
 
 Result = TypeVar("Result")
-
-
-class Piece(NamedTuple):
-    """A line, or a part of one that is longer than `max_source_tokens`.
-
-    Attributes:
-        line: The index of its line.
-        part: Its place among the pieces of its line.
-        ids: Its subwords, without an end mark.
-        prefix: The ids that its translations begin with.
-    """
-
-    line: int
-    part: int
-    ids: list[int]
-    prefix: list[int]
 
 
 class _Search(NamedTuple):
@@ -226,19 +208,13 @@ class LineTranslator:
         self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first_line: int
     ) -> list[Piece]:
         """Return the pieces of all lines, in order; the arguments of `hypotheses`."""
-        prefix_ids: list[list[int]] = [[] for _ in lines]
-        if prefixes is not None:
-            prefix_ids = constraints.encode_prefixes(
-                prefixes,
-                vocabulary=self._vocabulary,
-                search=self._settings.search,
-                first_line=first_line,
-            )
-        return [
-            Piece(line, part, piece_ids, [] if part else prefix_ids[line])
-            for line, ids in enumerate(self._vocabulary.encode(lines))
-            for part, piece_ids in enumerate(self._cut(lines[line], ids))
-        ]
+        return cut_lines(
+            lines,
+            prefixes,
+            vocabulary=self._vocabulary,
+            settings=self._settings,
+            first_line=first_line,
+        )
 
     def read(
         self, piece: Piece, *, tokens: np.ndarray, scores: np.ndarray
@@ -320,46 +296,6 @@ class LineTranslator:
             ),
             is_repaired=not trees.are_trees(pairs, line=line, vocabulary=vocabulary),
         )
-
-    def _cut(self, line: str, ids: list[int]) -> list[list[int]]:
-        """Return parts of at most `max_source_tokens`, each with the line's tags."""
-        num_tags = self._vocabulary.source.num_tags(ids)
-        tags = ids[:num_tags]
-        longest = self._settings.search.max_source_tokens - num_tags - 1  # end mark
-        if len(ids) > num_tags and longest < 1:
-            raise ValueError(
-                f"config.search.max_source_tokens must be at least {num_tags + 2} "
-                f"for a line with {num_tags} tags or language codes, got "
-                f"{self._settings.search.max_source_tokens}"
-            )
-        parts, begin = [], num_tags
-        if len(ids) - begin > longest:
-            ends = self._good_ends(line, ids)
-            while len(ids) - begin > longest:
-                # The last end of the best kind that fits.
-                last = begin + longest
-                fitting = (kind[bisect.bisect(kind, last) - 1] for kind in ends)
-                end = next((end for end in fitting if begin < end <= last), last)
-                parts.append(ids[begin:end])
-                begin = end
-        if begin < len(ids):
-            parts.append(ids[begin:])
-        return [[*tags, *part] for part in parts]
-
-    def _good_ends(self, line: str, ids: Sequence[int]) -> list[Sequence[int]]:
-        """Return where parts may end, best first: by sentence, word and character."""
-        vocabulary = self._vocabulary
-        starts = sentences.sentence_starts(line, self._settings.data.source_locale)
-        sentence_ends = sentences.first_subwords(
-            starts, vocabulary.find_spans(line), line
-        )
-        subwords = vocabulary.source
-        kinds = (
-            sorted(sentence_ends),
-            [end for end, token in enumerate(ids) if subwords.starts_word(token)],
-            [end for end, token in enumerate(ids) if subwords.starts_character(token)],
-        )
-        return [kind for kind in kinds if kind]
 
     def _batches(
         self, pieces: list[Piece], first_line: int

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from vaswani_jax.inference.line_translator import Piece
+from vaswani_jax.inference.pieces import Piece
 from vaswani_jax.service.shapes import Lengths, Shapes
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from vaswani_jax.core import parallel, types
 from vaswani_jax.inference import generate, padding, scoring
-from vaswani_jax.inference.line_translator import LineTranslator, Piece
+from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.pieces import Piece
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import shapes

@@ -1,0 +1,106 @@
+"""Cut long lines into pieces that the search takes, between sentences if possible."""
+
+import bisect
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vaswani_jax.core import config
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference import constraints, sentences
+
+
+class Piece(NamedTuple):
+    """A line, or a part of one that is longer than `max_source_tokens`.
+
+    Attributes:
+        line: The index of its line.
+        part: Its place among the pieces of its line.
+        ids: Its subwords, without an end mark.
+        prefix: The ids that its translations begin with.
+    """
+
+    line: int
+    part: int
+    ids: list[int]
+    prefix: list[int]
+
+
+def cut_lines(
+    lines: Sequence[str],
+    prefixes: Sequence[str] | None,
+    *,
+    vocabulary: Vocabulary,
+    settings: config.Config,
+    first_line: int,
+) -> list[Piece]:
+    """Return the pieces of all lines, in order.
+
+    Args:
+        lines: Source lines. One without a subword has no piece.
+        prefixes: What each line's translations begin with; "" for anything.
+        vocabulary: Of the model.
+        settings: Their search limits the tokens of a piece.
+        first_line: The number of the first line in error messages.
+
+    Raises:
+        ValueError: A prefix has more than `max_source_tokens`, or the tags of a line
+            leave no room for a subword.
+    """
+    prefix_ids: list[list[int]] = [[] for _ in lines]
+    if prefixes is not None:
+        prefix_ids = constraints.encode_prefixes(
+            prefixes,
+            vocabulary=vocabulary,
+            search=settings.search,
+            first_line=first_line,
+        )
+    return [
+        Piece(line, part, piece_ids, [] if part else prefix_ids[line])
+        for line, ids in enumerate(vocabulary.encode(lines))
+        for part, piece_ids in enumerate(
+            _cut(lines[line], ids, vocabulary=vocabulary, settings=settings)
+        )
+    ]
+
+
+def _cut(
+    line: str, ids: list[int], *, vocabulary: Vocabulary, settings: config.Config
+) -> list[list[int]]:
+    """Return parts of at most `max_source_tokens`, each with the line's tags."""
+    num_tags = vocabulary.source.num_tags(ids)
+    tags = ids[:num_tags]
+    longest = settings.search.max_source_tokens - num_tags - 1  # end mark
+    if len(ids) > num_tags and longest < 1:
+        raise ValueError(
+            f"config.search.max_source_tokens must be at least {num_tags + 2} "
+            f"for a line with {num_tags} tags or language codes, got "
+            f"{settings.search.max_source_tokens}"
+        )
+    parts, begin = [], num_tags
+    if len(ids) - begin > longest:
+        ends = _good_ends(line, ids, vocabulary=vocabulary, settings=settings)
+        while len(ids) - begin > longest:
+            # The last end of the best kind that fits.
+            last = begin + longest
+            fitting = (kind[bisect.bisect(kind, last) - 1] for kind in ends)
+            end = next((end for end in fitting if begin < end <= last), last)
+            parts.append(ids[begin:end])
+            begin = end
+    if begin < len(ids):
+        parts.append(ids[begin:])
+    return [[*tags, *part] for part in parts]
+
+
+def _good_ends(
+    line: str, ids: Sequence[int], *, vocabulary: Vocabulary, settings: config.Config
+) -> list[Sequence[int]]:
+    """Return where parts may end, best first: by sentence, word and character."""
+    starts = sentences.sentence_starts(line, settings.data.source_locale)
+    sentence_ends = sentences.first_subwords(starts, vocabulary.find_spans(line), line)
+    subwords = vocabulary.source
+    kinds = (
+        sorted(sentence_ends),
+        [end for end, token in enumerate(ids) if subwords.starts_word(token)],
+        [end for end, token in enumerate(ids) if subwords.starts_character(token)],
+    )
+    return [kind for kind in kinds if kind]
