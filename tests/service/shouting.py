@@ -21,7 +21,8 @@ from vaswani_jax.inference.results import (
 )
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service.app import Options, Service
-from vaswani_jax.service.engine import Engine, Figures
+from vaswani_jax.service.engine import Engine
+from vaswani_jax.service.figures import Figures
 from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.models import Models, ServedModel
 

@@ -16,7 +16,7 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import shapes
-from vaswani_jax.service.few_shapes import FewShapesTranslator, Wish
+from vaswani_jax.service.few_shapes import FewShapesTranslator, SearchRow
 from vaswani_jax.service.limits import Limits
 
 LIMITS = Limits(beam_sizes=(3,), n_best=3, queue=8, wait_seconds=0.0)
@@ -72,7 +72,7 @@ class Reverser(FewShapesTranslator):
 
     def search(
         self,
-        wishes: Sequence[Wish],
+        rows: Sequence[SearchRow],
         *,
         beam_size: int,
         lengths: shapes.Lengths,
@@ -80,17 +80,17 @@ class Reverser(FewShapesTranslator):
     ) -> Any:
         self.is_searching.set()
         assert self.gate.wait(60)
-        self.batches.append([tuple(wish.piece.ids) for wish in wishes])
+        self.batches.append([tuple(row.piece.ids) for row in rows])
         if self.error is not None:
             raise self.error
         longest = sum(lengths) + beam_size + 1
         tokens = np.zeros((num_rows, beam_size, longest), np.int32)
         scores = np.full((num_rows, beam_size), -np.inf, np.float32)
-        for row, wish in enumerate(wishes):
-            ids = [*wish.piece.prefix, *wish.piece.ids[::-1]]
+        for index, row in enumerate(rows):
+            ids = [*row.piece.prefix, *row.piece.ids[::-1]]
             for rank in range(beam_size):
-                best = [*ids, *wish.piece.ids[:1] * rank, types.EOS_ID]
-                tokens[row, rank, : len(best)] = best
-                if wish.piece.ids[0] != self.impossible:
-                    scores[row, rank] = -(rank + 1) * (1.0 + wish.length_penalty)
+                best = [*ids, *row.piece.ids[:1] * rank, types.EOS_ID]
+                tokens[index, rank, : len(best)] = best
+                if row.piece.ids[0] != self.impossible:
+                    scores[index, rank] = -(rank + 1) * (1.0 + row.length_penalty)
         return types.Hypotheses(tokens, scores)

@@ -67,11 +67,11 @@ def assert_close(
 def test_translations_are_those_of_the_model(
     served: FewShapesTranslator, alpha: float, n_best: int
 ) -> None:
-    wishes = {"length_penalty": alpha, "n_best": n_best}
+    options = {"length_penalty": alpha, "n_best": n_best}
     with no_compilation():
-        results = served.hypotheses(LINES, **wishes)
+        results = served.hypotheses(LINES, **options)
     assert len(results[-1][0].outputs) > 1  # It was cut.
-    assert_close(results, small_models.translator().hypotheses(LINES, **wishes))
+    assert_close(results, small_models.translator().hypotheses(LINES, **options))
 
 
 def test_prefixes_scores_and_attention_are_those_of_the_model(

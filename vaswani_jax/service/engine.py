@@ -15,7 +15,8 @@ from vaswani_jax.core import parallel
 from vaswani_jax.inference.results import AttendedPair, Hypothesis, Output, PairScore
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import batches
-from vaswani_jax.service.few_shapes import FewShapesTranslator, Wish
+from vaswani_jax.service.few_shapes import FewShapesTranslator, SearchRow
+from vaswani_jax.service.figures import Figures
 from vaswani_jax.service.limits import Limits, OverloadedError, Search, TooLateError
 
 logger = logging.getLogger(__name__)
@@ -24,45 +25,10 @@ Result = TypeVar("Result")
 PAIRS_PER_CALL = 8
 # A batch counts this share in the measured rate.
 RATE_SHARE = 0.1
-LEAST_RETRY_SECONDS = 1.0
+MIN_RETRY_SECONDS = 1.0
 COMPILING_THREADS = 2
 # A search of few rows keeps one or two cores of a CPU busy.
-MOST_CPU_THREADS = 4
-
-
-@dataclasses.dataclass(kw_only=True)
-class Figures:
-    """What an engine has done since its start, and what waits for it.
-
-    Attributes:
-        waiting: Sentences that wait for a batch.
-        running: Sentences in the batches that are computed.
-        batches: Batches that were computed.
-        sentences: Sentences in them.
-        rows: Rows of them, with those of padding.
-        tokens: Tokens of the sources that were searched.
-        padded_tokens: The same with padding.
-        failures: Batches that failed.
-        refused: Sentences for which the queue had no room.
-        late: Sentences that were dropped since their request's time was over.
-        cancelled: Sentences that were dropped since nobody waits for them.
-        busy_seconds: Seconds in which batches were computed, the sum over threads.
-        waited_seconds: Seconds that all sentences waited for their batch, together.
-    """
-
-    waiting: int = 0
-    running: int = 0
-    batches: int = 0
-    sentences: int = 0
-    rows: int = 0
-    tokens: int = 0
-    padded_tokens: int = 0
-    failures: int = 0
-    refused: int = 0
-    late: int = 0
-    cancelled: int = 0
-    busy_seconds: float = 0.0
-    waited_seconds: float = 0.0
+MAX_CPU_THREADS = 4
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -71,8 +37,8 @@ class _Request(batches.Request):
 
     Attributes:
         future: Gets the results of its jobs, in their order, or an error.
-        results: Those that are there; None elsewhere.
-        num_missing: How many are not there.
+        results: The result of each job; None until it is there.
+        num_missing: How many results are not there.
     """
 
     future: asyncio.Future[list[Any]]
@@ -244,13 +210,15 @@ class Engine:
             ValueError: As for `Translator.attend`.
         """
         return await self._call(
-            *(self.translator.attend, sources, targets),
+            self.translator.attend,
+            sources,
+            targets,
             size=1,
             deadline=deadline,
         )
 
     def figures(self) -> Figures:
-        """Return what has been done and what waits."""
+        """Return the figures as they are at this moment."""
         with self._changed:
             return dataclasses.replace(self._figures, waiting=self._queue.num_sentences)
 
@@ -263,12 +231,13 @@ class Engine:
         size: int,
         deadline: float | None,
     ) -> list[Result]:
-        """Return the results of a function of pairs, of which some are passed at once.
+        """Return what a function returns for all pairs, a few of them at a time.
 
         Args:
-            function: It; `first_line` says where in the request its pairs are.
-            sources: Of all pairs.
-            targets: Of all pairs, or None.
+            function: Takes sources, targets, and as `first_line` the number of their
+                first pair in the request.
+            sources: The source of each pair.
+            targets: The target of each pair, or None.
             size: How many pairs are passed at once.
             deadline: When the request is too late.
         """
@@ -337,15 +306,15 @@ class Engine:
             if self._is_draining or not has_room:
                 self._figures.refused += number
                 seconds = waiting * self._seconds_per_sentence
-                raise OverloadedError(max(LEAST_RETRY_SECONDS, seconds))
+                raise OverloadedError(max(MIN_RETRY_SECONDS, seconds))
 
     def _forget(self, jobs: Sequence[batches.Job]) -> int:
-        """Remove what still waits of a request, and return its number of sentences."""
+        """Remove the jobs that still wait, and return their number of sentences."""
         with self._changed:
-            before = self._queue.num_sentences
+            num_waiting = self._queue.num_sentences
             for job in jobs:
                 self._queue.discard(job)
-            return before - self._queue.num_sentences
+            return num_waiting - self._queue.num_sentences
 
     def _work(self) -> None:
         """Compute batch after batch, until the engine ends; each thread's function."""
@@ -384,24 +353,10 @@ class Engine:
                     self._changed.wait()
                 elif ready <= now or self._is_draining:
                     batch = self._queue.take()
-                    self._count_batch(batch, now)
+                    self._figures.add_batch(batch, now)
                     return batch
                 else:
                     self._changed.wait(ready - now)
-
-    def _count_batch(self, batch: batches.Batch, now: float) -> None:
-        """Add a batch that begins to the figures."""
-        figures = self._figures
-        figures.batches += 1
-        figures.rows += batch.num_rows
-        for job in batch.jobs:
-            figures.running += job.num_sentences
-            figures.sentences += job.num_sentences
-            figures.waited_seconds += (now - job.request.arrival) * job.num_sentences
-            if isinstance(job, batches.Sentence):
-                figures.tokens += job.length
-        if batch.lengths:
-            figures.padded_tokens += batch.lengths.source * batch.num_rows
 
     def _compute(self, batch: batches.Batch) -> tuple[list[Any], Exception | None]:
         """Return what was computed for each job of a batch, or the error."""
@@ -412,7 +367,10 @@ class Engine:
             assert batch.lengths is not None
             sentences = [job for job in batch.jobs if isinstance(job, batches.Sentence)]
             hypotheses = self.translator.search(
-                [Wish(job.piece, job.length_penalty, job.n_best) for job in sentences],
+                [
+                    SearchRow(job.piece, job.length_penalty, job.n_best)
+                    for job in sentences
+                ],
                 beam_size=first.beam_size,
                 lengths=batch.lengths,
                 num_rows=batch.num_rows,
@@ -457,4 +415,4 @@ def _default_threads() -> int:
     """Return how many batches the devices compute best at a time."""
     if not parallel.on_cpu() or parallel.num_devices() > 1:
         return 1
-    return min(os.cpu_count() or 1, MOST_CPU_THREADS)
+    return min(os.cpu_count() or 1, MAX_CPU_THREADS)

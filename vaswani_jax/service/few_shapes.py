@@ -17,8 +17,8 @@ from vaswani_jax.service import shapes
 from vaswani_jax.service.limits import Limits, Search
 
 
-class Wish(NamedTuple):
-    """A piece of a line, and how it is to be searched; see `Search`."""
+class SearchRow(NamedTuple):
+    """A row of a batch: a piece of a line and the options of its search."""
 
     piece: Piece
     length_penalty: float
@@ -107,7 +107,7 @@ class FewShapesTranslator(Translator):
 
     def search(
         self,
-        wishes: Sequence[Wish],
+        rows: Sequence[SearchRow],
         *,
         beam_size: int,
         lengths: shapes.Lengths,
@@ -116,18 +116,18 @@ class FewShapesTranslator(Translator):
         """Return the hypotheses of each row of a batch, as NumPy arrays.
 
         Args:
-            wishes: The sentences; the other rows are padding.
+            rows: The rows that have a sentence; the others are padding.
             beam_size: W.
             lengths: The lengths that they are padded to.
             num_rows: The number of rows.
         """
-        pieces = [wish.piece for wish in wishes]
+        pieces = [row.piece for row in rows]
         sources = [[*piece.ids, types.EOS_ID] for piece in pieces]
         prefixes = [piece.prefix for piece in pieces]
         alpha, n_best = np.zeros(num_rows, np.float32), np.ones(num_rows, np.int32)
-        alpha[: len(wishes)] = [wish.length_penalty for wish in wishes]
-        n_best[: len(wishes)] = [wish.n_best for wish in wishes]
-        rows = generate.Rows(
+        alpha[: len(rows)] = [row.length_penalty for row in rows]
+        n_best[: len(rows)] = [row.n_best for row in rows]
+        padded_rows = generate.Rows(
             source=padding.pad(sources, rows=num_rows, length=lengths.source),
             prefix=padding.pad(prefixes, rows=num_rows, length=lengths.prefix),
             numbers=np.zeros((num_rows, 2), np.int32),
@@ -135,7 +135,7 @@ class FewShapesTranslator(Translator):
             n_best=n_best,
         )
         run = self.line_translator(beam_size, 1).search
-        local_rows = parallel.split_rows(rows, num_microbatches=1)
+        local_rows = parallel.split_rows(padded_rows, num_microbatches=1)
         hypotheses: types.Hypotheses = parallel.join_rows(
             run(tuple(self.replicated_params), local_rows)
         )
@@ -178,7 +178,10 @@ class FewShapesTranslator(Translator):
                 number = self.shapes.num_sentences(len(indices), lengths)
                 batch, indices = indices[:number], indices[number:]
                 hypotheses = self.search(
-                    [Wish(pieces[i], options.length_penalty, n_best) for i in batch],
+                    [
+                        SearchRow(pieces[i], options.length_penalty, n_best)
+                        for i in batch
+                    ],
                     beam_size=options.beam_size,
                     lengths=lengths,
                     num_rows=self.shapes.num_rows(number, lengths),

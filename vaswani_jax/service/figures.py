@@ -1,0 +1,58 @@
+"""Count the work of an engine."""
+
+import dataclasses
+
+from vaswani_jax.service.batches import Batch, Sentence
+
+
+@dataclasses.dataclass(kw_only=True)
+class Figures:
+    """The work of an engine since its start, and the sentences that wait for it.
+
+    Attributes:
+        waiting: Sentences that wait for a batch.
+        running: Sentences in the batches that are computed.
+        batches: Batches that were computed.
+        sentences: Sentences in them.
+        rows: Rows of them, with those of padding.
+        tokens: Tokens of the sources that were searched.
+        padded_tokens: The same with padding.
+        failures: Batches that failed.
+        refused: Sentences for which the queue had no room.
+        late: Sentences that were dropped since their request's time was over.
+        cancelled: Sentences that were dropped since nobody waits for them.
+        busy_seconds: Seconds in which batches were computed, the sum over threads.
+        waited_seconds: Seconds that all sentences waited for their batch, together.
+    """
+
+    waiting: int = 0
+    running: int = 0
+    batches: int = 0
+    sentences: int = 0
+    rows: int = 0
+    tokens: int = 0
+    padded_tokens: int = 0
+    failures: int = 0
+    refused: int = 0
+    late: int = 0
+    cancelled: int = 0
+    busy_seconds: float = 0.0
+    waited_seconds: float = 0.0
+
+    def add_batch(self, batch: Batch, now: float) -> None:
+        """Add a batch that begins.
+
+        Args:
+            batch: The batch.
+            now: The time, in seconds as those of `Request.arrival`.
+        """
+        self.batches += 1
+        self.rows += batch.num_rows
+        for job in batch.jobs:
+            self.running += job.num_sentences
+            self.sentences += job.num_sentences
+            self.waited_seconds += (now - job.request.arrival) * job.num_sentences
+            if isinstance(job, Sentence):
+                self.tokens += job.length
+        if batch.lengths:
+            self.padded_tokens += batch.lengths.source * batch.num_rows
