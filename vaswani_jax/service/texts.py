@@ -32,7 +32,7 @@ class Joined:
 
     Attributes:
         text: The translation.
-        spans: The place of each sentence's translation.
+        spans: The span of each sentence's translation.
     """
 
     text: str
@@ -74,11 +74,11 @@ def join(
         separator: The text between two translations of a paragraph.
     """
     joining = Joining(text, separator=separator)
-    places = [
+    target_spans = [
         joining.add(span, translation)
         for span, translation in zip(spans, translations, strict=True)
     ]
-    return Joined(joining.end(), tuple(places))
+    return Joined(joining.end(), tuple(target_spans))
 
 
 class Joining:
@@ -100,7 +100,7 @@ class Joining:
         self._paragraph_has_text = False
 
     def add(self, span: Span, translation: str) -> Span:
-        """Add the next sentence's translation, and return its place.
+        """Add the next sentence's translation, and return its span.
 
         Args:
             span: The sentence.

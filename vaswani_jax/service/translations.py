@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 from collections.abc import AsyncIterator, Sequence
 
 from vaswani_jax.core import languages
@@ -58,13 +59,13 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
     spans = _split(job)
     lines = [
         job.line(text[span.begin : span.end])
-        for text, of_text in zip(job.texts, spans, strict=True)
-        for span in of_text
+        for text, text_spans in zip(job.texts, spans, strict=True)
+        for span in text_spans
     ]
     prefixes = [
         "" if number else prefix
-        for prefix, of_text in zip(job.prefixes, spans, strict=True)
-        for number in range(len(of_text))
+        for prefix, text_spans in zip(job.prefixes, spans, strict=True)
+        for number in range(len(text_spans))
     ]
     hypotheses: list[list[Hypothesis]] = []
     if lines:
@@ -74,23 +75,23 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
             prefixes=prefixes if any(prefixes) else None,
             deadline=job.deadline,
         )
-    aligned: Sequence[alignments.Pairs | None] | None = None
+    pairs: Sequence[alignments.Pairs | None] | None = None
     if job.has_alignment:
         best = [n_best[0] for n_best in hypotheses]
-        aligned = await alignments.align(
+        pairs = await alignments.align(
             job.served, job.direction, lines, best, deadline=job.deadline
         )
     results, first = [], 0
-    for text, of_text in zip(job.texts, spans, strict=True):
-        end = first + len(of_text)
+    for text, text_spans in zip(job.texts, spans, strict=True):
+        end = first + len(text_spans)
         await asyncio.sleep(0)  # Other requests have their turn.
         results.append(
             _result(
                 text,
-                of_text,
+                text_spans,
                 hypotheses[first:end],
                 job=job,
-                aligned=None if aligned is None else aligned[first:end],
+                pairs=None if pairs is None else pairs[first:end],
             )
         )
         first = end
@@ -107,32 +108,34 @@ async def stream(job: TranslationJob) -> AsyncIterator[Event]:
     spans = _split(job)
     tasks: list[list[asyncio.Task[_Sentence]]] = []
     try:
-        for text, prefix, of_text in zip(job.texts, job.prefixes, spans, strict=True):
+        for text, prefix, text_spans in zip(
+            job.texts, job.prefixes, spans, strict=True
+        ):
             tasks.append([])
-            for number, span in enumerate(of_text):
-                sentence = _translate_sentence(
+            for number, span in enumerate(text_spans):
+                coroutine = _translate_sentence(
                     job,
                     text[span.begin : span.end],
                     prefix="" if number else prefix,
                 )
-                tasks[-1].append(asyncio.create_task(sentence))
+                tasks[-1].append(asyncio.create_task(coroutine))
                 # It is cut into subwords, then other requests have their turn.
                 await asyncio.sleep(0)
         results = []
-        for index, (text, of_text) in enumerate(zip(job.texts, spans, strict=True)):
+        for index, (text, text_spans) in enumerate(zip(job.texts, spans, strict=True)):
             joining = texts.Joining(text, separator=job.separator)
-            done: list[_Sentence] = []
-            for span, task in zip(of_text, tasks[index], strict=True):
-                translated = await task
+            sentences: list[_Sentence] = []
+            for span, task in zip(text_spans, tasks[index], strict=True):
+                sentence = await task
                 # Other requests have their turn, also if all sentences are done.
                 await asyncio.sleep(0)
-                done.append(translated)
-                best = translated.n_best[0]
+                sentences.append(sentence)
+                best = sentence.n_best[0]
                 entry = _entry(
                     span,
                     joining.add(span, best.text),
                     score=best.score,
-                    aligned=[translated.pairs] if job.has_alignment else None,
+                    pairs=[sentence.pairs] if job.has_alignment else None,
                 )
                 yield messages.SentenceEvent(
                     **entry.model_dump(exclude_unset=True),
@@ -144,15 +147,15 @@ async def stream(job: TranslationJob) -> AsyncIterator[Event]:
             results.append(
                 _result(
                     text,
-                    of_text,
-                    [sentence.n_best for sentence in done],
+                    text_spans,
+                    [sentence.n_best for sentence in sentences],
                     job=job,
-                    aligned=_aligned(done, job=job),
+                    pairs=_pairs(sentences, job=job),
                 )
             )
         yield results
     finally:
-        for task in [task for of_text in tasks for task in of_text]:
+        for task in itertools.chain(*tasks):
             task.cancel()
 
 
@@ -197,7 +200,7 @@ async def _translate_sentence(
     return _Sentence(n_best, pairs)
 
 
-def _aligned(
+def _pairs(
     sentences: Sequence[_Sentence], *, job: TranslationJob
 ) -> list[alignments.Pairs | None] | None:
     if not job.has_alignment:
@@ -211,7 +214,7 @@ def _result(
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
     job: TranslationJob,
-    aligned: Sequence[alignments.Pairs | None] | None,
+    pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Result:
     """Return a text's translations: the n-th joins each sentence's n-th, or last."""
     translations: dict[str, messages.Translation] = {}
@@ -232,7 +235,7 @@ def _result(
             span,
             target,
             score=n_best[0].score,
-            aligned=None if aligned is None else [aligned[number]],
+            pairs=None if pairs is None else [pairs[number]],
         )
         for number, (span, target, n_best) in enumerate(
             zip(spans, best.spans, hypotheses, strict=True)
@@ -246,7 +249,7 @@ def _entry(
     target: texts.Span,
     *,
     score: float,
-    aligned: Sequence[alignments.Pairs | None] | None,
+    pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Sentence:
     """Return the places of a sentence.
 
@@ -254,7 +257,7 @@ def _entry(
         span: The sentence in its text.
         target: Its translation in that of the text.
         score: The score of its translation.
-        aligned: Its aligned words alone; None if words are not aligned.
+        pairs: Its aligned words alone; None if words are not aligned.
     """
     entry = messages.Sentence(
         source_begin=span.begin,
@@ -263,8 +266,8 @@ def _entry(
         target_end=target.end,
         score=score,
     )
-    if aligned is None:
+    if pairs is None:
         return entry
-    [pairs] = aligned
-    shifted = alignments.shift(pairs, span.begin, target.begin)
+    [word_pairs] = pairs
+    shifted = alignments.shift(word_pairs, span.begin, target.begin)
     return entry.model_copy(update={"alignment": shifted})
