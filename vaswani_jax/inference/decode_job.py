@@ -12,6 +12,7 @@ from vaswani_jax.core import config, languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import (
     alignment,
+    arguments,
     constraints,
     formats,
     line_io,
@@ -21,7 +22,7 @@ from vaswani_jax.inference import (
 )
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
-from vaswani_jax.inference.translator import Translator, check_n_best
+from vaswani_jax.inference.translator import Translator
 
 # A block of lines and what their translations begin with, if anything.
 Block = tuple[list[str], list[str] | None]
@@ -53,7 +54,7 @@ class DecodeOptions:
         Raises:
             ValueError: Names the flag, its value and the rule.
         """
-        check_n_best(self.num_hypotheses, search, name="--num_hypotheses")
+        arguments.check_n_best(self.num_hypotheses, search, name="--num_hypotheses")
         if self.num_hypotheses > 1 and self.form == "text":
             raise ValueError("--format=text has one hypothesis: use tsv or json")
         if self.token_scores and self.form != "json":

@@ -11,11 +11,12 @@ from jaxtyping import Float
 
 from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages, parallel, parsing, types
-from vaswani_jax.core.config import Config, ModelConfig, SearchConfig
+from vaswani_jax.core.config import Config, ModelConfig
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
+    arguments,
     line_translator,
     line_warnings,
     plain_text,
@@ -227,7 +228,7 @@ class Translator:
             ValueError: The model does not parse.
             ImportError: NLTK is not installed.
         """
-        _check_lines(lines, "lines")
+        arguments.check_lines(lines, "lines")
         plain_text.check_is_parser(self.config.data, name="tokenize")
         return plain_text.tokenize(lines)
 
@@ -251,9 +252,9 @@ class Translator:
                 or lacks its tag, a target should be a tree over the words of its
                 source and is none, or the parameters are not finite numbers.
         """
-        _check_lines(sources, "sources")
-        _check_lines(targets, "targets")
-        _check_equal_numbers(sources=sources, targets=targets)
+        arguments.check_lines(sources, "sources")
+        arguments.check_lines(targets, "targets")
+        arguments.check_equal_numbers(sources=sources, targets=targets)
         if self.vocabulary.is_trees:
             trees.check_trees(sources, targets, first_line=first_line)
         pairs = self._encode(sources, targets, first_line=first_line)
@@ -310,10 +311,10 @@ class Translator:
                 numbers.
         """
         layers = self.attended_layers()
-        _check_lines(sources, "sources")
+        arguments.check_lines(sources, "sources")
         if targets is not None:
-            _check_lines(targets, "targets")
-            _check_equal_numbers(sources=sources, targets=targets)
+            arguments.check_lines(targets, "targets")
+            arguments.check_equal_numbers(sources=sources, targets=targets)
             if self.vocabulary.is_trees:
                 trees.check_trees(sources, targets, first_line=first_line)
         texts = list(targets or [""] * len(sources))
@@ -400,16 +401,16 @@ class Translator:
         settings: Config,
         first_line: int,
     ) -> None:
-        _check_lines(lines, "lines")
+        arguments.check_lines(lines, "lines")
         languages.check_tags(lines, settings.data, first_line=first_line)
         if prefixes is not None:
-            _check_lines(prefixes, "prefixes")
-            _check_equal_numbers(lines=lines, prefixes=prefixes)
+            arguments.check_lines(prefixes, "prefixes")
+            arguments.check_equal_numbers(lines=lines, prefixes=prefixes)
 
     def _line_translator(
         self, settings: Config, *, n_best: int
     ) -> line_translator.LineTranslator:
-        check_n_best(n_best, settings.search)
+        arguments.check_n_best(n_best, settings.search)
         return line_translator.LineTranslator(
             settings, self.vocabulary, models=self._models, n_best=n_best
         )
@@ -423,49 +424,15 @@ class Translator:
     ) -> list[scoring.Pair]:
         """Return the ids of each pair, the target's with the end mark."""
         languages.check_tags(sources, self.config.data, first_line=first_line)
-        search = self.config.search
         source_ids = self.vocabulary.encode(sources)
         target_ids = self.vocabulary.encode(targets, target=True)
-        longest = search.max_source_tokens
-        limits = {
-            "source": (source_ids, "max_source_tokens", longest),
-            "target": (
-                target_ids,
-                "max_source_tokens + config.search.max_extra_tokens",
-                longest + search.max_extra_tokens,
-            ),
-        }
-        for number in range(len(source_ids)):
-            for side, (ids, rule, limit) in limits.items():
-                if len(ids[number]) >= limit:
-                    raise ValueError(
-                        f"{side}, line {first_line + number}: "
-                        f"{len(ids[number]) + 1:,} tokens are more than "
-                        f"config.search.{rule} = {limit}"
-                    )
+        arguments.check_lengths(
+            source_ids, target_ids, search=self.config.search, first_line=first_line
+        )
         return [
             (source, [*target, types.EOS_ID])
             for source, target in zip(source_ids, target_ids, strict=True)
         ]
-
-
-def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> None:
-    """Refuse more hypotheses than the search keeps.
-
-    Args:
-        n_best: The requested number of hypotheses.
-        search: The settings of the search.
-        name: What the user calls `n_best`.
-
-    Raises:
-        ValueError: It is less than 1, or more than the beam size.
-    """
-    if n_best < 1:
-        raise ValueError(f"{name} must be at least 1, got {n_best}")
-    if n_best > search.beam_size and not search.sampling:
-        raise ValueError(
-            f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
-        )
 
 
 def _check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
@@ -477,23 +444,3 @@ def _check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
 
 def _spell(subwords: Subwords, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(subwords.subword(token) for token in ids)
-
-
-def _check_lines(lines: Sequence[str], name: str) -> None:
-    if isinstance(lines, str):
-        raise TypeError(
-            f"{name} must be a list of strings, got the string {lines[:40]!r}: write "
-            "[text] for one line"
-        )
-    for line in lines:
-        if not isinstance(line, str):
-            raise TypeError(f"{name} must be strings, got {line!r}")
-
-
-def _check_equal_numbers(**sides: Sequence[str]) -> None:
-    (first, first_lines), (second, second_lines) = sides.items()
-    if len(first_lines) != len(second_lines):
-        raise ValueError(
-            f"{first} and {second} must have equal numbers of lines, got "
-            f"{len(first_lines):,} and {len(second_lines):,}"
-        )

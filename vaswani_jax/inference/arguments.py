@@ -1,0 +1,91 @@
+"""Check what a translator is asked: its lines, their lengths and its hypotheses."""
+
+from collections.abc import Sequence
+
+from vaswani_jax.core.config import SearchConfig
+
+
+def check_lines(lines: Sequence[str], name: str) -> None:
+    """Refuse what is no list of strings.
+
+    Raises:
+        TypeError: It is one string, or not all are strings.
+    """
+    if isinstance(lines, str):
+        raise TypeError(
+            f"{name} must be a list of strings, got the string {lines[:40]!r}: write "
+            "[text] for one line"
+        )
+    for line in lines:
+        if not isinstance(line, str):
+            raise TypeError(f"{name} must be strings, got {line!r}")
+
+
+def check_equal_numbers(**sides: Sequence[str]) -> None:
+    """Refuse two lists, given by their names, of different lengths.
+
+    Raises:
+        ValueError: The numbers of lines differ.
+    """
+    (first, first_lines), (second, second_lines) = sides.items()
+    if len(first_lines) != len(second_lines):
+        raise ValueError(
+            f"{first} and {second} must have equal numbers of lines, got "
+            f"{len(first_lines):,} and {len(second_lines):,}"
+        )
+
+
+def check_lengths(
+    source_ids: Sequence[Sequence[int]],
+    target_ids: Sequence[Sequence[int]],
+    *,
+    search: SearchConfig,
+    first_line: int,
+) -> None:
+    """Refuse pairs that are longer than what the search reads and writes.
+
+    Args:
+        source_ids: The ids of each source, without an end mark.
+        target_ids: The ids of each target, without an end mark.
+        search: The settings of the search.
+        first_line: The number of the first line.
+
+    Raises:
+        ValueError: A line has too many tokens, the end mark counted.
+    """
+    longest = search.max_source_tokens
+    limits = {
+        "source": (source_ids, "max_source_tokens", longest),
+        "target": (
+            target_ids,
+            "max_source_tokens + config.search.max_extra_tokens",
+            longest + search.max_extra_tokens,
+        ),
+    }
+    for number in range(len(source_ids)):
+        for side, (ids, rule, limit) in limits.items():
+            if len(ids[number]) >= limit:
+                raise ValueError(
+                    f"{side}, line {first_line + number}: "
+                    f"{len(ids[number]) + 1:,} tokens are more than "
+                    f"config.search.{rule} = {limit}"
+                )
+
+
+def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> None:
+    """Refuse more hypotheses than the search keeps.
+
+    Args:
+        n_best: The requested number of hypotheses.
+        search: The settings of the search.
+        name: What the user calls `n_best`.
+
+    Raises:
+        ValueError: It is less than 1, or more than the beam size.
+    """
+    if n_best < 1:
+        raise ValueError(f"{name} must be at least 1, got {n_best}")
+    if n_best > search.beam_size and not search.sampling:
+        raise ValueError(
+            f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
+        )
