@@ -304,10 +304,10 @@ class _KeptProgram:
         if not can_keep_programs():
             return self._traced
         is_for_all = jax.tree.leaves(rows)[0].shape[0] == jax.local_device_count()
-        return self._kept if is_for_all else self._traced
+        return self._program if is_for_all else self._traced
 
     @functools.cached_property
-    def _kept(self) -> Callable[..., Any]:
+    def _program(self) -> Callable[..., Any]:
         """The program for each shape, as JAX looks it up when it would trace it."""
 
         def program(state: Any, rows: Any) -> Any:

@@ -257,21 +257,21 @@ def _extensions(
     choice: beam_search.Choice, *, penalty: float, W: int
 ) -> tuple[Extension, ...]:
     """Return what a sentence has at a position, without impossible extensions."""
-    live = {int(place): rank for rank, place in enumerate(choice.live)}
-    kept_places = {int(index) - W for index in choice.finished}
+    live = {int(index): rank for rank, index in enumerate(choice.live)}
+    kept_indices = {int(index) - W for index in choice.finished}
     extensions = []
-    for place, log_prob in enumerate(choice.log_probs):
+    for index, log_prob in enumerate(choice.log_probs):
         if log_prob == -np.inf:
             break
-        ends = choice.token[place] == types.EOS_ID
+        ends = choice.token[index] == types.EOS_ID
         extensions.append(
             Extension(
-                token=int(choice.token[place]),
-                parent=int(choice.origin[place]),
+                token=int(choice.token[index]),
+                parent=int(choice.origin[index]),
                 log_prob=float(log_prob),
                 score=float(log_prob) / penalty,
-                live=None if ends else live.get(place),
-                is_kept=bool(ends) and place < W and place in kept_places,
+                live=None if ends else live.get(index),
+                is_kept=bool(ends) and index < W and index in kept_indices,
             )
         )
     return tuple(extensions)
@@ -313,9 +313,9 @@ def _paths(
     live: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {0: ((), ())}
     for extensions in positions:
         next_live = {}
-        for place, extension in enumerate(extensions):
+        for index, extension in enumerate(extensions):
             ids, path = live[extension.parent]
-            ids, path = (*ids, extension.token), (*path, place)
+            ids, path = (*ids, extension.token), (*path, index)
             if extension.is_kept:
                 finished[ids] = path
             if extension.live is not None:

@@ -161,7 +161,7 @@ def _reduce_and_keep(
     # sum to 1. XLA drops a conversion there and back, but not this.
     precision = jnp.finfo(dtype)
     logits = jax.lax.reduce_precision(logits, precision.nexp, precision.nmant)
-    kept = logits.astype(dtype)
+    kept_logits = logits.astype(dtype)
     greatest = jnp.max(logits, axis=-1)
     # Of the logits as they are, not less their greatest: that is known only when the
     # product is done.
@@ -169,7 +169,7 @@ def _reduce_and_keep(
     is_in_range = jnp.abs(greatest) < GREATEST_EXPONENT
 
     def safe_log_partition() -> Array:
-        safe = jax.nn.logsumexp(kept.astype(jnp.float32), axis=-1)
+        safe = jax.nn.logsumexp(kept_logits.astype(jnp.float32), axis=-1)
         return jnp.where(is_in_range, jnp.log(partition), safe)
 
     log_partition = jax.lax.cond(
@@ -182,16 +182,16 @@ def _reduce_and_keep(
         total_logit=jnp.sum(logits, axis=-1),
         greatest_logit=greatest,
     )
-    return values, (kept, target_out, log_partition)
+    return values, (kept_logits, target_out, log_partition)
 
 
 def _derivative_from_kept(
     dtype: str, residuals: tuple[Array, Array | np.ndarray, Array], gradient: _Reduced
 ) -> tuple[Array, None]:
-    kept, target_out, log_partition = residuals
-    softmax = jnp.exp(kept.astype(jnp.float32) - log_partition[:, None])
-    is_correct = _is_subword(kept.shape, target_out[:, None])
-    is_padding = _is_subword(kept.shape, types.PAD_ID)
+    kept_logits, target_out, log_partition = residuals
+    softmax = jnp.exp(kept_logits.astype(jnp.float32) - log_partition[:, None])
+    is_correct = _is_subword(kept_logits.shape, target_out[:, None])
+    is_padding = _is_subword(kept_logits.shape, types.PAD_ID)
     derivative = gradient.log_partition[:, None] * softmax
     derivative += gradient.total_logit[:, None]
     derivative += jnp.where(is_correct, gradient.correct_logit[:, None], 0)
