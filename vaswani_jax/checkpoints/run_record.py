@@ -210,9 +210,10 @@ def check_fits(
     """Refuse a checkpoint of another vocabulary or another model.
 
     Raises:
-        CheckpointError: The message has the two fingerprints, or the settings that
-            change the model's outputs or the shapes of its parameters, or the
-            parameter whose shape differs if the checkpoint records no such setting.
+        CheckpointError: The vocabulary or the model is another. The message has the two
+            fingerprints, or the settings that change the model's outputs or the shapes
+            of its parameters. If the checkpoint records no such setting, it has the
+            parameter whose shape differs.
     """
     fingerprint = checkpoint.record["vocabulary"]
     if fingerprint != vocabulary.fingerprint:

@@ -100,7 +100,7 @@ def make_generator(
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What a search for the outputs of some rows needs, inside a traced program.
+    """All parts of a search for the outputs of some rows, inside a traced program.
 
     Attributes:
         stepper: All models as one.

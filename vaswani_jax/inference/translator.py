@@ -134,8 +134,8 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range, a line lacks the tag of
-                one of several target languages, or the parameters are not finite
+            ValueError: A setting is unknown or out of range; a line lacks the tag of
+                one of several target languages; or the parameters are not finite
                 numbers.
         """
         return [best.text for best in self.best_hypotheses(lines, **search)]
@@ -174,8 +174,8 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range, a prefix is too long, a
-                line lacks the tag of one of several target languages, or the
+            ValueError: A setting is unknown or out of range; a prefix is too long; a
+                line lacks the tag of one of several target languages; or the
                 parameters are not finite numbers.
         """
         settings = self._override(search)
@@ -201,7 +201,7 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: The settings draw outputs at random, or as for `hypotheses`.
+            ValueError: The settings draw outputs at random; or as `hypotheses`.
         """
         settings = self._override(search)
         if settings.search.sampling:
@@ -248,9 +248,9 @@ class Translator:
 
         Raises:
             TypeError: One argument is a string, or not all are strings.
-            ValueError: The numbers of lines differ, a line is too long for the search
-                or lacks its tag, a target should be a tree over the words of its
-                source and is none, or the parameters are not finite numbers.
+            ValueError: The numbers of lines differ; a line is too long for the search
+                or lacks its tag; a target should be a tree over the words of its
+                source and is none; or the parameters are not finite numbers.
         """
         arguments.check_lines(sources, "sources")
         arguments.check_lines(targets, "targets")
@@ -283,9 +283,9 @@ class Translator:
 
         Raises:
             TypeError: `source` or `target` is no string.
-            ValueError: A line is too long for the search or lacks its tag, the target
-                should be a tree over the source's words and is none, the models of an
-                ensemble differ in their numbers of layers or heads, or the parameters
+            ValueError: A line is too long for the search or lacks its tag; the target
+                should be a tree over the source's words and is none; the models of an
+                ensemble differ in their numbers of layers or heads; or the parameters
                 are not finite numbers.
         """
         targets = None if target is None else [target]

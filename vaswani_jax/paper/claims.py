@@ -38,7 +38,7 @@ CHOSEN_ACCURACY_NOISE = 0.005
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What claims are judged by.
+    """The settings, runs and figures that claims are judged by.
 
     Attributes:
         systems: The settings of table 2's systems.
