@@ -1,6 +1,6 @@
 """The mistakes that `tests.benchmarks.planted_mistakes` plants, and what must notice.
 
-A `place` is the dotted end of the name of a function, class, constant or module. In
+A `location` is the dotted end of the name of a function, class, constant or module. In
 `sound` and `mistaken` spaces do not count, and $name stands for any identifier.
 """
 
