@@ -305,7 +305,7 @@ def loss(small):
 
 def update(small):
     run = step.make_train_steps(small, vocab_size=updates.V)(1)
-    state = step.place(small, updates.random_state(small, seed=1, step=3))
+    state = step.place_on_devices(small, updates.random_state(small, seed=1, step=3))
     return run, state, rows_of(updates.random_batch(3, rows=8))
 
 

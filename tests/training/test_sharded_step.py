@@ -36,7 +36,7 @@ def step_of(settings_: config.Config, *, parts: int = 1) -> Any:
 def three_updates(settings_: config.Config, *, parts: int) -> tuple[Any, Any]:
     """Three updates, as NumPy, and the metrics of the last."""
     state = updates.random_state(settings_, seed=1)
-    state = training_step.place(settings_, state)
+    state = training_step.place_on_devices(settings_, state)
     for seed in (2, 3, 4):
         rows = parallel.split_rows(
             updates.random_batch(seed, rows=29), num_microbatches=parts
@@ -79,7 +79,7 @@ def test_shards_are_clipped_by_the_norm_of_the_whole_gradient(max_norm: float) -
 def test_a_device_keeps_an_eighth_of_the_divided_moments() -> None:
     settings_ = settings.small_settings(**updates.SMOOTH, **SHARDED)
     whole = updates.random_state(settings_, seed=1)
-    state = training_step.place(settings_, whole)
+    state = training_step.place_on_devices(settings_, whole)
     assert len(state.opt_state.parts) >= 10
     for leaf in state.opt_state.parts:
         for shard in leaf.addressable_shards:

@@ -80,7 +80,7 @@ def make_timer(
 ) -> Timer:
     """Return a timer of steps from random parameters, which are on the devices."""
     state = step.create_state(settings, vocab_size=vocab_size)
-    state = step.place(settings, state)
+    state = step.place_on_devices(settings, state)
     make_train_step = step.make_train_steps(settings, vocab_size=vocab_size)
     return Timer(state, make_train_step(num_microbatches), num_microbatches)
 
@@ -229,7 +229,7 @@ def _num_microbatches(
     state = step.create_state(settings, vocab_size=vocab_size)
     return microbatching.plan(
         settings,
-        state=step.place(settings, state),
+        state=step.place_on_devices(settings, state),
         empty_batch=lambda bucket: by_bucket[bucket],
         buckets=list(by_bucket),
         vocab_size=vocab_size,

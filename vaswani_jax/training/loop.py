@@ -119,7 +119,7 @@ def train(
             signals=signals,
         )
         # Free the copy on the host; the devices have theirs.
-        state = step.place(settings, resumed.state)
+        state = step.place_on_devices(settings, resumed.state)
         del resumed
         loop.train(state)
     return loop.outcome()
@@ -280,7 +280,7 @@ class _Loop:
         )
         logger.info(f"training continues from step {self.progress.step:,}")
         self.log.open(self.progress.step)
-        return step.place(self.run.settings, resumed.state)
+        return step.place_on_devices(self.run.settings, resumed.state)
 
     def _log_updates(self, updates: Sequence[StepMetrics], *, seconds: float) -> None:
         num_updates = self.progress.step

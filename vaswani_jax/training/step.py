@@ -78,7 +78,7 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
     model = transformer.Transformer(settings.model, vocab_size)
     has_average = settings.training.ema_decay > 0
 
-    def rest(params: Params) -> TrainState:
+    def state_without_params(params: Params) -> TrainState:
         opt_state = optimizer.make_optimizer(settings).init(params)
         average = jax.tree.map(jnp.copy, params) if has_average else None
         return TrainState(jnp.zeros((), jnp.int32), None, opt_state, average)
@@ -87,28 +87,29 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
         # Created here: `placed_shapes` makes an outer array a tracer, not exportable.
         tokens = jnp.ones((1, 2), jnp.int32)
         params = model.init(key, tokens, tokens, deterministic=True)["params"]
-        return params, jax.tree.leaves(rest(params))
+        # A kept program returns no classes: the leaves become a state outside of it.
+        return params, jax.tree.leaves(state_without_params(params))
 
     identity = kept_programs.Identity("init", (settings, vocab_size))
     run = compilation.on_one_device(init, identity=identity)
     params, leaves = run(_stream(settings, INIT_STREAM))
-    structure = jax.tree.structure(jax.eval_shape(rest, params))
+    structure = jax.tree.structure(jax.eval_shape(state_without_params, params))
     state: TrainState = jax.tree.unflatten(structure, leaves)
     return state.replace(params=params)
 
 
-def place(settings: config.Config, state: TrainState) -> TrainState:
+def place_on_devices(settings: config.Config, state: TrainState) -> TrainState:
     """Copy a state to the devices, its moments in parts if the settings say so."""
     if not settings.training.shard_optimizer:
         return parallel.replicate(state)
-    whole = parallel.replicate(state.replace(opt_state=None))
-    return whole.replace(opt_state=shards.divide(state.opt_state))
+    replicated = parallel.replicate(state.replace(opt_state=None))
+    return replicated.replace(opt_state=shards.divide(state.opt_state))
 
 
 def placed_shapes(
     settings: config.Config, *, vocab_size: types.VocabSize
 ) -> TrainState:
-    """Return the shapes of a state on the devices, as `place` places it."""
+    """Return the shapes of a state that `place_on_devices` returns."""
     shapes = jax.eval_shape(lambda: create_state(settings, vocab_size=vocab_size))
     if not settings.training.shard_optimizer:
         return shapes
