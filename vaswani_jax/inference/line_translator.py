@@ -143,13 +143,7 @@ class LineTranslator:
                     outputs[index] = self.read(
                         pieces[index], tokens=tokens[row], scores=scores[row]
                     )
-        by_line: list[list[list[Output]]] = [[] for _ in lines]
-        for piece, n_best in zip(pieces, outputs, strict=True):
-            by_line[piece.line].append(n_best)
-        return [
-            self.join(parts, line=line)
-            for parts, line in zip(by_line, lines, strict=True)
-        ]
+        return self.join(outputs, pieces=pieces, lines=lines)
 
     @contextlib.contextmanager
     def _making_ready(
@@ -191,10 +185,8 @@ class LineTranslator:
                 n_best=self._n_best,
             )
             records |= dict(zip(indices, batch, strict=False))
-        by_line: list[list[search_record.SearchRecord]] = [[] for _ in lines]
-        for index, piece in enumerate(pieces):
-            by_line[piece.line].append(records[index])
-        return by_line
+        in_order = [records[index] for index in range(len(pieces))]
+        return _by_line(in_order, pieces=pieces, num_lines=len(lines))
 
     def shapes(self, lines: Sequence[str]) -> list[tuple[int, int]]:
         """Return (rows, padded source tokens) of the batches that lines make.
@@ -255,7 +247,29 @@ class LineTranslator:
             first.setdefault(text, result)
         return list(first.values())
 
-    def join(self, parts: Sequence[Sequence[Output]], *, line: str) -> list[Hypothesis]:
+    def join(
+        self,
+        outputs: Sequence[Sequence[Output]],
+        *,
+        pieces: Sequence[Piece],
+        lines: Sequence[str],
+    ) -> list[list[Hypothesis]]:
+        """Return the translations of each line from the outputs of its pieces.
+
+        Args:
+            outputs: Those of each piece, the best first.
+            pieces: The pieces of all lines.
+            lines: The source lines.
+        """
+        by_line = _by_line(outputs, pieces=pieces, num_lines=len(lines))
+        return [
+            self._join_line(parts, line=line)
+            for parts, line in zip(by_line, lines, strict=True)
+        ]
+
+    def _join_line(
+        self, parts: Sequence[Sequence[Output]], *, line: str
+    ) -> list[Hypothesis]:
         """Return a line's translations: the n-th joins each piece's n-th, or last."""
         vocabulary = self._vocabulary
         hypotheses = []
@@ -334,6 +348,16 @@ class LineTranslator:
         num_tokens = max(len(piece.ids) + 1, shortest)
         length = min(padding.padded_length(num_tokens), longest)
         return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
+
+
+def _by_line(
+    values: Sequence[Result], *, pieces: Sequence[Piece], num_lines: int
+) -> list[list[Result]]:
+    """Return the values of the pieces of each line, given one for each piece."""
+    by_line: list[list[Result]] = [[] for _ in range(num_lines)]
+    for piece, value in zip(pieces, values, strict=True):
+        by_line[piece.line].append(value)
+    return by_line
 
 
 def _row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:

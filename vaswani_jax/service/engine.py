@@ -12,7 +12,7 @@ from concurrent import futures
 from typing import Any, TypeVar
 
 from vaswani_jax.core import parallel
-from vaswani_jax.inference.results import AttendedPair, Hypothesis, Output, PairScore
+from vaswani_jax.inference.results import AttendedPair, Hypothesis, PairScore
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import batches
 from vaswani_jax.service.few_shapes import FewShapesTranslator, SearchRow
@@ -101,8 +101,8 @@ class Engine:
         # Parameters are placed once, before several threads need them.
         assert self.translator.replicated_params
         with futures.ThreadPoolExecutor(COMPILING_THREADS) as pool:
-            for done in [pool.submit(program) for program in programs]:
-                done.result()
+            for future in [pool.submit(program) for program in programs]:
+                future.result()
         logger.info(
             f"{self.name}: {len(programs)} programs are ready after "
             f"{time.monotonic() - begin:.1f} s"
@@ -164,16 +164,9 @@ class Engine:
             )
             for index, piece in enumerate(pieces)
         ]
-        outputs: list[list[list[Output]]] = [[] for _ in lines]
-        for piece, n_best in zip(
-            pieces, await self._answer(request, jobs), strict=True
-        ):
-            outputs[piece.line].append(n_best)
+        outputs = await self._answer(request, jobs)
         translator = self.translator.line_translator(search.beam_size, search.n_best)
-        return [
-            translator.join(parts, line=line)
-            for parts, line in zip(outputs, lines, strict=True)
-        ]
+        return translator.join(outputs, pieces=pieces, lines=lines)
 
     async def score(
         self,

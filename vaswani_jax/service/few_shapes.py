@@ -172,7 +172,7 @@ class FewShapesTranslator(Translator):
             ids, prefix = pieces[index].ids, pieces[index].prefix
             lengths = self.shapes.lengths(source=len(ids) + 1, prefix=len(prefix))
             by_lengths.setdefault(lengths, []).append(index)
-        outputs: dict[int, list[Output]] = {}
+        outputs: list[list[Output]] = [[] for _ in pieces]
         for lengths, indices in by_lengths.items():
             while indices:
                 number = self.shapes.num_sentences(len(indices), lengths)
@@ -190,13 +190,7 @@ class FewShapesTranslator(Translator):
                     outputs[index] = translator.read(
                         pieces[index], tokens=tokens, scores=scores
                     )
-        parts: list[list[list[Output]]] = [[] for _ in lines]
-        for index, piece in enumerate(pieces):
-            parts[piece.line].append(outputs[index])
-        return [
-            translator.join(line_parts, line=line)
-            for line_parts, line in zip(parts, lines, strict=True)
-        ]
+        return translator.join(outputs, pieces=pieces, lines=lines)
 
     def score_ids(
         self,
