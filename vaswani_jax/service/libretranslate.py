@@ -84,8 +84,7 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     )
     async def translate(request: fastapi.Request) -> Response:
         """Return `translatedText`, a text or a list as `q` is."""
-        fields = await _read(request)
-        _check_key(request, fields, keys)
+        fields = await _read(request, keys)
         texts = _texts(fields, limits)
         num_alternatives = _number(fields.get("alternatives", 0))
         is_html = _is_html(fields)
@@ -97,9 +96,7 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         deadline = jobs.deadline_of(request, limits)
         detection: Detection | None = None
         if source == "auto":
-            [detection, *_] = await refusals.answer_or_refuse(
-                detect("\n".join(texts), models, deadline=deadline)
-            )
+            [detection, *_] = await _detect("\n".join(texts), models, deadline)
             source = detection.language
         body = messages.TranslateRequest(
             text=texts,
@@ -134,13 +131,9 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     )
     async def detect_language(request: fastapi.Request) -> Response:
         """Return the likeliest languages of a text, the best first."""
-        fields = await _read(request)
-        _check_key(request, fields, keys)
+        fields = await _read(request, keys)
         [text, *_] = _texts(fields, limits)
-        deadline = jobs.deadline_of(request, limits)
-        detections = await refusals.answer_or_refuse(
-            detect(text, models, deadline=deadline)
-        )
+        detections = await _detect(text, models, jobs.deadline_of(request, limits))
         return JSONResponse(list(map(_detected, detections)))
 
     @router.get("/languages", summary="List languages as LibreTranslate does")
@@ -188,6 +181,11 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     return router
 
 
+async def _detect(text: str, models: Models, deadline: float) -> Sequence[Detection]:
+    """Return the likeliest languages of a text, or refuse it."""
+    return await refusals.answer_or_refuse(detect(text, models, deadline=deadline))
+
+
 def _detected(detection: Detection) -> dict[str, Any]:
     return {"confidence": detection.confidence, "language": detection.language}
 
@@ -199,8 +197,14 @@ def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def _read(request: fastapi.Request) -> dict[str, Any]:
-    """Return the fields of a request: JSON, or a form with the query."""
+async def _read(request: fastapi.Request, keys: Keys) -> dict[str, Any]:
+    """Return the fields of a request that has a key: JSON, or a form with the query."""
+    fields = await _fields(request)
+    _check_key(request, fields, keys)
+    return fields
+
+
+async def _fields(request: fastapi.Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if kind == "application/json" or kind.endswith("+json"):
