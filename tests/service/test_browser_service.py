@@ -1,7 +1,6 @@
-"""The page of `vaswani serve` in a real browser: how it is used, and what fails."""
+"""The page of `vaswani serve` in a real browser: how it is used."""
 
 import asyncio
-import dataclasses
 import json
 import re
 import threading
@@ -10,153 +9,14 @@ import urllib.parse
 
 import pytest
 
-from tests import chromium, ugly_text
 from tests.service import shouting, sockets, word_server
+from tests.service.browser_tab import expect, streamed
 from tests.service.shouting import ShoutingEngine
-from tests.service.word_server import FILES, WordServer, translate, translate_sentence
+from tests.service.word_server import translate, translate_sentence
 from vaswani_jax.service import messages
 from vaswani_jax.service.keys import Keys
 
 pytestmark = pytest.mark.browser
-
-HOSTILE = (
-    "<script>alert(1)</script> </textarea><img src=x onerror=alert(2)> &amp; \x00 NUL.",
-    "👩‍🔬 emoji 😀 and-more 👍🏽 words.",
-    "שלום עולם (hello) 123.",
-    "{{constructor}} ${alert(3)} javascript:alert(4) \u202edrawkcab\u202c.",
-    "w" * 300 + ".",
-)
-
-
-@dataclasses.dataclass
-class Tab:
-    """The page in the browser.
-
-    Attributes:
-        page: As playwright has it.
-        server: Who answers.
-        requests: The addresses that it requested.
-        messages: The lines of its console.
-    """
-
-    page: object
-    server: WordServer
-    requests: list
-    messages: list
-
-    def translate(self, text):
-        """Put a text in, have it translated and return the translation."""
-        self.put(text)
-        self.finish()
-        return self.page.locator("#translation").text_content()
-
-    def put(self, text):
-        """Put a text in, and ask for its translation without a pause."""
-        self.page.locator("#source").evaluate(
-            """(node, text) => {
-                node.focus();
-                node.value = text;
-                node.dispatchEvent(new InputEvent("input", {bubbles: true}));
-            }""",
-            text,
-        )
-        self.page.keyboard.press("Control+Enter")
-
-    def finish(self):
-        """Wait for the whole translation."""
-        expect(self, "#progress", re.compile(r"sentences? in "))
-
-    def marked(self):
-        """Return the words that are marked on each side."""
-        return tuple(
-            self.page.locator(f"{sheet} .marked").all_text_contents()
-            for sheet in ("#mirror", "#translation")
-        )
-
-    def hover(self, side, text):
-        """Point at a word: of the text, where the mirror below it has the word."""
-        word = self.page.locator(f"{side} .word", has_text=re.compile(f"^{text}$"))
-        box = word.first.bounding_box()
-        self.page.mouse.move(
-            box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=2
-        )
-
-
-def expect(tab, selector, text):
-    """Wait until an element has a text."""
-    from playwright import sync_api
-
-    sync_api.expect(tab.page.locator(selector)).to_have_text(text, timeout=10_000)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Yield a browser for all tests."""
-    with chromium.launch() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def open_tab(browser):
-    """Yield a function that opens the page of a server; `tab` is that of most tests."""
-    contexts = []
-
-    def open_tab(server, *, width=1200, has_clock=False, **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, **options
-        )
-        contexts.append(context)
-        tab = Tab(context.new_page(), server, [], [])
-        tab.page.set_default_timeout(10_000)
-        tab.page.on("request", lambda request: tab.requests.append(request.url))
-        tab.page.on("console", lambda message: tab.messages.append(message.text))
-        tab.page.on("pageerror", lambda error: tab.messages.append(str(error)))
-        if has_clock:
-            tab.page.clock.install()
-        tab.page.goto(server.address)
-        return tab
-
-    yield open_tab
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture(scope="module")
-def server():
-    with WordServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def shared_tab(open_tab, server):
-    return open_tab(server)
-
-
-@pytest.fixture
-def tab(shared_tab):
-    """Yield a tab without a text."""
-    page, server = shared_tab.page, shared_tab.server
-    page.locator("#source").fill("")
-    page.locator("#settings").evaluate("node => { node.open = false; }")
-    page.mouse.move(0, 0)
-    server.gate = None
-    server.requests.clear()
-    server.left.clear()
-    return shared_tab
-
-
-@pytest.fixture(scope="module")
-def mistaken_tab(open_tab):
-    """Yield a tab of a server whose files each test changes."""
-    with WordServer() as server:
-        tab = open_tab(server)
-        tab.page.set_default_timeout(1000)
-        yield tab
-
-
-def streamed(server):
-    """Return the requests for the text, without those for one sentence's list."""
-    return [request for request in server.requests if request.get("stream")]
 
 
 def test_a_text_streams_in_by_sentences_and_keeps_its_paragraphs(tab):
@@ -367,153 +227,6 @@ def test_characters_are_counted_as_the_server_counts_them(tab):
     assert tab.page.evaluate("document.activeElement.id") == "source"
 
 
-def test_hostile_texts_stay_texts(tab):
-    text = "\n".join(HOSTILE)
-    [result] = [translate(text, n_best=1)]
-    assert tab.translate(text) == result["translations"][0]["text"]
-    check_is_text(tab)
-    # All that people write, in ten scripts.
-    text = "\n\n".join(line for line in ugly_text.LINES if "\r" not in line)[:1400]
-    assert tab.translate(text) == translate(text, n_best=1)["translations"][0]["text"]
-    drawn = tab.page.locator("#mirror").text_content()
-    assert drawn == tab.page.locator("#source").input_value() == text
-    # The text is as high as its mirror, so that no line of it is hidden.
-    heights = "node => [node.scrollHeight, node.clientHeight]"
-    scroll_height, height = tab.page.locator("#source").evaluate(heights)
-    assert scroll_height <= height
-    check_is_text(tab)
-
-
-def check_is_text(tab):
-    """Check that no text has become an element."""
-    assert tab.page.locator("img").count() == 1
-    assert tab.page.locator("script").count() == 1
-    assert tab.page.locator("#translation :not(span)").count() == 0
-
-
-BODY = {"error": {"message": "<img src=x onerror=alert(5)>", "field": None}}
-
-
-@pytest.mark.parametrize(
-    ("refusal", "alert", "message"),
-    [
-        ((422, {"error": {"message": "it is odd", "field": "text"}}, {}), "text", "it"),
-        (
-            (422, {"error": {"message": "beam_size is 9", "field": "beam_size"}}, {}),
-            "search",
-            "Beam_size is 9.",
-        ),
-        ((413, {}, {}), "text", "The text is too long for this server."),
-        ((500, BODY, {}), "translation", "<img src=x onerror=alert(5)>."),
-        ((504, "nonsense", {}), "translation", "The translation took too long."),
-        ((503, {}, {"Retry-After": "7200"}), "translation", "The server is busy."),
-        ((404, BODY, {"Content-Type": "x/y"}), "translation", "<img src=x"),
-    ],
-)
-def test_a_refusal_is_told_where_it_belongs(tab, refusal, alert, message):
-    tab.server.refusals = [refusal]
-    tab.put("one two")
-    node = tab.page.locator(f"#{alert}-alert")
-    node.wait_for()
-    assert message.lower() in node.text_content().lower()
-    assert node.get_attribute("role") == "alert"
-    assert tab.page.locator("[role=alert]:visible").count() == 1
-    check_is_text(tab)
-    # The next answer takes it away.
-    assert tab.translate("one two three") == "three′ two′ one′"
-    assert tab.page.locator("[role=alert]:visible").count() == 0
-
-
-@pytest.mark.parametrize(
-    ("ending", "message"),
-    [
-        (b"", "The answer broke off."),
-        (b"event: done\r\ndata: {nonsense\r\n\r\n", "The answer broke off."),
-        (b'event: error\ndata: {"error": {"message": "too late"}}\n\n', "Too late."),
-    ],
-)
-def test_a_stream_that_breaks_off_is_told(tab, ending, message):
-    tab.server.endings = [ending]
-    tab.put("one. two.")
-    expect(tab, "#translation-alert", re.compile(re.escape(message)))
-    # What has come stays; more can be asked for.
-    assert tab.page.locator("#translation").text_content() == "one.′"
-    assert tab.page.locator("#copy").is_disabled()
-    tab.page.locator("#retry").click()
-    tab.finish()
-    assert tab.page.locator("#translation-alert").is_hidden()
-
-
-def test_a_busy_server_is_asked_once_more_after_its_time(tab):
-    busy = (503, {"error": {"message": "busy"}}, {"Retry-After": "0.2"})
-    tab.server.refusals = [busy]
-    assert tab.translate("one two") == "two′ one′"
-    assert len(streamed(tab.server)) == 2
-    tab.server.refusals = [busy, busy]
-    tab.put("one two three")
-    expect(tab, "#translation-alert", "Busy.")
-    assert len(streamed(tab.server)) == 4
-
-
-def test_a_network_that_is_away_is_told_and_its_return_seen(tab):
-    tab.page.context.set_offline(True)
-    tab.put("one two")
-    expect(tab, "#translation-alert", re.compile("cannot be reached"))
-    tab.page.context.set_offline(False)
-    tab.finish()
-    expect(tab, "#translation", "two′ one′")
-    assert tab.page.locator("#translation-alert").is_hidden()
-
-
-def test_a_server_that_needs_a_key_gets_it_from_this_tab_alone(open_tab):
-    with WordServer(root_path="/below/a proxy".replace(" ", "-")) as server:
-        server.key = "a-key-of-24-characters-!"
-        tab = open_tab(server)
-        expect(tab, "#key-alert", "This server needs an API key.")
-        page = tab.page
-        page.get_by_label("API key").fill("another")
-        page.keyboard.press("Enter")
-        expect(tab, "#key-alert", "This server needs a key.")
-        page.get_by_label("API key").fill(server.key)
-        page.keyboard.press("Enter")
-        page.locator("#key-alert").wait_for(state="hidden")
-        assert tab.translate("one two") == "two′ one′"
-        with page.expect_download() as download:
-            page.locator("#attention").click()
-        assert download.value.suggested_filename == "attention.html"
-        page.reload()
-        assert tab.translate("three") == "three′"
-        assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
-        # Below a proxy's path every address is below it too.
-        addresses = [url for url in tab.requests if not url.startswith("blob:")]
-        assert all(url.startswith(server.address) for url in addresses)
-        assert server.key not in "".join(tab.requests)
-
-
-def test_a_server_that_starts_or_ends_says_so(open_tab):
-    with WordServer() as server:
-        server.status = "starting"
-        tab = open_tab(server, has_clock=True)
-        clock = tab.page.clock
-        expect(tab, "#server-state", re.compile("is starting"))
-        tab.page.locator("#source").fill("one two")
-        server.status = "ready"
-        clock.fast_forward(2000)
-        # What was typed meanwhile is translated.
-        tab.page.locator("#server-state").wait_for(state="hidden")
-        tab.page.locator("#source-language:enabled").wait_for()
-        clock.fast_forward(500)
-        tab.finish()
-        server.status = "draining"
-        tab.put("three")
-        expect(tab, "#progress", "The server is busy: trying again in 1 s")
-        clock.fast_forward(1000)
-        expect(tab, "#server-state", re.compile("is shutting down"))
-        server.status = "ready"
-        clock.fast_forward(2000)
-        expect(tab, "#translation", "three′")
-
-
 def test_the_service_itself_answers_the_page(open_tab):
     engine = ShoutingEngine(**{"data.target_locale": "de"})
     key = "a-key-of-24-characters-!"
@@ -548,78 +261,6 @@ def test_the_service_itself_answers_the_page(open_tab):
         assert all(url.startswith(address) for url in tab.requests)
         failures = "Failed to load resource"
         assert [m for m in tab.messages if not m.startswith(failures)] == []
-
-
-def test_everything_is_reached_by_tab_and_named(tab):
-    tab.translate("one two. three. four.")
-    page = tab.page
-    page.locator("#settings summary").click()
-    # From the middle one goes to both sentences beside it.
-    page.locator("#translation .word", has_text="three").focus()
-    name = "(node) => node.id || node.classList[0] || node.textContent"
-    controls = page.evaluate(
-        f"""() => [...document.querySelectorAll(
-            "a, button, select, input, textarea, summary, [tabindex='0']")]
-            .filter(node => node.checkVisibility() && !node.disabled).map({name})"""
-    )
-    page.locator(".skip").focus()
-    reached, rings = [], []
-    for _ in controls:
-        reached.append(page.evaluate(f"({name})(document.activeElement)"))
-        rings.append(
-            page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        )
-        page.keyboard.press("Tab")
-    assert reached == controls
-    # The script's own focus on the first has no ring.
-    assert set(rings[1:]) == {"solid"}
-    snapshot = page.locator("body").aria_snapshot()
-    for part in (
-        '- textbox "Text"',
-        '- group "Translation": two.′ one′ three.′ four.′',
-        '- combobox "From"',
-        '- combobox "To"',
-        '- combobox "Model"',
-        '- button "Swap the languages"',
-        '- button "Copy"',
-        '- heading "Sentence 2 of 3"',
-        '- link "Where the model looks (opens a new tab)"',
-        '- spinbutton "Length penalty"',
-        '- checkbox "Translate while typing" [checked]',
-    ):
-        assert part in snapshot, snapshot
-
-
-def test_texts_are_read_in_light_and_dark_and_on_a_phone(tab, open_tab, server):
-    phone = open_tab(server, width=360)
-    # The mirror's text stands for the text that lies on it.
-    show_mirror = "node => { node.style.color = 'inherit'; }"
-    grounds = set()
-    for device in (tab, phone):
-        device.translate("one two. " + HOSTILE[-1])
-        device.page.locator("#settings summary").click()
-        device.page.locator("#mirror").evaluate(show_mirror)
-        device.page.locator("#translation .word").first.focus()
-        for id_ in ("server-alert", "key-form", "key-alert", "server-state"):
-            show = "node => { node.hidden = false; node.append('What is wrong.'); }"
-            device.page.locator(f"#{id_}").evaluate(show)
-        for scheme in ("light", "dark"):
-            device.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            assert device.page.evaluate(chromium.LOW_CONTRAST) == [], scheme
-            grounds.add(
-                device.page.evaluate("getComputedStyle(document.body).backgroundColor")
-            )
-            duration = "getComputedStyle(document.querySelector('.word'))"
-            assert device.page.evaluate(f"{duration}.transitionDuration") == "0s"
-    assert len(grounds) == 2
-    assert phone.page.evaluate("document.documentElement.scrollWidth") == 360
-    cut = "[source, translation, hypotheses].filter(n => n.scrollWidth > n.clientWidth)"
-    assert phone.page.evaluate(cut) == []
-    sides = [phone.page.locator(".pane").nth(n).bounding_box() for n in (0, 1)]
-    assert sides[1]["y"] >= sides[0]["y"] + sides[0]["height"] - 1
-    sides = [tab.page.locator(".pane").nth(n).bounding_box() for n in (0, 1)]
-    assert sides[1]["y"] == sides[0]["y"] and sides[1]["x"] > sides[0]["x"]
-    tab.page.reload()
 
 
 def test_a_translation_is_copied(tab):
@@ -668,35 +309,6 @@ def test_a_mistake_in_the_marks_is_seen(mistaken_tab, name, file, sound, mistake
         assert text == mistaken_tab.page.locator("#source").input_value(), name
 
 
-def test_text_that_is_read_as_html_is_seen(mistaken_tab):
-    mistaken_tab.server.edits = {
-        "panes.js": (
-            'element("span", attributes, letters.slice(begin, end))',
-            "Object.assign(element('span', attributes), "
-            "{innerHTML: letters.slice(begin, end)})",
-        )
-    }
-    mistaken_tab.page.goto(mistaken_tab.server.address)
-    mistaken_tab.translate("<b>bold</b>")
-    with pytest.raises(AssertionError):
-        check_is_text(mistaken_tab)
-
-
-def test_a_page_asks_its_own_server_alone_and_says_nothing(tab):
-    tab.translate("one two. <img src=//example.org/x> https://example.org three")
-    tab.page.locator("#previous").click()
-    expect(tab, "#sentence-title", re.compile("Sentence"))
-    addresses = [urllib.parse.urlsplit(url) for url in tab.requests]
-    origins = {f"{url.scheme}://{url.netloc}" for url in addresses}
-    assert origins == {tab.server.origin}
-    assert {"/", "/app.css", "/app.js", "/icon.svg", "/v1/translate"} <= {
-        url.path for url in addresses
-    }
-    # Chromium itself writes of each answer of 4xx and 5xx.
-    errors = [m for m in tab.messages if not m.startswith("Failed to load resource")]
-    assert errors == []
-
-
 def test_the_server_of_words_speaks_as_the_service():
     result = translate("one-two three.\n4", n_best=2)
     answer = {"model": "", "source": "", "target": "", "results": [result]}
@@ -706,19 +318,3 @@ def test_the_server_of_words_speaks_as_the_service():
         (messages.LanguagesAnswer, word_server.LANGUAGES),
     ):
         message.model_validate_json(json.dumps(value))
-
-
-def test_files_are_small_and_have_no_html_in_scripts():
-    for path in FILES.iterdir():
-        text = path.read_text(encoding="utf-8")
-        assert len(text.splitlines()) < 450, path.name
-        assert not re.search(
-            r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|"
-            r"new Function|\sstyle=|\son[a-z]+=|https?://(?!www\.w3\.org)",
-            text,
-        ), path.name
-    assert re.findall(r"<script[^>]*>(.*?)</script>", index_text()) == [""]
-
-
-def index_text():
-    return (FILES / "index.html").read_text(encoding="utf-8")
