@@ -13,6 +13,7 @@ from packaging import requirements
 import vaswani_jax
 from tests import settings
 from vaswani_jax.core import extras, training_config
+from vaswani_jax.data import language_identification
 from vaswani_jax.data.cldr import pairs
 from vaswani_jax.exchange import formats, marian_weights
 from vaswani_jax.plots import canvas
@@ -42,6 +43,7 @@ NEEDS: list[tuple[str, str, Callable[[pathlib.Path], object]]] = [
     ("babel", "demo", generate_pairs),
     ("babel", "demo", lambda _: pairs.cldr_version()),
     ("matplotlib", "plot", lambda _: canvas.require()),
+    ("py3langid", "langid", lambda _: language_identification.require()),
     ("safetensors", "export", lambda d: read_weights(d, name="model.safetensors")),
     ("torch", "export", lambda d: read_weights(d, name="pytorch_model.bin")),
     *((name, name, require_logger(name)) for name in training_config.LOGGERS),
