@@ -62,6 +62,11 @@ def _data() -> ml_collections.ConfigDict:
     data.text_directory = ""  # own_text.py has text files
     data.train_source = ""
     data.train_target = ""
+    # Not in the paper, like the next three. Lists may replace these texts: no type.
+    data.corpora = ml_collections.FieldReference("", field_type=object)
+    data.corpora_temperature = 1.0  # for several corpora only
+    data.epoch_pairs = 0
+    data.stages = ml_collections.FieldReference("", field_type=object)
     data.valid_source = ""
     data.valid_target = ""
     data.test_source = ""

@@ -58,7 +58,7 @@ AFFECTS = {
         *("data.subword_samples", "data.max_length", "data.vocabulary_sharing"),
         *("data.target_vocab_size", "data.user_symbols", "data.character_coverage"),
         *("data.split_digits", "data.max_subword_length"),
-        *("data.gold_repeats", "data.tree_terminals"),
+        *("data.gold_repeats", "data.tree_terminals", "data.corpora"),
     },
     "outputs": {
         "model.deterministic_attention",
@@ -76,7 +76,7 @@ RANGES = {
         *("training.r_drop", "training.patience", "training.max_skipped_batches"),
         *("training.max_loss_rise", "search.length_penalty", "search.no_repeat_ngram"),
         *("search.top_k", "optimizer.learning_rate", "optimizer.weight_decay"),
-        "optimizer.max_gradient_norm",
+        *("optimizer.max_gradient_norm", "data.epoch_pairs"),
     },
     "at least 1": {
         *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
@@ -114,6 +114,7 @@ RANGES = {
     "positive": {
         *("optimizer.epsilon", "optimizer.learning_rate_scale", "model.init_scale"),
         *("model.layer_norm_epsilon", "search.temperature"),
+        "data.corpora_temperature",
     },
     "one of post, pre": {"model.layer_norm_position"},
     "one of sinusoidal, learned": {"model.positional_encoding"},

@@ -7,6 +7,15 @@ import dataclasses
 import functools
 
 from vaswani_jax.core import types
+from vaswani_jax.core.corpora import (
+    Corpus,
+    Stage,
+    corpora_text,
+    parse_corpora,
+    parse_stages,
+    prepared_part,
+    stages_text,
+)
 from vaswani_jax.core.settings import setting
 
 # Where text and data lie says nothing of what they are.
@@ -60,6 +69,28 @@ class DataConfig:
         "Training text, target side.",
         not_empty=True,
         for_source=("text",),
+    )
+    corpora: str = setting(
+        "Corpora to mix: a TOML file, or a list; empty for data.train_source alone.",
+        legacy="",
+        affects="data",
+        canonical=corpora_text,
+        prepared_part=prepared_part,
+    )
+    corpora_temperature: float = setting(
+        "T: corpora without weights have shares size^(1/T); 1 for their sizes.",
+        above=0,
+        legacy=1.0,
+    )
+    epoch_pairs: int = setting(
+        "Pairs of an epoch of several corpora; 0 for as many as they have together.",
+        at_least=0,
+        legacy=0,
+    )
+    stages: str = setting(
+        "Weights of corpora from steps on, as 0: crawl=4 news=1; 20000: news=1.",
+        legacy="",
+        canonical=stages_text,
     )
     valid_source: str = path_setting(
         "Validation text, source side; empty for no validation set.",
@@ -269,3 +300,13 @@ class DataConfig:
     def symbols(self) -> tuple[str, ...]:
         """The user symbols."""
         return tuple(filter(None, self.user_symbols.split(",")))
+
+    @property
+    def training_corpora(self) -> tuple[Corpus, ...]:
+        """The corpora to mix; none if `train_source` is the training text."""
+        return parse_corpora(self.corpora)
+
+    @property
+    def training_stages(self) -> tuple[Stage, ...]:
+        """The stages of the mixture."""
+        return parse_stages(self.stages)

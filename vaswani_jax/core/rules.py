@@ -7,7 +7,7 @@ ValueError; the message has the key, the value and the rule.
 import re
 from collections.abc import Iterator
 
-from vaswani_jax.core import languages, locales, suggestions
+from vaswani_jax.core import corpora, languages, locales, suggestions
 from vaswani_jax.core.config import (
     SETTINGS,
     Config,
@@ -30,6 +30,8 @@ LOCALE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*")
 LEAST_COVERAGE = 0.98
 # What a user symbol may not have, and may not be.
 NOT_IN_SYMBOL = re.compile(r"[\s\u2581\0]")
+# The settings that data.corpora replaces.
+TRAINING_FILES = ("train_source", "train_target")
 SPECIAL = re.compile(r"<pad>|<s>|</s>|<unk>|<0x[0-9A-F]{2}>")
 
 
@@ -112,6 +114,7 @@ def _check_data(data: DataConfig) -> None:
                 f"{names[0]!r} and {names[1]!r}"
             )
     _check_vocabulary(data)
+    _check_corpora(data)
     longest = "max_length"
     if data.bucket_lengths == "separate" and data.batching != "buckets":
         raise ValueError(
@@ -123,6 +126,31 @@ def _check_data(data: DataConfig) -> None:
         longest = "packed_length"
     for side in ("source", "target"):
         _check_at_least(data, f"{side}_tokens_per_batch", minimum_key=longest)
+
+
+def _check_corpora(data: DataConfig) -> None:
+    """Refuse corpora of generated text, and settings of a mixture without corpora."""
+    mixed = data.training_corpora
+    for key in ("stages", "epoch_pairs", "corpora_temperature"):
+        value = getattr(data, key)
+        if value != SETTINGS[f"data.{key}"].legacy and not mixed:
+            raise ValueError(
+                f"config.data.{key} needs config.data.corpora, got {value!r}"
+            )
+    if not mixed:
+        return
+    if data.source != "text":
+        raise ValueError(
+            f"config.data.corpora needs config.data.source=text, got {data.source!r}"
+        )
+    if data.corpora_temperature != 1 and mixed[0].weight is not None:
+        raise ValueError(
+            "config.data.corpora_temperature is for corpora without weights: leave "
+            "their weights out, or set it to 1, got "
+            f"{data.corpora_temperature}"
+        )
+    corpora.check_stages(data.training_stages, mixed)
+    corpora.check_tags(mixed, data.symbols)
 
 
 def _check_trees(settings: Config) -> None:
@@ -212,6 +240,8 @@ def _check_source(data: DataConfig) -> None:
         _check_tfds(data)
     for setting in SETTINGS.values():
         is_read = data.source in (setting.for_source or (data.source,))
+        # The corpora replace the two files of training text.
+        is_read &= not (data.corpora and setting.name in TRAINING_FILES)
         if setting.range_depends_on_source and is_read:
             setting.check_range(getattr(data, setting.name))
     _check_target_locales(data)

@@ -7,6 +7,7 @@ Parsing, `--help`, resumed runs and `report` read the declarations from
 import dataclasses
 import math
 import typing
+from collections.abc import Callable
 from typing import Any, Literal
 
 from vaswani_jax.core import paths
@@ -49,6 +50,9 @@ class Setting:
         incidental: Whether it decides how or where a run computes, not what: `report`
             counts runs that differ in nothing else as repetitions.
         imported: Whether an imported model decides it, so that users cannot.
+        canonical: Returns the text that runs record for what users give, which may be
+            of another type. Raises ValueError for what it cannot read.
+        prepared_part: Returns the part of the value that prepared data depends on.
     """
 
     key: str
@@ -71,6 +75,8 @@ class Setting:
     affects: Literal["", "data", "outputs", "scores"] = ""
     incidental: bool = False
     imported: bool = False
+    canonical: Callable[[Any], Any] | None = None
+    prepared_part: Callable[[Any], Any] | None = None
 
     @property
     def section(self) -> str:
@@ -128,6 +134,8 @@ class Setting:
             ValueError: The type is wrong, or the value is out of a range that does not
                 depend on data.source. The message has the key, the value and the rule.
         """
+        if self.canonical:
+            value = self.canonical(value)
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if self.type is float and is_whole:
             value = float(value)

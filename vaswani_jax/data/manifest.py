@@ -89,7 +89,11 @@ class Manifest:
 def recorded_settings(data: config.DataConfig) -> dict[str, Any]:
     """Return the settings of data that the prepared files depend on."""
     return {
-        setting.name: getattr(data, setting.name)
+        setting.name: (
+            setting.prepared_part(getattr(data, setting.name))
+            if setting.prepared_part
+            else getattr(data, setting.name)
+        )
         for setting in config.SETTINGS.values()
         if setting.affects == "data"
     }

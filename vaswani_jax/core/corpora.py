@@ -1,0 +1,394 @@
+"""The corpora that training text is mixed from: `data.corpora` and `data.stages`.
+
+Users give corpora as a TOML file or as a list of dictionaries, and stages as a text or
+a list. A run records both as one canonical text, from which equal ones come again:
+JSON of the corpora, and "0: crawl=4 news=1; 20000: news=1".
+"""
+
+import dataclasses
+import functools
+import itertools
+import json
+import math
+import pathlib
+import re
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vaswani_jax.core import paths
+
+# A name stands in `data.stages`, in logs and in the manifest.
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+PROBABILITIES = ("noise_upper", "noise_title", "noise_typos", "noise_punctuation")
+CORPORA = "config.data.corpora"
+STAGES = "config.data.stages"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """A parallel text that training mixes with others.
+
+    Attributes:
+        name: Its name in stages, logs and the manifest.
+        source: The source side, named as `data.train_source` names one.
+        target: The target side.
+        weight: Its share of the pairs of an epoch, relative to the other weights. None
+            for a share by its size, see `data.corpora_temperature`.
+        tag: A user symbol before each of its source lines; "" for none.
+        noise_upper: Probability that a source line is written in capitals.
+        noise_title: Probability that a source line is written in title case.
+        noise_typos: Probability that a word of a source line gets a typing error.
+        noise_punctuation: Probability that a source line loses its punctuation.
+        noise_samples: Number of its copies, each with other noise.
+    """
+
+    name: str
+    source: str
+    target: str
+    weight: float | None = None
+    tag: str = ""
+    noise_upper: float = 0.0
+    noise_title: float = 0.0
+    noise_typos: float = 0.0
+    noise_punctuation: float = 0.0
+    noise_samples: int = 1
+
+    @property
+    def is_noisy(self) -> bool:
+        """True if its lines are written with noise."""
+        return any(getattr(self, name) for name in PROBABILITIES)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """The weights of corpora from a step on, until the next stage.
+
+    Attributes:
+        step: The number of updates before it.
+        weights: The weight of each corpus that it names; the others have none.
+    """
+
+    step: int
+    weights: tuple[tuple[str, float], ...]
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Corpus))
+TYPES = typing.get_type_hints(Corpus)
+# Text is compared by its content, and weights decide nothing of prepared data.
+NOT_PREPARED = ("source", "target", "weight")
+
+
+def corpora_text(value: Any) -> Any:
+    """Return the canonical text of corpora; "" if there are none.
+
+    Args:
+        value: The path of a TOML file, a canonical text, or a list of dictionaries. A
+            value of another type comes back as it is.
+
+    >>> corpora_text([{"name": "news", "source": "n.en", "target": "n.de"}])
+    '[{"name": "news", "source": "n.en", "target": "n.de"}]'
+
+    Raises:
+        ValueError: The message has the corpus, the field, the value and the rule.
+    """
+    if isinstance(value, str):
+        if not value.strip():
+            return ""
+        value = _from_json(value) if value.lstrip()[0] == "[" else _from_toml(value)
+    if not _is_list(value):
+        return value
+    corpora = [_corpus(fields, number) for number, fields in enumerate(value, start=1)]
+    _check_names([corpus.name for corpus in corpora])
+    _check_weights(corpora)
+    records = [_record(corpus) for corpus in corpora]
+    return json.dumps(records, ensure_ascii=False) if records else ""
+
+
+@functools.lru_cache(maxsize=8)
+def parse_corpora(text: str) -> tuple[Corpus, ...]:
+    """Return the corpora of a canonical text.
+
+    >>> [corpus.name for corpus in parse_corpora(
+    ...     '[{"name": "news", "source": "n.en", "target": "n.de"}]')]
+    ['news']
+    """
+    return tuple(Corpus(**record) for record in json.loads(text or "[]"))
+
+
+def stages_text(value: Any) -> Any:
+    """Return the canonical text of stages; "" if there are none.
+
+    Args:
+        value: A text as "0: crawl=4 news=1; 20000: news=1", or a list of dictionaries
+            as {"step": 0, "weights": {"crawl": 4, "news": 1}}. A value of another type
+            comes back as it is.
+
+    >>> stages_text([{"step": 0, "weights": {"crawl": 4, "news": 1.5}}])
+    '0: crawl=4 news=1.5'
+
+    Raises:
+        ValueError: The message has the stage, the value and the rule.
+    """
+    if isinstance(value, str):
+        parts = [part for part in value.split(";") if part.strip()]
+        stages = [_stage_of_text(part.strip()) for part in parts]
+    elif _is_list(value):
+        stages = [_stage_of_record(record) for record in value]
+    else:
+        return value
+    for before, stage in itertools.pairwise(stages):
+        if stage.step <= before.step:
+            raise ValueError(
+                f"{STAGES}: the steps of stages must rise, got {stage.step} after "
+                f"{before.step}"
+            )
+    return "; ".join(map(_describe_stage, stages))
+
+
+@functools.lru_cache(maxsize=8)
+def parse_stages(text: str) -> tuple[Stage, ...]:
+    """Return the stages of a canonical text.
+
+    >>> parse_stages("5: news=1")
+    (Stage(step=5, weights=(('news', 1.0),)),)
+    """
+    return tuple(_stage_of_text(part.strip()) for part in text.split(";") if part)
+
+
+def check_stages(stages: Sequence[Stage], corpora: Sequence[Corpus]) -> None:
+    """Refuse stages that name no corpus.
+
+    Raises:
+        ValueError: The message has the stage and the names that there are.
+    """
+    names = [corpus.name for corpus in corpora]
+    for stage in stages:
+        for name, _ in stage.weights:
+            if name not in names:
+                raise ValueError(
+                    f"{STAGES}: the stage of step {stage.step} names the corpus "
+                    f"{name!r}, but {CORPORA} has {', '.join(names)}"
+                )
+
+
+def check_tags(corpora: Sequence[Corpus], symbols: Sequence[str]) -> None:
+    """Refuse tags that are no user symbols.
+
+    Raises:
+        ValueError: The message has the corpus and its tag.
+    """
+    for corpus in corpora:
+        if corpus.tag and corpus.tag not in symbols:
+            raise ValueError(
+                f"{CORPORA}, corpus {corpus.name!r}: tag {corpus.tag!r} must be among "
+                f"config.data.user_symbols, got {','.join(symbols)!r}"
+            )
+
+
+def prepared_part(text: str) -> str:
+    """Return the text of corpora without what prepared data does not depend on.
+
+    >>> prepared_part(
+    ...     '[{"name": "news", "source": "n.en", "target": "n.de", "weight": 2.0}]')
+    '[{"name": "news"}]'
+    """
+    records = [
+        {field: value for field, value in record.items() if field not in NOT_PREPARED}
+        for record in json.loads(text or "[]")
+    ]
+    return json.dumps(records, ensure_ascii=False) if records else ""
+
+
+def weight_text(weight: float) -> str:
+    """Return a weight as it stands in a text: 4 or 0.5."""
+    return str(int(weight)) if weight.is_integer() else repr(weight)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{CORPORA} is no JSON list: {error}") from None
+
+
+def _from_toml(name: str) -> Any:
+    path = pathlib.Path(paths.expand_home(name))
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(
+            f"{CORPORA}={name} cannot be read: {error.strerror}; it must be a TOML "
+            "file of [[corpora]]"
+        ) from None
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise ValueError(f"{CORPORA}={name} is no TOML file: {error}") from None
+    others = sorted(values.keys() - {"corpora"})
+    if others:
+        raise ValueError(
+            f"{CORPORA}={name} must have [[corpora]] alone, got {others[0]!r}"
+        )
+    corpora = values.get("corpora")
+    if not isinstance(corpora, list) or not corpora:
+        raise ValueError(f"{CORPORA}={name} must have one [[corpora]] or several")
+    return corpora
+
+
+def _corpus(fields: Any, number: int) -> Corpus:
+    """Return a corpus after checking each of its fields.
+
+    Args:
+        fields: Its values by name.
+        number: Its place in the list, from 1; for errors of a corpus without a name.
+    """
+    if isinstance(fields, Corpus):
+        fields = dataclasses.asdict(fields)
+    if not isinstance(fields, Mapping):
+        raise ValueError(
+            f"{CORPORA}, corpus {number} must have fields ({', '.join(FIELDS)}), got "
+            f"{fields!r}"
+        )
+    title = f"{CORPORA}, corpus {fields.get('name', number)!r}:"
+    for field in fields:
+        if field not in FIELDS:
+            raise ValueError(
+                f"{title} unknown field {field!r} (known: {', '.join(FIELDS)})"
+            )
+    for field in ("name", "source", "target"):
+        if not fields.get(field):
+            raise ValueError(f"{title} {field} must not be empty")
+    values = {
+        field: _typed(value, title=title, field=field)
+        for field, value in fields.items()
+        if value is not None
+    }
+    corpus = Corpus(**values)
+    if not NAME.fullmatch(corpus.name):
+        raise ValueError(
+            f"{title} name must be letters, digits, '_', '-' and '.', and begin with a "
+            f"letter or a digit, got {corpus.name!r}"
+        )
+    if corpus.weight is not None and corpus.weight < 0:
+        raise ValueError(f"{title} weight must be at least 0, got {corpus.weight:g}")
+    for field in PROBABILITIES:
+        if not 0 <= getattr(corpus, field) <= 1:
+            value = getattr(corpus, field)
+            raise ValueError(f"{title} {field} must be in [0, 1], got {value:g}")
+    if corpus.noise_samples < 1:
+        raise ValueError(
+            f"{title} noise_samples must be at least 1, got {corpus.noise_samples}"
+        )
+    if corpus.noise_samples > 1 and not corpus.is_noisy:
+        raise ValueError(
+            f"{title} noise_samples={corpus.noise_samples} needs one of "
+            f"{', '.join(PROBABILITIES)} above 0"
+        )
+    return corpus
+
+
+def _typed(value: Any, *, title: str, field: str) -> Any:
+    """Return a value in the type of its field, a path without ~."""
+    kind = TYPES[field]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is str:
+        if not isinstance(value, str):
+            raise ValueError(f"{title} {field} must be a text, got {value!r}")
+        if field not in ("source", "target"):
+            return value
+        try:
+            return paths.expand_home(value)
+        except ValueError as error:
+            raise ValueError(f"{title} {field}: {error}") from None
+    if kind is int:
+        if not is_number or value != int(value):
+            raise ValueError(f"{title} {field} must be a whole number, got {value!r}")
+        return int(value)
+    if not is_number or not math.isfinite(value):
+        raise ValueError(f"{title} {field} must be a number, got {value!r}")
+    return float(value)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{CORPORA} has the corpus {name!r} twice")
+
+
+def _check_weights(corpora: Sequence[Corpus]) -> None:
+    """Refuse weights of some corpora alone, and weights that are all zero."""
+    without = [corpus.name for corpus in corpora if corpus.weight is None]
+    if without and len(without) < len(corpora):
+        raise ValueError(
+            f"{CORPORA}: either all corpora have a weight or none has, but "
+            f"{', '.join(map(repr, without))} has none"
+        )
+    if corpora and all(corpus.weight == 0 for corpus in corpora):
+        raise ValueError(f"{CORPORA}: one weight must be above 0, got 0 for all")
+
+
+def _record(corpus: Corpus) -> dict[str, Any]:
+    """Return the fields that differ from their defaults, in their order."""
+    return {
+        field.name: getattr(corpus, field.name)
+        for field in dataclasses.fields(Corpus)
+        if getattr(corpus, field.name) != field.default
+    }
+
+
+def _stage_of_text(text: str) -> Stage:
+    step, colon, rest = text.partition(":")
+    if not colon:
+        raise ValueError(
+            f"{STAGES}: a stage must be like 20000: news=1 crawl=2, got {text!r}"
+        )
+    weights = {}
+    for part in rest.split():
+        name, equals, weight = part.partition("=")
+        if not (name and equals and weight) or name in weights:
+            rule = "once" if name in weights else "as NAME=WEIGHT"
+            raise ValueError(
+                f"{STAGES}: a stage must name each corpus {rule}, got {text!r}"
+            )
+        weights[name] = weight
+    return _stage(step.strip(), weights, title=repr(text))
+
+
+def _stage_of_record(record: Any) -> Stage:
+    is_record = isinstance(record, Mapping) and record.keys() == {"step", "weights"}
+    if not is_record or not isinstance(record["weights"], Mapping):
+        raise ValueError(
+            f"{STAGES}: a stage must have a step and weights by corpus, got {record!r}"
+        )
+    return _stage(record["step"], record["weights"], title=repr(dict(record)))
+
+
+def _stage(step: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
+    """Return a stage after checking its values, which are texts or numbers."""
+    if not re.fullmatch(r"\d+", str(step)):
+        raise ValueError(
+            f"{STAGES}: the step of a stage must be a whole number from 0, got {title}"
+        )
+    values = []
+    for name, weight in weights.items():
+        try:
+            value = float(weight)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not (math.isfinite(value) and value >= 0) or isinstance(weight, bool):
+            raise ValueError(
+                f"{STAGES}: the weight of {name!r} must be a number from 0, got {title}"
+            )
+        values.append((str(name), value))
+    if not any(value for _, value in values):
+        raise ValueError(f"{STAGES}: a stage must have a weight above 0, got {title}")
+    return Stage(step=int(step), weights=tuple(values))
+
+
+def _describe_stage(stage: Stage) -> str:
+    weights = (f"{name}={weight_text(weight)}" for name, weight in stage.weights)
+    return f"{stage.step}: {' '.join(weights)}"
