@@ -1,27 +1,42 @@
-"""Read and write text files line by line: UTF-8, plain or gzipped."""
+"""Read and write text files line by line: UTF-8, plain or compressed."""
 
 import gzip
 import io
+import lzma
 import pathlib
+import typing
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import IO
+
+# The compressions, by the ending of a file's name, as errors call them.
+COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+# No sentence is as long; a file without line feeds must not fill the memory.
+MAX_LINE_BYTES = 1 << 26
+BUFFER_BYTES = 1 << 18
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, plain or gzipped, without their ends.
+    """Yield the lines of a UTF-8 file, plain or compressed, without their ends.
 
     Only a line feed ends a line; a carriage return before it is removed. Other
     characters cannot make the two sides of a parallel text differ in length.
 
     Raises:
-        ValueError: A line is not UTF-8 (the message has the file and the line), or
-            a compressed file is damaged.
+        ValueError: A line is not UTF-8 or has over 64 MiB (the message has the file
+            and the line), or a compressed file is damaged.
     """
-    with open_bytes(path) as stream:
-        try:
-            yield from decode_lines(stream, name=str(path))
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is no whole gzip file: {error}") from None
+    compression = COMPRESSIONS.get(path.suffix)
+    try:
+        with open_bytes(path) as stream:
+            yield from decode_lines(_split_lines(stream, path), name=str(path))
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} is no whole {compression} file: {error}") from None
+    except OSError as error:
+        # The errors of the disk have a number; those of zstd's decoder have none.
+        if error.errno is not None or compression is None:
+            raise
+        raise ValueError(f"{path} is no whole {compression} file: {error}") from None
 
 
 def decode_lines(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
@@ -47,15 +62,94 @@ def decode_lines(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
+def _split_lines(stream: io.BufferedIOBase, path: pathlib.Path) -> Iterator[bytes]:
+    """Yield the lines of a stream with their line feeds.
+
+    Raises:
+        ValueError: A line is too long.
+    """
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES):
+        number += 1
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            raise ValueError(
+                f"{path}, line {number}: over {MAX_LINE_BYTES:,} bytes without a line "
+                "feed; a text has one sentence a line"
+            )
+        yield line
+
+
 def open_bytes(path: pathlib.Path) -> io.BufferedIOBase:
-    """Open a file to read, uncompressed if its name ends in .gz."""
+    """Open a file to read, uncompressed if its name ends in .gz, .xz or .zst."""
     if path.suffix == ".gz":
         return gzip.GzipFile(path, "rb")
+    if path.suffix == ".xz":
+        return io.BufferedReader(_XzStream(path), BUFFER_BYTES)
+    if path.suffix == ".zst":
+        import pyarrow  # Other files need not wait for it.
+
+        file = pyarrow.OSFile(str(path))
+        return io.BufferedReader(
+            pyarrow.CompressedInputStream(file, "zstd"), BUFFER_BYTES
+        )
     return open(path, "rb")
 
 
+class _XzStream(io.RawIOBase):
+    """The decompressed bytes of an .xz file.
+
+    Unlike `lzma.LZMAFile`, refuses bytes after the last stream, which may be a damaged
+    stream whose lines would be missing.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._file = open(path, "rb")  # noqa: SIM115
+        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: typing.Any) -> int:
+        """Decompress into a buffer; return the number of bytes, 0 at the end."""
+        while True:
+            compressed = b""
+            if self._decoder.eof:
+                # Streams may follow each other, with zeros between them.
+                compressed = self._decoder.unused_data.lstrip(b"\0")
+                while not compressed:
+                    chunk = self._file.read(BUFFER_BYTES)
+                    if not chunk:
+                        return 0
+                    compressed = chunk.lstrip(b"\0")
+                self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+            elif self._decoder.needs_input:
+                compressed = self._file.read(BUFFER_BYTES)
+                if not compressed:
+                    raise EOFError("it ends within a stream")
+            if content := self._decoder.decompress(compressed, len(buffer)):
+                buffer[: len(content)] = content
+                return len(content)
+
+
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
-    """Write lines in UTF-8, a line feed after each; compressed if it ends in .gz."""
-    open_text = gzip.open if path.suffix == ".gz" else open
-    with open_text(path, "wt", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+    """Write lines in UTF-8, a line feed after each; compressed as the name says."""
+    with open_output(path) as stream:
+        stream.writelines(f"{line}\n".encode() for line in lines)
+
+
+def open_output(path: pathlib.Path) -> IO[bytes]:
+    """Open a file to write, compressed if its name ends in .gz, .xz or .zst."""
+    if path.suffix == ".gz":
+        return typing.cast(IO[bytes], gzip.open(path, "wb"))
+    if path.suffix == ".xz":
+        return typing.cast(IO[bytes], lzma.open(path, "wb"))
+    if path.suffix == ".zst":
+        import pyarrow
+
+        stream = pyarrow.CompressedOutputStream(str(path), "zstd")
+        return typing.cast(IO[bytes], io.BufferedWriter(stream, BUFFER_BYTES))
+    return open(path, "wb")

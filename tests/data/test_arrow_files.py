@@ -1,0 +1,123 @@
+"""Text of Parquet files and of data sets that Hugging Face's datasets saved."""
+
+import json
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from vaswani_jax.data import arrow_files
+
+TEXTS = ["one", "zwei Wörter", "", "two", "one"]
+
+
+def write(path, array):
+    """Write a table of one column, "text", as Parquet or as a stream of Arrow."""
+    table = pyarrow.table({"text": array})
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(table, path, row_group_size=2)
+    else:
+        with (
+            pyarrow.OSFile(str(path), "wb") as stream,
+            pyarrow.ipc.new_stream(stream, table.schema) as writer,
+        ):
+            writer.write_table(table, max_chunksize=2)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()),
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
+    ],
+    ids=str,
+)
+def test_every_type_of_text_is_read(tmp_path, ending, kind):
+    path = write(tmp_path / f"text.{ending}", pyarrow.array(TEXTS).cast(kind))
+    assert list(arrow_files.read(path, "text")) == TEXTS
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_line_breaks_within_a_text_become_spaces(tmp_path, ending):
+    path = write(tmp_path / f"text.{ending}", pyarrow.array(["a\nb\r\n\nc", "d\r"]))
+    assert list(arrow_files.read(path, "text")) == ["a b  c", "d"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_record_that_is_no_text_is_named(tmp_path, ending):
+    path = write(tmp_path / f"text.{ending}", pyarrow.array([*TEXTS, None]))
+    with pytest.raises(ValueError) as caught:
+        list(arrow_files.read(path, "text"))
+    assert str(caught.value) == f"{path}, record 6: text must be a text, got null"
+    latin = pyarrow.array([b"eins", b"zwei", "grün".encode("latin-1")])
+    write(path, latin.view(pyarrow.string()))
+    with pytest.raises(ValueError) as caught:
+        list(arrow_files.read(path, "text"))
+    assert str(caught.value) == (
+        f"{path}, record 3: text is not UTF-8 (byte 0xfc at byte 3)"
+    )
+
+
+def test_names_with_dots_and_fields_within_fields_are_found(tmp_path):
+    path = tmp_path / "text.parquet"
+    nested = [{"text": {"en": "deep", "en.US": "dotted"}} for _ in TEXTS]
+    table = pyarrow.table({"a.b": TEXTS, "a": nested})
+    pyarrow.parquet.write_table(table, path)
+    assert list(arrow_files.read(path, "a.b")) == TEXTS
+    assert set(arrow_files.read(path, "a.text.en")) == {"deep"}
+    assert set(arrow_files.read(path, "a.text.en.US")) == {"dotted"}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_damaged_file_is_named_wherever_it_is_cut_or_changed(tmp_path, ending):
+    path = write(tmp_path / f"text.{ending}", pyarrow.array(TEXTS))
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 5):
+        changed = bytes([whole[position] ^ 0xFF])
+        for content in (
+            whole[:position],
+            whole[:position] + changed + whole[position + 1 :],
+        ):
+            path.write_bytes(content)
+            try:
+                texts = list(arrow_files.read(path, "text"))
+            except ValueError as error:
+                assert str(error).startswith(f"{path}"), error
+                assert "\n" not in str(error)
+            else:
+                # Arrow has no checksums: a changed letter is a letter.
+                assert all(isinstance(text, str) for text in texts)
+
+
+def test_a_stream_that_was_cut_between_its_batches_is_refused(tmp_path):
+    path = write(tmp_path / "short.arrow", pyarrow.array(TEXTS[:2]))
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError, match=r"short\.arrow is no whole stream of Arrow"):
+        list(arrow_files.read(path, "text"))
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("{", "state.json is damaged"),
+        ("[]", "state.json is damaged"),
+        ('{"_data_files": [{"filename": "../a.arrow"}]}', "state.json is damaged"),
+        ('{"_data_files": [], "_indices_files": [{}]}', "flatten_indices()"),
+    ],
+)
+def test_a_data_set_that_is_not_whole_is_refused(tmp_path, state, message):
+    (tmp_path / "state.json").write_text(state)
+    with pytest.raises(ValueError) as caught:
+        list(arrow_files.read(tmp_path, "text"))
+    assert message in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_a_data_set_without_one_of_its_files_is_refused(tmp_path):
+    names = ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+    state = {"_data_files": [{"filename": name} for name in names]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    write(tmp_path / names[0], pyarrow.array(TEXTS))
+    with pytest.raises(FileNotFoundError, match=names[1]):
+        list(arrow_files.read(tmp_path, "text"))

@@ -1,0 +1,143 @@
+"""One side of a text in every kind of file, whatever its name asks for."""
+
+import gzip
+import json
+import lzma
+import pathlib
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from vaswani_jax.data import columns
+
+ENGLISH = ["one", "two words", "", "vier ü\u2028"]
+GERMAN = ["eins", "zwei Wörter", "", "four"]
+
+
+def zstd(content):
+    """Return a frame of zstd with one raw block, from the format's specification."""
+    block = (1 | len(content) << 3).to_bytes(3, "little")
+    return b"\x28\xb5\x2f\xfd\x20" + bytes([len(content)]) + block + content
+
+
+def lines(texts):
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def records():
+    return [
+        {"id": number, "translation": {"en": english, "de": german}}
+        for number, (english, german) in enumerate(zip(ENGLISH, GERMAN, strict=True))
+    ]
+
+
+def table():
+    return pyarrow.Table.from_pylist(records())
+
+
+def write_dataset(directory, shards):
+    """Write what `Dataset.save_to_disk` does."""
+    directory.mkdir(parents=True)
+    names = []
+    for number, rows in enumerate(shards):
+        names.append({"filename": f"data-{number:05}-of-{len(shards):05}.arrow"})
+        path = str(directory / names[-1]["filename"])
+        with (
+            pyarrow.OSFile(path, "wb") as stream,
+            pyarrow.ipc.new_stream(stream, rows.schema) as writer,
+        ):
+            writer.write_table(rows)
+    (directory / "state.json").write_text(json.dumps({"_data_files": names}))
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A directory with the same text in every kind of file."""
+    rows = "".join(f"{e}\t{g}\n" for e, g in zip(ENGLISH, GERMAN, strict=True)).encode()
+    objects = lines(map(json.dumps, records()))
+    contents = {
+        "text.de": lines(GERMAN),
+        "text.de.gz": gzip.compress(lines(GERMAN)),
+        "text.de.xz": lzma.compress(lines(GERMAN)),
+        "text.de.zst": zstd(lines(GERMAN)),
+        "text.tsv": rows,
+        "text.txt.gz": gzip.compress(rows),
+        "text.jsonl": objects,
+        "text.jsonl.xz": lzma.compress(objects),
+        "a#b*.de": lines(GERMAN),
+        "parts/2.de": lines(GERMAN[1:2]),
+        "parts/10.de.gz": gzip.compress(lines(GERMAN[2:])),
+        "parts/1.de.xz": lzma.compress(lines(GERMAN[:1])),
+    }
+    (tmp_path / "parts").mkdir()
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    pyarrow.parquet.write_table(table(), tmp_path / "text.parquet", row_group_size=3)
+    write_dataset(tmp_path / "saved" / "train", [table()[:1], table()[1:]])
+    return tmp_path
+
+
+NAMES = [
+    *("text.de", "text.de.gz", "text.de.xz", "text.de.zst", "a#b*.de", "parts/*.de*"),
+    *("text.tsv#2", "text.txt.gz#2", "text.parquet#translation.de"),
+    *("text.jsonl#translation.de", "text.jsonl.xz#translation.de"),
+    *("saved/train#translation.de", "saved/train/*.arrow#translation.de"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_file_has_the_same_text(directory, name):
+    assert list(columns.read(name, directory)) == GERMAN
+    elsewhere = pathlib.Path("/nowhere")
+    if name != "a#b*.de":
+        assert list(columns.read(f"{directory}/{name}", elsewhere)) == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.de", "no file {}/none.de"),
+        ("parts/*.fr", "no file {}/parts/*.fr"),
+        (
+            "parts",
+            "no file {}/parts: it is a directory, and Hugging Face's datasets did",
+        ),
+        (
+            "saved#de",
+            "no file {}/saved: it is a directory of splits, name one: saved/tr",
+        ),
+        ("text.de#", "text.de#: a name is FILES or FILES#COLUMN"),
+        ("text.tsv", "{}/text.tsv: a file of tab-separated columns needs #COLUMN"),
+        ("text.de#de", "{}/text.de: a file of tab-separated columns needs #COLUMN"),
+        ("text.tsv#0", "{}/text.tsv: a file of tab-separated columns needs #COLUMN"),
+        ("text.tsv#3", "{}/text.tsv, line 1: no column 3, the line has 2 (tabs sep"),
+        (
+            "text.jsonl",
+            "as text.jsonl#translation.en; it has id, translation.en, trans",
+        ),
+        (
+            "text.jsonl#de",
+            "{}/text.jsonl, line 1: no de: the keys are id, translation.",
+        ),
+        ("text.jsonl#id", "{}/text.jsonl, line 1: id must be a text, got 0"),
+        (
+            "text.parquet",
+            "as text.parquet#translation.en; it has id, translation.en",
+        ),
+        ("text.parquet#de", "{}/text.parquet: no column de; it has id, translation.en"),
+        (
+            "text.parquet#id",
+            "{}/text.parquet: column id must be of texts, and is of in",
+        ),
+        (
+            "saved/train#de",
+            "data-00000-of-00002.arrow: no column de; it has id, transl",
+        ),
+        ("-#1", "-#1 is standard input, which `vaswani prepare` alone reads"),
+    ],
+)
+def test_a_name_of_no_text_is_refused_with_the_rule(directory, name, message):
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        list(columns.read(name, directory))
+    assert message.format(directory) in str(caught.value)

@@ -1,0 +1,268 @@
+"""Read one side of a text, named FILES[#COLUMN].
+
+FILES is a file, a glob of shards, or a directory that Hugging Face's datasets saved. A
+column is a number (TSV), or the path of a key (JSON lines, Parquet, datasets).
+"""
+
+import dataclasses
+import glob
+import json
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from vaswani_jax.data import arrow_files, text_files
+
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+WILDCARD = re.compile(r"[*?[]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """The files of one side of a text.
+
+    Attributes:
+        name: The name in the settings, FILES[#COLUMN].
+        column: The column; "" for whole lines.
+        shards: The files, or the directory that datasets saved, in their order.
+    """
+
+    name: str
+    column: str
+    shards: tuple[pathlib.Path, ...]
+
+    def read(self) -> Iterator[str]:
+        """Yield all texts, each without line feeds; see `read`."""
+        for shard in self.shards:
+            yield from read_shard(shard, self.column)
+
+
+def read(name: str, directory: pathlib.Path) -> Iterator[str]:
+    """Yield the texts of one side, each without line feeds, few at a time in memory.
+
+    Args:
+        name: FILES[#COLUMN], as `train.en.gz`, `shards/*.en.zst`, `news.tsv#2`,
+            `news.jsonl#translation.en`, `news.parquet#en`, `wmt/train#translation.en`.
+        directory: Where relative names begin.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A file is damaged, has no such column, or has a line or record that
+            is no text. The message has the file, the line or record, and the rule.
+    """
+    return find(name, directory).read()
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return FILES and COLUMN of a name; the column is "" if it has none.
+
+    >>> split_name("news.jsonl#translation.en"), split_name("train.en")
+    (('news.jsonl', 'translation.en'), ('train.en', ''))
+
+    Raises:
+        ValueError: Nothing stands before or after the #.
+    """
+    if "#" not in name:
+        return name, ""
+    files, _, column = name.rpartition("#")
+    if not files or not column:
+        raise ValueError(f"{name}: a name is FILES or FILES#COLUMN, as news.tsv#2")
+    return files, column
+
+
+def find(name: str, directory: pathlib.Path) -> Side:
+    """Return the files that a name stands for; see `read`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The name has no column and needs one, or is that of standard input.
+    """
+    if (directory / name).is_file():  # Its name may have a # or a *.
+        return _checked(Side(name, "", (directory / name,)))
+    file_names, column = split_name(name)
+    if file_names == "-":
+        raise ValueError(
+            f"{name} is standard input, which `vaswani prepare` alone reads: prepare "
+            "the data with it first"
+        )
+    path = directory / file_names
+    if path.is_dir() and arrow_files.is_dataset(path):
+        return _checked(Side(name, column, (path,)))
+    if path.is_file():
+        return _checked(Side(name, column, (path,)))
+    shards: tuple[pathlib.Path, ...] = ()
+    if WILDCARD.search(file_names):
+        pattern = os.path.join(glob.escape(str(directory)), file_names)
+        paths = map(pathlib.Path, glob.glob(pattern, recursive=True))
+        shards = tuple(sorted(filter(pathlib.Path.is_file, paths), key=_natural_order))
+    if not shards:
+        raise FileNotFoundError(f"no file {path}{arrow_files.describe(path)}")
+    return _checked(Side(name, column, shards))
+
+
+def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:
+    """Return a key that sorts part2 before part10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [int(part) if part.isdecimal() else part for part in parts], str(path)
+
+
+def _checked(side: Side) -> Side:
+    """Refuse a column that the kind of a file cannot have, or a missing one."""
+    for shard in side.shards:
+        kind = _kind(shard)
+        if kind == "text" and not side.column:
+            continue
+        if kind in ("text", "tsv"):
+            if not re.fullmatch("[1-9][0-9]*", side.column, re.ASCII):
+                rule = "the number of a column (columns from 1, separated by tabs)"
+                raise ValueError(
+                    f"{shard}: a file of tab-separated columns needs #COLUMN, {rule}, "
+                    f"as {shard.name}#2; got {side.name!r}"
+                )
+        elif not side.column:
+            raise ValueError(
+                f"{shard}: name a column, as {shard.name}#translation.en; it has "
+                f"{_describe_columns(shard)}"
+            )
+    return side
+
+
+def _kind(path: pathlib.Path) -> str:
+    """Return the kind of a file: text, tsv, json, parquet, arrow, dataset."""
+    if path.is_dir():
+        return "dataset"
+    if path.suffix in (".parquet", ".arrow"):
+        return path.suffix[1:]
+    uncompressed = (
+        path.with_suffix("") if path.suffix in text_files.COMPRESSIONS else path
+    )
+    if uncompressed.suffix in JSON_ENDINGS:
+        return "json"
+    return "tsv" if uncompressed.suffix == ".tsv" else "text"
+
+
+def read_shard(path: pathlib.Path, column: str) -> Iterator[str]:
+    """Yield the texts of one file of `Side.shards`; see `read`.
+
+    Raises:
+        ValueError: As `read`.
+    """
+    kind = _kind(path)
+    if kind == "json":
+        return _read_json(path, column)
+    if kind in ("parquet", "arrow", "dataset"):
+        return arrow_files.read(path, column)
+    if column:
+        return _read_tsv(path, int(column))
+    return text_files.read_lines(path)
+
+
+def _read_tsv(path: pathlib.Path, column: int) -> Iterator[str]:
+    num_columns = 0
+    for number, line in enumerate(text_files.read_lines(path), start=1):
+        fields = line.split("\t")
+        num_columns = num_columns or len(fields)
+        if column > num_columns:
+            raise ValueError(
+                f"{path}, line {number}: no column {column}, the line has "
+                f"{num_columns} (tabs separate columns)"
+            )
+        if len(fields) != num_columns:
+            raise ValueError(
+                f"{path}, line {number}: {len(fields)} columns, where line 1 has "
+                f"{num_columns}; every line must have as many (tabs separate columns)"
+            )
+        yield fields[column - 1]
+
+
+def _read_json(path: pathlib.Path, column: str) -> Iterator[str]:
+    for number, line in enumerate(text_files.read_lines(path), start=1):
+        try:
+            text = look_up(_parse_object(line), column)
+            if "\\u" in line:
+                text.encode()  # JSON can spell half a character.
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{path}, line {number}: {column} has half a surrogate pair, which is "
+                "no character"
+            ) from None
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        yield arrow_files.one_line(text)
+
+
+def _parse_object(line: str) -> dict[str, Any]:
+    """Return the JSON object of a line.
+
+    Raises:
+        ValueError: It has none.
+    """
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"no JSON ({error.msg} at column {error.colno}); every line must be a JSON "
+            "object"
+        ) from None
+    except RecursionError:
+        raise ValueError("JSON nested too deep") from None
+    if not isinstance(record, dict):
+        raise ValueError("every line must be a JSON object")
+    return record
+
+
+def look_up(record: dict[str, Any], column: str) -> str:
+    """Return the text at a dotted path of a record.
+
+    >>> look_up({"translation": {"en": "one", "de": "eins"}}, "translation.de")
+    'eins'
+
+    Raises:
+        ValueError: There is no such key, or its value is no text.
+    """
+    value: Any = record
+    rest = column
+    while rest:
+        if not isinstance(value, dict):
+            raise ValueError(f"no {column}: the keys are {describe_keys(record)}")
+        if rest in value:  # A key may have a dot.
+            value, rest = value[rest], ""
+            continue
+        key, _, rest = rest.partition(".")
+        if key not in value or not rest:
+            raise ValueError(f"no {column}: the keys are {describe_keys(record)}")
+        value = value[key]
+    if not isinstance(value, str):
+        kind = {dict: "an object", list: "a list", type(None): "null"}.get(
+            type(value), repr(value)
+        )
+        raise ValueError(f"{column} must be a text, got {kind}")
+    return value
+
+
+def describe_keys(record: dict[str, Any], *, limit: int = 8) -> str:
+    """Return the paths of a record's values, a few of them.
+
+    >>> describe_keys({"id": 1, "translation": {"en": "one", "de": "eins"}})
+    'id, translation.en, translation.de'
+    """
+    names: list[str] = []
+    for key, value in record.items():
+        inner = value if isinstance(value, dict) else {}
+        names += [f"{key}.{name}" for name in inner] or [key]
+    shown = ", ".join(names[:limit])
+    return shown + (", ..." if len(names) > limit else "") if names else "none"
+
+
+def _describe_columns(path: pathlib.Path) -> str:
+    """Return the columns of a file's first record, as far as it can be read."""
+    if _kind(path) != "json":
+        return arrow_files.describe_columns(path)
+    for line in text_files.read_lines(path):
+        try:
+            return describe_keys(_parse_object(line))
+        except ValueError as error:
+            raise ValueError(f"{path}, line 1: {error}") from None
+    return "no line"
