@@ -83,6 +83,34 @@ def test_what_one_machine_sends_another_has(
     assert content(other_machine.pull(url)) == RUN
 
 
+def test_globs_and_directories_are_fetched_and_lost_shards_go(
+    url: str, machine: Machine, other_machine: Machine
+) -> None:
+    texts = {
+        "shards/1.en": "one",
+        "shards/2.en": "two",
+        "shards/old/3.en": "three",
+        "data/train.en": "without a manifest",
+        "saved/train/state.json": "{}",
+        "saved/test/state.json": "{}",
+        "[a].en": "its name is no glob",
+    }
+    write(machine.pull(url), texts)
+    machine.push(url)
+    names = ["shards/*.en", "saved/train", "data/train.en", "[a].en"]
+    copy = content(other_machine.pull(url, file_names=names))
+    assert copy == {
+        name: text
+        for name, text in texts.items()
+        if name not in ("shards/old/3.en", "saved/test/state.json")
+    }
+    assert "shards/old/3.en" in content(other_machine.pull(url, file_names=["**/*.en"]))
+    store, root = fsspec.core.url_to_fs(url)
+    store.rm_file(f"{root}/shards/2.en")
+    copy = content(other_machine.pull(url, file_names=["shards/*.en"]))
+    assert "shards/1.en" in copy and "shards/2.en" not in copy
+
+
 def test_a_run_moves_to_another_machine_and_back(
     url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:

@@ -134,7 +134,7 @@ def test_every_kind_of_file_has_the_same_text(directory, name):
             "saved/train#de",
             "data-00000-of-00002.arrow: no column de; it has id, transl",
         ),
-        ("-#1", "-#1 is standard input, which `vaswani prepare` alone reads"),
+        ("-#1", "-#1: standard input can be read once; write it to a file"),
     ],
 )
 def test_a_name_of_no_text_is_refused_with_the_rule(directory, name, message):

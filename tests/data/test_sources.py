@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import itertools
 import os
+from types import MappingProxyType
 
 import pytest
 
@@ -98,6 +99,78 @@ def test_a_directory_is_no_text(tmp_path):
     write(tmp_path / "train.de", b"a\n")
     with pytest.raises(FileNotFoundError, match=r"config\.data\.train_source"):
         sources.pairs(text_data(tmp_path), "train", seed=1)
+
+
+def test_shards_are_paired_in_their_order_and_errors_name_them(tmp_path):
+    (tmp_path / "shards").mkdir()
+    for number in (10, 9):
+        write(tmp_path / f"shards/{number}.en", f"en {number}\n".encode())
+        write(tmp_path / f"shards/{number}.de.gz", f"de {number}\n".encode())
+    data = text_data(
+        tmp_path,
+        **{"data.train_source": "shards/*.en", "data.train_target": "shards/*.de.gz"},
+    )
+    pairs = list(sources.pairs(data, "train", seed=1))
+    assert pairs == [("en 9", "de 9"), ("en 10", "de 10")]
+    [sampled] = sources.sample(data, "train", seed=1, size=1, total=2)
+    assert (sources.count(data, "train", seed=1), sampled) == (2, pairs[0])
+    # A line moves from the second file to the first: the sums are equal.
+    write(tmp_path / "shards/9.en", b"a\nb\n")
+    write(tmp_path / "shards/10.en", b"")
+    with pytest.raises(ValueError) as caught:
+        sources.count(data, "train", seed=1)
+    counts = f"{tmp_path}/shards/9.en has 2, {tmp_path}/shards/9.de.gz has 1"
+    assert str(caught.value).endswith(counts)
+    (tmp_path / "shards/10.en").unlink()
+    with pytest.raises(ValueError) as caught:
+        sources.pairs(data, "train", seed=1)
+    assert "shards/*.en has 1, shards/*.de.gz has 2" in str(caught.value)
+
+
+def test_a_line_without_its_tag_is_named_by_its_shard(tmp_path):
+    write(tmp_path / "1.tsv", b"eins\t<2de> one\n")
+    write(tmp_path / "2.tsv", b"zwei\t<2de> two\ndrei\tthree\n")
+    names = {"data.train_source": "*.tsv#2", "data.train_target": "*.tsv#1"}
+    data = text_data(
+        tmp_path, **settings.TWO_TARGETS | {"data.source": "text"}, **names
+    )
+    with pytest.raises(ValueError, match=r"2\.tsv, line 2 must begin with a tag"):
+        sources.count(data, "train", seed=1)
+
+
+def test_a_missing_column_is_named_with_its_key(tmp_path):
+    write(tmp_path / "train.tsv", b"one\teins\n")
+    data = text_data(tmp_path, **{"data.train_source": "train.tsv"})
+    with pytest.raises(ValueError) as caught:
+        sources.pairs(data, "train", seed=1)
+    start = f"config.data.train_source: {tmp_path}/train.tsv: a file of tab-separated"
+    assert str(caught.value).startswith(start)
+
+
+def test_the_record_of_columns_and_shards_changes_with_each_of_them(tmp_path):
+    for number in (1, 2):
+        path = write(tmp_path / f"{number}.tsv", b"one\teins\n")
+        os.utime(path, ns=(10**18, 10**18))
+
+    def record(source, target="*.tsv#2", previous=MappingProxyType({})):
+        names = {"data.train_source": source, "data.train_target": target}
+        data = text_data(tmp_path, **names)
+        return sources.text_record(data, "train", seed=1, previous=previous)
+
+    first = record("*.tsv#1")
+    digests = {first["source"]["sha256"], first["target"]["sha256"]}
+    assert len(digests) == 2, "the columns differ"
+    assert [file["bytes"] for file in first["source"]["files"]] == [9, 9]
+    assert first["source"]["files"] == first["target"]["files"]
+    assert record("1.tsv#1", "1.tsv#2")["source"]["sha256"] not in digests
+    # Known sizes and times are not read again; a changed time is.
+    write(tmp_path / "2.tsv", b"two\tzwei\n")
+    os.utime(write(tmp_path / "2.tsv", b"1.e\teins\n"), ns=(10**18, 10**18))
+    assert record("*.tsv#1", previous=first) == first
+    os.utime(tmp_path / "2.tsv", ns=(10**18, 10**18 + 1))
+    later = record("*.tsv#1", previous=first)
+    assert later["source"]["sha256"] not in digests
+    assert later["source"]["files"][0] == first["source"]["files"][0]
 
 
 def test_there_is_a_test_split_if_it_is_named_or_generated(tmp_path):

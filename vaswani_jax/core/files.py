@@ -214,7 +214,8 @@ class Directory:
 
         Args:
             skip: Names of folders not to download.
-            file_names: The only files to download; if empty, download all.
+            file_names: The only files to download, as names, globs or directories; if
+                empty, download all.
             mark: A file that the store must have unless it is empty.
 
         Returns:

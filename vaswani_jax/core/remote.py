@@ -13,6 +13,7 @@ count.
 
 import contextlib
 import dataclasses
+import fnmatch
 import functools
 import hashlib
 import json
@@ -164,7 +165,7 @@ class RemoteDirectory(files.Directory):
         with self._open_record() as last_sync:
             if not self._is_holder and files.is_held(self.path):
                 return self.path
-            remote = self._remote_versions()
+            remote = self._remote_versions(file_names)
             if last_sync and not remote:
                 raise RemoteError(
                     f"{self._url} is empty, but its local copy {self.path} is not: "
@@ -183,7 +184,7 @@ class RemoteDirectory(files.Directory):
                 name
                 for name in remote
                 if name.partition("/")[0] not in skip
-                and (name in file_names or not file_names)
+                and (_matches(name, file_names) or not file_names)
                 and _is_outdated(
                     local.get(name),
                     remote=remote[name],
@@ -192,10 +193,19 @@ class RemoteDirectory(files.Directory):
                 )
             ]
             self._download(outdated_names, remote=remote, last_sync=last_sync)
-            if not (is_local_ahead or file_names):
-                for name in local.keys() - remote.keys():
-                    self._set_aside(name, last_sync.pop(name, Sync()))
-                    (self.path / name).unlink(missing_ok=True)
+            deleted_names = local.keys() - remote.keys()
+            if file_names:
+                # A shard that the store has lost no longer belongs to its glob.
+                deleted_names = {
+                    name
+                    for name in deleted_names & last_sync.keys()
+                    if name not in file_names and _matches(name, file_names)
+                }
+            elif is_local_ahead:
+                deleted_names = set()
+            for name in deleted_names:
+                self._set_aside(name, last_sync.pop(name, Sync()))
+                (self.path / name).unlink(missing_ok=True)
         return self.path
 
     def pull_file(self) -> pathlib.Path:
@@ -329,8 +339,11 @@ class RemoteDirectory(files.Directory):
                 self._store.makedirs(parent, exist_ok=True)
         self._store.put([str(self.path / name) for name in names], targets)
 
-    def _remote_versions(self) -> dict[str, str]:
-        """Return the version of each file on the store, except of unsealed ones."""
+    def _remote_versions(self, file_names: Collection[str] = ()) -> dict[str, str]:
+        """Return the version of each file on the store.
+
+        Unsealed ones are left out, unless they are named.
+        """
         self._store.invalidate_cache()
         try:
             listing = self._store.find(self._root, detail=True)
@@ -345,7 +358,9 @@ class RemoteDirectory(files.Directory):
         return {
             name: version
             for name, version in versions.items()
-            if not SEALED.match(name) or _find_seal(name, versions)
+            if not SEALED.match(name)
+            or _find_seal(name, versions)
+            or _matches(name, file_names)
         }
 
     def _local_versions(self) -> dict[str, str]:
@@ -364,6 +379,22 @@ class RemoteDirectory(files.Directory):
         path = self.path / STARTS
         starts = self._store.cat_file(f"{self._root}/{STARTS}")
         return path.exists() and path.read_bytes().startswith(starts)
+
+
+def _matches(name: str, patterns: Collection[str]) -> bool:
+    """Return whether a file has one of the names, or is in a directory of that name.
+
+    A name may be a glob, in which * stands for no slash and ** for any directories.
+    """
+    return any(
+        name == pattern
+        or name.startswith(f"{pattern}/")
+        or (
+            ("**" in pattern or name.count("/") == pattern.count("/"))
+            and fnmatch.fnmatchcase(name, pattern.replace("**/", "*"))
+        )
+        for pattern in patterns
+    )
 
 
 def _is_outdated(

@@ -33,6 +33,15 @@ class Side:
     column: str
     shards: tuple[pathlib.Path, ...]
 
+    @property
+    def files(self) -> list[pathlib.Path]:
+        """The files, among them those of a directory that datasets saved.
+
+        Raises:
+            ValueError: The directory is damaged.
+        """
+        return [file for shard in self.shards for file in arrow_files.shards(shard)]
+
     def read(self) -> Iterator[str]:
         """Yield all texts, each without line feeds; see `read`."""
         for shard in self.shards:
@@ -72,6 +81,24 @@ def split_name(name: str) -> tuple[str, str]:
     return files, column
 
 
+def patterns(name: str) -> tuple[str, ...]:
+    """Return the names, globs or directories that a name can stand for.
+
+    >>> patterns("shards/*.jsonl#en")
+    ('shards/*.jsonl#en', 'shards/*.jsonl')
+    """
+    return tuple(dict.fromkeys((name, name.rpartition("#")[0] or name)))
+
+
+def is_standard_input(name: str) -> bool:
+    """Return whether a name is -, or a column of it.
+
+    >>> is_standard_input("-#2"), is_standard_input("-a#2")
+    (True, False)
+    """
+    return name == "-" or name.startswith("-#")
+
+
 def find(name: str, directory: pathlib.Path) -> Side:
     """Return the files that a name stands for; see `read`.
 
@@ -81,12 +108,9 @@ def find(name: str, directory: pathlib.Path) -> Side:
     """
     if (directory / name).is_file():  # Its name may have a # or a *.
         return _checked(Side(name, "", (directory / name,)))
+    if is_standard_input(name):
+        raise ValueError(f"{name}: standard input can be read once; write it to a file")
     file_names, column = split_name(name)
-    if file_names == "-":
-        raise ValueError(
-            f"{name} is standard input, which `vaswani prepare` alone reads: prepare "
-            "the data with it first"
-        )
     path = directory / file_names
     if path.is_dir() and arrow_files.is_dataset(path):
         return _checked(Side(name, column, (path,)))

@@ -6,7 +6,9 @@ record of exactly which text that is.
 
 import dataclasses
 import functools
+import hashlib
 import itertools
+import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.core import config, files, languages, remote
-from vaswani_jax.data import text_files, tfds, treebank_checks, treebank_pairs
+from vaswani_jax.data import columns, tfds, treebank_checks, treebank_pairs
 from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
+from vaswani_jax.data.columns import Side
 
 Pairs = Iterator[tuple[str, str]]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -92,49 +95,78 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
         FileNotFoundError: A text file is missing.
         ValueError: The sides differ in length (the message has both counts), or a
             line is not UTF-8 or lacks the tag of one of several target languages (the
-            message has the file and the line).
+            message has the file and the line), or as `columns.read`.
     """
     if data.source == "treebank":
         return treebank_pairs.pairs(_local(data), split)
     if data.source == "text":
-        source, target = text_paths(data, split)
-        text = _text_pairs(source, target)
-        if languages.locales_by_tag(data):
-            return _check_tags(text, data, source=source)
-        return text
+        return read_sides(data, *_split_sides(data, split))
     if data.source.startswith(tfds.PREFIX):
         return tfds.pairs(data, split, indices=None)
     return iter(_generated(data, seed)[split])
 
 
-def text_paths(data: config.DataConfig, split: str) -> tuple[pathlib.Path, ...]:
-    """Return the source and the target file of a split.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-    """
+def _split_sides(data: config.DataConfig, split: str) -> tuple[Side, Side]:
+    """Return both sides of a split of text files; see `find_sides`."""
     names = {
         key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
     }
+    return find_sides(data, names)
+
+
+def find_sides(data: config.DataConfig, names: Mapping[str, str]) -> tuple[Side, Side]:
+    """Return the files of both sides of a text.
+
+    Args:
+        data: Where the text is.
+        names: FILES[#COLUMN] of the source and of the target, by their settings.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A name lacks its column, or the sides differ in their number of
+            files.
+    """
     directory = remote.open_directory(data.text_directory).pull(
-        file_names=names.values()
+        file_names=[part for name in names.values() for part in columns.patterns(name)]
     )
-    paths = []
+    sides = []
     for key, name in names.items():
-        path = directory / name
-        if not path.is_file():
+        if columns.is_standard_input(name):
+            raise FileNotFoundError(
+                f"config.data.{key}={name}: `vaswani prepare` alone reads standard "
+                "input, once; prepare the data with it first"
+            )
+        try:
+            sides.append(columns.find(name, directory))
+        except FileNotFoundError as error:
             advice = f"name it with --config.data.{key}=NAME"
-            if split != "train":
+            if (split := key.partition("_")[0]) in ("valid", "test"):
                 advice += (
                     f", or do without: --config.data.{split}_source= "
                     f"--config.data.{split}_target="
                 )
             raise FileNotFoundError(
-                f"config.data.{key}: no file {path} (config.data.text_directory is "
+                f"config.data.{key}: {error} (config.data.text_directory is "
                 f"{data.text_directory!r}); {advice}"
-            )
-        paths.append(path)
-    return tuple(paths)
+            ) from None
+        except ValueError as error:
+            raise ValueError(f"config.data.{key}: {error}") from None
+    source, target = sides
+    if len(source.shards) != len(target.shards):
+        raise ValueError(
+            f"the two sides must have the same number of files: {source.name} has "
+            f"{len(source.shards)}, {target.name} has {len(target.shards)} "
+            f"(config.data.text_directory is {data.text_directory!r})"
+        )
+    return source, target
+
+
+def read_sides(data: config.DataConfig, source: Side, target: Side) -> Pairs:
+    """Yield the pairs of a text, in its order; see `pairs`."""
+    has_tags = bool(languages.locales_by_tag(data))
+    for shards in zip(source.shards, target.shards, strict=True):
+        text = _zip_shards(source, target, shards)
+        yield from (_check_tags(text, data, source=shards[0]) if has_tags else text)
 
 
 def _local(data: config.DataConfig) -> config.DataConfig:
@@ -162,10 +194,35 @@ def text_record(
     if data.source != "text":
         version = cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}
+    return describe_sides(*_split_sides(data, split), previous=previous)
+
+
+def describe_sides(
+    source: Side, target: Side, *, previous: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what identifies the text of two sides; see `text_record`."""
+    # Both may be columns of one file.
+    descriptions: dict[str, Mapping[str, Any]] = {
+        file["path"]: file
+        for entry in previous.values()
+        for file in entry.get("files", [])
+    }
     record = {}
-    names = ("source", "target")
-    for side, path in zip(names, text_paths(data, split), strict=True):
-        record[side] = files.describe_file(path, previous.get(side, {}))
+    for side, name in ((source, "source"), (target, "target")):
+        if not side.column and len(side.shards) == 1:
+            [path] = side.shards
+            record[name] = files.describe_file(path, previous.get(name, {}))
+            continue
+        for path in side.files:
+            description = files.describe_file(path, descriptions.get(str(path), {}))
+            descriptions[str(path)] = {"path": str(path), **description}
+        entries = [descriptions[str(path)] for path in side.files]
+        digests = [side.column, *(entry["sha256"] for entry in entries)]
+        record[name] = {
+            "column": side.column,
+            "files": entries,
+            "sha256": hashlib.sha256(json.dumps(digests).encode()).hexdigest(),
+        }
     return record
 
 
@@ -177,18 +234,26 @@ def content_identity(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:
+def _zip_shards(
+    source: Side, target: Side, shards: tuple[pathlib.Path, pathlib.Path]
+) -> Pairs:
+    """Yield the pairs of one file of each side.
+
+    Raises:
+        ValueError: They differ in length, or as `columns.read`.
+    """
     num_pairs = 0
     sides = itertools.zip_longest(
-        text_files.read_lines(source), text_files.read_lines(target)
+        columns.read_shard(shards[0], source.column),
+        columns.read_shard(shards[1], target.column),
     )
     for source_line, target_line in sides:
         if source_line is None or target_line is None:
             shorter, longer = num_pairs, num_pairs + 1 + sum(1 for _ in sides)
             counts = (shorter, longer) if source_line is None else (longer, shorter)
             raise ValueError(
-                f"the two sides must have the same number of lines: {source} has "
-                f"{counts[0]}, {target} has {counts[1]}"
+                f"the two sides must have the same number of lines: {shards[0]} has "
+                f"{counts[0]}, {shards[1]} has {counts[1]}"
             )
         num_pairs += 1
         yield source_line, target_line
