@@ -97,6 +97,16 @@ def _data() -> ml_collections.ConfigDict:
     data.subword_dropout = 0.0  # not in the paper
     data.subword_samples = 1  # not in the paper
     data.max_length = 256  # open
+    data.clean_empty = False  # no rule is on, here and in the next nine
+    data.clean_control_characters = False
+    data.clean_encodings = False
+    data.clean_max_characters = 0
+    data.clean_equal_sides = False
+    data.clean_max_ratio = 0.0
+    data.clean_min_letters = 0.0
+    data.clean_min_script = 0.0
+    data.clean_language_odds = 0.0
+    data.clean_identical_pairs = False
     data.source_tokens_per_batch = 25_000  # section 5.1: "approximately 25000"
     data.target_tokens_per_batch = 25_000  # section 5.1
     data.batching = "buckets"  # section 5.1: "by approximate sequence length"

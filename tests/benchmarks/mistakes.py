@@ -377,7 +377,7 @@ MISTAKES = (
     ),
     Mistake(
         "the vocabulary learns from the head of the text",
-        "sources.sample",
+        "sources._spread_indices",
         "(-(-$number * $total // $size) for $number in range($size))",
         "iter(range($size))",
         "tests/data/test_prepare.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",

@@ -59,6 +59,11 @@ AFFECTS = {
         *("data.target_vocab_size", "data.user_symbols", "data.character_coverage"),
         *("data.split_digits", "data.max_subword_length"),
         *("data.gold_repeats", "data.tree_terminals", "data.corpora"),
+        *("data.clean_empty", "data.clean_control_characters"),
+        *("data.clean_encodings", "data.clean_max_characters"),
+        *("data.clean_equal_sides", "data.clean_max_ratio", "data.clean_min_letters"),
+        *("data.clean_min_script", "data.clean_language_odds"),
+        "data.clean_identical_pairs",
     },
     "outputs": {
         "model.deterministic_attention",
@@ -77,6 +82,7 @@ RANGES = {
         *("training.max_loss_rise", "search.length_penalty", "search.no_repeat_ngram"),
         *("search.top_k", "optimizer.learning_rate", "optimizer.weight_decay"),
         *("optimizer.max_gradient_norm", "data.epoch_pairs"),
+        "data.clean_max_characters",
     },
     "at least 1": {
         *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
@@ -107,6 +113,7 @@ RANGES = {
         "training.ema_decay",
     },
     "in (0, 1]": {"search.top_p"},
+    "in [0, 1]": {"data.clean_min_letters", "data.clean_min_script"},
     "in [1, 512]": {"data.max_subword_length"},
     "one of shared, separate": {"data.vocabulary_sharing", "data.bucket_lengths"},
     "in [1, 2147483647]": {"training.num_steps", "optimizer.warmup_steps"},

@@ -5,6 +5,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 from vaswani_jax.core import types
 from vaswani_jax.core.corpora import (
@@ -20,6 +21,12 @@ from vaswani_jax.core.settings import setting
 
 # Where text and data lie says nothing of what they are.
 path_setting = functools.partial(setting, is_path=True, changeable=True)
+
+
+def clean_setting(meaning: str, off: bool | int | float, **properties: Any) -> Any:
+    """Declare a rule that leaves out training pairs, and its value that is off."""
+    return setting(meaning, legacy=off, affects="data", **properties)
+
 
 # Values of data.source whose text is generated.
 GENERATED = ("cldr", "copy", "reverse")
@@ -247,6 +254,46 @@ class DataConfig:
         "Maximum tokens of a training sentence, its end mark included.",
         at_least=2,
         affects="data",
+    )
+    clean_empty: bool = clean_setting("Leave out pairs with an empty side.", False)
+    clean_control_characters: bool = clean_setting(
+        "Leave out pairs with control or private-use characters, but tabs.", False
+    )
+    clean_encodings: bool = clean_setting(
+        "Leave out pairs with U+FFFD or wrongly decoded characters, as fÃ¼r.", False
+    )
+    clean_max_characters: int = clean_setting(
+        "Maximum characters of a side; 0 for no limit.", 0, at_least=0
+    )
+    clean_equal_sides: bool = clean_setting(
+        "Leave out pairs of the same text on both sides, but for case.", False
+    )
+    clean_max_ratio: float = clean_setting(
+        "Maximum ratio of the sides' characters, with 10 more each; 0 for no limit.",
+        0.0,
+        values="0, or at least 1",
+        at_least=0,
+    )
+    clean_min_letters: float = clean_setting(
+        "Minimum share of letters among a side's characters but spaces.",
+        0.0,
+        at_least=0,
+        at_most=1,
+    )
+    clean_min_script: float = clean_setting(
+        "Minimum share of a side's letters in the scripts of its locale.",
+        0.0,
+        at_least=0,
+        at_most=1,
+    )
+    clean_language_odds: float = clean_setting(
+        "Maximum odds for another language than a side's; 100 is safe, 0 is no limit.",
+        0.0,
+        values="0, or at least 1",
+        at_least=0,
+    )
+    clean_identical_pairs: bool = clean_setting(
+        "Keep one of pairs with the same text.", False
     )
     source_tokens_per_batch: int = setting(
         "Source tokens of the global batch, padding included.",

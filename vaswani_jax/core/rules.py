@@ -115,6 +115,7 @@ def _check_data(data: DataConfig) -> None:
             )
     _check_vocabulary(data)
     _check_corpora(data)
+    _check_cleaning(data)
     longest = "max_length"
     if data.bucket_lengths == "separate" and data.batching != "buckets":
         raise ValueError(
@@ -151,6 +152,23 @@ def _check_corpora(data: DataConfig) -> None:
         )
     corpora.check_stages(data.training_stages, mixed)
     corpora.check_tags(mixed, data.symbols)
+
+
+def _check_cleaning(data: DataConfig) -> None:
+    """Refuse limits that no pair can keep, and rules for trees."""
+    for key, setting in SETTINGS.items():
+        if not key.startswith("data.clean_"):
+            continue
+        value = getattr(data, setting.name)
+        if value == setting.legacy:
+            continue
+        if data.source == "treebank":
+            raise ValueError(
+                f"config.data.source=treebank needs config.{key}={setting.legacy}, "
+                f"got {value}"
+            )
+        if setting.values and 0 < value < 1:
+            raise ValueError(f"config.{key} must be {setting.values}, got {value}")
 
 
 def _check_trees(settings: Config) -> None:

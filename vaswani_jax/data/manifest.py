@@ -38,6 +38,8 @@ class Manifest:
         vocabulary: Fingerprint of the vocabulary.
         counts: For each split the number of pairs that were kept, and of those that
             were left out: "kept", "empty", "too_long".
+        cleaning: The number of training pairs that each rule of `cleaning` left out;
+            empty if none is on.
         files: Size and digest of each file. Empty where they were not recorded.
     """
 
@@ -45,6 +47,7 @@ class Manifest:
     text: Mapping[str, dict[str, Any]]
     vocabulary: str
     counts: Mapping[str, dict[str, int]]
+    cleaning: Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: files.Digests = dataclasses.field(default_factory=dict)
 
     def write(self, directory: pathlib.Path) -> None:
@@ -52,8 +55,9 @@ class Manifest:
         record = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
-        if not self.files:
-            del record["files"]
+        for name in ("cleaning", "files"):
+            if not record[name]:
+                del record[name]
         (directory / NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
     def check_files(self, directory: pathlib.Path, split: str) -> None:
@@ -125,6 +129,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
             text=record["text"],
             vocabulary=record["vocabulary"],
             counts=record["counts"],
+            cleaning=dict(record.get("cleaning", {})),
             files=files.parse_digests(record.get("files", {})),
         )
     except (TypeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import logging
 import pathlib
 import unicodedata
@@ -11,7 +12,7 @@ from typing import Any
 import tqdm
 
 from vaswani_jax.core import config, data_config, files, rules
-from vaswani_jax.data import sources, text_files, token_files
+from vaswani_jax.data import cleaning, sources, text_files, token_files
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
 from vaswani_jax.data.subwords import Subwords, load_configured, spell_user_symbols
@@ -67,11 +68,15 @@ def prepare(
         for split in splits
     }
     # This first pass finds bad lines before the long work starts.
+    cleaner = cleaning.Cleaner(data)
     num_pairs = {split: _count(data, split, seed=seed) for split in splits}
+    if cleaner.is_on:
+        num_pairs["train"] = _clean(cleaner, data, seed=seed)
+        cleaner.write_examples(directory)
     origin = "given"
     if vocabulary is None:
         vocabulary = _make_vocabulary(
-            data, configured, seed=seed, total=num_pairs["train"]
+            data, configured, seed=seed, total=num_pairs["train"], cleaner=cleaner
         )
         origin = _describe_origin(configured, data)
     vocabulary.save(directory)
@@ -94,6 +99,7 @@ def prepare(
             seed=seed,
             total=num_pairs[split],
             overlap=overlap,
+            cleaner=cleaner,
         )
         for split in splits
     }
@@ -104,6 +110,7 @@ def prepare(
         text=text,
         vocabulary=vocabulary.fingerprint,
         counts=counts,
+        cleaning=cleaner.counts,
         files=files.hash_files(
             (file for split in splits for file in directory.glob(f"{split}.*")),
             directory=directory,
@@ -136,6 +143,18 @@ def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
     return num_pairs
 
 
+def _clean(cleaner: cleaning.Cleaner, data: config.DataConfig, *, seed: int) -> int:
+    """Examine the training text, and return the number of pairs to keep."""
+    cleaner.examine(sources.pairs(data, "train", seed=seed))
+    cleaner.log()
+    if not cleaner.num_kept:
+        raise ValueError(
+            "config.data.clean_* left out every training pair: "
+            f"{json.dumps(cleaner.counts)}"
+        )
+    return cleaner.num_kept
+
+
 def _load_configured(data: config.DataConfig) -> list[Subwords | None]:
     """Return the subwords of the files that the settings name, for each side."""
     keys = ("vocabulary", "target_vocabulary")
@@ -162,10 +181,13 @@ def _make_vocabulary(
     *,
     seed: int,
     total: int,
+    cleaner: cleaning.Cleaner,
 ) -> Vocabulary:
     """Return the vocabulary of the files in the settings; learn what they lack."""
     if data.source == "treebank":
-        subwords = configured[0] or _learn(data, 0, seed=seed, total=total)
+        subwords = configured[0] or _learn(
+            data, 0, seed=seed, total=total, cleaner=cleaner
+        )
         return Vocabulary(
             WordSubwords(subwords.model),
             TreeSymbols.learn(
@@ -176,17 +198,22 @@ def _make_vocabulary(
         )
     if data.vocabulary_sharing == "shared":
         return Vocabulary.shared(
-            configured[0] or _learn(data, None, seed=seed, total=total)
+            configured[0] or _learn(data, None, seed=seed, total=total, cleaner=cleaner)
         )
     source, target = (
-        subwords or _learn(data, side, seed=seed, total=total)
+        subwords or _learn(data, side, seed=seed, total=total, cleaner=cleaner)
         for side, subwords in enumerate(configured)
     )
     return Vocabulary(source, target, is_shared=False)
 
 
 def _learn(
-    data: config.DataConfig, side: int | None, *, seed: int, total: int
+    data: config.DataConfig,
+    side: int | None,
+    *,
+    seed: int,
+    total: int,
+    cleaner: cleaning.Cleaner,
 ) -> Subwords:
     """Learn subwords of one side, or of both, from pairs of all the training text.
 
@@ -194,7 +221,11 @@ def _learn(
     characters than `max_length` subwords can have, take no part.
     """
     size = min(total, max(1, data.sentencepiece_sample_size // 2))
-    pairs = sources.sample(data, "train", seed=seed, size=size, total=total)
+    if cleaner.is_on:
+        pairs = cleaner.keep(sources.pairs(data, "train", seed=seed))
+        pairs = sources.spread(pairs, size=size, total=total)
+    else:
+        pairs = sources.sample(data, "train", seed=seed, size=size, total=total)
     logger.info(
         f"learning a {data.subword_model} vocabulary from "
         f"{2 * size if side is None else size:,} lines"
@@ -244,13 +275,15 @@ def _tokenise(
     seed: int,
     total: int,
     overlap: Overlap,
+    cleaner: cleaning.Cleaner,
 ) -> dict[str, int]:
     """Write the token files of a split, and count what was kept and left out."""
     is_train = split == "train"
     samples = data.subword_samples if is_train else 1
     dropout = data.subword_dropout if is_train else 0.0
+    keep = cleaner.keep if is_train else iter
     repeated: sources.Pairs = itertools.chain.from_iterable(
-        sources.pairs(data, split, seed=seed) for _ in range(samples)
+        keep(sources.pairs(data, split, seed=seed)) for _ in range(samples)
     )
     if is_train:
         repeated = overlap.watch(repeated)

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 # The names of all files of prepared data.
 PREPARED_FILE = re.compile(
     rf"{manifest.NAME}|(vocabulary|source|target)\.(model|json|spm)"
-    r"|target\.symbols\.json"
+    r"|target\.symbols\.json|cleaning\.tsv"
     r"|(train|valid|test)\.(source|target)\.(offsets|u?int(16|32)|txt)"
 )
 
@@ -47,6 +47,7 @@ class PreparedData:
         parts = [self.vocabulary.describe()]
         for split, counts in self.counts.items():
             left_out = counts["empty"] + counts["too_long"]
+            left_out += sum(self.manifest.cleaning.values()) if split == "train" else 0
             hint = f" ({left_out:,} left out)" if left_out else ""
             parts.append(f"{split}: {counts['kept']:,} pairs{hint}")
         return "; ".join(parts)

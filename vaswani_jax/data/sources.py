@@ -74,18 +74,27 @@ def sample(
         size: Number of pairs to yield.
         total: Number of pairs of the split.
     """
+    if data.source.startswith(tfds.PREFIX) and total > size:
+        yield from tfds.pairs(data, split, indices=list(_spread_indices(size, total)))
+        return
+    yield from spread(pairs(data, split, seed=seed), size=size, total=total)
+
+
+def spread(pairs: Pairs, *, size: int, total: int) -> Pairs:
+    """Yield `size` of `total` pairs, spread evenly; all if there are no more."""
     if total <= size:
-        yield from pairs(data, split, seed=seed)
+        yield from pairs
         return
-    indices = (-(-number * total // size) for number in range(size))
-    if data.source.startswith(tfds.PREFIX):
-        yield from tfds.pairs(data, split, indices=list(indices))
-        return
+    indices = _spread_indices(size, total)
     next_index = next(indices)
-    for index, pair in enumerate(pairs(data, split, seed=seed)):
+    for index, pair in enumerate(pairs):
         if index == next_index:
             yield pair
             next_index = next(indices, total)
+
+
+def _spread_indices(size: int, total: int) -> Iterator[int]:
+    return (-(-number * total // size) for number in range(size))
 
 
 def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:

@@ -1,0 +1,374 @@
+"""Each rule leaves out the pairs that it names, and no other."""
+
+import csv
+import functools
+import json
+import unicodedata
+from collections.abc import Callable
+from fractions import Fraction
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from tests import settings
+from tests.data import small_text
+from vaswani_jax.core import config
+from vaswani_jax.data import cleaning, manifest, prepare
+
+GOOD = [
+    ("Two dogs are playing on the grass.", "Zwei Hunde spielen auf der Wiese."),
+    ("A man is riding his bicycle.", "Ein Mann fährt mit seinem Fahrrad."),
+    ("Hi.", "Guten Tag."),
+    ("No!", "Nein!"),
+    ("Tom", "Tom's"),
+    ("It is 5 o'clock.", "Es ist 17 Uhr."),
+]
+LONG = "word " * 50
+# For each rule its value, and pairs that it alone leaves out, of all rules.
+PLANTED: dict[str, tuple[object, list[tuple[str, str]]]] = {
+    "empty": (True, [("", "Ein Hund."), (" \t", "Ein Hund."), ("A dog.", "")]),
+    "control_characters": (
+        True,
+        [("A dog\x07.", "Ein Hund."), ("A dog.", "Ein Hund\ue001."), ("A\x85", "Ein")],
+    ),
+    "encodings": (
+        True,
+        [
+            ("A door.", "Eine TÃ¼r."),
+            ("A door.", "Eine T\ufffdr."),
+            ("Itâ€™s", "Es ist"),
+        ],
+    ),
+    "max_characters": (100, [(LONG, "Wort " * 50), ("Words " * 15, "Wort " * 21)]),
+    "equal_sides": (True, [("A dog.", "A  DOG. "), ("London", "London")]),
+    "max_ratio": (2.0, [("Two dogs play on the grass here.", "Hunde.")]),
+    "min_letters": (0.5, [("12:30 - 14:45", "12.30-14.45"), ("(1) a", "(1) ein")]),
+    "min_script": (0.5, [("A dog.", "Одна собака."), ("Собака a", "Ein Hund.")]),
+    "language_odds": (
+        100.0,
+        [
+            ("Zwei Hunde spielen auf der Wiese.", "Drei Hunde spielen auf der Wiese."),
+            ("The dogs are playing there.", "Two dogs are playing on the grass."),
+        ],
+    ),
+    "identical_pairs": (True, [GOOD[0], (" Hi. ", "Guten  Tag."), GOOD[0]]),
+}
+KEYS = [
+    key.removeprefix("data.clean_")
+    for key in config.SETTINGS
+    if key.startswith("data.clean_")
+]
+
+
+@functools.cache
+def data_of(**rules: object) -> config.DataConfig:
+    """Return settings with some rules on."""
+    values = {f"data.clean_{name}": value for name, value in rules.items()}
+    return settings.small_settings(**{"data.source": "reverse", **values}).data
+
+
+def cleaned(pairs: list, data: config.DataConfig) -> cleaning.Cleaner:
+    """Return a cleaner that has examined pairs, after checking its numbers."""
+    cleaner = cleaning.Cleaner(data)
+    cleaner.examine(iter(pairs))
+    kept = list(cleaner.keep(iter(pairs)))
+    assert cleaner.num_pairs == len(pairs)
+    assert cleaner.num_kept == len(kept) == len(pairs) - sum(cleaner.counts.values())
+    return cleaner
+
+
+def all_rules() -> dict[str, object]:
+    """Return the value of each rule."""
+    return {name: value for name, (value, _) in PLANTED.items()}
+
+
+def test_every_rule_has_planted_pairs_and_a_preset_value_to_turn_it_off() -> None:
+    assert list(PLANTED) == KEYS == [*cleaning.RULES, "identical_pairs"]
+    assert not cleaning.Cleaner(settings.small_settings().data).is_on
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_rule_leaves_out_the_pairs_that_it_names(name: str) -> None:
+    value, planted = PLANTED[name]
+    pairs = [*GOOD, *planted]
+    cleaner = cleaned(pairs, data_of(**{name: value}))
+    assert cleaner.counts == {name: len(planted)}
+    assert list(cleaner.keep(iter(pairs))) == GOOD
+
+
+def test_all_rules_together_count_each_pair_once() -> None:
+    pairs = [*GOOD, *(pair for _, planted in PLANTED.values() for pair in planted)]
+    cleaner = cleaned(pairs, data_of(**all_rules()))
+    assert list(cleaner.keep(iter(pairs))) == GOOD
+    assert cleaner.counts == {name: len(pairs) for name, (_, pairs) in PLANTED.items()}
+
+
+def has_category(text: str, *kinds: str) -> bool:
+    return any(unicodedata.category(c) in kinds and c != "\t" for c in text)
+
+
+def share_of(text: str, is_meant: Callable[[str], bool]) -> Fraction:
+    characters = [character for character in text if not character.isspace()]
+    return Fraction(sum(map(is_meant, characters)), max(1, len(characters)))
+
+
+def letters(text: str) -> str:
+    return "".join(c for c in text if unicodedata.category(c)[0] == "L")
+
+
+# The rules once more, written otherwise; each of source and target.
+ORACLES: dict[str, tuple[object, Callable[[str, str], bool]]] = {
+    "empty": (True, lambda *sides: any(not side.split() for side in sides)),
+    "control_characters": (
+        True,
+        lambda *sides: any(has_category(side, "Cc", "Co") for side in sides),
+    ),
+    "max_characters": (4, lambda *sides: any(side[4:] for side in sides)),
+    "equal_sides": (
+        True,
+        lambda s, t: " ".join(s.lower().split()) == " ".join(t.lower().split()),
+    ),
+    "max_ratio": (
+        1.25,
+        lambda s, t: (
+            max(
+                Fraction(len(a.strip()) + 10, len(b.strip()) + 10)
+                for a, b in ((s, t), (t, s))
+            )
+            > Fraction(5, 4)
+        ),
+    ),
+    "min_letters": (
+        0.5,
+        lambda *sides: any(
+            side.split() and share_of(side, str.isalpha) < Fraction(1, 2)
+            for side in sides
+        ),
+    ),
+    "min_script": (
+        0.5,
+        lambda *sides: any(
+            letters(side)
+            and share_of(letters(side), lambda c: c < "\u0250") < Fraction(1, 2)
+            for side in sides
+        ),
+    ),
+}
+TEXTS = st.text(st.sampled_from("aBäß яЖ1.-\t \x07\ue000"), max_size=7)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(pairs=st.lists(st.tuples(TEXTS, TEXTS), max_size=8))
+def test_a_rule_agrees_with_its_definition(
+    name: str, pairs: list[tuple[str, str]]
+) -> None:
+    value, is_named = ORACLES[name]
+    cleaner = cleaned(pairs, data_of(**{name: value}))
+    expected = [pair for pair in pairs if not is_named(*pair)]
+    assert list(cleaner.keep(iter(pairs))) == expected
+
+
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(
+    pairs=st.lists(st.tuples(*[st.sampled_from(["a", "b", " a", "a  b", "a b"])] * 2)),
+    size=st.integers(1, 5),
+)
+def test_one_of_identical_pairs_is_kept_the_first(
+    pairs: list[tuple[str, str]], size: int
+) -> None:
+    first = {}
+    for pair in pairs:
+        first.setdefault(tuple(" ".join(side.split()) for side in pair), pair)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cleaning, "CHUNK_PAIRS", size)
+        cleaner = cleaned(pairs, data_of(identical_pairs=True))
+    assert list(cleaner.keep(iter(pairs))) == list(first.values())
+
+
+@hypothesis.settings(max_examples=20)
+@hypothesis.given(
+    pairs=st.lists(st.tuples(TEXTS, TEXTS), max_size=12),
+    names=st.sets(st.sampled_from(list(PLANTED))),
+    name=st.sampled_from(list(PLANTED)),
+)
+def test_a_further_rule_keeps_no_pair_that_was_left_out(
+    pairs: list[tuple[str, str]], names: set[str], name: str
+) -> None:
+    values = all_rules()
+    few = cleaned(pairs, data_of(**{key: values[key] for key in names}))
+    more = cleaned(pairs, data_of(**{key: values[key] for key in names | {name}}))
+    kept = list(few.keep(iter(pairs)))
+    alone = cleaned(kept, data_of(**{name: values[name]}))
+    assert list(more.keep(iter(pairs))) == list(alone.keep(iter(kept)))
+
+
+def test_many_pairs_are_compared_in_sorted_runs() -> None:
+    generator = np.random.default_rng(1)
+    numbers = generator.integers(0, 3000, 5000).tolist()
+    pair_set = cleaning.PairSet()
+    seen: set[int] = set()
+    for start in range(0, len(numbers), 70):
+        chunk = numbers[start : start + 70]
+        is_first = pair_set.add([(str(number), "x") for number in chunk])
+        for number, first in zip(chunk, is_first, strict=True):
+            assert first == (number not in seen)
+            seen.add(number)
+
+
+@pytest.mark.parametrize("name", ["min_script", "language_odds", "equal_sides"])
+def test_the_tag_of_a_target_language_decides_its_locale_and_is_no_text(
+    name: str,
+) -> None:
+    values = settings.TWO_TARGETS | {f"data.clean_{name}": PLANTED[name][0]}
+    values |= {"data.target_locale": "de,ru", "data.user_symbols": "<2de>,<2ru>"}
+    data = settings.small_settings(**values).data
+    german, russian = "Zwei Hunde spielen auf der Wiese.", "Две собаки играют на траве."
+    english = GOOD[0][0]
+    pairs = [(f"<2de> {english}", german), (f"<2ru> {english}", russian)]
+    swapped = [(f"<2ru> {english}", german), (f"<2de> {english}", russian)]
+    swapped = [] if name == "equal_sides" else swapped
+    equal = [(f"<2de> {english}", english)] if name != "min_script" else []
+    cleaner = cleaned(pairs + swapped + equal, data)
+    assert list(cleaner.keep(iter(pairs + swapped + equal))) == pairs
+
+
+def prepared_text(text, **rules):
+    """The prepared data of text that is the good and the planted pairs."""
+    pairs = [*GOOD, *(pair for _, planted in PLANTED.values() for pair in planted)]
+    for side, ending in enumerate(("en", "de")):
+        lines = [pair[side] for pair in pairs]
+        for split in ("train", "valid", "test"):
+            small_text.write_lines(text / f"{split}.{ending}", lines)
+    values = {f"data.clean_{name}": value for name, value in rules.items()}
+    sizes = {"data.vocab_size": 345, "data.byte_fallback": True, "data.max_length": 400}
+    data = small_text.prepare(text, rebuild=True, **values, **sizes)
+    return data, pairs
+
+
+def test_prepared_data_has_the_kept_pairs_their_counts_and_examples(text, caplog):
+    everything, pairs = prepared_text(text)
+    assert everything.counts["train"]["kept"] > len(GOOD)
+    assert everything.manifest.cleaning == {}
+    directory = text.with_name("data")
+    assert not (directory / cleaning.EXAMPLES).exists()
+    caplog.clear()
+    data, _ = prepared_text(text, **all_rules())
+    assert data.counts["train"] == {"kept": len(GOOD), "empty": 0, "too_long": 0}
+    counts = {name: len(planted) for name, (_, planted) in PLANTED.items()}
+    assert data.manifest.cleaning == counts
+    recorded = json.loads((directory / manifest.NAME).read_text())
+    assert recorded["cleaning"] == counts
+    assert f"train: {len(GOOD)} pairs ({len(pairs) - len(GOOD)} left out)" in (
+        data.describe()
+    )
+    [line] = [line for line in caplog.messages if line.startswith("cleaning kept")]
+    assert f"kept {len(GOOD)} of {len(pairs)} training pairs" in line
+    assert all(f"{count} {name}" in line for name, count in counts.items())
+    rows = read_examples(directory)
+    for name, (_, planted) in PLANTED.items():
+        of_rule = [row for row in rows if row["rule"] == name]
+        assert len(of_rule) == len(planted)
+        for row, (source, target) in zip(of_rule, planted, strict=True):
+            assert pairs[int(row["pair"]) - 1] == (source, target)
+            assert row["reason"]
+    # Held-out text is not cleaned.
+    for split in ("valid", "test"):
+        assert list(zip(*data.text(split), strict=True)) == pairs
+        assert data.counts[split] == everything.counts[split]
+
+
+def read_examples(directory):
+    """The rows of the table of examples."""
+    with open(directory / cleaning.EXAMPLES, encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_the_tokens_are_those_of_the_kept_pairs_in_each_sample(text):
+    sampled = {"data.subword_dropout": 0.2, "data.subword_samples": 3}
+    values = {"data.clean_empty": True, "data.clean_max_characters": 30}
+    lines = [small_text.read_lines(text / f"train.{ending}") for ending in ("en", "de")]
+    fitting = [
+        pair
+        for pair in zip(*lines, strict=True)
+        if all(line.strip() and len(line) <= 30 for line in pair)
+    ]
+    assert 20 < len(fitting) < len(lines[0]) - 3
+    data = small_text.prepare(text, **values, **sampled, **{"data.max_length": 200})
+    assert data.counts["train"] == {
+        "kept": 3 * len(fitting),
+        "empty": 0,
+        "too_long": 0,
+    }
+    ids = small_text.sentences(data.corpus("train").target)
+    decoded = [data.vocabulary.decode(sentence) for sentence in ids]
+    assert decoded == 3 * [target for _, target in fitting]
+
+
+def test_the_vocabulary_learns_from_kept_pairs_alone(text, monkeypatch):
+    lines_read = []
+    learn = prepare.learn_subwords
+
+    def learn_and_note(lines, data, **options):
+        lines_read.extend(lines)
+        return learn(lines_read, data, **options)
+
+    monkeypatch.setattr(prepare, "learn_subwords", learn_and_note)
+    values = {"data.clean_max_characters": 20, "data.clean_empty": True}
+    small_text.prepare(text, **values, **{"data.sentencepiece_sample_size": 40})
+    assert len(lines_read) == 2 * (40 // 2)
+    assert max(map(len, lines_read)) <= 20
+
+
+def test_text_of_which_nothing_is_left_is_refused(text):
+    rules = {"data.clean_min_script": 0.5, "data.clean_empty": True}
+    with pytest.raises(ValueError) as caught:
+        small_text.prepare(text, **rules, **{"data.source_locale": "ru"})
+    message = "config.data.clean_* left out every training pair: "
+    assert str(caught.value) == message + '{"empty": 3, "min_script": 117}'
+
+
+def test_data_with_other_rules_are_other_data(text):
+    small_text.prepare(text)
+    message = small_text.refusal(text, **{"data.clean_empty": True})
+    assert "config.data.clean_empty is True, was False" in message
+
+
+def test_examples_are_ten_of_all_the_text_in_one_printable_line_each(tmp_path):
+    pairs = [(f"a{number}\x07\t{'b' * 400}", "b") for number in range(1, 2001)]
+    cleaner = cleaned(pairs, data_of(control_characters=True))
+    cleaner.write_examples(tmp_path)
+    rows = read_examples(tmp_path)
+    numbers = [int(row["pair"]) for row in rows]
+    assert len(set(numbers)) == 10 and numbers == sorted(numbers)
+    assert numbers[0] < 700 and numbers[-1] > 1300
+    for row in rows:
+        assert row["source"].startswith(f"a{row['pair']}\\x07\\tb")
+        assert row["source"].endswith("b…") and len(row["source"]) < 320
+        assert row["reason"] == "source: U+0007"
+    again = cleaned(pairs, data_of(control_characters=True))
+    assert [find.examples for find in again.finds] == [
+        find.examples for find in cleaner.finds
+    ]
+
+
+def test_a_language_that_the_identifier_does_not_know_is_refused() -> None:
+    data = settings.small_settings(
+        **{"data.clean_language_odds": 100.0, "data.target_locale": "tlh"}
+    ).data
+    with pytest.raises(ValueError, match=r"knows, got 'tlh' in config.data.target_loc"):
+        cleaning.Cleaner(data)
+
+
+@pytest.mark.parametrize("name", ["max_ratio", "language_odds"])
+def test_limits_that_no_pair_keeps_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"clean_{name} must be 0, or at least 1"):
+        data_of(**{name: 0.5})
+
+
+def test_trees_are_not_cleaned() -> None:
+    values = {**settings.TREEBANK, "data.clean_empty": True}
+    with pytest.raises(ValueError, match=r"treebank needs config.data.clean_empty=F"):
+        settings.small_settings(**values)
