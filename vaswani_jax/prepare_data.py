@@ -2,8 +2,13 @@
 
 vaswani prepare own_text --workdir=runs/own --config.data.text_directory=DIR
 python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/own
+
+Standard input can be a text, here of tab-separated columns:
+zcat news.tsv.gz | vaswani prepare own_text --workdir=runs/own \\
+    --config.data.train_source=-#1 --config.data.train_target=-#2
 """
 
+import dataclasses
 import logging
 import pathlib
 
@@ -11,7 +16,7 @@ from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.data import prepared, treebank_checks
+from vaswani_jax.data import prepared, standard_input, treebank_checks
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +34,13 @@ def main() -> None:
     workdir = program.open_workdir(WORKDIR.value)
     workdir.pull()
     directory = prepared.data_directory(settings.data, workdir.path)
-    data = prepared.open_or_prepare(
-        settings,
-        directory,
-        rebuild=REBUILD.value,
-        required_fingerprint=lambda: _recorded_vocabulary(workdir.path),
-    )
+    with standard_input.copied(settings.data, directory) as text:
+        data = prepared.open_or_prepare(
+            dataclasses.replace(settings, data=text),
+            directory,
+            rebuild=REBUILD.value,
+            required_fingerprint=lambda: _recorded_vocabulary(workdir.path),
+        )
     prepared.push(settings.data, workdir)
     if data.vocabulary.is_trees:
         treebank_checks.warn_of_lengths(

@@ -195,8 +195,8 @@ def _read_tsv(path: pathlib.Path, column: int) -> Iterator[str]:
             )
         if len(fields) != num_columns:
             raise ValueError(
-                f"{path}, line {number}: {len(fields)} columns, where line 1 has "
-                f"{num_columns}; every line must have as many (tabs separate columns)"
+                f"{path}, line {number}: the number of columns must be that of line "
+                f"1, {num_columns}, got {len(fields)} (tabs separate columns)"
             )
         yield fields[column - 1]
 
