@@ -72,10 +72,10 @@ def data_of(**rules: object) -> config.DataConfig:
 def cleaned(pairs: list, data: config.DataConfig) -> cleaning.Cleaner:
     """Return a cleaner that has examined pairs, after checking its numbers."""
     cleaner = cleaning.Cleaner(data)
-    cleaner.examine(iter(pairs))
+    cleaner.examine({"": iter(pairs)})
     kept = list(cleaner.keep(iter(pairs)))
     assert cleaner.num_pairs == len(pairs)
-    assert cleaner.num_kept == len(kept) == len(pairs) - sum(cleaner.counts.values())
+    assert cleaner.num_kept() == len(kept) == len(pairs) - sum(cleaner.counts.values())
     return cleaner
 
 
@@ -203,6 +203,19 @@ def test_a_further_rule_keeps_no_pair_that_was_left_out(
     kept = list(few.keep(iter(pairs)))
     alone = cleaned(kept, data_of(**{name: values[name]}))
     assert list(more.keep(iter(pairs))) == list(alone.keep(iter(kept)))
+
+
+def test_each_corpus_is_examined_and_keeps_what_no_corpus_before_has() -> None:
+    corpora = {"news": [GOOD[0], ("", "x")], "crawl": [GOOD[1], GOOD[0], ("y", "")]}
+    cleaner = cleaning.Cleaner(data_of(empty=True, identical_pairs=True))
+    cleaner.examine(corpora)
+    assert cleaner.num_pairs == 5
+    assert cleaner.counts == {"empty": 2, "identical_pairs": 1}
+    for name, pair in (("news", GOOD[0]), ("crawl", GOOD[1])):
+        assert list(cleaner.keep(corpora[name], corpus=name)) == [pair]
+        assert cleaner.num_kept(name) == 1
+    [example] = cleaner.finds[-1].examples
+    assert (example.corpus, example.number) == ("crawl", 2)
 
 
 def test_many_pairs_are_compared_in_sorted_runs() -> None:

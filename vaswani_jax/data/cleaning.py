@@ -27,6 +27,7 @@ Pair = tuple[str, str]
 PREFIX = "clean_"
 # The file of examples, beside the token files.
 EXAMPLES = "cleaning.tsv"
+HEADER: tuple[str, ...] = ("rule", "corpus", "pair", "reason", "source", "target")
 NUM_EXAMPLES = 10
 # Characters of an example that are shown.
 SHOWN_LENGTH = 300
@@ -62,11 +63,13 @@ class Example:
     """A pair that was left out.
 
     Attributes:
-        number: Its number in the training text, from 1.
+        corpus: The name of its corpus, or "".
+        number: Its number in the text, from 1.
         reason: What the rule found.
         pair: Its source and its target.
     """
 
+    corpus: str
     number: int
     reason: str
     pair: Pair
@@ -106,8 +109,6 @@ class Cleaner:
 
     Attributes:
         is_on: Whether any rule is on. If none is, all pairs are kept.
-        num_pairs: How many pairs were examined.
-        num_kept: How many of them are kept.
         finds: What each rule left out, for the rules that are on.
     """
 
@@ -120,76 +121,87 @@ class Cleaner:
         """
         self._data = data
         self._rules = make_rules(data)
-        self._pair_set = PairSet() if data.clean_identical_pairs else None
         names = [*self._rules, *["identical_pairs"] * data.clean_identical_pairs]
         self.finds = [Finds(name) for name in names]
         self.is_on = bool(names)
-        self._is_kept = bytearray()
+        self._is_kept: dict[str, bytearray] = {}
 
     @property
     def num_pairs(self) -> int:
-        return len(self._is_kept)
-
-    @property
-    def num_kept(self) -> int:
-        return sum(self._is_kept)
+        """How many pairs were examined."""
+        return sum(map(len, self._is_kept.values()))
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of pairs that each rule left out, for the manifest."""
         return {finds.rule: finds.count for finds in self.finds}
 
-    def examine(self, pairs: Iterable[Pair]) -> None:
-        """Decide which pairs of the training text to keep."""
-        iterator = iter(pairs)
-        while chunk := list(itertools.islice(iterator, CHUNK_PAIRS)):
-            self._examine_chunk(chunk)
-        self._pair_set = None  # Its memory is free for what follows.
+    def examine(self, corpora: Mapping[str, Iterable[Pair]]) -> None:
+        """Decide which pairs of the training text to keep.
 
-    def keep(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the pairs to keep of the text that was examined."""
-        return itertools.compress(pairs, self._is_kept) if self.is_on else iter(pairs)
+        Args:
+            corpora: The pairs of each corpus by its name; of a text that is not mixed
+                from corpora, "" is the name.
+        """
+        pair_set = PairSet() if self._data.clean_identical_pairs else None
+        for corpus, pairs in corpora.items():
+            self._is_kept[corpus] = bytearray()
+            iterator = iter(pairs)
+            while chunk := list(itertools.islice(iterator, CHUNK_PAIRS)):
+                self._examine_chunk(chunk, corpus=corpus, pair_set=pair_set)
+
+    def num_kept(self, corpus: str = "") -> int:
+        """Return how many pairs of a corpus are kept."""
+        return sum(self._is_kept[corpus])
+
+    def keep(self, pairs: Iterable[Pair], *, corpus: str = "") -> Iterator[Pair]:
+        """Yield the pairs to keep, of a corpus that was examined."""
+        if not self.is_on:
+            return iter(pairs)
+        return itertools.compress(pairs, self._is_kept[corpus])
 
     def log(self) -> None:
         """Log how many pairs each rule left out."""
-        if not self.is_on:
-            return
+        num_kept = sum(map(self.num_kept, self._is_kept))
         counts = ", ".join(f"{finds.count:,} {finds.rule}" for finds in self.finds)
         logger.info(
-            f"cleaning kept {self.num_kept:,} of {self.num_pairs:,} training pairs; "
-            f"left out: {counts}; {EXAMPLES} has examples"
+            f"cleaning kept {num_kept:,} of {self.num_pairs:,} training pairs; left "
+            f"out: {counts}; {EXAMPLES} has examples"
         )
 
     def write_examples(self, directory: pathlib.Path) -> None:
         """Write a table of examples into a directory, if any rule is on."""
         if not self.is_on:
             return
-        rows: list[tuple[str, ...]] = [("rule", "pair", "reason", "source", "target")]
+        rows = [HEADER]
         for finds in self.finds:
-            for example in sorted(finds.examples, key=lambda e: e.number):
+            for example in sorted(finds.examples, key=lambda e: (e.corpus, e.number)):
                 texts = map(_shown, (example.reason, *example.pair))
-                rows.append((finds.rule, str(example.number), *texts))
+                rows.append((finds.rule, example.corpus, str(example.number), *texts))
         text_files.write_lines(directory / EXAMPLES, map("\t".join, rows))
 
-    def _examine_chunk(self, chunk: Sequence[Pair]) -> None:
-        first = len(self._is_kept) + 1
-        kept = []
-        for number, pair in enumerate(chunk, start=first):
+    def _examine_chunk(
+        self, chunk: Sequence[Pair], *, corpus: str, pair_set: "PairSet | None"
+    ) -> None:
+        is_kept = self._is_kept[corpus]
+        first = len(is_kept)
+        for number, pair in enumerate(chunk, start=first + 1):
             sides = split_sides(pair, self._data)
             for finds, find in zip(self.finds, self._rules.values(), strict=False):
                 if reason := find(sides):
-                    finds.add(Example(number, reason, pair))
+                    finds.add(Example(corpus, number, reason, pair))
+                    is_kept.append(False)
                     break
             else:
-                kept.append(number)
-            self._is_kept.append(bool(kept and kept[-1] == number))
-        if self._pair_set is None:
+                is_kept.append(True)
+        if pair_set is None:
             return
-        is_first = self._pair_set.add([chunk[number - first] for number in kept])
-        for number in itertools.compress(kept, ~is_first):
-            example = Example(number, "an earlier pair", chunk[number - first])
-            self.finds[-1].add(example)
-            self._is_kept[number - 1] = False
+        indices = [n for n in range(len(chunk)) if is_kept[first + n]]
+        is_first = pair_set.add([chunk[n] for n in indices])
+        for n in itertools.compress(indices, ~is_first):
+            reason = "an earlier pair"
+            self.finds[-1].add(Example(corpus, first + n + 1, reason, chunk[n]))
+            is_kept[first + n] = False
 
 
 class PairSet:

@@ -145,14 +145,14 @@ def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
 
 def _clean(cleaner: cleaning.Cleaner, data: config.DataConfig, *, seed: int) -> int:
     """Examine the training text, and return the number of pairs to keep."""
-    cleaner.examine(sources.pairs(data, "train", seed=seed))
+    cleaner.examine({"": sources.pairs(data, "train", seed=seed)})
     cleaner.log()
-    if not cleaner.num_kept:
+    if not cleaner.num_kept():
         raise ValueError(
             "config.data.clean_* left out every training pair: "
             f"{json.dumps(cleaner.counts)}"
         )
-    return cleaner.num_kept
+    return cleaner.num_kept()
 
 
 def _load_configured(data: config.DataConfig) -> list[Subwords | None]:
