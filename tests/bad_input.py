@@ -1,13 +1,14 @@
 """Check any input: a clear error, or exactly one line out for each line in.
 
 `python -m tests.benchmarks.fuzz` and tests/programs/test_bad_input.py bring the input;
-it goes through what decode, evaluate, prepare_data, the reader of trees and the reader
-of configurations do with theirs. Whatever is raised must be one of the errors that a
-program prints in one line, and must name the file or the key.
+it goes through what decode, back_translate, evaluate, prepare_data, the reader of trees
+and the reader of configurations do with theirs. Whatever is raised must be one of the
+errors that a program prints in one line, and must name the file or the key.
 """
 
 import pathlib
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,17 @@ import ml_collections
 
 from configs import own_text
 from tests import settings
+from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, parallel, parsing
-from vaswani_jax.data import linearization, prepared, treebank
+from vaswani_jax.data import columns, linearization, prepared, treebank
 from vaswani_jax.evaluation import bleu
-from vaswani_jax.inference import line_io, line_translator
+from vaswani_jax.inference import (
+    back_translation,
+    line_io,
+    line_translator,
+    translator,
+)
+from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.training import step
 
 EXPECTED = (ValueError, OSError)
@@ -45,6 +53,12 @@ class Checks:
         )
         state = step.create_state(self.settings, vocab_size=self.data.vocabulary.size)
         self.params = parallel.replicate(state.params)
+        checkpoint = Checkpoint(0, {"params": parallel.gather(state.params)}, {})
+        self.model = translator.Translator(
+            self.settings,
+            self.data.vocabulary,
+            members=[Member(self.settings.model, checkpoint)],
+        )
 
     def decode(self, name: str, data: bytes) -> None:
         """Lines of a file, in blocks, to as many lines."""
@@ -64,6 +78,30 @@ class Checks:
         output = self.directory / "output"
         written = line_io.write_blocks(iter([translations]), str(output), total=None)
         assert written == total == output.read_bytes().count(b"\n")
+
+    def back_translate(self, name: str, data: bytes, *, shard_lines: int) -> None:
+        """Lines of a file, in shards, to as many pairs."""
+        path = self._file(name, data)
+        output = self.directory / "synthetic"
+        shutil.rmtree(output, ignore_errors=True)
+        try:
+            result = back_translation.back_translate(
+                self.model,
+                path,
+                output,
+                method="noised_beam",
+                shard_lines=shard_lines,
+            )
+        except EXPECTED as error:
+            assert path.name in str(error), error
+            return
+        sources, targets = (
+            list(columns.read(f"shard-*.{side}", output))
+            for side in ("source", "target")
+        )
+        lines = columns.read(name, self.directory)
+        assert targets == [line.lstrip("\ufeff").rstrip("\r") for line in lines]
+        assert len(sources) == len(targets) == result.counts["lines"]
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
         """As many outputs as references to scores."""

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from vaswani_jax.data.vocabulary import Vocabulary
     from vaswani_jax.evaluation.bleu import Score
     from vaswani_jax.evaluation.scores import Evaluation
+    from vaswani_jax.inference.back_translation import BackTranslation, back_translate
     from vaswani_jax.inference.ensemble import Member
     from vaswani_jax.inference.results import Attention, Hypothesis, Output, PairScore
     from vaswani_jax.inference.translator import Translator
+    from vaswani_jax.inference.word_noise import WordNoise
     from vaswani_jax.model.transformer import Transformer
     from vaswani_jax.pages.build import make_page
     from vaswani_jax.pages.contents import Page
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attention",
+    "BackTranslation",
     "Checkpoint",
     "Config",
     "DivergedError",
@@ -50,7 +53,9 @@ __all__ = [
     "Transformer",
     "Translator",
     "Vocabulary",
+    "WordNoise",
     "__version__",
+    "back_translate",
     "load",
     "load_config",
     "make_page",
@@ -61,6 +66,7 @@ __version__ = "0.2.0"
 
 _MODULES = {
     "Attention": "inference.results",
+    "BackTranslation": "inference.back_translation",
     "Checkpoint": "checkpoints.store",
     "Config": "core.config",
     "DivergedError": "training.divergence",
@@ -78,6 +84,8 @@ _MODULES = {
     "Transformer": "model.transformer",
     "Translator": "inference.translator",
     "Vocabulary": "data.vocabulary",
+    "WordNoise": "inference.word_noise",
+    "back_translate": "inference.back_translation",
     "load": "api",
     "load_config": "api",
     "make_page": "pages.build",

@@ -57,6 +57,11 @@ class Fuzz:
         """Lines to be translated."""
         self.checks.decode(*self.a_file("input"))
 
+    def back_translate(self) -> None:
+        """Lines to be translated in shards."""
+        shard_lines = self.generator.choice([1, 3, 100])
+        self.checks.back_translate(*self.a_file("mono"), shard_lines=shard_lines)
+
     def evaluate(self) -> None:
         """Outputs and references."""
         count = self.generator.randrange(1, 6)
@@ -115,6 +120,7 @@ def main() -> None:
         fuzz = Fuzz(pathlib.Path(directory), generator)
         kinds = {
             fuzz.decode: 3,
+            fuzz.back_translate: 1,
             fuzz.evaluate: 2,
             fuzz.prepare: 3,
             fuzz.trees: 2,

@@ -20,6 +20,8 @@ NO_PATHS = {
         "sentence",
     ),
     *("source_locale", "target_locale", "coordinator", "tree"),
+    # Of `back-translate`.
+    *("tag", "blank_token"),
     # Of `serve`.
     *("beam_sizes", "cors_origins", "host", "hosts", "models", "root_path"),
     # Of `plot`, numbers of heads.
@@ -70,7 +72,12 @@ def test_every_flag_of_free_text_is_known(
 def test_every_path_begins_at_home(values: dict[str, str | list[str] | None]) -> None:
     found = {key: value for key, value in values.items() if value is not None}
     assert len(found) > 20
-    lists = {"decode --ensemble", "page --heads", "report --runs"}
+    lists = {
+        "back_translate_text --ensemble",
+        "decode --ensemble",
+        "page --heads",
+        "report --runs",
+    }
     for key, value in found.items():
         if key in lists:
             assert value == ["/home/me/a", "/home/me/b@best"], key

@@ -59,7 +59,8 @@ LINES: dict[str, list[object]] = {
     "demo --coordinator=auto": [
         1,
         "",
-        "error: --coordinator is a flag of train, translate and evaluate alone\n",
+        "error: --coordinator is a flag of train, translate, back-translate and "
+        "evaluate alone\n",
     ],
 }
 PROGRAM = """

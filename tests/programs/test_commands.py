@@ -42,7 +42,9 @@ def test_help_of_a_command_lists_its_flags(command: str) -> None:
     assert text.startswith(f"usage: vaswani {command} ")
     assert "  --[no]quiet\n" in text
     assert "app.py" not in text
-    takes_processes = command in ("train", "translate", "evaluate")
+    takes_processes = command in (
+        *("train", "translate", "back-translate", "evaluate"),
+    )
     assert ("  --coordinator\n" in text) == takes_processes
     assert ("  --process_id\n" in text) == takes_processes
     takes_config = "[--config.KEY=VALUE ...]" in text.partition("\n")[0]

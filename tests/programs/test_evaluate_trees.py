@@ -160,7 +160,8 @@ REFUSED = {
     "several processes": (
         ["--coordinator=auto"],
         TEST,
-        "--coordinator is a flag of train, translate and evaluate alone",
+        "--coordinator is a flag of train, translate, back-translate and evaluate "
+        "alone",
     ),
 }
 

@@ -15,6 +15,10 @@ COMMANDS = {
     "train": ("main", "Train a model from a preset or a configuration file."),
     "check": ("check", "Tell whether a run fits accelerators that are not here."),
     "translate": ("decode", "Translate lines with a trained model, or score them."),
+    "back-translate": (
+        "back_translate_text",
+        "Make synthetic sentence pairs from text in one language.",
+    ),
     "serve": ("serve", "Serve models over HTTP: an API, a page to translate on."),
     "evaluate": ("evaluate", "Score a model on the validation or the test set."),
     "evaluate-trees": ("evaluate_trees", "Score trees against a treebank's: F1."),

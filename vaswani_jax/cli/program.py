@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+import ml_collections
 from absl import app, flags
 
 from vaswani_jax.cli import command_line, help_text, logs
@@ -64,6 +65,8 @@ class Program:
     Attributes:
         main: The work, once the flags are parsed.
         syntax: How its command line is read.
+        complete_config: Changes the configuration as other flags imply, before it is
+            checked; raises ValueError for flags that contradict it.
         check_flags: Raises ValueError for flags that make no sense, before anything is
             logged or computed.
         expected: Errors that are printed in one line, with status 1. All others keep
@@ -75,6 +78,7 @@ class Program:
 
     main: Callable[[], None]
     syntax: Syntax
+    complete_config: Callable[[ml_collections.ConfigDict], None] = lambda values: None
     check_flags: Callable[[], None] = lambda: None
     expected: tuple[type[Exception], ...] = EXPECTED_ERRORS
     handles_sigterm: bool = False
@@ -103,6 +107,8 @@ class Program:
     def _start(self, argv: Sequence[str]) -> None:
         del argv  # Every word has become a flag.
         logs.set_level(quiet=QUIET.value, verbose=VERBOSE.value)
+        if self.syntax.takes_config:
+            self.complete_config(flags.FLAGS["config"].value)
         if PRINT_CONFIG.value:
             if not self.syntax.takes_config:
                 raise ValueError("--print_config: this program reads no configuration")
@@ -117,7 +123,8 @@ class Program:
         )
         if is_multi_process and not self.syntax.multi_process:
             raise ValueError(
-                "--coordinator is a flag of train, translate and evaluate alone"
+                "--coordinator is a flag of train, translate, back-translate and "
+                "evaluate alone"
             )
         if self.uses_devices:
             self._prepare_devices(is_multi_process=is_multi_process)

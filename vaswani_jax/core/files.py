@@ -153,8 +153,12 @@ def locked(directory: pathlib.Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def held(workdir: pathlib.Path) -> Iterator[None]:
+def held(workdir: pathlib.Path, *, option: str = "--workdir") -> Iterator[None]:
     """Lock a workdir for one program, until it leaves the context or ends.
+
+    Args:
+        workdir: The directory, which is made if there is none.
+        option: The flag that names it, for the error.
 
     Raises:
         ValueError: Another program has locked it.
@@ -165,8 +169,8 @@ def held(workdir: pathlib.Path) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "another program"
             raise ValueError(
-                f"--workdir={workdir} is in use by {holder}: "
-                "wait for it, or name another --workdir"
+                f"{option}={workdir} is in use by {holder}: "
+                f"wait for it, or name another {option}"
             )
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}")

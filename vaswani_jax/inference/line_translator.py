@@ -7,9 +7,11 @@ for them goes back to its line.
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import jax
 import numpy as np
 
 from vaswani_jax.core import (
@@ -32,6 +34,8 @@ from vaswani_jax.inference.pieces import Piece, cut_lines
 from vaswani_jax.inference.results import Hypothesis, Output
 
 Result = TypeVar("Result")
+# The indices of the pieces in a batch's rows, None for padding; and the rows.
+Batch = tuple[list[int | None], generate.Rows]
 
 
 class _Search(NamedTuple):
@@ -60,6 +64,7 @@ class LineTranslator:
         *,
         models: Sequence[config.ModelConfig] | None = None,
         n_best: int = 1,
+        batch_for_each_device: bool = False,
     ) -> None:
         """Keep what every call needs.
 
@@ -68,11 +73,15 @@ class LineTranslator:
             vocabulary: The subwords of every model.
             models: The models of an ensemble.
             n_best: How many hypotheses of a line to return.
+            batch_for_each_device: Whether each device searches batches that one device
+                alone would search, so that no bit depends on the number of devices.
+                Otherwise the devices divide each batch.
         """
         self._settings = settings
         self._vocabulary = vocabulary
         self._models = tuple(models or (settings.model,))
         self._n_best = n_best
+        self._batch_for_each_device = batch_for_each_device
 
     @functools.cached_property
     def search(self) -> Callable[[Sequence[Any], generate.Rows], Any]:
@@ -132,7 +141,7 @@ class LineTranslator:
         outputs: list[list[Output]] = [[] for _ in pieces]
         batches = [
             (indices, parallel.split_rows(rows, num_microbatches=1))
-            for indices, rows in self._batches(pieces, first_line)
+            for indices, rows in self._batches_on_devices(pieces, first_line)
         ]
         with self._making_ready(params, [rows for _, rows in batches]) as wait:
             for indices, rows in batches:
@@ -140,9 +149,10 @@ class LineTranslator:
                 hypotheses = self.search(tuple(params), rows)
                 tokens, scores = parallel.join_rows(hypotheses)
                 for row, index in enumerate(indices):
-                    outputs[index] = self.read(
-                        pieces[index], tokens=tokens[row], scores=scores[row]
-                    )
+                    if index is not None:
+                        outputs[index] = self.read(
+                            pieces[index], tokens=tokens[row], scores=scores[row]
+                        )
         return self.join(outputs, pieces=pieces, lines=lines)
 
     @contextlib.contextmanager
@@ -311,6 +321,17 @@ class LineTranslator:
             is_repaired=not trees.are_trees(pairs, line=line, vocabulary=vocabulary),
         )
 
+    def _batches_on_devices(
+        self, pieces: list[Piece], first_line: int
+    ) -> Iterator[Batch]:
+        """Yield the batches of `_batches` as `parallel.split_rows` divides them."""
+        batches = self._batches(pieces, first_line)
+        if self._batch_for_each_device:
+            yield from _join_batches(batches, count=parallel.num_devices())
+        else:
+            for indices, rows in batches:
+                yield [*indices], rows
+
     def _batches(
         self, pieces: list[Piece], first_line: int
     ) -> Iterator[tuple[list[int], generate.Rows]]:
@@ -348,6 +369,26 @@ class LineTranslator:
         num_tokens = max(len(piece.ids) + 1, shortest)
         length = min(padding.padded_length(num_tokens), longest)
         return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
+
+
+def _join_batches(
+    batches: Iterable[tuple[list[int], generate.Rows]], *, count: int
+) -> Iterator[Batch]:
+    """Yield batches that are each several of one shape, `count` with empty ones."""
+    for _, of_shape in itertools.groupby(batches, lambda batch: _row_shapes(batch[1])):
+        while parts := list(itertools.islice(of_shape, count)):
+            num_rows = parts[0][1].source.shape[0]
+            indices: list[int | None] = []
+            for part_indices, _ in parts:
+                indices += part_indices
+                indices += [None] * (num_rows - len(part_indices))
+            num_missing = (count - len(parts)) * num_rows
+
+            def join(*leaves: np.ndarray, missing: int = num_missing) -> np.ndarray:
+                joined = np.concatenate(leaves)
+                return np.pad(joined, [(0, missing)] + [(0, 0)] * (joined.ndim - 1))
+
+            yield indices, jax.tree.map(join, *(rows for _, rows in parts))
 
 
 def _by_line(

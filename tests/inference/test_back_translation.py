@@ -1,0 +1,342 @@
+"""Synthetic pairs of a model that repeats its source: what is tested is the rest."""
+
+import json
+import pathlib
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from tests import settings
+from tests.inference import echo
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import types
+from vaswani_jax.data import columns
+from vaswani_jax.inference import back_translation, generate
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.inference.word_noise import WordNoise
+
+LINES = ["a b c", "", "hello world", "   ", "d e f g h a b c d e f g h a b c d", "a"]
+
+
+def make_translator(**overrides: Any) -> Translator:
+    small = settings.small_settings(**overrides)
+    params = {"weight": np.float32([overrides.get("seed", 0)])}
+    member = Member(small.model, Checkpoint(3, {"params": params}, {}))
+    return Translator(small, settings.letters_vocabulary(), members=[member])
+
+
+class Echo:
+    """Stands in for the search; counts the calls, and fails at one of them."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.num_calls, self.fails_at = 0, fails_at
+        self.numbers: set[tuple[int, ...]] = set()
+
+    def __call__(self, params: object, rows: generate.Rows) -> types.Hypotheses:
+        self.num_calls += 1
+        if self.num_calls == self.fails_at:
+            raise KeyboardInterrupt
+        for number in rows.numbers.reshape(-1, 2):
+            self.numbers.add(tuple(int(part) for part in number))
+        scores = np.zeros((*rows.source.shape[:2], 1), np.float32)
+        return types.Hypotheses(rows.source[:, :, None], scores)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Echo:
+    model = Echo()
+    monkeypatch.setattr(LineTranslator, "search", model)
+    return model
+
+
+def write_input(directory: pathlib.Path, lines: list[str] = LINES) -> pathlib.Path:
+    path = directory / "mono.de"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def sides(directory: pathlib.Path) -> list[list[str]]:
+    """The lines of both sides, as training reads them."""
+    return [
+        list(columns.read(f"shard-*.{side}", directory))
+        for side in ("source", "target")
+    ]
+
+
+def contents(directory: pathlib.Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.glob("shard-*")}
+
+
+def test_input_becomes_the_target_and_its_translation_the_source(
+    tmp_path: pathlib.Path, model: Echo
+) -> None:
+    result = back_translation.back_translate(
+        make_translator(), write_input(tmp_path), tmp_path / "out", shard_lines=4
+    )
+    assert sides(tmp_path / "out") == [
+        ["a b c", "", "hello world", "", LINES[4], "a"],
+        LINES,
+    ]
+    assert dict(result.counts) == {
+        "lines": 6,
+        "empty": 2,
+        "untranslated": 0,
+        "data.max_length": 0,
+        "search.max_source_tokens": 1,
+        "search.legal_trees": 0,
+    }
+    assert 'tag = "<BT>"' in result.corpora.read_text()
+
+
+def test_distillation_keeps_the_input_as_the_source(
+    tmp_path: pathlib.Path, model: Echo
+) -> None:
+    result = back_translation.back_translate(
+        make_translator(),
+        write_input(tmp_path),
+        tmp_path / "out",
+        input_side="source",
+    )
+    assert sides(tmp_path / "out")[0] == LINES
+    assert sides(tmp_path / "out")[1][2] == "hello world"
+    assert "tag" not in result.corpora.read_text()
+
+
+@hypothesis.settings(
+    max_examples=10,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(
+    lines=st.lists(
+        st.text(st.sampled_from("ab \r\ufeff\u2028\0漢"), max_size=12),
+        min_size=1,
+        max_size=9,
+    ),
+    shard_lines=st.integers(1, 4),
+    method=st.sampled_from(back_translation.METHODS),
+)
+def test_any_line_has_its_line_on_both_sides(
+    tmp_path_factory: pytest.TempPathFactory,
+    model: Echo,
+    lines: list[str],
+    shard_lines: int,
+    method: str,
+) -> None:
+    directory = tmp_path_factory.mktemp("lines")
+    text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    (directory / "mono").write_bytes(text)
+    back_translation.back_translate(
+        make_translator(),
+        directory / "mono",
+        directory / "out",
+        shard_lines=shard_lines,
+        method=method,
+    )
+    sources, targets = sides(directory / "out")
+    lines_read = columns.read("mono", directory)
+    assert targets == [line.lstrip("\ufeff").rstrip("\r") for line in lines_read]
+    assert len(sources) == len(targets)
+
+
+@pytest.mark.parametrize("method", back_translation.METHODS)
+def test_a_killed_corpus_is_finished_as_if_it_was_not(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    lines = [f"{'abcdefgh'[n % 8]} b {'c ' * (n % 7)}" for n in range(12)]
+    path = write_input(tmp_path, lines)
+    made: list[int] = []
+
+    def run(name: str, fails_at: int | None = None) -> None:
+        model = Echo(fails_at)
+        monkeypatch.setattr(LineTranslator, "search", model)
+        try:
+            back_translation.back_translate(
+                make_translator(), path, tmp_path / name, shard_lines=3, method=method
+            )
+        finally:
+            made.append(model.num_calls)
+
+    run("whole")
+    with pytest.raises(KeyboardInterrupt):
+        run("killed", fails_at=3)
+    assert not (tmp_path / "killed/corpora.toml").exists()
+    assert len(contents(tmp_path / "killed")) == 4
+    unfinished = tmp_path / "killed/shard-00002.source.unfinished"
+    unfinished.write_text("half of a li")
+    run("killed")
+    assert made == [4, 3, 2]
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    # Once more: nothing is left to do.
+    run("killed")
+    assert made[-1] == 0
+
+
+def test_samples_and_noise_depend_on_the_line_of_the_whole_text(
+    tmp_path: pathlib.Path, model: Echo
+) -> None:
+    lines = ["a b c d e f g h"] * 6
+    path = write_input(tmp_path, lines)
+    noised = []
+    for shard_lines in (2, 6):
+        back_translation.back_translate(
+            make_translator(),
+            path,
+            tmp_path / str(shard_lines),
+            shard_lines=shard_lines,
+            method="noised_beam",
+        )
+        noised.append(sides(tmp_path / str(shard_lines))[0])
+        assert model.numbers - {(0, 0)} == {(line, 0) for line in range(1, 7)}
+        model.numbers.clear()
+    assert noised[0] == noised[1]
+    assert len(set(noised[0])) > 3
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"method": "sampling"}, "method="),
+        ({"search": {"beam_size": 2}}, "search.beam_size=3, not 2"),
+        ({"tag": ""}, "tag='<BT>', not ''"),
+        ({"shard_lines": 2}, "shard_lines="),
+        ({"seed": 1}, "models="),
+        ({"lines": ["other"]}, "input.lines=6, not 1"),
+        ({"input_side": "source"}, "input_side="),
+    ],
+)
+def test_other_settings_do_not_go_on(
+    tmp_path: pathlib.Path, model: Echo, options: dict[str, Any], key: str
+) -> None:
+    path = write_input(tmp_path)
+    back_translation.back_translate(make_translator(), path, tmp_path / "out")
+    before = contents(tmp_path / "out")
+    overrides = {"seed": options.pop("seed")} if "seed" in options else {}
+    write_input(tmp_path, options.pop("lines", LINES))
+    with pytest.raises(ValueError, match="was begun with") as error:
+        back_translation.back_translate(
+            make_translator(**overrides), path, tmp_path / "out", **options
+        )
+    assert key in str(error.value)
+    assert contents(tmp_path / "out") == before
+
+
+def test_manifest_names_what_made_the_text(tmp_path: pathlib.Path, model: Echo) -> None:
+    noise = WordNoise(dropout=0.25)
+    back_translation.back_translate(
+        make_translator(),
+        write_input(tmp_path),
+        tmp_path / "out",
+        method="noised_beam",
+        noise=noise,
+    )
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    recorded = manifest["settings"]
+    assert recorded["noise.dropout"] == 0.25
+    assert recorded["vocabulary"] == settings.letters_vocabulary().fingerprint
+    assert recorded["models"][0]["step"] == 3
+    assert len(recorded["models"][0]["parameters"]) == 64
+    files = manifest["shards"]["0"]["files"]
+    assert sorted(files) == ["shard-00000.source", "shard-00000.target"]
+
+
+def test_a_tag_of_the_model_is_no_part_of_the_text(
+    tmp_path: pathlib.Path, model: Echo
+) -> None:
+    translator = make_translator(**settings.TWO_TARGETS)
+    path = write_input(tmp_path, ["<2de> a b", "", "<2fr> a"])
+    back_translation.back_translate(translator, path, tmp_path / "out")
+    assert sides(tmp_path / "out")[1] == ["a b", "", "a"]
+    write_input(tmp_path, ["<2de> a b", "a"])
+    with pytest.raises(ValueError, match=r"mono\.de, line 2 must begin with a tag"):
+        back_translation.back_translate(translator, path, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "greedy"}, "method must be one of beam, sampling, noised_beam"),
+        ({"input_side": "both"}, "input_side must be one of target, source"),
+        ({"shard_lines": 0}, "shard_lines must be at least 1, got 0"),
+        ({"tag": "a b"}, "tag must be a word without spaces, got 'a b'"),
+        (
+            {"method": "noised_beam", "input_side": "source"},
+            "noised_beam needs input_side=target",
+        ),
+        ({"noise": WordNoise(shuffle=-1)}, "word_shuffle must be at least 0"),
+        ({"search": {"top_k": 3}}, "config.search.top_k=3 needs config.search.samp"),
+    ],
+)
+def test_options_out_of_range_are_refused(
+    tmp_path: pathlib.Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        back_translation.back_translate(
+            make_translator(), write_input(tmp_path), tmp_path / "out", **options
+        )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("missing", None, "no file missing"),
+        ("-", None, "--input=- is read twice"),
+        ("empty", b"", "empty has no line"),
+        ("bytes", b"a\n\xff\n", "bytes, line 2: not UTF-8"),
+        ("a.gz", b"a\n", "a.gz is no whole gzip file"),
+    ],
+)
+def test_input_that_cannot_be_read_is_refused(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    text: bytes | None,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        pathlib.Path(name).write_bytes(text)
+    with pytest.raises((ValueError, OSError), match=message):
+        back_translation.back_translate(make_translator(), name, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_device_searches_what_one_device_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So no bit depends on how many there are; a program's test compares them."""
+    small = settings.small_settings(**{"search.source_tokens_per_batch": 96})
+    vocabulary = settings.letters_vocabulary()
+    by_device: list[np.ndarray] = []
+    whole: list[np.ndarray] = []
+    lines = [" ".join("abcdefgh"[: n % 8]) + " hello" * (n % 3) for n in range(90)]
+
+    def translate(record: list[np.ndarray], *, is_divided: bool) -> list[str]:
+        translator = LineTranslator(
+            small, vocabulary, batch_for_each_device=not is_divided
+        )
+        echo.echoing(translator, monkeypatch)
+        repeat_source = translator.search
+
+        def search(params: object, rows: generate.Rows) -> types.Hypotheses:
+            record.extend(
+                [np.concatenate(rows.source)] if is_divided else list(rows.source)
+            )
+            return repeat_source(params, rows)
+
+        monkeypatch.setattr(translator, "search", search)
+        return translator.translate(None, lines)
+
+    assert translate(whole, is_divided=True) == translate(by_device, is_divided=False)
+    batches = [batch for batch in by_device if batch.any()]
+    assert len(batches) > 8
+    for batch, expected in zip(batches, whole, strict=True):
+        # Divided among eight devices, a batch has padding at its end.
+        assert not expected[len(batch) :].any()
+        np.testing.assert_array_equal(batch, expected[: len(batch)])

@@ -1,0 +1,150 @@
+"""Make a corpus of synthetic sentence pairs from text in one language.
+
+vaswani back-translate runs/de_en --input=mono.de --output=DIR
+vaswani back-translate runs/de_en --input=mono.de --output=DIR --method=noised_beam
+vaswani back-translate runs/teacher --input=train.en --output=DIR --input_side=source
+python -m vaswani_jax.back_translate_text --workdir=runs/de_en --input=mono.de \\
+    --output=DIR
+"""
+
+import ml_collections
+from absl import flags
+
+from vaswani_jax import api
+from vaswani_jax.checkpoints import select
+from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import compilation_cache
+from vaswani_jax.inference import back_translation
+from vaswani_jax.inference.word_noise import WordNoise
+
+OPTIONS = back_translation.BackTranslationOptions()
+WORKDIR = path_flags.define_path(
+    "workdir", "", "The directory of the run; runs/NAME of --config by default."
+)
+CHECKPOINT = flags.DEFINE_string(
+    "checkpoint",
+    "averaged",
+    "averaged, newest, best, average:N or a step; several, with commas, are an "
+    "ensemble.",
+)
+ENSEMBLE = path_flags.define_path_list(
+    "ensemble", [], "More models of the vocabulary: WORKDIR or WORKDIR@CHECKPOINT,..."
+)
+INPUT = path_flags.define_path(
+    "input",
+    None,
+    "Text in the source language of the run: FILES[#COLUMN], as data.train_source.",
+    required=True,
+)
+OUTPUT = path_flags.define_path(
+    "output",
+    None,
+    "A directory: new, or that of the same corpus, unfinished.",
+    required=True,
+)
+METHOD = flags.DEFINE_enum(
+    *("method", None, back_translation.METHODS),
+    "The best translation (default), a drawn one (config.search.temperature, top_k, "
+    "top_p), or the best one with noise.",
+)
+INPUT_SIDE = flags.DEFINE_enum(
+    *("input_side", OPTIONS.input_side, back_translation.INPUT_SIDES),
+    "Side of the new pairs that the input becomes: target (back-translation) or source "
+    "(distillation).",
+)
+TAG = flags.DEFINE_string(
+    "tag",
+    None,
+    "Word that begins the new pairs' source lines in a training; empty for none. "
+    f"{back_translation.TAG} by default if the sources are synthetic.",
+)
+SHARD_LINES = flags.DEFINE_integer(
+    "shard_lines",
+    OPTIONS.shard_lines,
+    "Lines of a shard; a kill loses the unfinished one.",
+    lower_bound=1,
+)
+WORD_DROPOUT = flags.DEFINE_float(
+    "word_dropout", OPTIONS.noise.dropout, "Noise: share of words to delete."
+)
+WORD_BLANK = flags.DEFINE_float(
+    "word_blank", OPTIONS.noise.blank, "Noise: share of words to replace by a filler."
+)
+WORD_SHUFFLE = flags.DEFINE_integer(
+    "word_shuffle", OPTIONS.noise.shuffle, "Noise: most places by which a word moves."
+)
+BLANK_TOKEN = flags.DEFINE_string(
+    "blank_token", OPTIONS.noise.blank_token, "Noise: the filler."
+)
+
+
+def complete_config(values: ml_collections.ConfigDict) -> None:
+    """Let --method decide whether outputs are drawn."""
+    if METHOD.value is None:
+        return
+    is_sampling = METHOD.value == "sampling"
+    if values.search.sampling and not is_sampling:
+        raise ValueError(
+            f"--method={METHOD.value} searches, config.search.sampling=True draws: "
+            "give one of the two"
+        )
+    values.search.sampling = is_sampling
+
+
+def check_flags() -> None:
+    """Refuse flags of noise without noise, and all that is out of range."""
+    noise_flags = (WORD_DROPOUT, WORD_BLANK, WORD_SHUFFLE, BLANK_TOKEN)
+    given = [flag.name for flag in noise_flags if flag.present]
+    if given and METHOD.value != "noised_beam":
+        raise ValueError(f"--{given[0]} needs --method=noised_beam")
+    _options(is_sampling=METHOD.value == "sampling").check()
+
+
+def main() -> None:
+    """Translate the input, or go on with it, and write the pairs."""
+    settings = program.settings()
+    workdir = program.workdir(
+        WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
+    )
+    output = program.local_path("output", OUTPUT.value)
+    compilation_cache.enable()
+    translator = api.load(
+        workdir,
+        checkpoint=CHECKPOINT.value,
+        ensemble=ENSEMBLE.value,
+        settings=settings,
+    )
+    options = _options(is_sampling=settings.search.sampling)
+    back_translation.run(translator, INPUT.value, output, options=options)
+
+
+def _options(*, is_sampling: bool) -> back_translation.BackTranslationOptions:
+    return back_translation.BackTranslationOptions(
+        method=METHOD.value or ("sampling" if is_sampling else "beam"),
+        input_side=INPUT_SIDE.value,
+        tag=TAG.value,
+        noise=WordNoise(
+            dropout=WORD_DROPOUT.value,
+            blank=WORD_BLANK.value,
+            shuffle=WORD_SHUFFLE.value,
+            blank_token=BLANK_TOKEN.value,
+        ),
+        shard_lines=SHARD_LINES.value,
+    )
+
+
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(
+        arguments=("workdir",),
+        takes_config=True,
+        default_workdir=True,
+        multi_process=True,
+    ),
+    complete_config=complete_config,
+    check_flags=check_flags,
+)
+
+if __name__ == "__main__":
+    PROGRAM.run()

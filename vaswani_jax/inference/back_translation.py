@@ -1,0 +1,383 @@
+"""Make synthetic sentence pairs of text in one language (Sennrich et al., 2016).
+
+A model from German to English turns German text into English sources, from which a
+model from English to German learns: "Improving Neural Machine Translation Models with
+Monolingual Data". With the translations as targets it is sequence-level distillation
+(Kim and Rush, 2016).
+"""
+
+import collections
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import logging
+import os
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tqdm
+
+from vaswani_jax.checkpoints import store
+from vaswani_jax.core import config, languages, locales, parsing, processes
+from vaswani_jax.data import columns
+from vaswani_jax.data.unknown_characters import UnknownCharacters
+from vaswani_jax.inference import line_warnings, synthetic_corpus
+from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.results import Hypothesis
+from vaswani_jax.inference.synthetic_corpus import SyntheticCorpus
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.inference.word_noise import WordNoise
+
+METHODS = ("beam", "sampling", "noised_beam")
+INPUT_SIDES = ("target", "source")
+# Caswell et al., 2019, "Tagged Back-Translation".
+TAG = "<BT>"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BackTranslationOptions:
+    """Options of `back_translate`, as its flags of these names say.
+
+    Attributes:
+        method: "beam" writes the best translation that the search finds, "noised_beam"
+            adds noise to it, "sampling" draws one.
+        input_side: The side of the new pairs that the input becomes: "target" for
+            back-translation, "source" for distillation.
+        tag: What the new pairs' source lines begin with in a training, so that the
+            model can tell them from others; "" for nothing, None for "<BT>" if the
+            sources are synthetic.
+        noise: Of "noised_beam".
+        shard_lines: Lines of a shard. A kill loses the unfinished one.
+    """
+
+    method: str = "beam"
+    input_side: str = "target"
+    tag: str | None = None
+    noise: WordNoise = dataclasses.field(default_factory=WordNoise)
+    shard_lines: int = 10_000
+
+    def check(self) -> None:
+        """Refuse options out of range.
+
+        Raises:
+            ValueError: Has the option, its value and the rule.
+        """
+        for name, choices in (("method", METHODS), ("input_side", INPUT_SIDES)):
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, got {value!r}"
+                )
+        if self.shard_lines < 1:
+            raise ValueError(f"shard_lines must be at least 1, got {self.shard_lines}")
+        if self.tag and len(self.tag.split()) != 1:
+            raise ValueError(f"tag must be a word without spaces, got {self.tag!r}")
+        self.noise.check()
+        if self.method == "noised_beam" and self.input_side == "source":
+            raise ValueError(
+                "method=noised_beam needs input_side=target: noise is for sources"
+            )
+
+    @property
+    def source_tag(self) -> str:
+        """The tag of the new pairs' source lines, or ""."""
+        if self.tag is None:
+            return TAG if self.input_side == "target" else ""
+        return self.tag
+
+
+@dataclasses.dataclass(frozen=True)
+class BackTranslation:
+    """The result of `back_translate`.
+
+    Attributes:
+        directory: Where the pairs lie.
+        corpora: The file that config.data.corpora takes.
+        counts: "lines" of the input; those with an empty output ("empty"), also for a
+            line that has text ("untranslated"); and lines that are longer than
+            "data.max_length" or "search.max_source_tokens".
+    """
+
+    directory: pathlib.Path
+    corpora: pathlib.Path
+    counts: Mapping[str, int]
+
+
+def back_translate(
+    translator: Translator,
+    input: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    search: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> BackTranslation:
+    """Translate a text, and write it and its translations as a corpus for training.
+
+    If it was killed, the same call goes on where it was. The text depends neither on
+    that nor on the number of devices and processes.
+
+    >>> reverse = vaswani_jax.load("runs/de_en")  # doctest: +SKIP
+    >>> vaswani_jax.back_translate(  # doctest: +SKIP
+    ...     reverse, "mono.de", "out", method="sampling", search={"top_k": 10}
+    ... )
+
+    Args:
+        translator: From the language of the input to the other one.
+        input: Text with a sentence a line, named FILES[#COLUMN] as training text is: a
+            file, a glob of shards, a column of TSV, JSON lines or Parquet.
+        output: A directory: new, or of the same corpus, unfinished.
+        search: Settings of `config.search` to change.
+        **options: The fields of `BackTranslationOptions`: method, input_side, tag,
+            noise, shard_lines.
+
+    Raises:
+        ValueError: An option or a setting is out of range, the input has no line or one
+            that is not UTF-8 or lacks its tag, the output is of other settings, or the
+            model parses.
+        OSError: A file cannot be read or written.
+    """
+    named = BackTranslationOptions(**options)
+    return run(translator, input, output, options=named, search=search)
+
+
+def run(
+    translator: Translator,
+    input: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    options: BackTranslationOptions,
+    search: Mapping[str, Any] | None = None,
+) -> BackTranslation:
+    """Do as `back_translate`, with the options as one."""
+    options.check()
+    if translator.vocabulary.is_trees:
+        raise ValueError(
+            "back-translation needs a run that translates, this one parses"
+        )
+    settings = _settings(translator.config, options, search=search or {})
+    text = _Text.read(os.fspath(input), settings.data)
+    record = _record(translator, settings, options, text=text)
+    directory = pathlib.Path(output)
+    with contextlib.ExitStack() as stack:
+        corpus = processes.run_on_main(
+            lambda: stack.enter_context(
+                synthetic_corpus.open_corpus(directory, record)
+            ),
+            ValueError,
+            OSError,
+        )
+        _translate(translator, settings, options, text=text, corpus=corpus)
+        if corpus is not None:
+            corpora = corpus.finish(tag=options.source_tag)
+            counts = corpus.total
+            _report(counts, settings, corpora=corpora)
+            return BackTranslation(directory, corpora, counts)
+    return BackTranslation(directory, directory / synthetic_corpus.CORPORA, {})
+
+
+def _settings(
+    settings: config.Config,
+    options: BackTranslationOptions,
+    *,
+    search: Mapping[str, Any],
+) -> config.Config:
+    overrides = {f"search.{key}": value for key, value in search.items()}
+    is_sampling = options.method == "sampling"
+    return parsing.override(settings, {"search.sampling": is_sampling, **overrides})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Text:
+    """The input.
+
+    Attributes:
+        side: Its files.
+        num_lines: Its lines.
+        sha256: Of them, without what ends them.
+    """
+
+    side: columns.Side
+    num_lines: int
+    sha256: str
+
+    @classmethod
+    def read(cls, name: str, data: config.DataConfig) -> "_Text":
+        """Check all lines, before any is translated."""
+        if columns.split_name(name)[0] == "-":
+            raise ValueError(f"--input={name} is read twice: name a file")
+        side = columns.find(name, pathlib.Path())
+        digest, num_lines = hashlib.sha256(), 0
+        for num_lines, line in enumerate(side.read(), start=1):
+            try:
+                languages.check_tags([line], data, first_line=num_lines)
+            except ValueError as error:
+                raise ValueError(f"{name}, {error}") from None
+            digest.update(f"{line}\n".encode())
+        if not num_lines:
+            raise ValueError(f"--input={name} has no line")
+        return cls(side, num_lines, digest.hexdigest())
+
+
+def _record(
+    translator: Translator,
+    settings: config.Config,
+    options: BackTranslationOptions,
+    *,
+    text: _Text,
+) -> dict[str, Any]:
+    """Return all that decides the output."""
+    record = {
+        "input.lines": text.num_lines,
+        "input.sha256": text.sha256,
+        "source_locale": settings.data.source_locale,
+        "target_locale": settings.data.target_locale,
+        "vocabulary": translator.vocabulary.fingerprint,
+        "models": [
+            {
+                "step": member.checkpoint.step,
+                "parameters": store.digest(member.params),
+                "settings": dataclasses.asdict(member.model),
+            }
+            for member in translator.members
+        ],
+        "seed": settings.seed,
+        "method": options.method,
+        "input_side": options.input_side,
+        "tag": options.source_tag,
+        "shard_lines": options.shard_lines,
+    }
+    search = dataclasses.asdict(settings.search)
+    record |= {f"search.{key}": value for key, value in search.items()}
+    if options.method == "noised_beam":
+        noise = dataclasses.asdict(options.noise)
+        record |= {f"noise.{key}": value for key, value in noise.items()}
+    return record
+
+
+def _translate(
+    translator: Translator,
+    settings: config.Config,
+    options: BackTranslationOptions,
+    *,
+    text: _Text,
+    corpus: SyntheticCorpus | None,
+) -> None:
+    """Write all shards that are not written; only the main process has a corpus."""
+    line_translator = LineTranslator(
+        settings,
+        translator.vocabulary,
+        models=[member.model for member in translator.members],
+        batch_for_each_device=True,
+    )
+    unknown = UnknownCharacters(translator.vocabulary)
+    lines = text.side.read()
+    num_shards = -(-text.num_lines // options.shard_lines)
+    bar = tqdm.tqdm(total=text.num_lines, unit=" lines", disable=None)
+    for shard in range(num_shards):
+        start_time = time.monotonic()
+        block = list(itertools.islice(lines, options.shard_lines))
+        is_written = corpus is not None and corpus.is_written(shard)
+        if processes.broadcast_from_main(is_written):
+            bar.update(len(block))
+            continue
+        first_line = shard * options.shard_lines + 1
+        hypotheses = line_translator.hypotheses(
+            translator.replicated_params, block, first_line=first_line
+        )
+        unknown.count(block)
+        if corpus is not None:
+            outputs = [n_best[0].text for n_best in hypotheses]
+            if options.method == "noised_beam":
+                outputs = _add_noise(
+                    block, outputs, settings, noise=options.noise, first_line=first_line
+                )
+            counts = _count(block, hypotheses, settings)
+            sides = _sides(block, outputs, settings.data, side=options.input_side)
+            corpus.write(shard, sides, counts=counts)
+            rate = len(block) / max(1e-9, time.monotonic() - start_time)
+            logger.info(
+                f"shard {shard + 1:,} of {num_shards:,}: {len(block):,} lines, "
+                f"{rate:,.0f} lines/s"
+            )
+        bar.update(len(block))
+    bar.close()
+    line_warnings.warn_of_unknown_characters(unknown)
+
+
+def _add_noise(
+    lines: Sequence[str],
+    outputs: Sequence[str],
+    settings: config.Config,
+    *,
+    noise: WordNoise,
+    first_line: int,
+) -> list[str]:
+    """Return outputs with noise that depends on the seed and a line's number."""
+    noised = []
+    pairs = zip(lines, outputs, strict=True)
+    for number, (line, output) in enumerate(pairs, start=first_line):
+        locale = languages.line_locale(line, settings.data)
+        is_tokenized = settings.data.text_form == "tokenized"
+        noised.append(
+            noise.apply(
+                output,
+                np.random.default_rng((settings.seed, number)),
+                has_spaces=is_tokenized or locales.has_spaces(locale),
+            )
+        )
+    return noised
+
+
+def _sides(
+    lines: Sequence[str],
+    outputs: Sequence[str],
+    data: config.DataConfig,
+    *,
+    side: str,
+) -> dict[str, Sequence[str]]:
+    """Return the new pairs' sides, of which the input is one."""
+    if side == "source":
+        return {"source": lines, "target": outputs}
+    # A tag of the reverse model is no part of the text.
+    targets = [_without_tag(line, data) for line in lines]
+    return {"source": outputs, "target": targets}
+
+
+def _without_tag(line: str, data: config.DataConfig) -> str:
+    tag = languages.find_tag(line, data)
+    return line if tag is None else line.partition(tag)[2].lstrip()
+
+
+def _count(
+    lines: Sequence[str],
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    settings: config.Config,
+) -> collections.Counter[str]:
+    is_empty = [not n_best[0].text for n_best in hypotheses]
+    has_text = [bool(n_best[0].outputs) for n_best in hypotheses]
+    counts = line_warnings.count_unusual_lines(hypotheses, settings)
+    counts["lines"] = len(lines)
+    counts["empty"] = sum(is_empty)
+    counts["untranslated"] = sum(map(min, is_empty, has_text))
+    return counts
+
+
+def _report(
+    counts: collections.Counter[str],
+    settings: config.Config,
+    *,
+    corpora: pathlib.Path,
+) -> None:
+    line_warnings.warn_of_unusual_lines(counts, settings)
+    if count := counts["empty"]:
+        logger.warning(
+            f"{count:,} lines have an empty translation, {counts['untranslated']:,} of "
+            "them some text: training leaves such pairs out"
+        )
+    logger.info(f"{counts['lines']:,} lines in, {counts['lines']:,} pairs out")
+    logger.info(f"train on them with others: config.data.corpora={corpora}")

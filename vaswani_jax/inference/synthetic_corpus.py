@@ -1,0 +1,217 @@
+"""A directory of synthetic sentence pairs, written in shards that outlive a kill.
+
+`shard-00000.source` and `shard-00000.target` are the sides of the first shard.
+`manifest.json` says what made them: a shard counts as written once its digests stand
+there. `corpora.toml` is written last; config.data.corpora takes it.
+"""
+
+import collections
+import contextlib
+import glob
+import json
+import logging
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vaswani_jax.core import files
+from vaswani_jax.data import text_files
+
+MANIFEST = "manifest.json"
+CORPORA = "corpora.toml"
+LOCK = "lock"
+SIDES = ("source", "target")
+VERSION = 1
+# What the name of a corpus may not have, or begin with.
+NOT_IN_NAME = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]")
+
+logger = logging.getLogger(__name__)
+
+
+class SyntheticCorpus:
+    """The directory, and which of its shards are written; `open_corpus` opens it.
+
+    Attributes:
+        directory: Its path.
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        settings: Mapping[str, Any],
+        *,
+        shards: Mapping[int, dict[str, Any]],
+    ) -> None:
+        """Keep the parts; nothing is read or written.
+
+        Args:
+            directory: An existing one.
+            settings: All that decides the text, by names.
+            shards: What the manifest records of each shard that is written.
+        """
+        self.directory = directory
+        self._settings = dict(settings)
+        self._shards = dict(shards)
+
+    def is_written(self, shard: int) -> bool:
+        """Return whether a shard is whole; a damaged one is forgotten, with a warning.
+
+        Args:
+            shard: Its number, from 0.
+        """
+        if shard not in self._shards:
+            return False
+        digests = files.parse_digests(self._shards[shard]["files"])
+        if damage := files.describe_difference(digests, self.directory):
+            logger.warning(f"{self.directory}: {damage}: made again")
+            del self._shards[shard]
+            return False
+        return True
+
+    def write(
+        self,
+        shard: int,
+        sides: Mapping[str, Sequence[str]],
+        *,
+        counts: Mapping[str, int],
+    ) -> None:
+        """Write a shard; a kill leaves all of it or nothing.
+
+        Byte-order marks at the beginning of lines and carriage returns at their ends
+        are left out: a reader of the file would not return all of them.
+
+        Args:
+            shard: Its number, from 0.
+            sides: The lines of each of `SIDES`.
+            counts: What `total` sums up.
+        """
+        paths = []
+        for side in SIDES:
+            path = self.directory / f"shard-{shard:05}.{side}"
+            unfinished = path.with_name(f"{path.name}.unfinished")
+            lines = (line.lstrip("\ufeff").rstrip("\r") for line in sides[side])
+            text_files.write_lines(unfinished, lines)
+            paths.append(unfinished.replace(path))
+        digests = files.hash_files(paths, directory=self.directory)
+        self._shards[shard] = {"files": digests, "counts": dict(counts)}
+        self.write_manifest()
+
+    def finish(self, *, tag: str) -> pathlib.Path:
+        """Write `corpora.toml`, and return its path.
+
+        Its names are absolute, so that files of several corpora can be joined.
+
+        Args:
+            tag: What the source lines of a training begin with; "" for nothing.
+        """
+        directory = self.directory.resolve()
+        folder = glob.escape(str(directory))
+        texts = {
+            "name": NOT_IN_NAME.sub("", directory.name) or "synthetic",
+            **{side: f"{folder}/shard-*.{side}" for side in SIDES},
+            **({"tag": tag} if tag else {}),
+        }
+        lines = [f"{key} = {_toml_text(value)}" for key, value in texts.items()]
+        return files.write_atomically(
+            self.directory / CORPORA,
+            "\n".join(["# Take it as config.data.corpora.", "[[corpora]]", *lines, ""]),
+        )
+
+    @property
+    def total(self) -> collections.Counter[str]:
+        """The sums of the counts of all shards."""
+        total: collections.Counter[str] = collections.Counter()
+        for entry in self._shards.values():
+            total.update(entry["counts"])
+        return total
+
+    def write_manifest(self) -> None:
+        """Write what made the corpus, and which shards it has."""
+        record = {
+            "version": VERSION,
+            "settings": self._settings,
+            "total": dict(self.total),
+            "shards": dict(sorted(self._shards.items())),
+        }
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        files.write_atomically(self.directory / MANIFEST, f"{text}\n")
+
+
+@contextlib.contextmanager
+def open_corpus(
+    directory: pathlib.Path, settings: Mapping[str, Any]
+) -> Iterator[SyntheticCorpus]:
+    """Begin a corpus, or go on with one, locked for this program.
+
+    Args:
+        directory: One that does not exist, is empty, or holds such a corpus.
+        settings: All that decides the text, by names.
+
+    Raises:
+        ValueError: The directory has other files, its corpus was begun with other
+            settings, its manifest is damaged, or another program has locked it.
+        OSError: It cannot be written.
+    """
+    path = directory / MANIFEST
+    if "#" in str(directory.resolve()):
+        raise ValueError(
+            f"--output={directory} must have no #, which names a column in the name of "
+            "a text"
+        )
+    own = {LOCK, f"{MANIFEST}.unfinished"}
+    names = {entry.name for entry in directory.iterdir()} if directory.is_dir() else own
+    if MANIFEST not in names and names - own:
+        raise ValueError(
+            f"--output={directory} has other files: name a new directory, or that of "
+            "a corpus to go on with"
+        )
+    with files.held(directory, option="--output"):
+        shards: dict[int, dict[str, Any]] = {}
+        if path.is_file():
+            record = _read(path)
+            _check_settings(record["settings"], settings, directory=directory)
+            shards = {int(number): entry for number, entry in record["shards"].items()}
+        corpus = SyntheticCorpus(directory, settings, shards=shards)
+        corpus.write_manifest()
+        yield corpus
+
+
+def _read(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        record = dict(json.loads(path.read_text(encoding="utf-8")))
+        version = record["version"]
+        dict(record["settings"]), dict(record["shards"])
+    except (OSError, TypeError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): name another --output"
+        ) from None
+    if version != VERSION:
+        raise ValueError(
+            f"{path} has version {version}, this program reads {VERSION}: name another "
+            "--output"
+        )
+    return record
+
+
+def _check_settings(
+    recorded: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    *,
+    directory: pathlib.Path,
+) -> None:
+    changes = [
+        f"{key}={recorded.get(key)!r}, not {settings.get(key)!r}"
+        for key in sorted({*recorded, *settings})
+        if recorded.get(key) != settings.get(key)
+    ]
+    if changes:
+        raise ValueError(
+            f"--output={directory} was begun with {'; '.join(changes)}: use the same "
+            "settings, or name another --output"
+        )
+
+
+def _toml_text(text: str) -> str:
+    # A JSON string is a TOML string, except for DEL, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

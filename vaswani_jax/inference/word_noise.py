@@ -1,0 +1,77 @@
+"""Noise of synthetic source lines (Edunov et al., 2018, "Back-Translation at Scale").
+
+Beam search writes likely words in likely orders, and a model that learns from such
+sources relies on that. Words that are missing, blank or out of place prevent it.
+"""
+
+import dataclasses
+import re
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordNoise:
+    """Noise of each line, as section 2 of that paper has it.
+
+    Attributes:
+        dropout: Probability that a word is deleted.
+        blank: Probability that a word which stays becomes `blank_token`.
+        shuffle: Most positions by which a word moves; 0 for the order as it is.
+        blank_token: The filler.
+    """
+
+    dropout: float = 0.1
+    blank: float = 0.1
+    shuffle: int = 3
+    blank_token: str = "<BLANK>"
+
+    def check(self) -> None:
+        """Refuse values out of range.
+
+        Raises:
+            ValueError: Has the option, its value and the rule.
+        """
+        for name in ("dropout", "blank"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(f"word_{name} must be in [0, 1), got {value}")
+        if self.shuffle < 0:
+            raise ValueError(f"word_shuffle must be at least 0, got {self.shuffle}")
+        if not self.blank_token or re.search(r"\s", self.blank_token):
+            raise ValueError(
+                f"blank_token must be a word without spaces, got {self.blank_token!r}"
+            )
+
+    def apply(
+        self, line: str, generator: np.random.Generator, *, has_spaces: bool
+    ) -> str:
+        """Return a line with noise; at least one of its words stays.
+
+        >>> noise = WordNoise(dropout=0.0, blank=0.0, shuffle=1)
+        >>> noise.apply("a b c d e f", np.random.default_rng(0), has_spaces=True)
+        'a c b e d f'
+
+        Args:
+            line: The text.
+            generator: Where the noise comes from: equal states, equal noise.
+            has_spaces: Whether the language has spaces between its words; the words are
+                characters if not.
+        """
+        words = line.split() if has_spaces else list(line)
+        if not words:
+            return line
+        stays = generator.random(len(words)) >= self.dropout
+        survivor = generator.integers(len(words))
+        if not stays.any():
+            stays[survivor] = True
+        is_blank = generator.random(len(words)) < self.blank
+        # Two words change places only if less than shuffle + 1 lies between them.
+        shifts = generator.uniform(0, self.shuffle + 1, len(words))
+        kept = [
+            self.blank_token if blank else word
+            for word, stay, blank in zip(words, stays, is_blank, strict=True)
+            if stay
+        ]
+        order = np.argsort(np.arange(len(kept)) + shifts[: len(kept)], kind="stable")
+        return (" " if has_spaces else "").join(kept[index] for index in order)
