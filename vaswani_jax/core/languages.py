@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from vaswani_jax.core import locales
 from vaswani_jax.core.config import DataConfig
 
+INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+")
+
 
 def target_locales(data: DataConfig) -> tuple[str, ...]:
     """Return the locales that `data.target_locale` lists: one, or several."""
@@ -35,8 +37,16 @@ def locales_by_tag(data: DataConfig) -> Mapping[str, str]:
 def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
     # Invisible marks before a tag are read as nothing.
-    text = re.sub(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+", "", line)
+    text = INVISIBLE.sub("", line)
     return next((tag for tag in locales_by_tag(data) if text.startswith(tag)), None)
+
+
+def add_tag(line: str, tag: str, data: DataConfig) -> str:
+    """Return a source line with the tag of its corpus, after that of its language."""
+    language = find_tag(line, data)
+    if language is None:
+        return f"{tag} {line}"
+    return f"{language} {tag} {INVISIBLE.sub('', line)[len(language) :].lstrip()}"
 
 
 def piece_separator(line: str, data: DataConfig) -> str:

@@ -41,6 +41,8 @@ class Manifest:
         cleaning: The number of training pairs that each rule of `cleaning` left out;
             empty if none is on.
         files: Size and digest of each file. Empty where they were not recorded.
+        corpora: For each corpus of `data.corpora`, in the order of the token files, its
+            part of `counts["train"]`.
     """
 
     settings: Mapping[str, Any]
@@ -49,13 +51,19 @@ class Manifest:
     counts: Mapping[str, dict[str, int]]
     cleaning: Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: files.Digests = dataclasses.field(default_factory=dict)
+    corpora: Mapping[str, dict[str, int]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def corpus_sizes(self) -> dict[str, int]:
+        """The number of prepared pairs of each corpus, in their order."""
+        return {name: counts["kept"] for name, counts in self.corpora.items()}
 
     def write(self, directory: pathlib.Path) -> None:
         """Write `manifest.json` into a directory."""
         record = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
-        for name in ("cleaning", "files"):
+        for name in ("cleaning", "files", "corpora"):
             if not record[name]:
                 del record[name]
         (directory / NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
@@ -121,8 +129,8 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
         missing = {"settings", "text", "vocabulary", "counts"} - record.keys()
         if missing:
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
-        for key in ("settings", "text", "counts"):
-            if not isinstance(record[key], dict):
+        for key in ("settings", "text", "counts", "corpora"):
+            if not isinstance(record.setdefault(key, {}), dict):
                 raise ValueError(f"its {key} are {record[key]!r}")
         return Manifest(
             settings=record["settings"],
@@ -131,6 +139,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
             counts=record["counts"],
             cleaning=dict(record.get("cleaning", {})),
             files=files.parse_digests(record.get("files", {})),
+            corpora=record["corpora"],
         )
     except (TypeError, ValueError) as error:
         raise ValueError(

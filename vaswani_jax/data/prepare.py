@@ -1,21 +1,24 @@
 """Turn text into a vocabulary and files of token ids."""
 
 import contextlib
+import dataclasses
+import functools
 import itertools
 import json
 import logging
 import pathlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tqdm
 
 from vaswani_jax.core import config, data_config, files, rules
-from vaswani_jax.data import cleaning, sources, text_files, token_files
+from vaswani_jax.data import sources, text_files, token_files, training_text
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
 from vaswani_jax.data.subwords import Subwords, load_configured, spell_user_symbols
+from vaswani_jax.data.training_text import TrainingText
 from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
@@ -24,6 +27,7 @@ from vaswani_jax.data.word_subwords import WordSubwords
 
 logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
+SPLITS = ("train", "valid", "test")
 CHUNKS_PER_LOG_LINE = 100
 
 
@@ -64,20 +68,28 @@ def prepare(
     sources.prepare(data)
     splits = sources.splits(data)
     text = {
-        split: sources.text_record(data, split, seed=seed, previous={})
+        split: training_text.text_record(data, split, seed=seed, previous={})
         for split in splits
     }
+    training = TrainingText(data, seed=seed)
     # This first pass finds bad lines before the long work starts.
-    cleaner = cleaning.Cleaner(data)
-    num_pairs = {split: _count(data, split, seed=seed) for split in splits}
-    if cleaner.is_on:
-        num_pairs["train"] = _clean(cleaner, data, seed=seed)
-        cleaner.write_examples(directory)
+    training.count()
+    for part, total in zip(training.parts, training.num_read, strict=True):
+        _check_count(part.title, total)
+    held_out = {
+        split: _Text(
+            split,
+            _check_count(split, sources.count(data, split, seed=seed)),
+            read=functools.partial(sources.pairs, data, split, seed=seed),
+        )
+        for split in splits
+        if split != "train"
+    }
+    _clean(training)
+    training.cleaner.write_examples(directory)
     origin = "given"
     if vocabulary is None:
-        vocabulary = _make_vocabulary(
-            data, configured, seed=seed, total=num_pairs["train"], cleaner=cleaner
-        )
+        vocabulary = _make_vocabulary(data, configured, seed=seed, training=training)
         origin = _describe_origin(configured, data)
     vocabulary.save(directory)
     logger.info(
@@ -85,21 +97,29 @@ def prepare(
     )
     overlap = Overlap(
         {
-            split: _copy_text(data, split, seed=seed, directory=directory)
-            for split in splits
-            if split != "train"
+            split: _copy_text(text, split, directory=directory)
+            for split, text in held_out.items()
         }
     )
-    counts = {
+    training_texts = [
+        _Text(
+            part.title,
+            total,
+            num_copies=part.num_copies,
+            read=functools.partial(training.pairs, number, watch=overlap.watch),
+        )
+        for number, (part, total) in enumerate(
+            zip(training.parts, training.num_kept, strict=True)
+        )
+    ]
+    counts_of_texts = {
         split: _tokenise(
             data,
             split,
+            texts=[held_out[split]] if split in held_out else training_texts,
             directory=directory,
             vocabulary=vocabulary,
             seed=seed,
-            total=num_pairs[split],
-            overlap=overlap,
-            cleaner=cleaner,
         )
         for split in splits
     }
@@ -109,8 +129,18 @@ def prepare(
         settings=recorded_settings(data),
         text=text,
         vocabulary=vocabulary.fingerprint,
-        counts=counts,
-        cleaning=cleaner.counts,
+        counts={
+            split: {key: sum(count[key] for count in counts) for key in counts[0]}
+            for split, counts in counts_of_texts.items()
+        },
+        cleaning=training.cleaner.counts,
+        corpora={
+            part.name: counts
+            for part, counts in zip(
+                training.parts, counts_of_texts["train"], strict=True
+            )
+            if part.corpus
+        },
         files=files.hash_files(
             (file for split in splits for file in directory.glob(f"{split}.*")),
             directory=directory,
@@ -135,24 +165,43 @@ def _check_kind(vocabulary: Vocabulary, data: config.DataConfig) -> None:
         )
 
 
-def _count(data: config.DataConfig, split: str, *, seed: int) -> int:
-    num_pairs = sources.count(data, split, seed=seed)
-    logger.info(f"read {split}: {num_pairs:,} pairs")
+@dataclasses.dataclass(frozen=True)
+class _Text:
+    """A text to tokenise: a held-out split, or a part of the training text.
+
+    Attributes:
+        title: The words by which logs and errors name it.
+        num_pairs: The number of its pairs.
+        read: Yields its pairs.
+        num_copies: How often it is written.
+    """
+
+    title: str
+    num_pairs: int
+    read: Callable[[], sources.Pairs]
+    num_copies: int = 1
+
+
+def _check_count(title: str, num_pairs: int) -> int:
+    """Log the number of pairs of a text, and refuse one without any."""
+    logger.info(f"read {title}: {num_pairs:,} pairs")
     if not num_pairs:
-        raise ValueError(f"the split {split!r} has no pairs; it needs at least one")
+        name = f"the split {title!r}" if title in SPLITS else title
+        raise ValueError(f"{name} has no pairs; it needs at least one")
     return num_pairs
 
 
-def _clean(cleaner: cleaning.Cleaner, data: config.DataConfig, *, seed: int) -> int:
-    """Examine the training text, and return the number of pairs to keep."""
-    cleaner.examine({"": sources.pairs(data, "train", seed=seed)})
-    cleaner.log()
-    if not cleaner.num_kept():
-        raise ValueError(
-            "config.data.clean_* left out every training pair: "
-            f"{json.dumps(cleaner.counts)}"
-        )
-    return cleaner.num_kept()
+def _clean(training: TrainingText) -> None:
+    """Leave out the training pairs that settings name, and refuse to keep none."""
+    training.clean()
+    training.cleaner.log()
+    for part, count in zip(training.parts, training.num_kept, strict=True):
+        if not count:
+            name = f" of {part.title}" if part.corpus else ""
+            raise ValueError(
+                f"config.data.clean_* left out every training pair{name}: "
+                f"{json.dumps(training.cleaner.counts)}"
+            )
 
 
 def _load_configured(data: config.DataConfig) -> list[Subwords | None]:
@@ -180,14 +229,11 @@ def _make_vocabulary(
     configured: Sequence[Subwords | None],
     *,
     seed: int,
-    total: int,
-    cleaner: cleaning.Cleaner,
+    training: TrainingText,
 ) -> Vocabulary:
     """Return the vocabulary of the files in the settings; learn what they lack."""
     if data.source == "treebank":
-        subwords = configured[0] or _learn(
-            data, 0, seed=seed, total=total, cleaner=cleaner
-        )
+        subwords = configured[0] or _learn(data, 0, training=training)
         return Vocabulary(
             WordSubwords(subwords.model),
             TreeSymbols.learn(
@@ -197,35 +243,24 @@ def _make_vocabulary(
             is_shared=False,
         )
     if data.vocabulary_sharing == "shared":
-        return Vocabulary.shared(
-            configured[0] or _learn(data, None, seed=seed, total=total, cleaner=cleaner)
-        )
+        return Vocabulary.shared(configured[0] or _learn(data, None, training=training))
     source, target = (
-        subwords or _learn(data, side, seed=seed, total=total, cleaner=cleaner)
+        subwords or _learn(data, side, training=training)
         for side, subwords in enumerate(configured)
     )
     return Vocabulary(source, target, is_shared=False)
 
 
 def _learn(
-    data: config.DataConfig,
-    side: int | None,
-    *,
-    seed: int,
-    total: int,
-    cleaner: cleaning.Cleaner,
+    data: config.DataConfig, side: int | None, *, training: TrainingText
 ) -> Subwords:
     """Learn subwords of one side, or of both, from pairs of all the training text.
 
     Pairs that training is bound to leave out, because a side is empty or has more
     characters than `max_length` subwords can have, take no part.
     """
-    size = min(total, max(1, data.sentencepiece_sample_size // 2))
-    if cleaner.is_on:
-        pairs = cleaner.keep(sources.pairs(data, "train", seed=seed))
-        pairs = sources.spread(pairs, size=size, total=total)
-    else:
-        pairs = sources.sample(data, "train", seed=seed, size=size, total=total)
+    size = min(sum(training.num_kept), max(1, data.sentencepiece_sample_size // 2))
+    pairs = training.sample(size)
     logger.info(
         f"learning a {data.subword_model} vocabulary from "
         f"{2 * size if side is None else size:,} lines"
@@ -256,10 +291,10 @@ def _learn(
 
 
 def _copy_text(
-    data: config.DataConfig, split: str, *, seed: int, directory: pathlib.Path
+    text: _Text, split: str, *, directory: pathlib.Path
 ) -> list[tuple[str, str]]:
     """Write the text of a held-out split, and return its pairs."""
-    pairs = list(sources.pairs(data, split, seed=seed))
+    pairs = list(text.read())
     for side, name in enumerate(("source", "target")):
         path = directory / f"{split}.{name}.txt"
         text_files.write_lines(path, (pair[side] for pair in pairs))
@@ -270,26 +305,21 @@ def _tokenise(
     data: config.DataConfig,
     split: str,
     *,
+    texts: Sequence[_Text],
     directory: pathlib.Path,
     vocabulary: Vocabulary,
     seed: int,
-    total: int,
-    overlap: Overlap,
-    cleaner: cleaning.Cleaner,
-) -> dict[str, int]:
-    """Write the token files of a split, and count what was kept and left out."""
-    is_train = split == "train"
-    samples = data.subword_samples if is_train else 1
-    dropout = data.subword_dropout if is_train else 0.0
-    keep = cleaner.keep if is_train else iter
-    repeated: sources.Pairs = itertools.chain.from_iterable(
-        keep(sources.pairs(data, split, seed=seed)) for _ in range(samples)
-    )
-    if is_train:
-        repeated = overlap.watch(repeated)
-    pairs = _progress(repeated, f"tokenising {split}", total=samples * total)
-    counts = {"kept": 0, "empty": 0, "too_long": 0}
+) -> list[dict[str, int]]:
+    """Write the token files of a split, one text after the other.
+
+    Returns:
+        The number of pairs of each text that were kept and left out.
+    """
+    dropout = data.subword_dropout if split == "train" else 0.0
     unknown = {side: UnknownCharacters(vocabulary) for side in ("source", "target")}
+    counts_of_texts = []
+    # Of all texts: it decides which merges BPE-dropout leaves out.
+    chunk_number = 0
     with contextlib.ExitStack() as stack:
         writers = [
             stack.enter_context(
@@ -302,35 +332,44 @@ def _tokenise(
                 ("target", vocabulary.target),
             )
         ]
-        for number, lines in enumerate(_chunks(pairs)):
-            if number * CHUNK_LINES < total:  # Later ones repeat the text.
-                unknown["source"].count(lines[0], verbatim=True)
-                unknown["target"].count(lines[1], target=True)
-            sides = [
-                vocabulary.encode(
-                    side_lines,
-                    target=bool(side),
-                    verbatim=True,
-                    dropout=dropout,
-                    seed=(seed, number, side),
-                )
-                for side, side_lines in enumerate(lines)
-            ]
-            usable = _usable(
-                zip(*sides, strict=True), max_length=data.max_length, counts=counts
+        for text in texts:
+            total = text.num_copies * text.num_pairs
+            copies: sources.Pairs = itertools.chain.from_iterable(
+                text.read() for _ in range(text.num_copies)
             )
-            for side, writer in enumerate(writers):
-                writer.write([pair[side] for pair in usable])
-            if (number + 1) % CHUNKS_PER_LOG_LINE == 0:
-                num_read = (number + 1) * CHUNK_LINES
-                logger.info(
-                    f"tokenised {num_read:,} of {samples * total:,} pairs of {split}"
+            pairs = _progress(copies, f"tokenising {text.title}", total=total)
+            counts = {"kept": 0, "empty": 0, "too_long": 0}
+            for number, lines in enumerate(_chunks(pairs)):
+                if number * CHUNK_LINES < text.num_pairs:  # Later ones repeat the text.
+                    unknown["source"].count(lines[0], verbatim=True)
+                    unknown["target"].count(lines[1], target=True)
+                sides = [
+                    vocabulary.encode(
+                        side_lines,
+                        target=bool(side),
+                        verbatim=True,
+                        dropout=dropout,
+                        seed=(seed, chunk_number, side),
+                    )
+                    for side, side_lines in enumerate(lines)
+                ]
+                usable = _usable(
+                    zip(*sides, strict=True), max_length=data.max_length, counts=counts
                 )
-    _report(split, counts, max_length=data.max_length, samples=samples)
+                for side, writer in enumerate(writers):
+                    writer.write([pair[side] for pair in usable])
+                chunk_number += 1
+                if (number + 1) % CHUNKS_PER_LOG_LINE == 0:
+                    num_read = (number + 1) * CHUNK_LINES
+                    logger.info(
+                        f"tokenised {num_read:,} of {total:,} pairs of {text.title}"
+                    )
+            _report(text, counts, max_length=data.max_length)
+            counts_of_texts.append(counts)
     for name, characters in unknown.items():
         if description := characters.describe():
             logger.info(f"{name} of {split}: {description}")
-    return counts
+    return counts_of_texts
 
 
 def _chunks(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, ...]]]:
@@ -355,23 +394,23 @@ def _usable(
     return usable
 
 
-def _report(
-    split: str, counts: Mapping[str, int], *, max_length: int, samples: int
-) -> None:
+def _report(text: _Text, counts: Mapping[str, int], *, max_length: int) -> None:
     """Log what was kept and left out.
 
     Raises:
         ValueError: Nothing was kept.
     """
-    repeats = f", each segmented {samples} times" if samples > 1 else ""
+    copies = text.num_copies
+    repeats = f", each segmented {copies} times" if copies > 1 else ""
     logger.info(
-        f"tokenised {split}: {counts['kept']:,} pairs kept{repeats}; left out: "
+        f"tokenised {text.title}: {counts['kept']:,} pairs kept{repeats}; left out: "
         f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
         "empty side"
     )
     if not counts["kept"]:
+        name = repr(text.title) if text.title in SPLITS else text.title
         raise ValueError(
-            f"no pair of {split!r} can be used: {counts} with "
+            f"no pair of {name} can be used: {counts} with "
             f"config.data.max_length={max_length}"
         )
 
@@ -380,7 +419,7 @@ def _check_unchanged(
     data: config.DataConfig, text: Mapping[str, dict[str, Any]], *, seed: int
 ) -> None:
     for split, record in text.items():
-        current = sources.text_record(data, split, seed=seed, previous=record)
+        current = training_text.text_record(data, split, seed=seed, previous=record)
         if sources.content_identity(current) != sources.content_identity(record):
             raise ValueError(
                 f"the text of {split!r} has changed while it was prepared: wait until "

@@ -169,7 +169,7 @@ def open_matching(
 
 
 def _text_differences(settings: config.Config, recorded: Manifest) -> list[Difference]:
-    from vaswani_jax.data import sources
+    from vaswani_jax.data import sources, training_text
 
     splits = sources.splits(settings.data)
     differences = []
@@ -185,7 +185,7 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[Diffe
             differences.append(Difference(text, is_fixed=is_train))
             continue
         try:
-            current = sources.text_record(
+            current = training_text.text_record(
                 settings.data, split, seed=settings.seed, previous=record
             )
         except FileNotFoundError as error:
@@ -194,7 +194,9 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[Diffe
         if sources.content_identity(current) == sources.content_identity(record):
             continue
         if current.get("seed") == record.get("seed"):
-            text = f"the text of {split!r} has changed"
+            names = training_text.changed_corpora(record, current)
+            named = " and ".join(f"corpus {name!r}" for name in names) or repr(split)
+            text = f"the text of {named} has changed"
             differences.append(Difference(text, is_fixed=is_train))
         elif is_train:  # The other splits have the same seed.
             text = f"config.seed is {current.get('seed')}, was {record.get('seed')}"

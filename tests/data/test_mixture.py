@@ -1,0 +1,98 @@
+"""The shares of corpora in an epoch are exact, by weights, sizes or temperature."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.data import small_text
+from vaswani_jax.data import mixture
+
+
+def planned(sizes, *, weights=None, fields=(), **changes):
+    """Plan a mixture of corpora a, b, ... with so many prepared pairs."""
+    names = [chr(ord("a") + n) for n in range(len(sizes))]
+    corpora = []
+    for n, name in enumerate(names):
+        corpora.append({"name": name, "source": f"{name}.en", "target": f"{name}.de"})
+        if weights:
+            corpora[-1]["weight"] = weights[n]
+        corpora[-1] |= dict(fields).get(name, {})
+    data = small_text.settings_of(
+        ".", **{"data.corpora": corpora}, **{f"data.{k}": v for k, v in changes.items()}
+    ).data
+    return mixture.plan(data, dict(zip(names, sizes, strict=True)))
+
+
+def pairs(*arguments, **options):
+    return [stage.pairs for stage in planned(*arguments, **options).stages]
+
+
+def test_there_is_no_mixture_without_corpora():
+    assert mixture.plan(small_text.settings_of(".").data, {}) is None
+
+
+def test_corpora_without_weights_give_each_pair_once():
+    plan = planned([30, 500, 7])
+    assert plan.stages[0].pairs == plan.sizes == (30, 500, 7)
+    assert plan.is_plain and plan.starts == (0, 30, 530)
+    assert planned([30]).is_plain and planned([30], weights=[9]).is_plain
+    assert not planned([30, 500], weights=[1, 1]).is_plain
+    assert not planned([30], epoch_pairs=31).is_plain
+
+
+def test_weights_are_shares_of_the_pairs_of_an_epoch():
+    assert pairs([100, 900], weights=[1, 4]) == [(200, 800)]
+    # 0.1 is a tenth, not the nearest binary number.
+    assert pairs([5, 5], weights=[0.1, 0.2], epoch_pairs=30) == [(10, 20)]
+    assert pairs([5, 5, 5], weights=[1, 1, 1], epoch_pairs=10) == [(4, 3, 3)]
+
+
+def test_a_temperature_lifts_small_corpora():
+    # The square roots of 100 and 900 are as 1 to 3.
+    assert pairs([100, 900], corpora_temperature=2.0) == [(250, 750)]
+    [(small, large)] = pairs([100, 900], corpora_temperature=1e6)
+    assert (small, large) == (500, 500)
+    [(small, large)] = pairs([7, 5000], corpora_temperature=5.0, epoch_pairs=10**6)
+    share = 7**0.2 / (7**0.2 + 5000**0.2)
+    assert abs(small - share * 10**6) < 1 and small + large == 10**6
+
+
+def test_copies_change_no_share():
+    noisy = {"a": {"noise_typos": 0.1, "noise_samples": 3}}
+    plan = planned([300, 100], fields=noisy)
+    assert plan.copies == (3, 1)
+    assert plan.stages[0].pairs == (200, 200)
+
+
+def test_stages_have_weights_of_their_own():
+    plan = planned([100, 900], weights=[1, 4], stages="50: a=1; 70: a=1 b=9")
+    assert [stage.step for stage in plan.stages] == [0, 50, 70]
+    # Only what a stage draws from counts in its epoch.
+    assert [stage.pairs for stage in plan.stages] == [(200, 800), (100, 0), (100, 900)]
+    assert [plan.stage_at(step) for step in (0, 49, 50, 69, 70, 999)] == [
+        *(0, 0, 1, 1, 2, 2)
+    ]
+    assert pairs([100, 900], stages="0: b=1") == [(0, 900)]
+
+
+def test_a_corpus_that_would_never_be_drawn_is_refused():
+    with pytest.raises(ValueError) as caught:
+        planned([5, 995], weights=[1, 9999])
+    text = "corpus 'a' gets none of the 1,000 pairs of an epoch from step 0 on: raise"
+    assert str(caught.value).startswith(text)
+    assert planned([5, 995], weights=[0, 1]).stages[0].pairs == (0, 995)
+
+
+@given(
+    st.integers(1, 10**9),
+    st.lists(st.fractions(0, 10**6), min_size=1, max_size=9).filter(any),
+)
+def test_parts_differ_from_their_shares_by_less_than_one(total, weights):
+    parts = mixture.split(total, weights)
+    assert sum(parts) == total
+    for part, weight in zip(parts, weights, strict=True):
+        share = total * Fraction(weight) / sum(weights)
+        assert math.floor(share) <= part <= math.ceil(share)

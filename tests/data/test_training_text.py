@@ -1,0 +1,294 @@
+"""Several corpora are prepared one after the other, each as its settings say."""
+
+import json
+import random
+from fractions import Fraction
+
+import pytest
+
+from tests.data import small_text
+from vaswani_jax.core import languages
+from vaswani_jax.data import prepare, prepared, training_text
+
+WEIGHTS = {"a": 1, "b": 3}
+
+
+def corpus(name, **fields):
+    return {"name": name, "source": f"{name}.en", "target": f"{name}.de", **fields}
+
+
+@pytest.fixture
+def two_texts(text):
+    """The small text's directory, with its training lines as the corpora a and b."""
+    for ending in ("en", "de"):
+        lines = small_text.read_lines(text / f"train.{ending}")
+        small_text.write_lines(text / f"a.{ending}", lines[:50])
+        small_text.write_lines(text / f"b.{ending}", lines[50:])
+    return text
+
+
+def test_one_corpus_is_prepared_as_the_same_text_without_a_name(text):
+    files = {}
+    for name, changes in (
+        ("text", {}),
+        ("corpus", {"data.corpora": [corpus("train", weight=3)]}),
+    ):
+        data = small_text.prepare(text, rebuild=True, **changes)
+        files[name] = {
+            path.name: path.read_bytes()
+            for path in data.directory.iterdir()
+            if path.name != "manifest.json"
+        }
+    assert files["text"] == files["corpus"]
+    assert data.manifest.corpora == {"train": data.counts["train"]}
+
+
+def test_corpora_follow_one_another_and_are_counted_apart(two_texts, caplog):
+    joined = small_text.prepare(two_texts)
+    expected = [small_text.sentences(side) for side in joined.corpus("train")]
+    (two_texts.parent / "kept").mkdir()
+    for file in joined.directory.glob("vocabulary.*"):
+        (two_texts.parent / "kept" / file.name).write_bytes(file.read_bytes())
+    data = small_text.prepare(
+        two_texts,
+        rebuild=True,
+        **{
+            "data.corpora": [corpus("a"), corpus("b")],
+            "data.vocabulary": str(two_texts.parent / "kept" / "vocabulary.model"),
+        },
+    )
+    assert [small_text.sentences(side) for side in data.corpus("train")] == expected
+    # The useless pairs are among the first; see the fixture of the small text.
+    assert data.manifest.corpora == {
+        "a": {"kept": 45, "empty": 3, "too_long": 2},
+        "b": {"kept": 70, "empty": 0, "too_long": 0},
+    }
+    assert data.manifest.corpus_sizes == {"a": 45, "b": 70}
+    assert data.counts["train"] == {"kept": 115, "empty": 3, "too_long": 2}
+    assert "read corpus 'b': 70 pairs" in caplog.messages
+    assert any(line.startswith("tokenised corpus 'a': 45") for line in caplog.messages)
+    assert prepared.open_prepared(data.directory).manifest == data.manifest
+
+
+def test_each_source_line_of_a_corpus_begins_with_its_tag(two_texts):
+    changes = {"data.user_symbols": "<b>", "data.vocab_size": 42}
+    corpora = [corpus("a"), corpus("b", tag="<b>")]
+    data = small_text.prepare(two_texts, **changes, **{"data.corpora": corpora})
+    sizes = data.manifest.corpus_sizes
+    source = small_text.sentences(data.corpus("train").source)
+    lines = [data.vocabulary.decode(ids) for ids in source]
+    assert not any("<b>" in line for line in lines[: sizes["a"]])
+    assert all(line.startswith("<b> ") for line in lines[sizes["a"] :])
+    target = small_text.sentences(data.corpus("train").target)
+    assert not any("<b>" in data.vocabulary.decode(ids) for ids in target)
+
+
+def test_an_empty_source_line_stays_empty_in_spite_of_a_tag(two_texts):
+    data = small_text.prepare(
+        two_texts,
+        **{
+            "data.corpora": [corpus("a", tag="<a>"), corpus("b")],
+            "data.user_symbols": "<a>",
+            "data.vocab_size": 42,
+        },
+    )
+    assert data.manifest.corpora["a"]["empty"] == 3
+
+
+def test_the_tag_of_a_corpus_follows_that_of_the_language():
+    data = small_text.settings_of(
+        ".", **{"data.target_locale": "de,fr", "data.user_symbols": "<2de>,<2fr>"}
+    ).data
+    for line, tagged in (
+        ("<2de> a b", "<2de> <x> a b"),
+        ("\u200b <2fr>a", "<2fr> <x> a"),
+        ("<2es> a", "<x> <2es> a"),
+    ):
+        assert languages.add_tag(line, "<x>", data) == tagged
+    data = small_text.settings_of(".").data
+    assert languages.add_tag("<2de> a", "<x>", data) == "<x> <2de> a"
+
+
+@pytest.mark.parametrize(
+    ("totals", "stages", "size", "expected"),
+    [
+        ([100, 100], "", 80, [20, 60]),  # the weights, 1 and 3
+        ([100, 30], "", 80, [50, 30]),  # b has no more
+        ([100, 30], "", 130, [100, 30]),
+        ([100, 100], "9: a=1", 80, [50, 30]),  # a mean of 5/8 and 3/8
+        ([100, 100], "0: b=1", 80, [0, 80]),
+        ([100, 50], "0: b=1", 80, [0, 50]),  # a is never drawn
+    ],
+)
+def test_a_vocabulary_learns_from_corpora_as_training_draws_them(
+    totals, stages, size, expected
+):
+    corpora = [corpus(name, weight=weight) for name, weight in WEIGHTS.items()]
+    data = small_text.settings_of(
+        ".", **{"data.corpora": corpora, "data.stages": stages}
+    ).data
+    assert training_text.sample_sizes(data, totals, size=size) == expected
+
+
+def test_the_sample_of_a_vocabulary_is_spread_over_each_corpus(text, monkeypatch):
+    lines_read = []
+
+    def learn(lines, data, **options):
+        lines_read.extend(lines)
+        return small_text_vocabulary(text)
+
+    for name in WEIGHTS:
+        for ending in ("en", "de"):
+            lines = [f"{name} {number}" for number in range(60)]
+            small_text.write_lines(text / f"{name}.{ending}", lines)
+    monkeypatch.setattr(prepare, "learn_subwords", learn)
+    corpora = [corpus(name, weight=weight) for name, weight in WEIGHTS.items()]
+    small_text.prepare(
+        text, **{"data.corpora": corpora, "data.sentencepiece_sample_size": 80}
+    )
+    expected = [f"a {n}" for n in range(0, 60, 6)] + [f"b {n}" for n in range(0, 60, 2)]
+    assert lines_read[::2] == lines_read[1::2] == expected
+
+
+def small_text_vocabulary(text):
+    from vaswani_jax.data.vocabulary_training import learn_subwords
+
+    lines = small_text.read_lines(text / "valid.en") + small_text.WORDS
+    return learn_subwords(lines, small_text.settings_of(text).data)
+
+
+def test_without_weights_the_sizes_decide_whatever_the_copies():
+    data = small_text.settings_of(
+        ".",
+        **{
+            "data.corpora": [
+                corpus("a", noise_typos=0.1, noise_samples=4),
+                corpus("b"),
+            ]
+        },
+    ).data
+    assert training_text.sample_sizes(data, [30, 60], size=30) == [10, 20]
+
+
+def test_a_changed_text_is_named_by_its_corpus(two_texts):
+    changes = {"data.corpora": [corpus("a"), corpus("b")]}
+    small_text.prepare(two_texts, **changes)
+    small_text.write_lines(two_texts / "b.de", ["other"] * 70)
+    message = small_text.refusal(two_texts, **changes)
+    assert "the text of corpus 'b' has changed" in message
+
+
+def test_other_weights_and_names_of_files_need_no_other_data(two_texts, monkeypatch):
+    small_text.prepare(two_texts, **{"data.corpora": [corpus("a"), corpus("b")]})
+    (two_texts / "b.en").rename(two_texts / "moved.en")
+    moved = corpus("b", weight=7) | {"source": "moved.en"}
+    monkeypatch.setattr(prepare, "prepare", small_text.forbidden)
+    small_text.prepare(two_texts, **{"data.corpora": [corpus("a", weight=1), moved]})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data.corpora": [corpus("b"), corpus("a")]},
+        {"data.corpora": [corpus("a")]},
+        {"data.corpora": []},
+        {"data.corpora": [corpus("a"), corpus("b", noise_upper=0.5)]},
+    ],
+)
+def test_other_corpora_need_other_data(two_texts, changes):
+    small_text.prepare(two_texts, **{"data.corpora": [corpus("a"), corpus("b")]})
+    assert "config.data.corpora is" in small_text.refusal(two_texts, **changes)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"source": "none.en"},
+            r"^config\.data\.corpora, corpus 'b': source: no file .*none\.en "
+            r".*correct the source of the corpus$",
+        ),
+        ({"target": "a.de"}, r"corpus 'b': the two sides must have the same number"),
+    ],
+)
+def test_a_corpus_that_cannot_be_read_is_named(two_texts, fields, message):
+    corpora = [corpus("a"), corpus("b") | fields]
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        small_text.prepare(two_texts, **{"data.corpora": corpora})
+
+
+def test_a_corpus_of_no_use_is_named(two_texts):
+    for ending in ("en", "de"):
+        small_text.write_lines(two_texts / f"b.{ending}", ["", " "])
+    with pytest.raises(ValueError, match="no pair of corpus 'b' can be used"):
+        small_text.prepare(two_texts, **{"data.corpora": [corpus("a"), corpus("b")]})
+
+
+def test_copies_of_a_corpus_stay_together(two_texts):
+    changes = {"data.subword_dropout": 0.3, "data.subword_samples": 3}
+    corpora = [corpus("a"), corpus("b", noise_upper=0.5, noise_samples=5)]
+    data = small_text.prepare(two_texts, **changes, **{"data.corpora": corpora})
+    kept = {
+        name: sum(counts.values()) for name, counts in data.manifest.corpora.items()
+    }
+    assert kept == {"a": 3 * 50, "b": 5 * 70}
+
+
+def test_a_manifest_without_corpora_is_read_as_before(text):
+    path = small_text.prepare(text).directory / "manifest.json"
+    assert "corpora" not in json.loads(path.read_text())
+
+
+def test_a_sample_has_no_pair_twice_and_as_many_as_there_are():
+    generator = random.Random(3)
+    for _ in range(50):
+        weights = [generator.choice([0, 1, 2.5, 40]) for _ in range(3)]
+        if not any(weights):
+            continue
+        totals = [generator.randint(1, 40) for _ in weights]
+        data = small_text.settings_of(
+            ".",
+            **{
+                "data.corpora": [
+                    corpus(f"c{n}", weight=weight) for n, weight in enumerate(weights)
+                ]
+            },
+        ).data
+        size = generator.randint(1, sum(totals))
+        sizes = training_text.sample_sizes(data, totals, size=size)
+        in_use = sum(t for t, weight in zip(totals, weights, strict=True) if weight)
+        assert sum(sizes) == min(size, in_use)
+        for count, total, weight in zip(sizes, totals, weights, strict=True):
+            assert count <= total
+            share = size * Fraction(weight) / sum(map(Fraction, weights))
+            assert count >= min(total, int(share))
+
+
+def test_cleaning_counts_identical_pairs_of_all_corpora(two_texts, caplog):
+    for ending in ("en", "de"):
+        lines = small_text.read_lines(two_texts / f"a.{ending}")
+        small_text.write_lines(two_texts / f"b.{ending}", [*lines[20:40], "new one"])
+    changes = {"data.clean_identical_pairs": True, "data.clean_empty": True}
+    corpora = [corpus("a"), corpus("b", tag="<b>")]
+    symbols = {"data.user_symbols": "<b>", "data.vocab_size": 43}
+    data = small_text.prepare(
+        two_texts, **changes, **symbols, **{"data.corpora": corpora}
+    )
+    assert sum(data.manifest.corpora["a"].values()) == 47
+    assert data.manifest.corpora["b"] == {"kept": 1, "empty": 0, "too_long": 0}
+    assert data.manifest.cleaning == {"empty": 3, "identical_pairs": 20}
+    last = small_text.sentences(data.corpus("train").source)[-1]
+    assert data.vocabulary.decode(last).startswith("<b> ")
+
+
+def test_a_corpus_of_which_cleaning_keeps_nothing_is_named(two_texts):
+    for ending in ("en", "de"):
+        (two_texts / f"b.{ending}").write_bytes(
+            (two_texts / f"a.{ending}").read_bytes()
+        )
+    changes = {"data.clean_identical_pairs": True}
+    message = r"data\.clean_\* left out every training pair of corpus 'b'"
+    with pytest.raises(ValueError, match=message):
+        small_text.prepare(
+            two_texts, **changes, **{"data.corpora": [corpus("a"), corpus("b")]}
+        )

@@ -1,0 +1,166 @@
+"""The shares of several corpora in the epochs of a run, exact to the pair.
+
+An epoch has a fixed number of pairs. Each corpus gives its share of them, rounded so
+that the sum is exact, from its own endless sequence of passes: see `sequences`.
+"""
+
+import bisect
+import dataclasses
+import decimal
+import itertools
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from vaswani_jax.core import config
+from vaswani_jax.core.corpora import Corpus
+
+WEIGHTS = "config.data.corpora or config.data.stages"
+
+
+@dataclasses.dataclass(frozen=True)
+class Quotas:
+    """The pairs that each corpus gives to every epoch from a step on.
+
+    Attributes:
+        step: The number of updates before the first of these epochs.
+        pairs: The pairs of each corpus, in the order of the corpora.
+    """
+
+    step: int
+    pairs: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixture:
+    """What a run draws from its corpora.
+
+    Attributes:
+        names: The names of the corpora.
+        sizes: The number of prepared pairs of each corpus; they lie one corpus after
+            the other.
+        copies: How often each corpus was written, see `num_copies`.
+        stages: The quotas of each stage, in the order of their steps; the first has
+            step 0.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    copies: tuple[int, ...]
+    stages: tuple[Quotas, ...]
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The index of the first prepared pair of each corpus."""
+        return tuple(itertools.accumulate(self.sizes[:-1], initial=0))
+
+    @property
+    def is_plain(self) -> bool:
+        """True if every epoch has every pair once, as if there were one corpus."""
+        return len(self.stages) == 1 and self.stages[0].pairs == self.sizes
+
+    def stage_at(self, step: int) -> int:
+        """Return the index of the stage that an update belongs to.
+
+        Args:
+            step: The number of updates before it.
+        """
+        return bisect.bisect([stage.step for stage in self.stages], step) - 1
+
+
+def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:
+    """Return the mixture of the settings; None if they name no corpora.
+
+    Args:
+        data: Names the corpora, and says how to mix them.
+        sizes: The number of prepared pairs of each corpus, by name.
+
+    Raises:
+        ValueError: A corpus with a weight gets no pair of an epoch.
+    """
+    corpora = data.training_corpora
+    if not corpora:
+        return None
+    copies = tuple(num_copies(data, corpus) for corpus in corpora)
+    num_pairs = tuple(sizes[corpus.name] for corpus in corpora)
+    stages = []
+    for step, weights in stage_weights(data, num_pairs):
+        in_use = [n for n, weight in zip(num_pairs, weights, strict=True) if weight]
+        epoch_pairs = data.epoch_pairs or sum(in_use)
+        pairs = split(epoch_pairs, weights)
+        for corpus, weight, count in zip(corpora, weights, pairs, strict=True):
+            if weight and not count:
+                raise ValueError(
+                    f"corpus {corpus.name!r} gets none of the {epoch_pairs:,} pairs of "
+                    f"an epoch from step {step:,} on: raise config.data.epoch_pairs, "
+                    f"or the weight of the corpus in {WEIGHTS}"
+                )
+        stages.append(Quotas(step, tuple(pairs)))
+    names = tuple(corpus.name for corpus in corpora)
+    return Mixture(names, num_pairs, copies, tuple(stages))
+
+
+def num_copies(data: config.DataConfig, corpus: Corpus | None) -> int:
+    """Return how often the text of a corpus is written into prepared data.
+
+    Each time it is segmented and made noisy anew, if the settings ask for that.
+    """
+    return max(data.subword_samples, corpus.noise_samples if corpus else 1)
+
+
+def stage_weights(
+    data: config.DataConfig, num_pairs: Sequence[int]
+) -> list[tuple[int, list[Fraction]]]:
+    """Return the first step of each stage, and the weight of each corpus from it on.
+
+    The weights of the corpora themselves hold until the first of `data.stages`.
+
+    Args:
+        data: Names the corpora and the stages.
+        num_pairs: The number of pairs of each corpus, its copies included.
+    """
+    corpora = data.training_corpora
+    own_weights = [
+        _size_weight(
+            Fraction(count, num_copies(data, corpus)),
+            temperature=data.corpora_temperature,
+        )
+        if corpus.weight is None
+        else _exact(corpus.weight)
+        for corpus, count in zip(corpora, num_pairs, strict=True)
+    ]
+    stages = [(0, own_weights)]
+    for stage in data.training_stages:
+        named = {name: _exact(weight) for name, weight in stage.weights}
+        weights = [named.get(corpus.name, Fraction(0)) for corpus in corpora]
+        if stage.step == 0:
+            stages = []
+        stages.append((stage.step, weights))
+    return stages
+
+
+def split(total: int, weights: Sequence[Fraction]) -> list[int]:
+    """Return parts of a total in proportion to weights, rounded by largest remainder.
+
+    >>> split(10, [Fraction(1), Fraction(1), Fraction(1)])
+    [4, 3, 3]
+    """
+    quotas = [total * weight / sum(weights) for weight in weights]
+    parts = [int(quota) for quota in quotas]
+    by_remainder = sorted(range(len(parts)), key=lambda n: parts[n] - quotas[n])
+    for n in by_remainder[: total - sum(parts)]:
+        parts[n] += 1
+    return parts
+
+
+def _exact(weight: float) -> Fraction:
+    """Return the number that people read: a tenth for 0.1."""
+    return Fraction(repr(weight))
+
+
+def _size_weight(num_pairs: Fraction, *, temperature: float) -> Fraction:
+    """Return size^(1/T), of 28 digits and the same on every machine."""
+    if temperature == 1:
+        return num_pairs
+    with decimal.localcontext(decimal.Context(prec=28)):
+        size = decimal.Decimal(num_pairs.numerator) / num_pairs.denominator
+        return Fraction(size ** (1 / decimal.Decimal(repr(temperature))))

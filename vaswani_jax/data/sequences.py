@@ -1,0 +1,224 @@
+"""The endless sequence of a corpus: pass after pass, each in an order of its own.
+
+What is drawn is a unit: a pair, or a packed row of several pairs. Units of a class (a
+bucket, or a number of pairs) are spread evenly over a pass, so that every part of the
+sequence has nearly the same number of each class. That lets all epochs have the same
+batches. A position in the sequence counts pairs; units are found from it at once.
+"""
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from vaswani_jax.data import token_files
+
+# The last number of the seed of a pass: no other order has it.
+PASS = 3
+
+
+def apportion(total: int, sizes: Sequence[int]) -> list[int]:
+    """Return how many of the first units of a pass belong to each class.
+
+    By Sainte-Laguë's method: unit k of a class of n comes at (2k + 1) / 2n of the pass,
+    classes in their order where these are equal. So no part gets smaller as the total
+    grows, and the whole pass has each class whole.
+
+    Args:
+        total: Number of units, at most the sum of the sizes.
+        sizes: Number of units of each class.
+
+    >>> [apportion(total, [4, 2]) for total in range(7)]
+    [[0, 0], [1, 0], [1, 1], [2, 1], [3, 1], [3, 2], [4, 2]]
+    """
+    whole = sum(sizes)
+    # All units up to the time total / whole; the last of them have that very time.
+    parts = [(2 * total * size + whole) // (2 * whole) for size in sizes]
+    while sum(parts) > total:
+        *_, last = max(
+            (Fraction(2 * part - 1, size), number)
+            for number, (part, size) in enumerate(zip(parts, sizes, strict=True))
+            if part
+        )
+        parts[last] -= 1
+    while sum(parts) < total:
+        *_, first = min(
+            (Fraction(2 * part + 1, size), number)
+            for number, (part, size) in enumerate(zip(parts, sizes, strict=True))
+            if part < size
+        )
+        parts[first] += 1
+    return parts
+
+
+class Fragment(NamedTuple):
+    """Some of the pairs of a unit, from `start` to before `end`."""
+
+    unit: int
+    start: int
+    end: int
+
+
+class _Place(NamedTuple):
+    """A position: a pass, whole units of it, and pairs of the unit that follows."""
+
+    number: int
+    unit: int
+    offset: int
+
+
+class UnitSequence:
+    """The endless sequence of the units of a corpus; a pure function of its seed.
+
+    Only the order of the last pass asked for is kept, class by class.
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[Int[np.ndarray, "_"]],
+        *,
+        pairs_per_unit: Sequence[int],
+        seed: Sequence[int],
+    ) -> None:
+        """Take the units.
+
+        Args:
+            classes: The units of each class.
+            pairs_per_unit: The number of pairs of a unit of each class.
+            seed: Decides the order in each pass.
+        """
+        self._classes = classes
+        self._pairs_per_unit = pairs_per_unit
+        self._seed = seed
+        self._sizes = [len(units) for units in classes]
+        self._num_units = sum(self._sizes)
+        self._num_pairs = self._count_pairs(self._sizes)
+        self._orders: dict[int, tuple[int, np.ndarray]] = {}
+
+    def draw(self, start: int, end: int) -> tuple[Int[np.ndarray, "U"], list[Fragment]]:
+        """Return the units between two positions, in any order.
+
+        Units that a position divides are fragments. Each pass between them is whole.
+
+        Args:
+            start: The number of pairs before the first, from 0.
+            end: The number of pairs before the one after the last.
+        """
+        first, last = self._place(start), self._place(end)
+        fragments = []
+        if first.offset:
+            unit, size = self._unit(first)
+            is_last = first[:2] == last[:2]
+            fragments.append(
+                Fragment(unit, first.offset, last.offset if is_last else size)
+            )
+            first = _Place(first.number, first.unit + 1, 0)
+        if last.offset and first[:2] <= last[:2]:
+            fragments.append(Fragment(self._unit(last)[0], 0, last.offset))
+        if first[:2] > last[:2]:
+            return np.zeros(0, np.int64), fragments
+        begins = apportion(first.unit, self._sizes)
+        ends = apportion(last.unit, self._sizes)
+        parts = [
+            part
+            for number, (begin, end) in enumerate(zip(begins, ends, strict=True))
+            for part in self._draw_class(
+                number, (first.number, begin), (last.number, end)
+            )
+        ]
+        return np.concatenate(parts or [np.zeros(0, np.int64)]), fragments
+
+    def least_counts(self, num_pairs: int) -> list[int]:
+        """Return the least number of units of the first classes, for each class.
+
+        Entry k is a lower bound of the units of classes 0 to k among any `num_pairs`
+        pairs in sequence, if each unit has one pair.
+        """
+        cumulative = list(itertools.accumulate(self._sizes))
+        if num_pairs % self._num_units == 0:
+            passes = num_pairs // self._num_units
+            return [passes * count for count in cumulative]
+        occupied = list(itertools.accumulate(size > 0 for size in self._sizes))
+        counts = []
+        for count, below in zip(cumulative, occupied, strict=True):
+            share = Fraction(count, self._num_units)
+            # Each class is at most half a unit ahead or behind, at either end.
+            error = (1 - share) * below + share * (occupied[-1] - below)
+            counts.append(max(0, -int(-(num_pairs * share - error) // 1)))
+        return list(itertools.accumulate(counts, max))
+
+    def most_units(self, num_pairs: int) -> int:
+        """Return an upper bound of the units, fragments included, of so many pairs."""
+        if num_pairs % self._num_pairs == 0:
+            return num_pairs // self._num_pairs * self._num_units + 1
+        density = Fraction(self._num_units, self._num_pairs)
+        occupied = [
+            pairs
+            for pairs, size in zip(self._pairs_per_unit, self._sizes, strict=True)
+            if size
+        ]
+        # Each class is at most half a unit ahead or behind, at either end.
+        error = sum(abs(1 - pairs * density) for pairs in occupied)
+        divided = 2 * (max(occupied) - 1)
+        return int((num_pairs + divided) * density + error)
+
+    def _count_pairs(self, counts: Sequence[int]) -> int:
+        return sum(
+            count * pairs
+            for count, pairs in zip(counts, self._pairs_per_unit, strict=True)
+        )
+
+    def _place(self, position: int) -> _Place:
+        number, rest = divmod(position, self._num_pairs)
+        if self._num_units == self._num_pairs:
+            return _Place(number, rest, 0)
+        low, high = 0, self._num_units - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._count_pairs(apportion(middle, self._sizes)) <= rest:
+                low = middle
+            else:
+                high = middle - 1
+        return _Place(
+            number, low, rest - self._count_pairs(apportion(low, self._sizes))
+        )
+
+    def _unit(self, place: _Place) -> tuple[int, int]:
+        """Return the unit at a place, and the number of its pairs."""
+        before = apportion(place.unit, self._sizes)
+        after = apportion(place.unit + 1, self._sizes)
+        [kind] = [
+            n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a < b
+        ]
+        order = self._order(kind, place.number)
+        return int(order[before[kind]]), self._pairs_per_unit[kind]
+
+    def _draw_class(
+        self, kind: int, first: tuple[int, int], last: tuple[int, int]
+    ) -> list[np.ndarray]:
+        """Return units of a class, from (pass, rank) to before (pass, rank)."""
+        (number, begin), (last_number, end) = first, last
+        if number == last_number:
+            return [self._part(kind, number, begin, end)]
+        return [
+            self._part(kind, number, begin, self._sizes[kind]),
+            *[self._classes[kind]] * (last_number - number - 1),
+            self._part(kind, last_number, 0, end),
+        ]
+
+    def _part(self, kind: int, number: int, begin: int, end: int) -> np.ndarray:
+        if end - begin in (0, self._sizes[kind]):  # The order does not matter.
+            return self._classes[kind][: end - begin]
+        return self._order(kind, number)[begin:end]
+
+    def _order(self, kind: int, number: int) -> np.ndarray:
+        """Return the units of a class in the order of a pass."""
+        kept_number, order = self._orders.get(kind, (-1, self._classes[kind]))
+        if kept_number != number:
+            seed = [*self._seed, kind, number, PASS]
+            order = self._classes[kind][token_files.shuffled(self._sizes[kind], seed)]
+            self._orders[kind] = number, order
+        return order

@@ -1,0 +1,260 @@
+"""The training text as the model reads it: the pairs of one text, or of each corpus.
+
+Held-out text is read by `sources` alone: nothing is left out of it or added to it.
+"""
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from vaswani_jax.core import config, languages
+from vaswani_jax.core.corpora import CORPORA, Corpus
+from vaswani_jax.data import cleaning, mixture, sources
+
+Watch = Callable[[sources.Pairs], sources.Pairs]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the training text: all of it, or one of several corpora.
+
+    Attributes:
+        data: Settings whose training text this is.
+        corpus: The corpus; None if the settings name none.
+    """
+
+    data: config.DataConfig
+    corpus: Corpus | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the corpus; "" if the settings name none."""
+        return self.corpus.name if self.corpus else ""
+
+    @property
+    def title(self) -> str:
+        """The words by which logs and errors name it."""
+        return f"corpus {self.name!r}" if self.corpus else "train"
+
+    @property
+    def num_copies(self) -> int:
+        """How often its text is written into prepared data."""
+        return mixture.num_copies(self.data, self.corpus)
+
+
+def parts(data: config.DataConfig) -> list[Part]:
+    """Return the parts of the training text, in the order of the prepared data."""
+    return [
+        Part(
+            dataclasses.replace(
+                data,
+                corpora="",
+                train_source=corpus.source,
+                train_target=corpus.target,
+            ),
+            corpus,
+        )
+        for corpus in data.training_corpora
+    ] or [Part(data)]
+
+
+class TrainingText:
+    """The training text of settings, part by part: what is kept of it, with its tags.
+
+    Attributes:
+        parts: Its parts.
+        cleaner: What leaves pairs out.
+        num_read: The number of pairs of each part, once they are counted.
+        num_kept: The number of those that cleaning keeps, once they are cleaned.
+    """
+
+    def __init__(self, data: config.DataConfig, *, seed: int) -> None:
+        """Take the settings; nothing is read.
+
+        Args:
+            data: Where the text is.
+            seed: Seed of generated text.
+
+        Raises:
+            ValueError, ImportError: The text cannot be cleaned, see `cleaning.Cleaner`.
+        """
+        self.parts = parts(data)
+        self.cleaner = cleaning.Cleaner(data)
+        self.num_read: list[int] = []
+        self.num_kept: list[int] = []
+        self._data = data
+        self._seed = seed
+
+    def count(self) -> None:
+        """Count the pairs of each part, after checking every line of text files.
+
+        Raises:
+            FileNotFoundError, ValueError: The text cannot be used, see `sources.pairs`.
+        """
+        for part in self.parts:
+            with _named(part):
+                self.num_read.append(sources.count(part.data, "train", seed=self._seed))
+
+    def clean(self) -> None:
+        """Find the pairs to keep; of identical ones, the first of all parts."""
+        if not self.cleaner.is_on:
+            self.num_kept = list(self.num_read)
+            return
+        self.cleaner.examine(
+            {
+                part.name: sources.pairs(part.data, "train", seed=self._seed)
+                for part in self.parts
+            }
+        )
+        self.num_kept = [self.cleaner.num_kept(part.name) for part in self.parts]
+
+    def pairs(self, number: int, *, watch: Watch | None = None) -> sources.Pairs:
+        """Yield the pairs of a part as the model reads them, with their tag.
+
+        Args:
+            number: The index of the part.
+            watch: Passes the pairs on as they stand in the text.
+        """
+        text = self._kept_pairs(number)
+        if watch:
+            text = watch(text)
+        return _tagged(text, self.parts[number])
+
+    def sample(self, size: int) -> sources.Pairs:
+        """Yield pairs without tags, to learn a vocabulary from.
+
+        They are spread evenly over each part, see `sample_sizes`.
+
+        Args:
+            size: The number of pairs to yield, at most all.
+        """
+        sizes = [size]
+        if self._data.training_corpora:
+            sizes = sample_sizes(self._data, self.num_kept, size=size)
+        for number, count in enumerate(sizes):
+            total = self.num_kept[number]
+            if self.cleaner.is_on:
+                pairs = self._kept_pairs(number)
+                yield from sources.spread(pairs, size=count, total=total)
+                continue
+            yield from sources.sample(
+                self.parts[number].data,
+                "train",
+                seed=self._seed,
+                size=count,
+                total=total,
+            )
+
+    def _kept_pairs(self, number: int) -> sources.Pairs:
+        part = self.parts[number]
+        text = sources.pairs(part.data, "train", seed=self._seed)
+        return self.cleaner.keep(text, corpus=part.name)
+
+
+def sample_sizes(
+    data: config.DataConfig, totals: Sequence[int], *, size: int
+) -> list[int]:
+    """Return how many pairs of each corpus a vocabulary is learned from.
+
+    A corpus gives the mean of its shares in all stages, but no pair twice: what a small
+    corpus lacks, the others give.
+
+    Args:
+        data: Names the corpora and the stages.
+        totals: The number of pairs of each corpus.
+        size: The number of pairs of all together, at most all.
+    """
+    written = [
+        total * mixture.num_copies(data, corpus)
+        for corpus, total in zip(data.training_corpora, totals, strict=True)
+    ]
+    stages = [weights for _, weights in mixture.stage_weights(data, written)]
+    shares = [
+        sum((weights[n] / sum(weights) for weights in stages), Fraction(0))
+        for n in range(len(totals))
+    ]
+    sizes = [0] * len(totals)
+    while size > sum(sizes):
+        open_shares = [
+            share if sizes[n] < totals[n] else Fraction(0)
+            for n, share in enumerate(shares)
+        ]
+        if not any(open_shares):
+            break
+        added = mixture.split(size - sum(sizes), open_shares)
+        sizes = [
+            min(total, count + more)
+            for total, count, more in zip(totals, sizes, added, strict=True)
+        ]
+    return sizes
+
+
+def text_record(
+    data: config.DataConfig, split: str, *, seed: int, previous: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what identifies the text of a split, see `sources.text_record`.
+
+    The keys of a corpus begin with its name and a slash.
+    """
+    if split != "train" or not data.training_corpora:
+        return sources.text_record(data, split, seed=seed, previous=previous)
+    record: dict[str, Any] = {}
+    for part in parts(data):
+        prefix = f"{part.name}/"
+        with _named(part):
+            entries = sources.text_record(
+                part.data,
+                "train",
+                seed=seed,
+                previous={
+                    key.removeprefix(prefix): entry
+                    for key, entry in previous.items()
+                    if key.startswith(prefix)
+                },
+            )
+        record |= {prefix + key: entry for key, entry in entries.items()}
+    return record
+
+
+def changed_corpora(record: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """Return the names of corpora whose text differs in two records of the text."""
+    identities = sources.content_identity(record), sources.content_identity(current)
+    keys = dict.fromkeys([*record, *current])
+    changed = [key for key in keys if len({each.get(key) for each in identities}) > 1]
+    return list(dict.fromkeys(key.partition("/")[0] for key in changed if "/" in key))
+
+
+def _tagged(text: sources.Pairs, part: Part) -> sources.Pairs:
+    """Yield pairs with the tag of their corpus; an empty source stays empty."""
+    tag = part.corpus.tag if part.corpus else ""
+    if not tag:
+        yield from text
+        return
+    for source, target in text:
+        is_empty = not source.strip("\0 \t")
+        yield (
+            (source if is_empty else languages.add_tag(source, tag, part.data)),
+            target,
+        )
+
+
+@contextlib.contextmanager
+def _named(part: Part) -> Iterator[None]:
+    """Name in errors the corpus, and its field in place of the setting."""
+    if not part.corpus:
+        yield
+        return
+    title = f"{CORPORA}, {part.title}"
+    try:
+        yield
+    except (ValueError, FileNotFoundError) as error:
+        text = re.sub(r"^config\.data\.train_(source|target)", r"\1", str(error))
+        text = re.sub(
+            r"name it with --config\.data\.train_(source|target)=NAME",
+            r"correct the \1 of the corpus",
+            text,
+        )
+        raise type(error)(f"{title}: {text}") from None
