@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from configs import base_ende, demo, table3
+from configs import base_ende, demo, own_text, table3
 from vaswani_jax.core import languages, parsing, presets
 
 
@@ -53,6 +53,23 @@ def test_the_multilingual_preset_is_the_demo_with_a_tag_for_each_target() -> Non
     assert languages.target_locales(config.data) == ("de", "fr", "es", "ja")
     assert tuple(languages.locales_by_tag(config.data)) == config.data.symbols
     assert values.model == demo.get_config().model
+
+
+@pytest.mark.parametrize("size", ["base", "big", "small"])
+def test_raw_text_is_own_text_with_every_rule_of_cleaning(size: str) -> None:
+    own = own_text.get_config(size)
+    raw = presets.load(*presets.find(f"raw_text:{size}"))
+    off = own.data.to_dict()
+    changed = {key for key, value in raw.data.items() if value != off[key]}
+    assert changed == {key for key in off if key.startswith("clean_")}
+    raw.data = own.data
+    assert raw == own
+
+
+def test_no_other_preset_cleans() -> None:
+    for name in set(presets.names()) - {"raw_text"}:
+        data = presets.load_module(name).get_config().data
+        assert not any(data[key] for key in data if key.startswith("clean_"))
 
 
 def test_a_file_without_variants_refuses_one() -> None:

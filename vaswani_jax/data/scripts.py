@@ -83,6 +83,7 @@ _SCRIPTS_BY_CODE = {
 }
 
 
+@functools.lru_cache(maxsize=1000)
 def scripts_of_locale(locale: str) -> frozenset[str]:
     """Return the scripts that a locale's language is written in.
 
