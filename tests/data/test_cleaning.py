@@ -265,6 +265,7 @@ def test_prepared_data_has_the_kept_pairs_their_counts_and_examples(text, caplog
     everything, pairs = prepared_text(text)
     assert everything.counts["train"]["kept"] > len(GOOD)
     assert everything.manifest.cleaning == {}
+    assert not any("cleaning" in line for line in caplog.messages)
     directory = text.with_name("data")
     assert not (directory / cleaning.EXAMPLES).exists()
     caplog.clear()

@@ -161,7 +161,9 @@ class Cleaner:
         return itertools.compress(pairs, self._is_kept[corpus])
 
     def log(self) -> None:
-        """Log how many pairs each rule left out."""
+        """Log how many pairs each rule left out, if any rule is on."""
+        if not self.is_on:
+            return
         num_kept = sum(map(self.num_kept, self._is_kept))
         counts = ", ".join(f"{finds.count:,} {finds.rule}" for finds in self.finds)
         logger.info(
