@@ -38,9 +38,11 @@ CHECKPOINT = flags.DEFINE_string(
 ENSEMBLE = path_flags.define_path_list(
     "ensemble", [], "More models of the vocabulary: WORKDIR or WORKDIR@CHECKPOINT,..."
 )
-INPUT = path_flags.define_path("input", "-", "A UTF-8 file, plain or .gz; - is stdin.")
+INPUT = path_flags.define_path(
+    "input", "-", "A UTF-8 file, plain, .gz, .xz or .zst; - is stdin."
+)
 OUTPUT = path_flags.define_path(
-    "output", "-", "The file to write, plain or .gz; - is stdout."
+    "output", "-", "The file to write, plain, .gz, .xz or .zst; - is stdout."
 )
 FORMAT = flags.DEFINE_enum(
     *("format", None, formats.FORMATS),

@@ -11,6 +11,7 @@ import pytest
 
 from vaswani_jax.data import columns
 
+OTHER_WRITERS = pathlib.Path(__file__).parent / "other_writers"
 ENGLISH = ["one", "two words", "", "vier ü\u2028"]
 GERMAN = ["eins", "zwei Wörter", "", "four"]
 
@@ -92,6 +93,70 @@ def test_every_kind_of_file_has_the_same_text(directory, name):
     elsewhere = pathlib.Path("/nowhere")
     if name != "a#b*.de":
         assert list(columns.read(f"{directory}/{name}", elsewhere)) == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("datasets_train#translation.en", ENGLISH),
+        ("datasets_train#translation.de", GERMAN),
+        ("polars.parquet#translation.de", GERMAN),
+        ("polars.arrow#en", ENGLISH),
+        ("zstandard.zst", GERMAN),
+    ],
+)
+def test_files_of_other_libraries_are_read(name, texts):
+    # Written by datasets 5.2.0 (save_to_disk), polars 2.1.0 and zstandard 0.25.0.
+    assert list(columns.read(name, OTHER_WRITERS)) == texts
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "no JSON (Expecting value at column 1); every line must be a JSON object"),
+        ("[1]", "every line must be a JSON object"),
+        ('{"a": {"b": "c"}', "no JSON (Expecting ',' delimiter at column 17)"),
+        ("{" + '"a":{' * 200_000, "JSON nested too deep"),
+        ('{"a": {"c": "d"}, "e": 1}', "no a.b: the keys are a.c, e"),
+        ('{"a": "b"}', "no a.b: the keys are a"),
+        ("{}", "no a.b: the keys are none"),
+        ('{"a": {"b": null}}', "a.b must be a text, got null"),
+        ('{"a": {"b": ["c"]}}', "a.b must be a text, got a list"),
+        ('{"a": {"b": {"c": "d"}}}', "a.b must be a text, got an object"),
+        ('{"a": {"b": true}}', "a.b must be a text, got True"),
+        ('{"a": {"b": "\\ud800"}}', "a.b has half a surrogate pair"),
+    ],
+)
+def test_a_json_line_without_a_text_is_named_with_the_rule(tmp_path, line, message):
+    path = tmp_path / "text.jsonl"
+    path.write_text('{"a": {"b": "one"}}\n' + line + "\n")
+    texts = columns.read("text.jsonl#a.b", tmp_path)
+    assert next(texts) == "one"
+    with pytest.raises(ValueError) as caught:
+        next(texts)
+    assert str(caught.value).startswith(f"{path}, line 2: {message}")
+
+
+def test_keys_with_dots_and_texts_with_line_breaks_are_read(tmp_path):
+    values = [
+        {"a.b": "dotted"},
+        {"a": {"b": "c\r\nd\n", "b.c": 1}},
+        {"a": {"b": "\U0001f389"}},
+    ]
+    (tmp_path / "text.ndjson").write_bytes(lines(map(json.dumps, values)))
+    texts = list(columns.read("text.ndjson#a.b", tmp_path))
+    assert texts == ["dotted", "c d ", "\U0001f389"]
+
+
+def test_every_line_must_have_the_columns_of_the_first(tmp_path):
+    path = tmp_path / "text.tsv"
+    path.write_text("one\teins\ntwo\t\tzwei\n")
+    with pytest.raises(ValueError) as caught:
+        list(columns.read("text.tsv#2", tmp_path))
+    assert str(caught.value) == (
+        f"{path}, line 2: the number of columns must be that of line 1, 2, got 3 (tabs "
+        "separate columns)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ import gzip
 import io
 import lzma
 import pathlib
-import typing
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import Any
 
 # The compressions, by the ending of a file's name, as errors call them.
 COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
@@ -113,7 +112,7 @@ class _XzStream(io.RawIOBase):
         self._file.close()
         super().close()
 
-    def readinto(self, buffer: typing.Any) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Decompress into a buffer; return the number of bytes, 0 at the end."""
         while True:
             compressed = b""
@@ -141,15 +140,15 @@ def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
         stream.writelines(f"{line}\n".encode() for line in lines)
 
 
-def open_output(path: pathlib.Path) -> IO[bytes]:
+def open_output(path: pathlib.Path) -> io.BufferedIOBase:
     """Open a file to write, compressed if its name ends in .gz, .xz or .zst."""
     if path.suffix == ".gz":
-        return typing.cast(IO[bytes], gzip.open(path, "wb"))
+        return gzip.GzipFile(path, "wb")
     if path.suffix == ".xz":
-        return typing.cast(IO[bytes], lzma.open(path, "wb"))
+        return lzma.LZMAFile(path, "wb")
     if path.suffix == ".zst":
         import pyarrow
 
         stream = pyarrow.CompressedOutputStream(str(path), "zstd")
-        return typing.cast(IO[bytes], io.BufferedWriter(stream, BUFFER_BYTES))
+        return io.BufferedWriter(stream, BUFFER_BYTES)
     return open(path, "wb")

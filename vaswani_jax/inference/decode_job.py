@@ -3,10 +3,10 @@
 import collections
 import contextlib
 import dataclasses
+import io
 import pathlib
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
 
 from vaswani_jax.core import config, languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
@@ -176,7 +176,7 @@ class TranslationJob:
         """Yield the written lines of each block, in order."""
         options = self._options
         with contextlib.ExitStack() as stack:
-            aligned: IO[bytes] | None = None
+            aligned: io.BufferedIOBase | None = None
             archive: zipfile.ZipFile | None = None
             if options.alignments:
                 file = line_io.open_output(options.alignments)

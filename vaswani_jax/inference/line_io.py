@@ -1,6 +1,6 @@
 """Read lines as they arrive, write them as they are done, few at a time in memory."""
 
-import gzip
+import io
 import itertools
 import logging
 import os
@@ -8,9 +8,7 @@ import pathlib
 import queue
 import sys
 import threading
-import typing
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO
 
 import tqdm
 
@@ -259,10 +257,8 @@ def _identity(name: str) -> tuple[int, int] | pathlib.Path:
     return status.st_dev, status.st_ino
 
 
-def open_output(name: str) -> IO[bytes]:
-    """Open a file to write, compressed if its name ends in .gz; "-" is stdout."""
+def open_output(name: str) -> io.BufferedIOBase:
+    """Open a file to write, compressed if its name says so; "-" is stdout."""
     if name == "-":
         return open(sys.stdout.fileno(), "wb", closefd=False)
-    if name.endswith(".gz"):
-        return typing.cast(IO[bytes], gzip.open(name, "wb"))
-    return open(name, "wb")
+    return text_files.open_output(pathlib.Path(name))
