@@ -74,7 +74,10 @@ def train() -> None:
         )
         vocab_size = data.vocabulary.size
         batch_at = packing.training_batches(
-            settings.data, data.corpus("train"), seed=settings.seed
+            settings.data,
+            data.corpus("train"),
+            seed=settings.seed,
+            corpus_sizes=data.manifest.corpus_sizes,
         ).batch_at
     speed = training_speed.measure(
         settings, batch_at, vocab_size=vocab_size, steps=STEPS.value

@@ -112,18 +112,21 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
             **options,
         )
     data = prepared.open_matching(settings, data_directory, compare_text=False)
-    corpus = data.corpus("train")
-    batches = packing.training_batches(settings.data, corpus, seed=settings.seed)
+    batches = packing.training_batches(
+        settings.data,
+        data.corpus("train"),
+        seed=settings.seed,
+        corpus_sizes=data.manifest.corpus_sizes,
+    )
     shapes = [
         Shape(bucket=bucket, batches=count)
         for bucket, count in batches.num_batches.items()
     ]
-    tokens = corpus.target.num_tokens() + len(corpus.target)  # their end marks
     return Workload(
         vocab_size=data.vocabulary.size,
         shapes=shapes,
         num_shapes=len(batches.buckets),
-        target_tokens=tokens / batches.batches_per_epoch,
+        target_tokens=batches.tokens_per_epoch[1] / batches.batches_per_epoch,
         **options,
     )
 

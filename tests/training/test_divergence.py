@@ -71,7 +71,10 @@ def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     small = settings.small_settings(**OVERRIDES)
     data = prepared.open_or_prepare(small, directory, rebuild=False)
     batches = packing.training_batches(
-        small.data, data.corpus("train"), seed=small.seed
+        small.data,
+        data.corpus("train"),
+        seed=small.seed,
+        corpus_sizes=data.manifest.corpus_sizes,
     )
     indices = range(count or 2 * batches.batches_per_epoch)
     return [int(total_of(batches.batch_at(number))) for number in indices]

@@ -5,9 +5,10 @@ holds depends on the seed and the step alone.
 """
 
 import abc
+import bisect
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from jaxtyping import Int
 
 from vaswani_jax.core import types
 from vaswani_jax.data import token_files
+from vaswani_jax.data.mixture import Mixture
+from vaswani_jax.data.sequences import Draws, UnitSequence
 
 # Bucket lengths are multiples of this.
 LENGTH_MULTIPLE = 4
@@ -22,6 +25,8 @@ LENGTH_MULTIPLE = 4
 FINE_LENGTH = 512
 # With this multiple of rows, 2, 4 or 8 devices share a batch evenly.
 ROW_MULTIPLE = 8
+# The last numbers of the seeds of a mixture: the order of pairs, and of batches.
+EPOCH, BATCHES = 4, 5
 # From the rows of a global batch to the rows that this process reads.
 LocalRows = Callable[[int], range]
 
@@ -190,27 +195,43 @@ class Slice(NamedTuple):
     end: int
 
 
+class Stage(NamedTuple):
+    """The batches of each epoch from an update on; `step` updates come before it."""
+
+    step: int
+    slices: list[Slice]
+
+
 class Batches(abc.ABC):
     """The batches of a corpus, in any order: `batch_at` is a pure function.
 
-    Only the order of the last epoch asked for is kept in memory.
+    Only the order of the last epoch asked for is kept in memory. Figures of an epoch
+    are those of the first stage.
 
     Attributes:
         buckets: The padded shapes of the batches.
+        stages: The epochs of the run, which differ from one stage to the next.
+        tokens_per_epoch: The mean number of tokens of an epoch with their end marks,
+            source's and target's.
     """
 
     def __init__(
-        self, corpus: token_files.Corpus, *, buckets: list[Bucket], slices: list[Slice]
+        self,
+        *,
+        buckets: list[Bucket],
+        stages: Sequence[Stage],
+        tokens_per_epoch: tuple[float, float],
     ) -> None:
         self.buckets = buckets
-        self._corpus = corpus
-        self._slices = slices
-        self._epoch = -1
+        self.stages = stages
+        self.tokens_per_epoch = tokens_per_epoch
+        self._steps = [stage.step for stage in stages]
+        self._epoch = (-1, -1)
         self._order = self._batch_order = np.zeros(0, np.int64)
 
     @property
     def batches_per_epoch(self) -> int:
-        """Number of batches that together hold every pair once."""
+        """Number of batches of an epoch; of one corpus they hold every pair once."""
         return len(self._slices)
 
     @property
@@ -231,7 +252,7 @@ class Batches(abc.ABC):
         positions = sum(
             shape.rows * (shape.source_length + shape.target_length) for shape in shapes
         )
-        return 1 - token_files.positions(self._corpus) / positions
+        return 1 - sum(self.tokens_per_epoch) / positions
 
     def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
         """Return the batch of an update.
@@ -258,17 +279,23 @@ class Batches(abc.ABC):
         """Return a batch of padding in the shape of a bucket."""
         return self._assemble(bucket, np.zeros(0, np.int64), first_row=0)
 
+    @property
+    def _slices(self) -> list[Slice]:
+        return self.stages[0].slices
+
     def _rows_at(self, step: int) -> tuple[Bucket, Int[np.ndarray, "R"]]:
-        epoch, index = divmod(step, self.batches_per_epoch)
-        if epoch != self._epoch:
-            self._order, self._batch_order = self._order_epoch(epoch)
-            self._epoch = epoch
-        number, start, end = self._slices[self._batch_order[index]]
+        stage_number = bisect.bisect(self._steps, step) - 1
+        stage = self.stages[stage_number]
+        epoch, index = divmod(step - stage.step, len(stage.slices))
+        if (stage_number, epoch) != self._epoch:
+            self._order, self._batch_order = self._order_epoch(stage_number, epoch)
+            self._epoch = stage_number, epoch
+        number, start, end = stage.slices[self._batch_order[index]]
         return self.buckets[number], self._order[start:end]
 
     @abc.abstractmethod
-    def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the order of the rows and of the batches of an epoch."""
+    def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the order of the rows and of the batches of a stage's epoch."""
 
     @abc.abstractmethod
     def _assemble(
@@ -291,6 +318,7 @@ class BucketedBatches(Batches):
         max_length: int,
         seed: int,
         shuffle: bool,
+        mixture: Mixture | None = None,
     ) -> None:
         """Plan the batches of an epoch.
 
@@ -303,7 +331,9 @@ class BucketedBatches(Batches):
                 one of each.
             max_length: Tokens of the longest sentence, with its end mark.
             seed: Decides the order of the pairs.
-            shuffle: Whether to draw a new order for each epoch.
+            shuffle: Whether to draw a new order for each epoch. Mixtures are always
+                shuffled.
+            mixture: What each epoch has of parts of the pairs; if None, every pair.
         """
         plan = _separate_lengths if bucket_lengths == "separate" else _shared_lengths
         lengths, self._pair_buckets = plan(
@@ -320,19 +350,64 @@ class BucketedBatches(Batches):
             )
             for source, target in lengths
         ]
-        counts = token_files.histogram(self._pair_buckets)
-        super().__init__(corpus, buckets=buckets, slices=plan_slices(counts, buckets))
+        self._corpus = corpus
         self._seed = seed
         self._shuffle = shuffle
+        self._draws: Draws | None = None
+        if mixture:
+            stages = self._plan_mixture(mixture, buckets)
+        else:
+            counts = token_files.histogram(self._pair_buckets)
+            stages = [Stage(0, plan_slices(counts, buckets))]
+        super().__init__(
+            buckets=buckets,
+            stages=stages,
+            tokens_per_epoch=tokens_per_epoch(corpus, mixture),
+        )
 
-    def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._shuffle:
+    def _plan_mixture(self, mixture: Mixture, buckets: list[Bucket]) -> list[Stage]:
+        """Return the stages of a mixture, from the fewest pairs of short buckets.
+
+        An epoch that has more of them fills longer buckets with the rest.
+        """
+        sequences = [
+            UnitSequence(
+                [
+                    part.start
+                    + token_files.indices_of(number, self._pair_buckets[part])
+                    for number in range(len(buckets))
+                ],
+                pairs_per_unit=[1] * len(buckets),
+                seed=[self._seed, corpus_number],
+            )
+            for corpus_number, part in enumerate(mixture.parts)
+        ]
+        stages = []
+        for quotas in mixture.stages:
+            least = sum(
+                np.array(sequence.least_counts(num_pairs))
+                for sequence, num_pairs in zip(sequences, quotas.pairs, strict=True)
+            )
+            counts = np.diff(least, prepend=0)
+            stages.append(Stage(quotas.step, plan_slices(counts, buckets)))
+        self._draws = Draws(
+            mixture, sequences, num_batches=[len(stage.slices) for stage in stages]
+        )
+        return stages
+
+    def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        num_batches = len(self.stages[stage].slices)
+        if self._draws:
+            pairs, _ = self._draws.epoch(stage, epoch)
+            seed = [self._seed, stage, epoch]
+            pairs = pairs[token_files.shuffled(len(pairs), [*seed, EPOCH])]
+            batch_order = token_files.shuffled(num_batches, [*seed, BATCHES])
+        elif self._shuffle:
             pairs = token_files.shuffled(len(self._pair_buckets), [self._seed, epoch])
-            batch_seed = [self._seed, epoch, 1]
-            batch_order = token_files.shuffled(len(self._slices), batch_seed)
+            batch_order = token_files.shuffled(num_batches, [self._seed, epoch, 1])
         else:
             pairs = np.arange(len(self._pair_buckets))
-            batch_order = np.arange(len(self._slices))
+            batch_order = np.arange(num_batches)
         buckets = self._pair_buckets[pairs]
         order = np.concatenate(
             [pairs[buckets == number] for number in range(len(self.buckets))]
@@ -356,6 +431,26 @@ class BucketedBatches(Batches):
         target_out[row] = ids
         target_out[row, lengths] = types.EOS_ID
         return types.Batch(source, target_in, target_out)
+
+
+def tokens_per_epoch(
+    corpus: token_files.Corpus, mixture: Mixture | None
+) -> tuple[float, float]:
+    """Return the mean tokens of an epoch, of the first stage if there are several.
+
+    End marks are counted.
+    """
+    if not mixture:
+        source, target = (float(side.num_tokens() + len(side)) for side in corpus)
+        return source, target
+    source, target = (
+        sum(
+            count * (side.tokens_in(part) / (part.stop - part.start) + 1)
+            for part, count in zip(mixture.parts, mixture.stages[0].pairs, strict=True)
+        )
+        for side in corpus
+    )
+    return source, target
 
 
 def _shared_lengths(

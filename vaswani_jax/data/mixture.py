@@ -4,7 +4,6 @@ An epoch has a fixed number of pairs. Each corpus gives its share of them, round
 that the sum is exact, from its own endless sequence of passes: see `sequences`.
 """
 
-import bisect
 import dataclasses
 import decimal
 import itertools
@@ -49,22 +48,15 @@ class Mixture:
     stages: tuple[Quotas, ...]
 
     @property
-    def starts(self) -> tuple[int, ...]:
-        """The index of the first prepared pair of each corpus."""
-        return tuple(itertools.accumulate(self.sizes[:-1], initial=0))
+    def parts(self) -> list[slice]:
+        """The prepared pairs of each corpus, among those of all."""
+        ends = itertools.accumulate(self.sizes, initial=0)
+        return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
     @property
     def is_plain(self) -> bool:
         """True if every epoch has every pair once, as if there were one corpus."""
         return len(self.stages) == 1 and self.stages[0].pairs == self.sizes
-
-    def stage_at(self, step: int) -> int:
-        """Return the index of the stage that an update belongs to.
-
-        Args:
-            step: The number of updates before it.
-        """
-        return bisect.bisect([stage.step for stage in self.stages], step) - 1
 
 
 def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:

@@ -5,11 +5,19 @@ et al., 2021, "Efficient sequence packing without cross-contamination". Planning
 seconds for tens of millions of pairs.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Int
 
 from vaswani_jax.core import config, types
-from vaswani_jax.data import batching, token_files
+from vaswani_jax.data import batching, mixture, token_files
+from vaswani_jax.data.mixture import Mixture
+from vaswani_jax.data.sequences import Draws, Fragment, UnitSequence
+
+# The last number of the seed of the rows of a corpus.
+ROWS = 6
 
 
 def patterns(
@@ -43,11 +51,19 @@ def patterns(
     return fillings
 
 
+class Rows(NamedTuple):
+    """Rows of pairs that follow one another: where each starts, and how many it has."""
+
+    starts: Int[np.ndarray, "R"]
+    counts: Int[np.ndarray, "R"]
+
+
 class PackedBatches(batching.Batches):
     """Batches whose rows hold several pairs.
 
     Which pairs share a row depends on the seed alone, so every epoch has the same
-    rows. Their order depends on the seed and the epoch.
+    rows. Their order depends on the seed and the epoch. In a mixture each corpus has
+    rows of its own; an epoch divides a few, to have the exact pairs of each corpus.
     """
 
     def __init__(
@@ -58,6 +74,7 @@ class PackedBatches(batching.Batches):
         target_tokens: int,
         row_length: int,
         seed: int,
+        mixture: Mixture | None = None,
     ) -> None:
         """Plan the rows.
 
@@ -67,38 +84,108 @@ class PackedBatches(batching.Batches):
             target_tokens: Padded target tokens of a batch, at most.
             row_length: Tokens of a row.
             seed: Decides which pairs share a row, and the order of the rows.
+            mixture: What each epoch has of parts of the pairs; if None, every pair.
 
         Raises:
             ValueError: A pair is longer than a row.
         """
-        self._pairs, self._starts = plan_rows(corpus, row_length=row_length, seed=seed)
-        self._num_rows = len(self._starts) - 1
+        self._corpus = corpus
         self._seed = seed
+        self._draws: Draws | None = None
+        lengths = token_files.longer_sides(corpus)
+        lengths += 1  # the end mark
         budget = min(source_tokens, target_tokens)
         size = batching.rows_within(budget, length=row_length)
+        if mixture:
+            stages = self._plan_mixture(
+                mixture, lengths, row_length=row_length, size=size
+            )
+        else:
+            self._pairs, starts = plan_rows(lengths, row_length=row_length, seed=[seed])
+            self._rows = Rows(starts[:-1], np.diff(starts))
+            stages = [batching.Stage(0, _slices(len(starts) - 1, size=size))]
         super().__init__(
-            corpus,
             buckets=[batching.Bucket(size, row_length, row_length)],
-            slices=[
-                batching.Slice(0, start, min(start + size, self._num_rows))
-                for start in range(0, self._num_rows, size)
-            ],
+            stages=stages,
+            tokens_per_epoch=batching.tokens_per_epoch(corpus, mixture),
         )
+
+    def _plan_mixture(
+        self,
+        mixture: Mixture,
+        lengths: Int[np.ndarray, "N"],
+        *,
+        row_length: int,
+        size: int,
+    ) -> list[batching.Stage]:
+        """Plan the rows of each corpus, and return the stages with their most rows.
+
+        An epoch that has fewer of them divides some.
+        """
+        pairs, starts, sequences = [], [], []
+        num_rows = num_pairs = 0
+        for number, part in enumerate(mixture.parts):
+            pairs_of_corpus, starts_of_corpus = plan_rows(
+                lengths[part], row_length=row_length, seed=[self._seed, number, ROWS]
+            )
+            pairs.append(part.start + pairs_of_corpus)
+            starts.append(num_pairs + starts_of_corpus[:-1])
+            counts = np.diff(starts_of_corpus)
+            kinds = np.unique(counts).tolist()
+            sequences.append(
+                UnitSequence(
+                    [num_rows + token_files.indices_of(kind, counts) for kind in kinds],
+                    pairs_per_unit=kinds,
+                    seed=[self._seed, number],
+                )
+            )
+            num_rows += len(counts)
+            num_pairs += len(pairs_of_corpus)
+        self._pairs = np.concatenate(pairs)
+        starts.append(np.array([num_pairs]))
+        ends = np.concatenate(starts)
+        self._planned_rows = Rows(ends[:-1], np.diff(ends))
+        stages = [
+            batching.Stage(
+                quotas.step,
+                _slices(
+                    sum(
+                        min(sequence.most_units(count), count)
+                        for sequence, count in zip(sequences, quotas.pairs, strict=True)
+                        if count
+                    ),
+                    size=size,
+                ),
+            )
+            for quotas in mixture.stages
+        ]
+        self._draws = Draws(
+            mixture, sequences, num_batches=[len(stage.slices) for stage in stages]
+        )
+        return stages
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
         return self._pairs_of(super().pairs_at(step))[0]
 
-    def _order_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        order = token_files.shuffled(self._num_rows, [self._seed, epoch])
-        return order, np.arange(self.batches_per_epoch)
+    def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        slices = self.stages[stage].slices
+        num_rows = slices[-1].end
+        seed = [self._seed, epoch]
+        if self._draws:
+            rows, fragments = self._draws.epoch(stage, epoch)
+            self._rows = divide_rows(
+                self._planned_rows, rows, fragments, num_rows=num_rows
+            )
+            seed = [self._seed, stage, epoch, batching.EPOCH]
+        return token_files.shuffled(num_rows, seed), np.arange(len(slices))
 
     def _pairs_of(self, rows: Int[np.ndarray, "R"]) -> tuple[Int[np.ndarray, "N"], ...]:
         """Return pairs, the row and the column of each, and each row's first pair."""
-        counts = self._starts[rows + 1] - self._starts[rows]
+        counts = self._rows.counts[rows]
         row = np.repeat(np.arange(len(rows)), counts)
         first = np.cumsum(counts) - counts
         column = np.arange(len(row)) - first[row]
-        return self._pairs[self._starts[rows][row] + column], row, column, first
+        return self._pairs[self._rows.starts[rows][row] + column], row, column, first
 
     def _assemble(
         self, bucket: batching.Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
@@ -132,23 +219,76 @@ class PackedBatches(batching.Batches):
         return types.Batch(source, target_in, target_out, segments)
 
 
+def divide_rows(
+    planned: Rows,
+    rows: Int[np.ndarray, "U"],
+    fragments: Sequence[Fragment],
+    *,
+    num_rows: int,
+) -> Rows:
+    """Return the rows of an epoch: as many as `num_rows`, none of them empty.
+
+    Args:
+        planned: All rows that there are.
+        rows: Those of the epoch, by their indices.
+        fragments: Parts of rows that the epoch has, too.
+        num_rows: The number of rows to return; single pairs are divided from the first
+            rows until there are so many.
+    """
+    parts = [
+        (planned.starts[row] + start, end - start) for row, start, end in fragments
+    ]
+    starts, counts = (
+        np.concatenate([whole[rows], np.array(divided, np.int64)])
+        for whole, divided in zip(
+            planned, zip(*parts, strict=True) if parts else ((), ()), strict=True
+        )
+    )
+    single_pairs: list[int] = []
+    for row, count in enumerate(counts):
+        missing = num_rows - len(starts) - len(single_pairs)
+        if not missing:
+            break
+        num_single = min(int(count) - 1, missing)
+        first = int(starts[row])
+        single_pairs += range(first, first + num_single)
+        starts[row] += num_single
+        counts[row] -= num_single
+    ones = np.ones(len(single_pairs), np.int64)
+    return Rows(
+        np.concatenate([starts, np.array(single_pairs, np.int64)]),
+        np.concatenate([counts, ones]),
+    )
+
+
+def _slices(num_rows: int, *, size: int) -> list[batching.Slice]:
+    """Return batches of so many rows; the last may have fewer."""
+    return [
+        batching.Slice(0, start, min(start + size, num_rows))
+        for start in range(0, num_rows, size)
+    ]
+
+
 def plan_rows(
-    corpus: token_files.Corpus, *, row_length: int, seed: int
+    lengths: Int[np.ndarray, "N"], *, row_length: int, seed: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs row by row, and the index of the first pair of each row.
+
+    Args:
+        lengths: Tokens of the longer side of each pair.
+        row_length: Tokens of a row.
+        seed: Decides which pairs share a row.
 
     Raises:
         ValueError: A pair is longer than a row.
     """
-    lengths = token_files.longer_sides(corpus)
-    lengths += 1  # the end mark
     counts = token_files.histogram(lengths)
     longest = len(counts) - 1
     if longest > row_length:
         raise ValueError(
             f"a pair of {longest} tokens does not fit a packed row of {row_length}"
         )
-    by_length = token_files.shuffled(len(lengths), [seed])
+    by_length = token_files.shuffled(len(lengths), seed)
     # Keys of 16 bits are sorted in linear time.
     kind = np.uint16 if longest < 2**16 else np.int64
     keys = lengths.astype(kind)[by_length]
@@ -170,9 +310,23 @@ def plan_rows(
 
 
 def training_batches(
-    data: config.DataConfig, corpus: token_files.Corpus, *, seed: int
+    data: config.DataConfig,
+    corpus: token_files.Corpus,
+    *,
+    seed: int,
+    corpus_sizes: Mapping[str, int],
 ) -> batching.Batches:
-    """Return the batches of a training corpus, by length or packed."""
+    """Return the batches of the training text, by length or packed.
+
+    Args:
+        data: How to batch it, and the shares of its corpora.
+        corpus: All pairs.
+        seed: Decides their order.
+        corpus_sizes: The number of pairs of each corpus of `data.corpora`.
+    """
+    mixed = mixture.plan(data, corpus_sizes)
+    if mixed and mixed.is_plain:
+        mixed = None
     if data.batching == "packed":
         return PackedBatches(
             corpus,
@@ -180,6 +334,7 @@ def training_batches(
             target_tokens=data.target_tokens_per_batch,
             row_length=data.packed_length,
             seed=seed,
+            mixture=mixed,
         )
     return batching.BucketedBatches(
         corpus,
@@ -190,4 +345,5 @@ def training_batches(
         max_length=data.max_length,
         seed=seed,
         shuffle=True,
+        mixture=mixed,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from vaswani_jax.data import token_files
+from vaswani_jax.data.mixture import Mixture
 
 # The last number of the seed of a pass: no other order has it.
 PASS = 3
@@ -222,3 +223,52 @@ class UnitSequence:
             order = self._classes[kind][token_files.shuffled(self._sizes[kind], seed)]
             self._orders[kind] = number, order
         return order
+
+
+class Draws:
+    """The units of each epoch of a mixture; a pure function of stage and epoch."""
+
+    def __init__(
+        self,
+        mixture: Mixture,
+        sequences: Sequence[UnitSequence],
+        *,
+        num_batches: Sequence[int],
+    ) -> None:
+        """Find where each stage begins in the sequences of the corpora.
+
+        A stage goes on where the epoch would have ended that it interrupts.
+
+        Args:
+            mixture: What each epoch has of each corpus.
+            sequences: Those of the corpora.
+            num_batches: The number of batches of an epoch of each stage.
+        """
+        self._quotas = [stage.pairs for stage in mixture.stages]
+        self._sequences = sequences
+        steps = [stage.step for stage in mixture.stages]
+        starts = [0] * len(sequences)
+        self._starts = [starts]
+        for number, (step, next_step) in enumerate(itertools.pairwise(steps)):
+            num_epochs = -((step - next_step) // num_batches[number])
+            starts = [
+                start + num_epochs * quota
+                for start, quota in zip(starts, self._quotas[number], strict=True)
+            ]
+            self._starts.append(starts)
+
+    def epoch(
+        self, stage: int, number: int
+    ) -> tuple[Int[np.ndarray, "U"], list[Fragment]]:
+        """Return the units of an epoch, corpus by corpus, and parts of units."""
+        parts, fragments = [], []
+        for sequence, start, quota in zip(
+            self._sequences, self._starts[stage], self._quotas[stage], strict=True
+        ):
+            if not quota:
+                continue
+            first = start + number * quota
+            units, fragments_of_corpus = sequence.draw(first, first + quota)
+            parts.append(units)
+            fragments += fragments_of_corpus
+        return np.concatenate(parts), fragments

@@ -62,6 +62,10 @@ class TokenFile:
         """Return the number of tokens of all sentences."""
         return len(self._ids)
 
+    def tokens_in(self, part: slice) -> int:
+        """Return the number of tokens of a part of the sentences."""
+        return int(self._offsets[part.stop] - self._offsets[part.start])
+
     def lengths(self) -> Int[np.ndarray, "N"]:
         """Return the number of tokens of each sentence.
 
@@ -137,9 +141,10 @@ def shuffled(count: int, seed: list[int]) -> Int[np.ndarray, "N"]:
     return order
 
 
-def positions(corpus: Corpus) -> int:
-    """Return the number of tokens of both sides, with the end marks."""
-    return sum(side.num_tokens() + len(side) for side in corpus)
+def indices_of(value: int, values: Int[np.ndarray, "N"]) -> Int[np.ndarray, "M"]:
+    """Return where a value stands, in 32 bits if they suffice."""
+    indices = np.flatnonzero(values == value)
+    return indices.astype(np.int32) if len(values) < 2**31 else indices
 
 
 class TokenWriter:

@@ -93,7 +93,10 @@ def train(
         else "",
     )
     batches = packing.training_batches(
-        settings.data, data.corpus("train"), seed=settings.seed
+        settings.data,
+        data.corpus("train"),
+        seed=settings.seed,
+        corpus_sizes=data.manifest.corpus_sizes,
     )
     if processes.is_main_process():
         store.clear_unfinished(run.checkpoints)
