@@ -226,6 +226,7 @@ def test_a_corpus_of_no_use_is_named(two_texts):
 
 def test_copies_of_a_corpus_stay_together(two_texts):
     changes = {"data.subword_dropout": 0.3, "data.subword_samples": 3}
+    changes |= {"data.vocab_size": 60}  # with the capitals
     corpora = [corpus("a"), corpus("b", noise_upper=0.5, noise_samples=5)]
     data = small_text.prepare(two_texts, **changes, **{"data.corpora": corpora})
     kept = {

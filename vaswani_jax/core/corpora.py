@@ -37,10 +37,11 @@ class Corpus:
         weight: Its share of the pairs of an epoch, relative to the other weights. None
             for a share by its size, see `data.corpora_temperature`.
         tag: A user symbol before each of its source lines; "" for none.
-        noise_upper: Probability that a source line is written in capitals.
-        noise_title: Probability that a source line is written in title case.
-        noise_typos: Probability that a word of a source line gets a typing error.
-        noise_punctuation: Probability that a source line loses its punctuation.
+        noise_upper: Probability that a pair is written in capitals.
+        noise_title: Probability that each word of a pair begins with a capital.
+        noise_typos: Probability that a source line has typing errors.
+        noise_punctuation: Probability that a pair loses its full stops, or other marks
+            that end both sides.
         noise_samples: Number of its copies, each with other noise.
     """
 
@@ -57,7 +58,7 @@ class Corpus:
 
     @property
     def is_noisy(self) -> bool:
-        """True if its lines are written with noise."""
+        """True if its pairs are written with noise."""
         return any(getattr(self, name) for name in PROBABILITIES)
 
 

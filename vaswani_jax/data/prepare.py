@@ -80,7 +80,7 @@ def prepare(
         split: _Text(
             split,
             _check_count(split, sources.count(data, split, seed=seed)),
-            read=functools.partial(sources.pairs, data, split, seed=seed),
+            [functools.partial(sources.pairs, data, split, seed=seed)],
         )
         for split in splits
         if split != "train"
@@ -105,8 +105,12 @@ def prepare(
         _Text(
             part.title,
             total,
-            num_copies=part.num_copies,
-            read=functools.partial(training.pairs, number, watch=overlap.watch),
+            [
+                functools.partial(
+                    training.pairs, number, copy=copy, watch=overlap.watch
+                )
+                for copy in range(part.num_copies)
+            ],
         )
         for number, (part, total) in enumerate(
             zip(training.parts, training.num_kept, strict=True)
@@ -172,14 +176,17 @@ class _Text:
     Attributes:
         title: The words by which logs and errors name it.
         num_pairs: The number of its pairs.
-        read: Yields its pairs.
-        num_copies: How often it is written.
+        copies: Each yields its pairs; they are written one copy after the other.
     """
 
     title: str
     num_pairs: int
-    read: Callable[[], sources.Pairs]
-    num_copies: int = 1
+    copies: Sequence[Callable[[], sources.Pairs]]
+
+    @property
+    def num_copies(self) -> int:
+        """How often it is written."""
+        return len(self.copies)
 
 
 def _check_count(title: str, num_pairs: int) -> int:
@@ -294,7 +301,8 @@ def _copy_text(
     text: _Text, split: str, *, directory: pathlib.Path
 ) -> list[tuple[str, str]]:
     """Write the text of a held-out split, and return its pairs."""
-    pairs = list(text.read())
+    [read] = text.copies
+    pairs = list(read())
     for side, name in enumerate(("source", "target")):
         path = directory / f"{split}.{name}.txt"
         text_files.write_lines(path, (pair[side] for pair in pairs))
@@ -335,7 +343,7 @@ def _tokenise(
         for text in texts:
             total = text.num_copies * text.num_pairs
             copies: sources.Pairs = itertools.chain.from_iterable(
-                text.read() for _ in range(text.num_copies)
+                read() for read in text.copies
             )
             pairs = _progress(copies, f"tokenising {text.title}", total=total)
             counts = {"kept": 0, "empty": 0, "too_long": 0}

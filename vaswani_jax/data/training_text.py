@@ -13,6 +13,7 @@ from typing import Any
 from vaswani_jax.core import config, languages
 from vaswani_jax.core.corpora import CORPORA, Corpus
 from vaswani_jax.data import cleaning, mixture, sources
+from vaswani_jax.data.noise import Noise, add_noise, noise_of
 
 Watch = Callable[[sources.Pairs], sources.Pairs]
 
@@ -38,6 +39,13 @@ class Part:
     def title(self) -> str:
         """The words by which logs and errors name it."""
         return f"corpus {self.name!r}" if self.corpus else "train"
+
+    @property
+    def noise(self) -> Noise | None:
+        """What changes its pairs; None if nothing does."""
+        if self.corpus is None or not self.corpus.is_noisy:
+            return None
+        return noise_of(self.corpus)
 
     @property
     def num_copies(self) -> int:
@@ -111,20 +119,23 @@ class TrainingText:
         )
         self.num_kept = [self.cleaner.num_kept(part.name) for part in self.parts]
 
-    def pairs(self, number: int, *, watch: Watch | None = None) -> sources.Pairs:
-        """Yield the pairs of a part as the model reads them, with their tag.
+    def pairs(
+        self, number: int, *, copy: int, watch: Watch | None = None
+    ) -> sources.Pairs:
+        """Yield the pairs of a part as the model reads them, with noise and their tag.
 
         Args:
             number: The index of the part.
+            copy: The number of its copy, from 0: each has other noise.
             watch: Passes the pairs on as they stand in the text.
         """
         text = self._kept_pairs(number)
         if watch:
             text = watch(text)
-        return _tagged(text, self.parts[number])
+        return _tagged(self._noisy(text, number, copy=copy), self.parts[number])
 
     def sample(self, size: int) -> sources.Pairs:
-        """Yield pairs without tags, to learn a vocabulary from.
+        """Yield pairs without tags, of the first copies, to learn a vocabulary from.
 
         They are spread evenly over each part, see `sample_sizes`.
 
@@ -136,8 +147,8 @@ class TrainingText:
             sizes = sample_sizes(self._data, self.num_kept, size=size)
         for number, count in enumerate(sizes):
             total = self.num_kept[number]
-            if self.cleaner.is_on:
-                pairs = self._kept_pairs(number)
+            if self.cleaner.is_on or self.parts[number].noise:
+                pairs = self._noisy(self._kept_pairs(number), number, copy=0)
                 yield from sources.spread(pairs, size=count, total=total)
                 continue
             yield from sources.sample(
@@ -152,6 +163,13 @@ class TrainingText:
         part = self.parts[number]
         text = sources.pairs(part.data, "train", seed=self._seed)
         return self.cleaner.keep(text, corpus=part.name)
+
+    def _noisy(self, text: sources.Pairs, number: int, *, copy: int) -> sources.Pairs:
+        part = self.parts[number]
+        if not part.noise:
+            return text
+        key = (self._seed, part.name, copy)
+        return add_noise(text, part.noise, part.data, key=key)
 
 
 def sample_sizes(

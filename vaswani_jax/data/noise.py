@@ -1,0 +1,297 @@
+"""Change training pairs as users' text differs from a corpus: capitals, typing errors.
+
+The changes are those of OpusTrainer: UpperCase, TitleCase and RemoveEndPunct of both
+sides, Typos of the source, each of a pair with a probability of its own. They depend
+on nothing but the seed, the corpus, the number of the pair and that of the copy.
+"""
+
+import dataclasses
+import hashlib
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from vaswani_jax.core import config, languages, locales
+from vaswani_jax.core.corpora import Corpus
+
+Pair = tuple[str, str]
+# In a line with typing errors there is one for so many words, begun.
+WORDS_PER_TYPO = 10
+# Rows of keyboards: QWERTY, the Russian and the Greek one.
+KEYBOARDS = (
+    ("qwertyuiop", "asdfghjkl", "zxcvbnm"),
+    ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю"),
+    ("ςερτυθιοπ", "ασδφγηξκλ", "ζχψωβνμ"),
+)
+# Marks that end a sentence, by kind: both sides must end in one of the same kind.
+END_MARKS = (
+    frozenset(".。．｡।॥۔။።։"),
+    frozenset("!！՜"),
+    frozenset("?？؟\u037e;՞፧"),
+    frozenset(",，、،၊"),
+    frozenset(":："),
+    frozenset(";；؛፤"),
+)
+ALL_END_MARKS = frozenset().union(*END_MARKS)
+# The first letter of each word.
+_WORD_START = re.compile(r"(?<!\S)([^\w\s]*)([^\W\d_])")
+_WORD = re.compile(r"\S+")
+# A capital I has a dot if the small one has.
+_TURKIC = frozenset({"az", "tr"})
+# Where the bytes of each random number begin.
+DRAWS = range(0, 32, 8)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Probabilities of changes, by name.
+
+    Attributes:
+        upper: That both sides are written in capitals.
+        title: That each word of both sides begins with a capital.
+        typos: That the source has typing errors, one for ten words begun.
+        punctuation: That both sides lose the mark that ends them, if it is of one kind.
+    """
+
+    upper: float
+    title: float
+    typos: float
+    punctuation: float
+
+
+def noise_of(corpus: Corpus) -> Noise:
+    """Return the noise that a corpus asks for."""
+    return Noise(
+        upper=corpus.noise_upper,
+        title=corpus.noise_title,
+        typos=corpus.noise_typos,
+        punctuation=corpus.noise_punctuation,
+    )
+
+
+def add_noise(
+    pairs: Iterable[Pair],
+    noise: Noise,
+    data: config.DataConfig,
+    *,
+    key: tuple[int, str, int],
+) -> Iterator[Pair]:
+    """Yield pairs with changes.
+
+    Args:
+        pairs: The text of a corpus, from its first pair on.
+        noise: The probabilities.
+        data: Has the locales, and the user symbols, which stay as they are.
+        key: The seed, the name of the corpus, and the number of the copy.
+    """
+    symbols = data.symbols
+    for number, (source, target) in enumerate(pairs):
+        digest = hashlib.blake2b(repr((*key, number)).encode(), digest_size=32).digest()
+        draws = [int.from_bytes(digest[n : n + 8], "big") / 2**64 for n in DRAWS]
+        locales_of_sides = data.source_locale, languages.line_locale(source, data)
+        if draws[0] < noise.punctuation:
+            source, target = remove_end_mark(source, target)
+        if draws[1] < noise.typos:
+            source = add_typos(source, random.Random(digest), symbols=symbols)
+        write = None
+        if draws[2] < noise.upper:
+            write = write_in_capitals
+        elif draws[3] < noise.title:
+            write = write_as_title
+        if write:
+            source, target = (
+                write(text, symbols=symbols, locale=locale)
+                for text, locale in zip((source, target), locales_of_sides, strict=True)
+            )
+        yield source, target
+
+
+def write_in_capitals(text: str, *, symbols: Sequence[str], locale: str) -> str:
+    """Return a text in capitals, but its user symbols.
+
+    >>> write_in_capitals("<2de> ein kleiner Hund", symbols=["<2de>"], locale="de")
+    '<2de> EIN KLEINER HUND'
+    """
+    return _between_symbols(text, symbols, lambda part: _capitals(part, locale))
+
+
+def write_as_title(text: str, *, symbols: Sequence[str], locale: str) -> str:
+    """Return a text whose words begin with capitals.
+
+    >>> write_as_title("ein „kleiner“ Hund", symbols=[], locale="de")
+    'Ein „Kleiner“ Hund'
+    """
+
+    def write(part: str) -> str:
+        return _WORD_START.sub(
+            lambda match: match[1] + _first_capital(match[2], locale), part
+        )
+
+    return _between_symbols(text, symbols, write)
+
+
+def remove_end_mark(source: str, target: str) -> Pair:
+    """Return both sides without the mark that ends them, if it is one of one kind.
+
+    >>> remove_end_mark("How are you?", "你好吗？")
+    ('How are you', '你好吗')
+    >>> remove_end_mark("Hi!", "Guten Tag.")
+    ('Hi!', 'Guten Tag.')
+    """
+    sides = source.rstrip(), target.rstrip()
+    shorter = [side[:-1].rstrip() for side in sides]
+    has_one_mark = all(side and side[-1] not in ALL_END_MARKS for side in shorter)
+    if has_one_mark and any(
+        all(side[-1] in marks for side in sides) for marks in END_MARKS
+    ):
+        return shorter[0], shorter[1]
+    return source, target
+
+
+def add_typos(text: str, generator: random.Random, *, symbols: Sequence[str]) -> str:
+    """Return a text with a typing error for ten words begun.
+
+    >>> add_typos("a small dog", random.Random(1), symbols=[])
+    'a small ddog'
+    """
+    for _ in range(-(-len(text.split()) // WORDS_PER_TYPO)):
+        text = add_typo(text, generator, symbols=symbols)
+    return text
+
+
+def add_typo(text: str, generator: random.Random, *, symbols: Sequence[str]) -> str:
+    """Return a text with one typing error; unchanged if there is no place for one.
+
+    Two letters change places, one is missing, typed twice, replaced by a key beside it
+    or followed by one, a double letter is single, or a space is missing or too much.
+    Words with user symbols stay as they are.
+    """
+    words = [
+        match.span()
+        for match in _WORD.finditer(text)
+        if not any(symbol in match[0] for symbol in symbols)
+    ]
+    for make in generator.sample(TYPOS, len(TYPOS)):
+        if changes := make(text, words):
+            start, end, replacement = generator.choice(changes)
+            return text[:start] + replacement + text[end:]
+    return text
+
+
+# A part of a text, from one index to another, and what stands there instead.
+_Change = tuple[int, int, str]
+
+
+def _swap(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    return [
+        (index, index + 2, text[index + 1] + text[index])
+        for index in _letters(text, words)
+        if text[index + 1 : index + 2].isalpha() and text[index] != text[index + 1]
+    ]
+
+
+def _omit(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    # A word of one letter would vanish.
+    longer = [(start, end) for start, end in words if end - start > 1]
+    return [(index, index + 1, "") for index in _letters(text, longer)]
+
+
+def _repeat(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    return [(index, index, text[index]) for index in _letters(text, words)]
+
+
+def _type_beside(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    return [
+        (index, index + 1, key)
+        for index in _letters(text, words)
+        for key in _keys_beside(text[index])
+    ]
+
+
+def _add_beside(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    return [
+        (index + 1, index + 1, key)
+        for index in _letters(text, words)
+        for key in _keys_beside(text[index])
+    ]
+
+
+def _make_single(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    return [
+        (index, index + 1, "")
+        for index in _letters(text, words)
+        if text[index + 1 : index + 2] == text[index]
+    ]
+
+
+def _omit_space(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    ends = {end for _, end in words}
+    return [
+        (start - 1, start, "")
+        for start, _ in words
+        if start - 1 in ends and text[start - 1] == " "
+    ]
+
+
+def _add_space(text: str, words: Sequence[tuple[int, int]]) -> list[_Change]:
+    return [
+        (index, index, " ") for start, end in words for index in range(start + 1, end)
+    ]
+
+
+TYPOS: Sequence[Callable[[str, Sequence[tuple[int, int]]], list[_Change]]] = (
+    _swap,
+    _omit,
+    _repeat,
+    _type_beside,
+    _add_beside,
+    _make_single,
+    _omit_space,
+    _add_space,
+)
+
+
+def _letters(text: str, words: Sequence[tuple[int, int]]) -> list[int]:
+    """Return where the letters of words stand."""
+    return [
+        index
+        for start, end in words
+        for index in range(start, end)
+        if text[index].isalpha()
+    ]
+
+
+def _keys_beside(letter: str) -> str:
+    """Return the letters that stand beside one in its row, in its case."""
+    small = letter.lower()
+    for row in (row for keyboard in KEYBOARDS for row in keyboard):
+        index = row.find(small)
+        if index >= 0 and len(small) == 1:
+            keys = row[max(0, index - 1) : index] + row[index + 1 : index + 2]
+            return keys if letter == small else keys.upper()
+    return ""
+
+
+def _between_symbols(
+    text: str, symbols: Sequence[str], write: Callable[[str], str]
+) -> str:
+    """Return a text that is written otherwise between its user symbols."""
+    if not symbols:
+        return write(text)
+    longest_first = sorted(symbols, key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+    parts = pattern.split(text)
+    parts[::2] = map(write, parts[::2])
+    return "".join(parts)
+
+
+def _capitals(text: str, locale: str) -> str:
+    if locales.language_code(locale) in _TURKIC:
+        text = text.replace("i", "İ")
+    return text.upper()
+
+
+def _first_capital(letter: str, locale: str) -> str:
+    if letter == "i" and locales.language_code(locale) in _TURKIC:
+        return "İ"
+    return letter.title()
