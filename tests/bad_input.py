@@ -6,6 +6,7 @@ and the reader of configurations do with theirs. Whatever is raised must be one 
 errors that a program prints in one line, and must name the file or the key.
 """
 
+import json
 import pathlib
 import re
 import shutil
@@ -141,6 +142,33 @@ class Checks:
         counted = sum(prepared_data.counts["valid"].values())
         assert counted == len(prepared_data.text("valid")[0])
         prepared.open_matching(text_settings, workdir, compare_text=True)
+
+    def columns(self, name: str, data: bytes, *, column: str) -> None:
+        """A file with columns, to one line for each record; .saved is a directory."""
+        if name.endswith(".saved"):
+            state = {"_data_files": [{"filename": "data.arrow"}]}
+            (self.directory / name).mkdir(exist_ok=True)
+            self._file(f"{name}/state.json", json.dumps(state).encode())
+            self._file(f"{name}/data.arrow", data)
+        else:
+            self._file(name, data)
+        try:
+            for text in columns.read(f"{name}#{column}", self.directory):
+                assert "\n" not in text
+                text.encode()
+        except EXPECTED as error:
+            assert name in str(error), error
+            assert "\n" not in str(error)
+
+    def name(self, name: str) -> None:
+        """A name of text, to lines, or to an error that has the name."""
+        try:
+            side = columns.find(name, self.directory / "toy")
+        except EXPECTED as error:
+            message = str(error)
+            assert any(part in message for part in (name, repr(name), "toy")), error
+        else:
+            assert side.shards
 
     def trees(self, data: bytes) -> None:
         """A file of trees, or an error with its line."""

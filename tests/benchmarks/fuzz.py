@@ -8,10 +8,16 @@ Random and damaged files, and random values of settings, through `tests.bad_inpu
 import argparse
 import collections
 import gzip
+import io
+import json
+import lzma
 import pathlib
 import random
 import tempfile
 from typing import Any
+
+import pyarrow
+import pyarrow.parquet
 
 from tests import bad_input
 
@@ -23,6 +29,8 @@ SNIPPETS = [
     *(b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\x1f\x8b", b"PK\x03\x04", b"\x80\x04."),
 ]
 TREES = [b"(", b"(", b")", b")", b" ", b"\n", b"NP", b"-NONE-", b"NP-SBJ-1", b"ROOT"]
+COLUMNS = ["1", "2", "0", "a", "a.b", "c.", ".", "", "#", "\0"]
+NAME_PARTS = ["-", "#", "*", "?", "[", "]", "**", "a/", ".", "a", "1", "\0", "ä"]
 STRANGE = [-1, 0, 1, 2**40, 0.5, -0.5, 1e300, float("nan"), float("inf")]
 STRANGE += [True, "", "x", "\0", None, (1,), {}]
 
@@ -46,12 +54,44 @@ class Fuzz:
 
     def a_file(self, name: str) -> tuple[str, bytes]:
         """Such bytes, at times compressed, at times cut off."""
-        data = self.some_bytes()
-        if self.generator.random() < 0.2:
-            name, data = f"{name}.gz", gzip.compress(data)
-            if self.generator.random() < 0.5:
-                data = data[: self.generator.randrange(len(data) + 1)]
-        return name, data
+        return self._maybe_compressed(name, self.some_bytes())
+
+    def _maybe_compressed(self, name: str, data: bytes) -> tuple[str, bytes]:
+        if self.generator.random() < 0.8:
+            return name, data
+        ending = self.generator.choice(list(COMPRESSORS))
+        data = COMPRESSORS[ending](data)
+        if self.generator.random() < 0.5:
+            data = self._damaged(data)
+        return name + ending, data
+
+    def _damaged(self, data: bytes) -> bytes:
+        """Cut off, or with other bytes at a place."""
+        position = self.generator.randrange(len(data) + 1)
+        if self.generator.random() < 0.3:
+            return data[:position]
+        other = self.generator.randbytes(self.generator.choice([1, 1, 4]))
+        return data[:position] + other + data[position + len(other) :]
+
+    def columns(self) -> None:
+        """A file with columns, at times damaged, and a name of a column."""
+        generator = self.generator
+        texts = [
+            self.some_bytes().decode(errors="replace")
+            for _ in range(generator.randrange(4))
+        ]
+        kind = generator.choice(["tsv", "jsonl", "parquet", "arrow", "saved"])
+        name, data = f"text.{kind}", table_bytes(texts, kind)
+        if generator.random() < 0.6:
+            data = self._damaged(data)
+        if kind in ("tsv", "jsonl"):
+            name, data = self._maybe_compressed(name, data)
+        self.checks.columns(name, data, column=generator.choice(COLUMNS))
+
+    def names(self) -> None:
+        """A name of text."""
+        count = self.generator.randrange(1, 6)
+        self.checks.name("".join(self.generator.choices(NAME_PARTS, k=count)))
 
     def decode(self) -> None:
         """Lines to be translated."""
@@ -100,6 +140,31 @@ class Fuzz:
         self.checks.configure(section, key, value)
 
 
+def compress_zstd(data: bytes) -> bytes:
+    """A file of zstd."""
+    return bytes(pyarrow.compress(data, codec="zstd", asbytes=True))
+
+
+COMPRESSORS = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": compress_zstd}
+
+
+def table_bytes(texts: list[str], kind: str) -> bytes:
+    """A file of a kind with the texts in several columns."""
+    if kind == "tsv":
+        return "".join(f"{text}\t{text[:9]}\n" for text in texts).encode()
+    records = [{"a": {"b": text}, "c": len(text), "1": text} for text in texts]
+    if kind == "jsonl":
+        return "".join(f"{json.dumps(record)}\n" for record in records).encode()
+    table = pyarrow.Table.from_pylist(records or [{"a": {"b": "x"}}])
+    stream = io.BytesIO()
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, stream, compression="snappy")
+    else:
+        with pyarrow.ipc.new_stream(stream, table.schema) as writer:
+            writer.write_table(table)
+    return stream.getvalue()
+
+
 def _decodes(text: bytes) -> bool:
     try:
         text.decode()
@@ -123,6 +188,8 @@ def main() -> None:
             fuzz.back_translate: 1,
             fuzz.evaluate: 2,
             fuzz.prepare: 3,
+            fuzz.columns: 3,
+            fuzz.names: 1,
             fuzz.trees: 2,
             fuzz.configure: 2,
         }

@@ -79,6 +79,28 @@ def test_any_files_are_prepared_or_named(
 
 
 @hypothesis.given(
+    kind=strategies.sampled_from(["tsv", "jsonl", "json.xz", "tsv.zst", "parquet"]),
+    data=strategies.one_of(
+        LINES, strategies.text('{}":ab\t\n\\\\ud8', max_size=30).map(str.encode)
+    ),
+    column=strategies.sampled_from(["1", "2", "0", "a", "a.b", "", "#"]),
+)
+@hypothesis.settings(max_examples=60)
+def test_any_bytes_are_columns_or_named(
+    checks: bad_input.Checks, kind: str, data: bytes, column: str
+) -> None:
+    checks.columns(f"columns.{kind}", data, column=column)
+
+
+@hypothesis.given(name=strategies.text("-#*?[].a1\x00ä", max_size=6))
+@hypothesis.settings(max_examples=60)
+def test_any_name_is_that_of_a_text_or_named(
+    checks: bad_input.Checks, name: str
+) -> None:
+    checks.name(name)
+
+
+@hypothesis.given(
     data=strategies.one_of(
         strategies.binary(max_size=80),
         strategies.text("() \n\tNPab-=\u00a0\x00", max_size=80).map(str.encode),

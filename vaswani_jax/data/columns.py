@@ -106,6 +106,8 @@ def find(name: str, directory: pathlib.Path) -> Side:
         FileNotFoundError: There is no such file.
         ValueError: The name has no column and needs one, or is that of standard input.
     """
+    if "\0" in name:
+        raise FileNotFoundError(f"no file {name!r}")
     if (directory / name).is_file():  # Its name may have a # or a *.
         return _checked(Side(name, "", (directory / name,)))
     if is_standard_input(name):
