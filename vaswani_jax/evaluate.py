@@ -1,6 +1,7 @@
-"""Score a checkpoint on held-out text: perplexity, BLEU and chrF (section 6).
+"""Score a checkpoint on held-out text: perplexity, BLEU, chrF and TER (section 6).
 
 vaswani evaluate runs/demo --split=test
+vaswani evaluate runs/demo --split=valid,test --split=news.en,news.de
 python -m vaswani_jax.evaluate --workdir=runs/demo --split=test
 """
 
@@ -12,7 +13,7 @@ from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes, tensor_file
 from vaswani_jax.data import prepared
-from vaswani_jax.evaluation import scores
+from vaswani_jax.evaluation import scores, test_sets
 
 WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
@@ -20,13 +21,30 @@ WORKDIR = path_flags.define_path(
 CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
 )
-SPLIT = flags.DEFINE_enum("split", "test", ["valid", "test"], "Which text to score.")
+SPLIT = flags.DEFINE_multi_string(
+    "split",
+    ["test"],
+    "Which text to score: valid, test, or the files SOURCE,REFERENCES or "
+    "NAME=SOURCE,REFERENCES; may be given several times.",
+)
 SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bound=0)
 
 
+def check_flags() -> None:
+    """Refuse a --split that names no text."""
+    test_sets.parse(SPLIT.value)
+
+
 def main() -> None:
-    """Translate a split, score it, and write both beside a run's checkpoints."""
+    """Translate texts, score them, and write both beside a run's checkpoints."""
     settings = program.settings()
+    sets = test_sets.parse(SPLIT.value)
+    texts = {test_set.name: test_set.read() for test_set in sets if test_set.source}
+    if texts and settings.data.source == "treebank":
+        raise ValueError(
+            "--split of a parser is valid or test; `vaswani evaluate-trees` scores "
+            "trees in files"
+        )
     workdir = None
     if tensor_file.is_tensor_file(WORKDIR.value):
         path = program.workdir(WORKDIR.value)
@@ -41,24 +59,30 @@ def main() -> None:
         compare_text=True,
         has_checkpoints=lambda: select.recorded_vocabulary(path) is not None,
     )
-    if SPLIT.value not in data.counts:
+    for name in (
+        test_set.name
+        for test_set in sets
+        if test_set.name not in {*data.counts, *texts}
+    ):
         raise ValueError(
-            f"--split={SPLIT.value}: the data has only {', '.join(data.counts)}; name "
-            f"config.data.{SPLIT.value}_source and config.data.{SPLIT.value}_target, "
+            f"--split={name}: the data has only {', '.join(data.counts)}; name "
+            f"config.data.{name}_source and config.data.{name}_target, "
             "and prepare it: `vaswani prepare` with --rebuild_data"
         )
     translator = api.load(
         path, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
-    evaluation = scores.evaluate(
-        translator,
-        data,
-        split=SPLIT.value,
-        selected=CHECKPOINT.value,
-        workdir=workdir,
-    )
-    if processes.is_main_process():
-        print(evaluation.format(samples=SAMPLES.value))
+    for test_set in sets:
+        evaluation = scores.evaluate(
+            translator,
+            data,
+            split=test_set.name,
+            selected=CHECKPOINT.value,
+            workdir=workdir,
+            text=texts.get(test_set.name),
+        )
+        if processes.is_main_process():
+            print(evaluation.format(samples=SAMPLES.value), flush=True)
 
 
 PROGRAM = program.Program(
@@ -69,6 +93,7 @@ PROGRAM = program.Program(
         default_workdir=True,
         multi_process=True,
     ),
+    check_flags=check_flags,
 )
 
 if __name__ == "__main__":

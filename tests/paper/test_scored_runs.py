@@ -87,6 +87,14 @@ def test_what_cannot_be_read_is_named_and_left_out(tmp_path):
     ]
 
 
+def test_scores_of_other_texts_are_not_the_paper_s(tmp_path):
+    leave(tmp_path / "run", ROWS["base"])
+    leave(tmp_path / "run", ROWS["base"], split="news", **{"news/perplexity": 0})
+    (tmp_path / "run/evaluations/news.json").write_text('{"split": "news"}')
+    runs, unreadable = scored_runs.read(tmp_path)
+    assert ([run.record["split"] for run in runs], unreadable) == (["valid"], [])
+
+
 def test_a_run_of_several_target_languages_is_read_by_their_mean(tmp_path):
     scores = [{"name": "mean", "value": 30.0}, {"name": "paper_bleu[de]", "value": 7}]
     data = dataclasses.asdict(ROWS["base"].data) | {"target_locale": "de,fr"}

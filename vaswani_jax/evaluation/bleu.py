@@ -37,20 +37,40 @@ QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘�
 
 
 @dataclasses.dataclass(frozen=True)
+class Interval:
+    """The 95% interval of a score, from a bootstrap over the lines of the text.
+
+    Attributes:
+        mean: The mean of the resampled scores.
+        half_width: Half the width of the middle 95% of them.
+        resamples: How many there are.
+        seed: Of the generator that drew the lines.
+    """
+
+    mean: float
+    half_width: float
+    resamples: int
+    seed: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Score:
     """A score with the signature that makes it comparable.
 
     Attributes:
-        name: `sacrebleu`, `chrf`, `paper_bleu` or `tokenized_bleu`; `_split` follows
-            if compounds were split, `_ascii` if quotes and other punctuation were
-            replaced by ASCII's, and `_lc` if both sides were lower-cased.
-        value: From 0 to 100.
+        name: `sacrebleu`, `chrf`, `chrf++`, `ter`, `paper_bleu` or `tokenized_bleu`;
+            `_split` follows if compounds were split, `_ascii` if quotes and other
+            punctuation were replaced by ASCII's, and `_lc` if both sides were
+            lower-cased. `ter` ignores case.
+        value: From 0 to 100; `ter` may be higher, and lower is better.
         signature: How it was computed, in the form that sacreBLEU introduced.
+        interval: Its 95% interval; None if it was not computed.
     """
 
     name: str
     value: float
     signature: str
+    interval: Interval | None = None
 
 
 def score_outputs(
@@ -122,7 +142,7 @@ def corpus_scores(
     if text_form == "tokenized" and variants:
         return multi_bleu_scores
     metrics: list[tuple[str, str, Any]] = [
-        ("sacrebleu", "BLEU", _bleu(tokenizer, lowercase=lowercase)),
+        ("sacrebleu", "BLEU", sacrebleu_bleu(tokenizer, lowercase=lowercase)),
         ("chrf", "chrF2", sacrebleu.CHRF(lowercase=lowercase)),
     ]
     if is_unsegmented:  # BLEU would take each line for one word.
@@ -138,7 +158,8 @@ def corpus_scores(
     return [*sacrebleu_scores, *multi_bleu_scores]
 
 
-def _bleu(tokenizer: str, *, lowercase: bool) -> sacrebleu.BLEU:
+def sacrebleu_bleu(tokenizer: str, *, lowercase: bool) -> sacrebleu.BLEU:
+    """Return sacreBLEU's BLEU with one of its tokenisers."""
     # `force` silences a warning that names a parameter of its own; ours is below.
     return sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenizer, force=True)
 
@@ -337,11 +358,22 @@ def references_checksum(lines: Sequence[str]) -> str:
 
 
 def format_scores(scores: Sequence[Score], references: Sequence[str]) -> str:
-    """Return a line about the references, then one line for each score."""
+    """Return a line about the references, then one for each score.
+
+    The last line has the intervals, in sacreBLEU's notation, if there are some.
+    """
     checksum = references_checksum(references)
     width = max(len(score.name) for score in scores)
     rows = [f"references: {len(references)} lines, sha256 {checksum}"]
     rows += [f"{s.name:<{width}}  {s.value:6.2f}  {s.signature}" for s in scores]
+    intervals = [(s.name, s.interval) for s in scores if s.interval]
+    if intervals:
+        parts = (f"{n} {i.mean:.2f} ± {i.half_width:.2f}" for n, i in intervals)
+        [(_, first), *_] = intervals
+        rows.append(
+            f"95% of {first.resamples:,} resamples (bootstrap, seed {first.seed}): "
+            f"{', '.join(parts)}"
+        )
     return "\n".join(rows)
 
 

@@ -8,10 +8,25 @@ import collections
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from vaswani_jax.core import config, languages
 from vaswani_jax.evaluation import bleu, tree_scores
 from vaswani_jax.evaluation.bleu import Score
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Scores outputs of one language: `bleu.score_outputs` and its like."""
+
+    def __call__(
+        self,
+        outputs: Sequence[str],
+        references: Sequence[str],
+        *,
+        data: config.DataConfig,
+    ) -> list[Score]:
+        """Return the scores, the main one first."""
 
 
 def scores_by_locale(
@@ -20,14 +35,16 @@ def scores_by_locale(
     references: Sequence[str],
     *,
     data: config.DataConfig,
+    scorer: Scorer = bleu.score_outputs,
 ) -> dict[str, list[Score]]:
-    """Return `bleu.score_outputs` of the lines of each target locale; F1 of trees.
+    """Return the scores of the lines of each target locale; F1 of trees.
 
     Args:
         source: The source lines, each with its tag if there are several locales.
         outputs: A translation of each.
         references: A reference for each.
         data: The target locales, and the form of the text.
+        scorer: Scores the lines of a locale; `intervals.score_outputs` takes longer.
 
     Returns:
         The scores of each locale that has lines, in the order of the settings.
@@ -39,7 +56,7 @@ def scores_by_locale(
         return {data.target_locale: tree_scores.score_trees(outputs, references)}
     locales = languages.locales_by_tag(data)
     if not locales:
-        scores = bleu.score_outputs(outputs, references, data=data)
+        scores = scorer(outputs, references, data=data)
         return {data.target_locale: scores}
     languages.check_tags(source, data, first_line=1)
     lines: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
@@ -47,7 +64,7 @@ def scores_by_locale(
         if tag := languages.find_tag(line, data):
             lines[locales[tag]].append((output, reference))
     return {
-        locale: bleu.score_outputs(
+        locale: scorer(
             *zip(*lines[locale], strict=True),
             data=dataclasses.replace(data, target_locale=locale),
         )
@@ -79,6 +96,7 @@ def score_outputs(
     references: Sequence[str],
     *,
     data: config.DataConfig,
+    scorer: Scorer = bleu.score_outputs,
 ) -> list[Score]:
     """Return all scores, the main one first.
 
@@ -87,7 +105,7 @@ def score_outputs(
 
     The arguments and the errors are those of `scores_by_locale`.
     """
-    by_locale = scores_by_locale(source, outputs, references, data=data)
+    by_locale = scores_by_locale(source, outputs, references, data=data, scorer=scorer)
     if not languages.locales_by_tag(data):
         return by_locale[data.target_locale]
     named = {

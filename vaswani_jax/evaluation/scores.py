@@ -10,7 +10,13 @@ from typing import Any
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config, files, processes
 from vaswani_jax.data import prepared, text_files
-from vaswani_jax.evaluation import bleu, by_language, tree_scores, validation
+from vaswani_jax.evaluation import (
+    bleu,
+    by_language,
+    intervals,
+    tree_scores,
+    validation,
+)
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
@@ -29,11 +35,11 @@ class Evaluation:
     """Translations of a split and their scores.
 
     Attributes:
-        split: "valid" or "test".
+        split: "valid", "test", or the name of another text.
         source: The source lines.
         references: A reference for each source line.
         outputs: A translation of each source line.
-        losses: Loss, perplexity and accuracy by name.
+        losses: Loss, perplexity and accuracy by name; none of another text.
         scores: BLEU and its relatives, each a `Score`, the main one first: of several
             target languages the mean, see `by_language.score_outputs`.
         uncounted: Pairs that the losses leave out, by the reason.
@@ -78,48 +84,52 @@ def evaluate(
     split: str,
     selected: str,
     workdir: files.Directory | None,
+    text: tuple[list[str], list[str]] | None = None,
 ) -> Evaluation:
-    """Translate a split, score it, and write both into WORKDIR/evaluations.
+    """Translate a text, score it, and write both into WORKDIR/evaluations.
 
     Only process 0 writes.
 
     Args:
         translator: The model, no ensemble.
         data: The prepared data of its run.
-        split: "valid" or "test".
+        split: "valid" or "test", or the name of another text.
         selected: The checkpoint's name, as in `--checkpoint`.
         workdir: The run's directory; None for a model in one file, of which nothing is
             written.
+        text: The source lines and references of another text, which has no losses.
 
     Raises:
-        ValueError: The translator is an ensemble.
+        ValueError: The translator is an ensemble, or lines of another text lack their
+            tag or are no trees.
     """
     settings, checkpoint = translator.config, translator.member.checkpoint
     warn_of_text_form(checkpoint, settings=settings)
-    evaluate_loss = validation.loss_evaluator(
-        settings,
-        validation.make_batches(settings, data.corpus(split)),
-        vocab_size=data.vocabulary.size,
-        name=split,
-    )
-    source, references = data.text(split)
+    source, references = text or data.text(split)
     by_language.explain_tokens(source, references, data=settings.data)
     hypotheses = translator.best_hypotheses(source)
     outputs = [hypothesis.text for hypothesis in hypotheses]
     output_scores = by_language.score_outputs(
-        source, outputs, references, data=settings.data
+        source,
+        outputs,
+        references,
+        data=settings.data,
+        scorer=intervals.score_outputs,
     )
     if data.vocabulary.is_trees:
         output_scores.append(tree_scores.share_of_trees(hypotheses))
-    [params] = translator.replicated_params
+    losses, uncounted = {}, {}
+    if text is None:
+        losses = _losses(translator, data, split=split)
+        uncounted = {key: data.counts[split][key] for key in ("too_long", "empty")}
     evaluation = Evaluation(
         split=split,
         source=source,
         references=references,
         outputs=outputs,
-        losses=dict(evaluate_loss(params)),
+        losses=losses,
         scores=output_scores,
-        uncounted={key: data.counts[split][key] for key in ("too_long", "empty")},
+        uncounted=uncounted,
     )
     if workdir and processes.is_main_process():
         write_evaluation(
@@ -131,6 +141,20 @@ def evaluate(
         )
         workdir.push(folder="evaluations")
     return evaluation
+
+
+def _losses(
+    translator: Translator, data: prepared.PreparedData, *, split: str
+) -> dict[str, float]:
+    """Return loss, perplexity and accuracy of a split by name."""
+    evaluate_loss = validation.loss_evaluator(
+        translator.config,
+        validation.make_batches(translator.config, data.corpus(split)),
+        vocab_size=data.vocabulary.size,
+        name=split,
+    )
+    [params] = translator.replicated_params
+    return dict(evaluate_loss(params))
 
 
 def warn_of_text_form(checkpoint: store.Checkpoint, *, settings: config.Config) -> None:

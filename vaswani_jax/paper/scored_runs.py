@@ -152,7 +152,8 @@ def read(directory: pathlib.Path) -> Records:
     runs, unreadable = [], []
     for path in sorted(directory.glob("*/evaluations/*.json")):
         try:
-            runs.append(_read_run(path))
+            if (run := _read_run(path)) is not None:
+                runs.append(run)
         except (
             *(OSError, ValueError, KeyError, TypeError),
             *(AssertionError, AttributeError, StopIteration),
@@ -161,15 +162,19 @@ def read(directory: pathlib.Path) -> Records:
     return Records(runs, unreadable)
 
 
-def _read_run(path: pathlib.Path) -> ScoredRun:
+def _read_run(path: pathlib.Path) -> ScoredRun | None:
+    """Return a scored run; None if another text than its own was scored."""
     workdir = path.parent.parent
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if record["split"] not in ("valid", "test"):
+        return None
     settings = json.loads((workdir / "config.json").read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
         raise ValueError("its config.json is not a JSON object")
     run = ScoredRun(
         workdir=workdir,
         settings=config.flatten_record(settings),
-        record=json.loads(path.read_text(encoding="utf-8")),
+        record=record,
         starts=_read_starts(workdir / "starts.jsonl"),
         time=path.stat().st_mtime,
     )

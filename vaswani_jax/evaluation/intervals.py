@@ -1,0 +1,50 @@
+"""Score outputs with intervals, and by chrF++ and TER beside BLEU and chrF2.
+
+This takes sacreBLEU seconds or minutes: validation during training goes without.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+
+from vaswani_jax.core.config import DataConfig
+from vaswani_jax.evaluation import bleu, metrics
+
+logger = logging.getLogger(__name__)
+# Of a line sacreBLEU's bootstrap keeps 100 kB.
+MAX_LINES = 10_000
+# Of outputs and references; TER of as many takes minutes.
+MAX_TER_WORDS = 300_000
+
+
+def score_outputs(
+    outputs: Sequence[str], references: Sequence[str], *, data: DataConfig
+) -> list[bleu.Score]:
+    """Return `bleu.score_outputs`, chrF++ and TER, and the intervals of sacreBLEU.
+
+    BLEU, chrF2, chrF++ and TER have intervals, as has `tokenized_bleu`; the other
+    scores of multi-bleu have none. Over `MAX_LINES` no score has one.
+
+    Raises:
+        ValueError: The numbers of lines differ or are 0.
+    """
+    scores = {
+        score.name: score
+        for score in bleu.score_outputs(outputs, references, data=data)
+    }
+    resamples = metrics.RESAMPLES
+    if len(references) > MAX_LINES:
+        resamples = 0
+        logger.info(f"note: over {MAX_LINES:,} lines, scores have no intervals")
+    num_words = sum(len(line.split()) for line in (*outputs, *references))
+    first = {}
+    for metric in metrics.find_metrics(references, data=data):
+        if metric.name == "ter" and num_words > MAX_TER_WORDS:
+            logger.info(
+                f"note: no TER of {num_words:,} words; `sacrebleu -m ter` takes minutes"
+            )
+            continue
+        score = metric.score(outputs, references, resamples=resamples)
+        known = scores.pop(metric.name, score)
+        first[metric.name] = dataclasses.replace(known, interval=score.interval)
+    return [*first.values(), *scores.values()]

@@ -1,0 +1,135 @@
+"""Choose sacreBLEU's metrics for a text, and bootstrap their scores."""
+
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import sacrebleu
+from sacrebleu import significance
+
+from vaswani_jax.core import locales
+from vaswani_jax.core.config import DataConfig
+from vaswani_jax.evaluation import bleu
+
+RESAMPLES = 1000
+# Python's white space that multi-bleu takes for parts of words, as characters that
+# sacreBLEU takes for parts of words, too.
+SPACES_IN_WORDS = str.maketrans(
+    {
+        character: chr(0xF0000 + ord(character))
+        for character in map(chr, range(0x3001))
+        if character.isspace() and bleu.TOKEN.match(character)
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """One of sacreBLEU's metrics, for text of one form and language.
+
+    Attributes:
+        name: As the name of `bleu.Score`.
+        label: sacreBLEU's name.
+        scorer: sacreBLEU's object.
+        prepare: Makes of lines those that the scorer reads.
+        signature: Of multi-bleu; "" for sacreBLEU's own.
+        lower_is_better: True for an error rate.
+    """
+
+    name: str
+    label: str
+    scorer: Any
+    prepare: Callable[[Sequence[str]], list[str]] = list
+    signature: str = ""
+    lower_is_better: bool = False
+
+    def score(
+        self, outputs: Sequence[str], references: Sequence[str], *, resamples: int
+    ) -> bleu.Score:
+        """Return the score; with resamples, also the 95% interval of its bootstrap."""
+        outputs, references = self.prepare(outputs), self.prepare(references)
+        if not resamples:
+            value = self.scorer.corpus_score(outputs, [references]).score
+            return bleu.Score(self.name, float(value), self.full_signature)
+        # A paired test of one system is its bootstrap. That of `corpus_score` fails
+        # where some resamples score 0, an int beside float32 (sacreBLEU 2.6.0).
+        with without_messages():
+            bootstrap: Any = significance.PairedTest(
+                [("", outputs)],
+                {self.name: self.scorer},
+                [references],
+                test_type="bs",
+                n_samples=resamples,
+            )
+            signatures, results = bootstrap()
+        [(label, [result])] = [item for item in results.items() if item[0] != "System"]
+        interval = bleu.Interval(
+            mean=float(result.mean),
+            half_width=float(result.ci),
+            resamples=resamples,
+            seed=str(signatures[label].info["seed"]),
+        )
+        return bleu.Score(self.name, float(result.score), self.full_signature, interval)
+
+    @property
+    def full_signature(self) -> str:
+        """The signature of a score, once there was one; it names the score, too."""
+        return self.signature or f"{self.label}|{self.scorer.get_signature()}"
+
+
+@contextlib.contextmanager
+def without_messages() -> Iterator[None]:
+    """Log only warnings of sacreBLEU, which tells each step of a test."""
+    logger = logging.getLogger("sacrebleu")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def find_metrics(references: Sequence[str], *, data: DataConfig) -> list[Metric]:
+    """Return the metrics of a text, the main one first.
+
+    Detokenized text has BLEU, chrF2, chrF++ and TER, the last two only if spaces
+    separate its words. Tokenized text has multi-bleu's BLEU of the words as given, and
+    chrF2 alone if each line is one word; see `bleu.corpus_scores`.
+    """
+    lowercase = data.lowercase_scores
+    ending = "_lc" if lowercase else ""
+    chrf = Metric(f"chrf{ending}", "chrF2", sacrebleu.CHRF(lowercase=lowercase))
+    if not bleu.has_words(references, data=data):
+        return [chrf]
+    if data.text_form == "tokenized":
+        return [_multi_bleu(data, name=f"tokenized_bleu{ending}")]
+    tokenizer = locales.bleu_tokenizer(data.target_locale, references)
+    scorer = bleu.sacrebleu_bleu(tokenizer, lowercase=lowercase)
+    metrics = [Metric(f"sacrebleu{ending}", "BLEU", scorer), chrf]
+    if tokenizer not in bleu.WITHOUT_WORDS:
+        word_chrf = sacrebleu.CHRF(word_order=2, lowercase=lowercase)
+        # It ignores case unless it is told otherwise.
+        ter = Metric("ter", "TER", sacrebleu.TER(), lower_is_better=True)
+        metrics += [Metric(f"chrf++{ending}", "chrF2++", word_chrf), ter]
+    return metrics
+
+
+def _multi_bleu(data: DataConfig, *, name: str) -> Metric:
+    """Return `bleu.multi_bleu` of tokenized text as a metric of sacreBLEU."""
+    scorer = sacrebleu.BLEU(
+        lowercase=data.lowercase_scores,
+        tokenize="none",
+        smooth_method="none",
+        force=True,
+    )
+    case = "lc" if data.lowercase_scores else "mixed"
+    signature = f"multi-bleu|tok:as-given|compound:none|case:{case}|smooth:none"
+    return Metric(name, "BLEU", scorer, prepare=_join_words, signature=signature)
+
+
+def _join_words(lines: Sequence[str]) -> list[str]:
+    return [
+        " ".join(bleu.TOKEN.findall(line)).translate(SPACES_IN_WORDS) for line in lines
+    ]
