@@ -334,6 +334,14 @@ MISTAKES = (
         "tests/paper/test_small_table3.py",
     ),
     Mistake(
+        "the search that began last is read first",
+        "dispatch_ahead",
+        "$results.popleft()",
+        "$results.pop()",
+        "tests/core/test_parallel.py"
+        "::test_dispatched_results_come_in_order_and_are_at_most_the_limit",
+    ),
+    Mistake(
         "Moses' tokens are not escaped",
         "bleu.tokenize",
         "escape=True",

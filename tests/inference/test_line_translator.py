@@ -1,7 +1,10 @@
 """Lines in, lines out: the number, the order and the content of each."""
 
+from typing import Any
+
 import hypothesis
 import hypothesis.strategies as st
+import jax
 import numpy as np
 import pytest
 
@@ -118,6 +121,58 @@ def test_few_shapes_are_compiled(
     # `shapes` knows them, for all devices together.
     beforehand = {(-(-rows // 8), length) for rows, length in translator.shapes(lines)}
     assert beforehand == {shape[1:] for shape in shapes}
+
+
+def test_batches_are_small_on_a_cpu_alone(vocabulary: Vocabulary) -> None:
+    small = settings.small_settings(
+        **{"search.max_source_tokens": 64, "search.source_tokens_per_batch": 4096}
+    )
+    translator = LineTranslator(small, vocabulary)
+
+    def rows_of_lengths(platform: str) -> dict[int, int]:
+        with parallel.targeting(platform, jax.devices()[:1]):
+            # 300 lines of each length, so that the largest batches are full.
+            lines = [" ".join("a" * n) for n in (20, 60) for _ in range(300)]
+            shapes = translator.shapes(lines) + translator.shapes(["a"] * 300)
+            return {length: rows for rows, length in shapes if rows > 1}
+
+    # 512 tokens, or 16 rows if they have more.
+    assert rows_of_lengths("cpu") == {16: 32, 32: 16, 64: 16}
+    # All tokens that the settings allow.
+    assert rows_of_lengths("gpu") == {16: 256, 32: 128, 64: 64}
+
+
+def test_cores_of_a_cpu_search_different_batches(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "small_programs_at_a_time", lambda: 3)
+    translator = echo.echo_translator(
+        vocabulary, monkeypatch, source_tokens_per_batch=2048
+    )
+    events = []
+    search, read = translator.search, translator.read
+
+    def record_search(params: object, rows: generate.Rows) -> types.Hypotheses:
+        events.append("search")
+        return search(params, rows)
+
+    def record_reading(*args: Any, **options: Any) -> Any:
+        events.append("read")
+        return read(*args, **options)
+
+    monkeypatch.setattr(translator, "search", record_search)
+    monkeypatch.setattr(translator, "read", record_reading)
+    lines = [" ".join("abcdefgh"[k % 8] * (k % 15 + 1)) for k in range(600)]
+    assert translator.translate(None, lines) == lines
+    # Eight devices take 128 rows: the fourth batch waits for the first.
+    assert events == [
+        *["search"] * 3,
+        *["read"] * 128,
+        "search",
+        *["read"] * 128,
+        "search",
+        *["read"] * 344,
+    ]
 
 
 def test_real_model_translates_odd_lines(vocabulary: Vocabulary) -> None:

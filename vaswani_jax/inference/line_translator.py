@@ -34,6 +34,10 @@ from vaswani_jax.inference.pieces import Piece, cut_lines
 from vaswani_jax.inference.results import Hypothesis, Output
 
 Result = TypeVar("Result")
+# On a CPU a row costs as much in a small batch, where fewer rows are padding or wait
+# for the longest output. A batch has so many rows on each device, or so many tokens.
+CPU_ROWS = 16
+CPU_TOKENS = 512
 # The indices of the pieces in a batch's rows, None for padding; and the rows.
 Batch = tuple[list[int | None], generate.Rows]
 
@@ -143,10 +147,17 @@ class LineTranslator:
             (indices, parallel.split_rows(rows, num_microbatches=1))
             for indices, rows in self._batches_on_devices(pieces, first_line)
         ]
-        with self._making_ready(params, [rows for _, rows in batches]) as wait:
-            for indices, rows in batches:
+        all_rows = [rows for _, rows in batches]
+        with self._making_ready(params, all_rows) as wait:
+
+            def search(rows: generate.Rows) -> Any:
                 wait(_row_shapes(rows))
-                hypotheses = self.search(tuple(params), rows)
+                return self.search(tuple(params), rows)
+
+            searches = parallel.dispatch_ahead(
+                search, all_rows, limit=self._searches_at_a_time()
+            )
+            for (indices, _), hypotheses in zip(batches, searches, strict=True):
                 tokens, scores = parallel.join_rows(hypotheses)
                 for row, index in enumerate(indices):
                     if index is not None:
@@ -336,17 +347,11 @@ class LineTranslator:
         self, pieces: list[Piece], first_line: int
     ) -> Iterator[tuple[list[int], generate.Rows]]:
         """Yield indices of pieces and their padded ids, similar lengths together."""
-        search = self._settings.search
-        # A sentence is searched as W rows; section 6.1 has W = 4.
-        width = max(4, search.beam_size, self._n_best)
-        tokens = search.source_tokens_per_batch * 4 // width
         # Within a batch, too, neighbours are of similar length.
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
         shortest = padding.shortest_length([len(piece.ids) + 1 for piece in pieces])
         shapes = [self._shape(pieces[index], shortest=shortest) for index in order]
-        for group in padding.group_by_shape(
-            shapes, max_rows=lambda shape: tokens // shape[0]
-        ):
+        for group in padding.group_by_shape(shapes, max_rows=self._max_rows):
             (length, prefix_length), num_rows = group.shape, group.num_rows
             indices = [order[index] for index in group.indices]
             batch = [pieces[index] for index in indices]
@@ -361,6 +366,23 @@ class LineTranslator:
                     numbers=padding.pad(numbers, rows=num_rows, length=2),
                 ),
             )
+
+    def _max_rows(self, shape: tuple[int, ...]) -> int:
+        """Return the most rows of a batch whose sentences have a shape."""
+        search = self._settings.search
+        # A sentence is searched as W rows; section 6.1 has W = 4.
+        width = max(4, search.beam_size, self._n_best)
+        num_rows = search.source_tokens_per_batch * 4 // width // shape[0]
+        if parallel.on_cpu():
+            num_devices = 1 if self._batch_for_each_device else parallel.num_devices()
+            rows_per_device = max(CPU_ROWS, CPU_TOKENS // shape[0])
+            num_rows = min(num_rows, rows_per_device * num_devices)
+        return num_rows
+
+    def _searches_at_a_time(self) -> int:
+        """Return the number of batches whose tokens together are those of one."""
+        num_batches = self._settings.search.source_tokens_per_batch // CPU_TOKENS
+        return max(1, min(parallel.small_programs_at_a_time(), num_batches))
 
     def _shape(self, piece: Piece, *, shortest: int) -> tuple[int, int]:
         """Return the padded tokens of a piece's source and of its prefix."""

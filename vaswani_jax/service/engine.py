@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import functools
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -406,6 +405,4 @@ class Engine:
 
 def _default_threads() -> int:
     """Return how many batches the devices compute best at a time."""
-    if not parallel.on_cpu() or parallel.num_devices() > 1:
-        return 1
-    return min(os.cpu_count() or 1, MAX_CPU_THREADS)
+    return min(parallel.small_programs_at_a_time(), MAX_CPU_THREADS)
