@@ -7,10 +7,10 @@ Each split has two files, one sentence a line, with equal numbers of lines:
       --config.data.target_locale=de
 
 DIR holds train.source, train.target, valid.source, valid.target, test.source and
-test.target. Files of other names are set by their keys, compressed ones among them
-(--config.data.train_source=train.source.gz). Without a test set, set
---config.data.test_source= --config.data.test_target=; likewise without a validation
-set, which leaves no scores during training and no best checkpoint.
+test.target. Files of other names and kinds are set by their keys
+(--config.data.train_source=train.tsv.gz#1; docs/tutorials/text_files.md has all kinds).
+Without a test set, set --config.data.test_source= --config.data.test_target=; likewise
+without a validation set, which leaves no scores during training and no best checkpoint.
 `--config=configs/own_text.py:small` is a model for tens of thousands of pairs, `:big`
 the paper's big model.
 

@@ -6,6 +6,7 @@ import itertools
 import os
 from types import MappingProxyType
 
+import pyarrow.parquet
 import pytest
 
 from tests import settings
@@ -145,6 +146,16 @@ def test_a_missing_column_is_named_with_its_key(tmp_path):
         sources.pairs(data, "train", seed=1)
     start = f"config.data.train_source: {tmp_path}/train.tsv: a file of tab-separated"
     assert str(caught.value).startswith(start)
+    write(tmp_path / "train.en", b"one\n")
+    table = pyarrow.table({"en": ["one"], "fr": ["un"]})
+    pyarrow.parquet.write_table(table, tmp_path / "train.parquet")
+    data = text_data(tmp_path, **{"data.train_target": "train.parquet#de"})
+    with pytest.raises(ValueError) as caught:
+        sources.pairs(data, "train", seed=1)
+    assert str(caught.value) == (
+        f"config.data.train_target: {tmp_path}/train.parquet: no column de; it has en, "
+        "fr"
+    )
 
 
 def test_the_record_of_columns_and_shards_changes_with_each_of_them(tmp_path):

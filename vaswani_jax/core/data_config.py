@@ -68,12 +68,12 @@ class DataConfig:
         incidental=True,
     )
     train_source: str = path_setting(
-        "Training text, source side.",
+        "Training text, source side: a file, a glob, or FILES#COLUMN as news.tsv#1.",
         not_empty=True,
         for_source=("text",),
     )
     train_target: str = path_setting(
-        "Training text, target side.",
+        "Training text, target side: a file, a glob, or FILES#COLUMN as news.tsv#2.",
         not_empty=True,
         for_source=("text",),
     )
@@ -100,13 +100,17 @@ class DataConfig:
         canonical=stages_text,
     )
     valid_source: str = path_setting(
-        "Validation text, source side; empty for no validation set.",
+        "Validation text, source side, likewise; empty for no validation set.",
     )
     valid_target: str = path_setting(
-        "Validation text, target side; empty for no validation set.",
+        "Validation text, target side, likewise; empty for no validation set.",
     )
-    test_source: str = path_setting("Test text, source side; empty for no test set.")
-    test_target: str = path_setting("Test text, target side; empty for no test set.")
+    test_source: str = path_setting(
+        "Test text, source side, likewise; empty for no test set."
+    )
+    test_target: str = path_setting(
+        "Test text, target side, likewise; empty for no test set."
+    )
     train_trees: str = setting(
         "Training trees: files, directories, globs, sections as 02-21, lists as @ids.",
         not_empty=True,

@@ -61,6 +61,17 @@ def describe_columns(path: pathlib.Path) -> str:
     return "no file"
 
 
+def check_column(path: pathlib.Path, column: str) -> None:
+    """Refuse a column that the first file does not have, or that is no text.
+
+    Raises:
+        ValueError: The message has the file, and the columns that it has.
+    """
+    for shard in shards(path)[:1]:
+        with _naming(shard):
+            _find_column(_schema(shard), column, path=shard)
+
+
 def read(path: pathlib.Path, column: str) -> Iterator[str]:
     """Yield the texts of a column, few at a time in memory; see `columns.read`.
 

@@ -135,8 +135,11 @@ def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:
 
 
 def _checked(side: Side) -> Side:
-    """Refuse a column that the kind of a file cannot have, or a missing one."""
-    for shard in side.shards:
+    """Refuse a column that the kind of a file cannot have, or a missing one.
+
+    Of the columns of many files, those of the first are looked up.
+    """
+    for number, shard in enumerate(side.shards):
         kind = _kind(shard)
         if kind == "text" and not side.column:
             continue
@@ -152,6 +155,8 @@ def _checked(side: Side) -> Side:
                 f"{shard}: name a column, as {shard.name}#translation.en; it has "
                 f"{_describe_columns(shard)}"
             )
+        elif number == 0 and kind != "json":
+            arrow_files.check_column(shard, side.column)
     return side
 
 
