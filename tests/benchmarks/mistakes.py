@@ -343,7 +343,7 @@ MISTAKES = (
     ),
     Mistake(
         "Moses' tokens are not escaped",
-        "bleu.tokenize",
+        "bleu._tokenize_line",
         "escape=True",
         "escape=False",
         f"{BLEU}::test_moses_tokenize_escapes_as_tokenizer_perl_does",

@@ -56,6 +56,24 @@ def test_moses_tokenize_escapes_as_tokenizer_perl_does():
 def test_moses_tokenize_follows_the_language():
     assert bleu.tokenize(["l'eau"], "fr") == ["l&apos; eau"]
     assert bleu.tokenize(["it's"], "en") == ["it &apos;s"]
+    # Of the same line, too.
+    assert bleu.tokenize(["it's l'eau"], "en") == ["it &apos;s l &apos;eau"]
+    assert bleu.tokenize(["it's l'eau"], "fr") == ["it&apos; s l&apos; eau"]
+
+
+def test_a_line_is_tokenised_once_for_all_scores(monkeypatch):
+    lines = []
+    tokenize = sacremoses.MosesTokenizer.tokenize
+
+    def record(self, text, **options):
+        lines.append(text)
+        return tokenize(self, text, **options)
+
+    monkeypatch.setattr(sacremoses.MosesTokenizer, "tokenize", record)
+    outputs = ["Sie zählt „eins“ einmal.", "Sie zählt zweimal."]
+    bleu.corpus_scores(outputs, outputs[::-1], **GERMAN)
+    # The score with the punctuation of ASCII sees another first line.
+    assert sorted(lines) == sorted([*outputs, 'Sie zählt "eins" einmal.'])
 
 
 @pytest.mark.parametrize("settings", [ENGLISH, GERMAN, TOKENIZED])

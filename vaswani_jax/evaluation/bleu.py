@@ -5,6 +5,7 @@ Every score carries a signature that says how it was computed.
 
 import collections
 import dataclasses
+import functools
 import hashlib
 import logging
 import math
@@ -24,6 +25,8 @@ TextForm = Literal["detokenized", "tokenized"]
 # sacreBLEU's tokenisers of text whose words no spaces separate.
 WITHOUT_WORDS = ("zh", "char", "ja-mecab")
 MAX_ORDER = 4
+# Several scores tokenise the same lines, and references are scored again and again.
+MAX_TOKENIZED_LINES = 2**14
 UNSEGMENTED = (
     "the references are written without spaces, and config.data.text_form=tokenized "
     "takes what is between spaces for words: BLEU has no meaning; set "
@@ -326,10 +329,19 @@ def tokenize(lines: Sequence[str], language: str) -> list[str]:
     >>> tokenize(['Er sagte: "Ja."'], "de")
     ['Er sagte : &quot; Ja . &quot;']
     """
+    return [_tokenize_line(line, language) for line in lines]
+
+
+@functools.lru_cache(MAX_TOKENIZED_LINES)
+def _tokenize_line(line: str, language: str) -> str:
+    return " ".join(_moses_tokenizer(language).tokenize(line, escape=True))
+
+
+@functools.cache
+def _moses_tokenizer(language: str) -> Any:
     import sacremoses  # It takes as long to import as 1,000 lines take to score.
 
-    tokenizer = sacremoses.MosesTokenizer(lang=language)
-    return [" ".join(tokenizer.tokenize(line, escape=True)) for line in lines]
+    return sacremoses.MosesTokenizer(lang=language)
 
 
 def split_compounds(line: str) -> str:
