@@ -1,5 +1,7 @@
 """Make vocabulary and token files from text (section 5.1), without training.
 
+Of several corpora (data.corpora) it prints what each gives to an epoch.
+
 vaswani prepare own_text --workdir=runs/own --config.data.text_directory=DIR
 python -m vaswani_jax.prepare_data --config=configs/own_text.py --workdir=runs/own
 
@@ -16,7 +18,8 @@ from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.data import prepared, standard_input, treebank_checks
+from vaswani_jax.core import config
+from vaswani_jax.data import packing, prepared, standard_input, treebank_checks
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +50,17 @@ def main() -> None:
             data.corpus("train"), settings=settings, counts=data.counts["train"]
         )
     logger.info(f"{directory}: {data.describe()}")
+    if settings.data.training_corpora:
+        print(_describe_corpora(settings, data))
+
+
+def _describe_corpora(settings: config.Config, data: prepared.PreparedData) -> str:
+    """Return what each corpus gives to an epoch."""
+    pairs, sizes = data.corpus("train"), data.manifest.corpus_sizes
+    batches = packing.training_batches(
+        settings.data, pairs, seed=settings.seed, corpus_sizes=sizes
+    )
+    return packing.describe_corpora(settings.data, pairs, batches, corpus_sizes=sizes)
 
 
 def _recorded_vocabulary(workdir: pathlib.Path) -> str | None:

@@ -81,6 +81,7 @@ def test_a_run_that_was_recorded_before_has_no_corpora():
         ({**NEWS, "noise_samples": 1.5}, "noise_samples must be a whole number, got"),
         ({**NEWS, "noise_samples": 2}, "noise_samples=2 needs one of noise_upper"),
         ({**NEWS, "source": "~nobody-here/a"}, "corpus 'news': source: ~nobody-here/a"),
+        ({**NEWS, "target": "-#2"}, "'news': target must be files, not standard input"),
         (CRAWL, "has the corpus 'crawl' twice"),
         ("news", "corpus 2 must have fields (name, source"),
     ],
@@ -210,6 +211,46 @@ def test_prepared_data_knows_neither_weights_nor_names_of_files():
     )
     assert one == other == '[{"name": "crawl", "tag": "<c>"}]'
     assert corpora.prepared_part("") == ""
+
+
+def test_files_may_move_when_a_run_resumes():
+    was, moved, lighter = (
+        corpora.corpora_text([{**NEWS, "weight": 1, **changes}])
+        for changes in ({}, {"source": "elsewhere.en"}, {"weight": 2})
+    )
+    assert corpora.may_replace_corpora(was, moved, 9)
+    assert not corpora.may_replace_corpora(was, lighter, 0)
+    assert not corpora.may_replace_corpora(was, "", 0)
+
+
+def test_changes_are_described_with_both_values():
+    was = corpora.corpora_text([NEWS, CRAWL])
+    now = corpora.corpora_text([{**CRAWL, "tag": "<c>"}, {**NEWS, "source": "m.en"}])
+    assert corpora.describe_corpora_change(was, now) == (
+        "their order is crawl, news, was news, crawl; the tag of 'crawl' is '<c>', was "
+        "''; the source of 'news' is 'm.en', was 'news.en'"
+    )
+    other = corpora.corpora_text([NEWS, {**CRAWL, "name": "web"}])
+    assert corpora.describe_corpora_change(was, other) == (
+        "'web' is new; 'crawl' is missing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "num_batches", "may"),
+    [
+        ("", "5: news=1", 5, True),
+        ("", "5: news=1", 6, False),
+        ("5: news=1", "", 5, True),
+        ("0: news=1; 9: crawl=1", "0: news=1; 9: news=2", 9, True),
+        ("0: news=1; 9: crawl=1", "0: news=1; 9: news=2", 10, False),
+        ("0: news=1", "0: news=2", 1, False),
+        ("0: news=1; 9: crawl=1", "0: news=1; 8: crawl=1", 8, True),
+        ("0: news=1; 9: crawl=1", "0: news=1; 8: crawl=1", 9, False),
+    ],
+)
+def test_stages_that_a_run_has_not_reached_may_change(was, now, num_batches, may):
+    assert corpora.may_replace_stages(was, now, num_batches) is may
 
 
 def test_a_python_config_takes_lists():

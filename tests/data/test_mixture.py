@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data import small_text
+from tests.data import small_corpora, small_text
 from vaswani_jax.data import mixture
 
 
@@ -94,3 +94,28 @@ def test_parts_differ_from_their_shares_by_less_than_one(total, weights):
     for part, weight in zip(parts, weights, strict=True):
         share = total * Fraction(weight) / sum(weights)
         assert math.floor(share) <= part <= math.ceil(share)
+
+
+def test_the_table_has_what_each_corpus_gives_to_an_epoch():
+    """Corpus a has 3 pairs of 2 and 4 tokens with end marks, b 2 pairs of 6 and 3."""
+    pairs = small_corpora.corpus_of([(1, 3)] * 3 + [(5, 2)] * 2)
+    plan = planned([3, 2], weights=[1, 3], epoch_pairs=1000, stages="7: a=1", fields={})
+    table = mixture.describe(plan, pairs, num_batches=[70, 1234])
+    assert table.splitlines() == [
+        "an epoch from batch 0 on: 1,000 pairs in 70 batches",
+        "corpus  pairs  share  passes  source tokens  target tokens",
+        "a         250  25.0%    83.3            500          1,000",
+        "b         750  75.0%     375          4,500          2,250",
+        "an epoch from batch 7 on: 1,000 pairs in 1,234 batches",
+        "corpus  pairs   share  passes  source tokens  target tokens",
+        "a       1,000  100.0%     333          2,000          4,000",
+        "b           0    0.0%       0              0              0",
+    ]
+
+
+def test_passes_are_over_the_text_whatever_its_copies():
+    pairs = small_corpora.corpus_of([(1, 1)] * 6)
+    noisy = {"a": {"noise_typos": 0.1, "noise_samples": 3}}
+    plan = planned([6], fields=noisy)
+    [_, _, row] = mixture.describe(plan, pairs, num_batches=[1]).splitlines()
+    assert row.split()[:4] == ["a", "6", "100.0%", "3"]

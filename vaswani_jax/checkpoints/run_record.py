@@ -38,6 +38,8 @@ class Change:
     now: Any
 
     def __str__(self) -> str:
+        if describe := config.SETTINGS[self.key].describe_change:
+            return f"config.{self.key}: {describe(self.was, self.now)}"
         return f"config.{self.key} is {self.now!r}, was {self.was!r}"
 
 
@@ -181,27 +183,42 @@ def find_changes(recorded: Mapping[str, Any], settings: config.Config) -> list[C
 
 
 def refuse_fixed(
-    changes: Sequence[Change], *, step: int, directory: pathlib.Path
+    changes: Sequence[Change],
+    *,
+    step: int,
+    num_batches: int,
+    directory: pathlib.Path,
 ) -> None:
     """Refuse changes of settings that a run must keep.
 
     Args:
         changes: Settings that differ from those of the checkpoint.
         step: The step of the checkpoint, for the message.
+        num_batches: The number of batches that the run has used by then.
         directory: Where the checkpoint lies, for the message.
 
     Raises:
         ValueError: A run must keep a changed setting. The message has both values.
     """
-    fixed = [
-        str(change) for change in changes if not config.SETTINGS[change.key].changeable
-    ]
+    fixed = [change for change in changes if not _may_change(change, num_batches)]
     if fixed:
+        stages = (
+            f" (stages from batch {num_batches:,} on may change)"
+            if any(change.key == "data.stages" for change in fixed)
+            else ""
+        )
         raise ValueError(
             f"{directory} has a run at step {step:,} that cannot resume with: "
-            f"{'; '.join(fixed)}. Restore them, or name another --workdir (with "
-            "--init_from it starts from this one's parameters)"
+            f"{'; '.join(map(str, fixed))}{stages}. Restore them, or name another "
+            "--workdir (with --init_from it starts from this one's parameters)"
         )
+
+
+def _may_change(change: Change, num_batches: int) -> bool:
+    setting = config.SETTINGS[change.key]
+    if setting.may_replace and not setting.changeable:
+        return setting.may_replace(change.was, change.now, num_batches)
+    return setting.changeable
 
 
 def check_fits(

@@ -188,6 +188,55 @@ def check_tags(corpora: Sequence[Corpus], symbols: Sequence[str]) -> None:
             )
 
 
+def may_replace_corpora(was: str, now: str, _: int) -> bool:
+    """Return whether corpora differ in nothing but the names of their files.
+
+    Whether the text is the same is checked by its content.
+    """
+    old, new = (
+        [_without_files(corpus) for corpus in parse_corpora(text)]
+        for text in (was, now)
+    )
+    return old == new
+
+
+def may_replace_stages(was: str, now: str, num_batches: int) -> bool:
+    """Return whether stages are the same as far as a run has used them.
+
+    >>> may_replace_stages("0: a=1; 20: b=1", "0: a=1; 90: b=1", 20)
+    True
+    """
+    old, new = (
+        [stage for stage in parse_stages(text) if stage.step < num_batches]
+        for text in (was, now)
+    )
+    return old == new
+
+
+def describe_corpora_change(was: str, now: str) -> str:
+    """Return in words what differs between corpora.
+
+    >>> news = {"name": "news", "source": "n.en", "target": "n.de"}
+    >>> describe_corpora_change(
+    ...     corpora_text([{**news, "weight": 1}]), corpora_text([{**news, "weight": 2}])
+    ... )
+    "the weight of 'news' is 2.0, was 1.0"
+    """
+    old, new = (
+        {corpus.name: corpus for corpus in parse_corpora(text)} for text in (was, now)
+    )
+    parts = [f"{name!r} is new" for name in new if name not in old]
+    parts += [f"{name!r} is missing" for name in old if name not in new]
+    if old.keys() == new.keys() and list(old) != list(new):
+        parts.append(f"their order is {', '.join(new)}, was {', '.join(old)}")
+    for name, corpus in new.items():
+        for field in FIELDS if name in old else ():
+            value, old_value = getattr(corpus, field), getattr(old[name], field)
+            if value != old_value:
+                parts.append(f"the {field} of {name!r} is {value!r}, was {old_value!r}")
+    return "; ".join(parts)
+
+
 def prepared_part(text: str) -> str:
     """Return the text of corpora without what prepared data does not depend on.
 
@@ -207,6 +256,10 @@ def weight_text(weight: float) -> str:
     return str(int(weight)) if weight.is_integer() else repr(weight)
 
 
+def _without_files(corpus: Corpus) -> Corpus:
+    return dataclasses.replace(corpus, source="", target="")
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
@@ -219,7 +272,10 @@ def _from_json(text: str) -> Any:
 
 
 def _from_toml(name: str) -> Any:
-    path = pathlib.Path(paths.expand_home(name))
+    try:
+        path = pathlib.Path(paths.expand_home(name))
+    except ValueError as error:
+        raise ValueError(f"{CORPORA}: {error}") from None
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -301,6 +357,10 @@ def _typed(value: Any, *, title: str, field: str) -> Any:
             raise ValueError(f"{title} {field} must be a text, got {value!r}")
         if field not in ("source", "target"):
             return value
+        if value.partition("#")[0] == "-":
+            raise ValueError(
+                f"{title} {field} must be files, not standard input, got {value!r}"
+            )
         try:
             return paths.expand_home(value)
         except ValueError as error:

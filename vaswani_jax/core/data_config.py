@@ -12,6 +12,9 @@ from vaswani_jax.core.corpora import (
     Corpus,
     Stage,
     corpora_text,
+    describe_corpora_change,
+    may_replace_corpora,
+    may_replace_stages,
     parse_corpora,
     parse_stages,
     prepared_part,
@@ -83,6 +86,8 @@ class DataConfig:
         affects="data",
         canonical=corpora_text,
         prepared_part=prepared_part,
+        may_replace=may_replace_corpora,
+        describe_change=describe_corpora_change,
     )
     corpora_temperature: float = setting(
         "T: corpora without weights have shares size^(1/T); 1 for their sizes.",
@@ -98,6 +103,7 @@ class DataConfig:
         "Weights of corpora from steps on, as 0: crawl=4 news=1; 20000: news=1.",
         legacy="",
         canonical=stages_text,
+        may_replace=may_replace_stages,
     )
     valid_source: str = path_setting(
         "Validation text, source side, likewise; empty for no validation set.",

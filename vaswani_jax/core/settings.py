@@ -53,6 +53,11 @@ class Setting:
         canonical: Returns the text that runs record for what users give, which may be
             of another type. Raises ValueError for what it cannot read.
         prepared_part: Returns the part of the value that prepared data depends on.
+        may_replace: Returns whether a run may resume with another value although the
+            setting is not changeable. It gets the recorded value, the new one, and the
+            number of batches that the run has used.
+        describe_change: Returns in words what differs between the recorded value and
+            another one.
     """
 
     key: str
@@ -77,6 +82,8 @@ class Setting:
     imported: bool = False
     canonical: Callable[[Any], Any] | None = None
     prepared_part: Callable[[Any], Any] | None = None
+    may_replace: Callable[[Any, Any, int], bool] | None = None
+    describe_change: Callable[[Any, Any], str] | None = None
 
     @property
     def section(self) -> str:

@@ -12,7 +12,9 @@ from fractions import Fraction
 
 from vaswani_jax.core import config
 from vaswani_jax.core.corpora import Corpus
+from vaswani_jax.data import token_files
 
+HEADING = ("corpus", "pairs", "share", "passes", "source tokens", "target tokens")
 WEIGHTS = "config.data.corpora or config.data.stages"
 
 
@@ -130,6 +132,44 @@ def stage_weights(
     return stages
 
 
+def describe(
+    mixture: Mixture, pairs: token_files.Corpus, *, num_batches: Sequence[int]
+) -> str:
+    """Return a table of what each corpus gives to an epoch, for each stage.
+
+    Passes are over the text, whatever its copies. Tokens are means, with end marks.
+
+    Args:
+        mixture: The quotas of the corpora.
+        pairs: All prepared pairs.
+        num_batches: The number of batches of an epoch of each stage.
+    """
+    tables = []
+    for stage, count in zip(mixture.stages, num_batches, strict=True):
+        rows: list[tuple[str, ...]] = [HEADING]
+        for number, part in enumerate(mixture.parts):
+            quota, size = stage.pairs[number], mixture.sizes[number]
+            tokens = [
+                quota * (side.tokens_in(part) + size) / size
+                for side in (pairs.source, pairs.target)
+            ]
+            rows.append(
+                (
+                    mixture.names[number],
+                    f"{quota:,}",
+                    f"{quota / sum(stage.pairs):.1%}",
+                    f"{quota * mixture.copies[number] / size:,.3g}",
+                    *(f"{count:,.0f}" for count in tokens),
+                )
+            )
+        title = (
+            f"an epoch from batch {stage.step:,} on: {sum(stage.pairs):,} pairs in "
+            f"{count:,} batches"
+        )
+        tables += [title, *_aligned(rows)]
+    return "\n".join(tables)
+
+
 def split(total: int, weights: Sequence[Fraction]) -> list[int]:
     """Return parts of a total in proportion to weights, rounded by largest remainder.
 
@@ -142,6 +182,21 @@ def split(total: int, weights: Sequence[Fraction]) -> list[int]:
     for n in by_remainder[: total - sum(parts)]:
         parts[n] += 1
     return parts
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, with numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [
+                cell.rjust(width)
+                for cell, width in zip(row[1:], widths[1:], strict=True)
+            ]
+        )
+        for row in rows
+    ]
 
 
 def _exact(weight: float) -> Fraction:

@@ -347,3 +347,25 @@ def training_batches(
         shuffle=True,
         mixture=mixed,
     )
+
+
+def describe_corpora(
+    data: config.DataConfig,
+    pairs: token_files.Corpus,
+    batches: batching.Batches,
+    *,
+    corpus_sizes: Mapping[str, int],
+) -> str:
+    """Return a table of what each corpus gives to an epoch; "" if there are none.
+
+    Args:
+        data: Names the corpora.
+        pairs: All pairs.
+        batches: The training batches.
+        corpus_sizes: The number of pairs of each corpus of `data.corpora`.
+    """
+    mixed = mixture.plan(data, corpus_sizes)
+    if not mixed:
+        return ""
+    num_batches = [len(stage.slices) for stage in batches.stages]
+    return mixture.describe(mixed, pairs, num_batches=num_batches)

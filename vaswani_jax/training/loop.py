@@ -92,11 +92,9 @@ def train(
         if "valid" in data.counts
         else "",
     )
+    pairs, corpus_sizes = data.corpus("train"), data.manifest.corpus_sizes
     batches = packing.training_batches(
-        settings.data,
-        data.corpus("train"),
-        seed=settings.seed,
-        corpus_sizes=data.manifest.corpus_sizes,
+        settings.data, pairs, seed=settings.seed, corpus_sizes=corpus_sizes
     )
     if processes.is_main_process():
         store.clear_unfinished(run.checkpoints)
@@ -113,6 +111,10 @@ def train(
         log.open(resumed.progress.step)
         _record_start(run, resumed, init_from=init_from)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
+        if shares := packing.describe_corpora(
+            settings.data, pairs, batches, corpus_sizes=corpus_sizes
+        ):
+            logger.info(shares)
         loop = _Loop(
             run=run,
             batches=batches,

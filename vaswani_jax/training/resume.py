@@ -306,7 +306,12 @@ def _fill_rows(param: jax.Array, initial: np.ndarray) -> jax.Array:
 def _check_same_run(
     run: Run, checkpoint: Checkpoint, *, changes: list[run_record.Change]
 ) -> None:
-    run_record.refuse_fixed(changes, step=checkpoint.step, directory=run.checkpoints)
+    run_record.refuse_fixed(
+        changes,
+        step=checkpoint.step,
+        num_batches=checkpoint.step + len(checkpoint.record.get("skipped", [])),
+        directory=run.checkpoints,
+    )
     run_record.check_fits(checkpoint, settings=run.settings, vocabulary=run.vocabulary)
     text = checkpoint.record.get("training_text", run.training_text)
     if text != run.training_text:
