@@ -112,21 +112,38 @@ class Checks:
         for score in scores:
             assert 0 <= score.value <= 100.0001, (score, outputs, references)
 
-    def prepare(self, files: Mapping[str, tuple[str, bytes] | None]) -> None:
-        """Files of text (name and content, None: there is none) to token files."""
-        names = {}
+    def prepare(
+        self,
+        files: Mapping[str, tuple[str, bytes] | None],
+        *,
+        rules: Mapping[str, Any],
+        noise: Mapping[str, float],
+    ) -> None:
+        """Files of text to token files.
+
+        Args:
+            files: For each setting the file's name and content; None: there is none.
+            rules: Settings of cleaning.
+            noise: Fields of a corpus; without any, the training text is no corpus.
+        """
+        names: dict[str, Any] = {}
         for key, file in files.items():
             name, data = file or ("missing", b"")
             if file:
                 self._file(name, data)
             names[f"data.{key}"] = name
+        train = [names["data.train_source"], names["data.train_target"]]
+        sides = dict(zip(("source", "target"), train, strict=True))
+        corpora = [{"name": "fuzz", **sides, **noise}] if noise else ""
         text_settings = settings.small_settings(
             **names,
+            **rules,
             **{
                 "data.source": "text",
                 "data.text_directory": str(self.directory),
                 "data.byte_fallback": True,
                 "data.vocab_size": 270,
+                "data.corpora": corpora,
             },
         )
         workdir = self.directory / "prepared"
@@ -136,11 +153,15 @@ class Checks:
             )
         except EXPECTED as error:
             message = str(error)
-            words = (*names.values(), "config.data", "split")
+            words = (*names.values(), "config.data", "split", "corpus 'fuzz'")
             assert any(word in message for word in words), message
             return
         counted = sum(prepared_data.counts["valid"].values())
         assert counted == len(prepared_data.text("valid")[0])
+        counted = sum(prepared_data.counts["train"].values())
+        left_out = sum(prepared_data.manifest.cleaning.values())
+        num_read = sum(1 for _ in columns.read(train[0], self.directory))
+        assert counted + left_out == num_read
         prepared.open_matching(text_settings, workdir, compare_text=True)
 
     def columns(self, name: str, data: bytes, *, column: str) -> None:

@@ -14,12 +14,15 @@ import lzma
 import pathlib
 import random
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 
+from configs import raw_text
 from tests import bad_input
+from vaswani_jax.core import corpora
 
 SNIPPETS = [
     *(b"a b c", b"\n", b"\r\n", b"\r", b"\0", b"\t", b" ", b"\xff", b"\xc3"),
@@ -31,6 +34,8 @@ SNIPPETS = [
 TREES = [b"(", b"(", b")", b")", b" ", b"\n", b"NP", b"-NONE-", b"NP-SBJ-1", b"ROOT"]
 COLUMNS = ["1", "2", "0", "a", "a.b", "c.", ".", "", "#", "\0"]
 NAME_PARTS = ["-", "#", "*", "?", "[", "]", "**", "a/", ".", "a", "1", "\0", "ä"]
+# The rules of cleaning, as the preset for raw text has them.
+RULES = raw_text.CLEANING
 STRANGE = [-1, 0, 1, 2**40, 0.5, -0.5, 1e300, float("nan"), float("inf")]
 STRANGE += [True, "", "x", "\0", None, (1,), {}]
 
@@ -120,8 +125,18 @@ class Fuzz:
             {
                 key: None if self.generator.random() < 0.05 else self.a_file(key)
                 for key in bad_input.TEXT
-            }
+            },
+            rules=self.some_of(RULES),
+            noise=self.some_of(dict.fromkeys(corpora.PROBABILITIES, 0.7)),
         )
+
+    def some_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Half of the values, or none."""
+        if self.generator.random() < 0.5:
+            return {}
+        return {
+            key: value for key, value in values.items() if self.generator.random() < 0.5
+        }
 
     def trees(self) -> None:
         """A file of trees."""

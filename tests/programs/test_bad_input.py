@@ -7,7 +7,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from configs import raw_text
 from tests import bad_input
+from vaswani_jax.core import corpora
 
 LINES = strategies.one_of(
     strategies.binary(max_size=40),
@@ -67,14 +69,21 @@ def test_any_outputs_have_scores(
 @hypothesis.given(
     files=strategies.fixed_dictionaries(
         {key: strategies.one_of(FILES, strategies.none()) for key in bad_input.TEXT}
-    )
+    ),
+    rules=strategies.sets(strategies.sampled_from(list(raw_text.CLEANING))),
+    noise=strategies.sets(strategies.sampled_from(corpora.PROBABILITIES)),
 )
 @hypothesis.settings(max_examples=50)
 def test_any_files_are_prepared_or_named(
-    checks: bad_input.Checks, files: dict[str, tuple[str, bytes] | None]
+    checks: bad_input.Checks,
+    files: dict[str, tuple[str, bytes] | None],
+    rules: set[str],
+    noise: set[str],
 ) -> None:
     checks.prepare(
-        {key: file and (f"{key}{file[0]}", file[1]) for key, file in files.items()}
+        {key: file and (f"{key}{file[0]}", file[1]) for key, file in files.items()},
+        rules={key: raw_text.CLEANING[key] for key in rules},
+        noise=dict.fromkeys(noise, 0.7),
     )
 
 
