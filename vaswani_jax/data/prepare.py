@@ -409,7 +409,7 @@ def _report(text: _Text, counts: Mapping[str, int], *, max_length: int) -> None:
         ValueError: Nothing was kept.
     """
     copies = text.num_copies
-    repeats = f", each segmented {copies} times" if copies > 1 else ""
+    repeats = f", each written {copies} times" if copies > 1 else ""
     logger.info(
         f"tokenised {text.title}: {counts['kept']:,} pairs kept{repeats}; left out: "
         f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
