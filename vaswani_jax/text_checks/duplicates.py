@@ -1,0 +1,190 @@
+"""Repeated pairs, repeated lines, and targets that copy their sources.
+
+Lines are compared by 64-bit hashes. Of a large text only the hashes of one in 2, 4, 8,
+... are kept, always those of the same lines, so that memory is bounded and every copy of
+a kept line is counted.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vaswani_jax.text_checks import findings
+from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.sample import Pair
+
+MAX_KEPT = 4_000_000
+IDENTICAL = {"minor": 0.05, "serious": 0.5}
+COPIES = {"minor": 0.05, "serious": 0.5}
+# So large a share of one line, where it is more often there than this, is a fault.
+ONE_LINE = {"minor": 0.02, "serious": 0.2}
+MIN_ONE_LINE = 20
+_BUFFER = 500_000
+
+
+def hash_text(text: str) -> int:
+    """Return a number of 64 bits that stands for a text."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
+
+
+class Hashes:
+    """The hashes of lines, of one in `divisor` if they are many."""
+
+    def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
+        """Start with no line."""
+        self._max_kept = max_kept
+        self._divisor = 1
+        self._kept = np.zeros(0, np.uint64)
+        self._buffer: list[int] = []
+
+    def add(self, hashes: Iterable[int]) -> None:
+        """Take hashes of more lines."""
+        self._buffer.extend(hashes)
+        if len(self._buffer) >= _BUFFER:
+            self._flush()
+
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the different hashes that are kept, and how often each was there."""
+        self._flush()
+        hashes, counts = np.unique(self._kept, return_counts=True)
+        return hashes, counts
+
+    def share_repeated(self) -> float:
+        """Return the share of lines that repeat an earlier one."""
+        _, counts = self.counts()
+        return 1 - len(counts) / max(1, int(counts.sum()))
+
+    def largest(self) -> tuple[int, float]:
+        """Return the hash of the commonest line, and its share of all lines."""
+        hashes, counts = self.counts()
+        if not len(hashes):
+            return 0, 0.0
+        place = int(np.argmax(counts))
+        total = int(counts.sum()) * (self._divisor if len(hashes) > 1 else 1)
+        return int(hashes[place]), int(counts[place]) / total
+
+    def _flush(self) -> None:
+        new = np.array(self._buffer, np.uint64)
+        self._buffer = []
+        self._kept = np.concatenate([self._kept, self._of_divisor(new)])
+        while len(self._kept) > self._max_kept and self._divisor < 1 << 40:
+            self._divisor *= 2
+            self._kept = self._of_divisor(self._kept)
+
+    def _of_divisor(self, hashes: np.ndarray) -> np.ndarray:
+        return hashes[hashes % np.uint64(self._divisor) == 0]
+
+
+class Duplicates:
+    """Counts repeated pairs, sources and targets as pairs pass."""
+
+    def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
+        """Start with no pair."""
+        self._pairs = Hashes(max_kept=max_kept)
+        self._sides = [Hashes(max_kept=max_kept) for _ in range(2)]
+        self._num_pairs = self._num_copies = 0
+        self._copies: list[str] = []
+        # The first lines show what is repeated, if something is all over the text.
+        self._lines: dict[int, str] = {}
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        """Take the next pairs of the text. Empty sides count as no repetition."""
+        filled = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
+        self._pairs.add(hash_text("\n".join(pair)) for pair in filled)
+        for side, hashes in enumerate(self._sides):
+            values = [hash_text(pair[side]) for pair in filled]
+            hashes.add(values)
+            if len(self._lines) < 1000:
+                self._lines |= dict(
+                    zip(values, (pair[side] for pair in filled), strict=True)
+                )
+        for number, (source, target) in enumerate(pairs, start=self._num_pairs + 1):
+            if source == target and _has_words(source):
+                self._num_copies += 1
+                if len(self._copies) < findings.NUM_EXAMPLES:
+                    self._copies.append(
+                        findings.describe_pair(number, source, target)
+                    )
+        self._num_pairs += len(pairs)
+
+    def measures(self) -> dict[str, Any]:
+        """Return the shares of repeated lines, as JSON can hold them."""
+        return {
+            "repeated_pairs": round(self._pairs.share_repeated(), 6),
+            "repeated_sources": round(self._sides[0].share_repeated(), 6),
+            "repeated_targets": round(self._sides[1].share_repeated(), 6),
+            "equal_sides": round(self._num_copies / max(1, self._num_pairs), 6),
+        }
+
+    def find(self, *, split: str, may_copy: bool) -> list[Finding]:
+        """Return findings of pairs that are there twice, and of untranslated ones.
+
+        Args:
+            split: The text.
+            may_copy: Whether targets that equal their sources are as they should be.
+        """
+        result = []
+        share = self._pairs.share_repeated()
+        if severity := findings.severity_of(share, **IDENTICAL):
+            result.append(
+                Finding(
+                    kind="duplicates",
+                    severity=severity,
+                    split=split,
+                    message=f"{findings.percent(share)} of the pairs repeat another one",
+                    share=share,
+                    remedies=["keep each pair once"],
+                )
+            )
+        share = self._num_copies / max(1, self._num_pairs)
+        severity = findings.severity_of(share, **COPIES)
+        if severity and not may_copy:
+            result.append(
+                Finding(
+                    kind="equal_sides",
+                    severity=severity,
+                    split=split,
+                    message=(
+                        f"{findings.percent(share)} of the pairs have the same text as "
+                        "source and as target"
+                    ),
+                    share=share,
+                    remedies=["leave these lines out of both files"],
+                    examples=self._copies,
+                )
+            )
+        for name, hashes in zip(("source", "target"), self._sides, strict=True):
+            result += self._find_one_line(hashes, name, split=split)
+        return result
+
+    def _find_one_line(self, hashes: Hashes, side: str, *, split: str) -> list[Finding]:
+        value, share = hashes.largest()
+        severity = findings.severity_of(share, **ONE_LINE)
+        if not severity or share * self._num_pairs < MIN_ONE_LINE:
+            return []
+        line = self._lines.get(value)
+        shown = f": {findings.shorten(line)}" if line else ""
+        return [
+            Finding(
+                kind="one_line",
+                severity=severity,
+                split=split,
+                message=(
+                    f"{findings.percent(share)} of the {side} lines are one and the "
+                    f"same{shown}"
+                ),
+                share=share,
+                remedies=["look at these lines, and leave most of them out"],
+            )
+        ]
+
+
+def _has_words(line: str) -> bool:
+    """Return True for a line that a translation would change: of three words or more.
+
+    Names and numbers stay as they are.
+    """
+    return sum(word.isalpha() for word in line.split()) >= 3

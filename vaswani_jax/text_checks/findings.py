@@ -1,0 +1,78 @@
+"""What checks of text return: findings, each with the settings that mend it."""
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+
+NAMES = {"train": "training", "valid": "validation", "test": "test"}
+# A finding shows so many of the pairs or lines that it is about.
+NUM_EXAMPLES = 3
+# So much of a line is shown.
+NUM_SHOWN = 70
+
+
+class Severity(enum.StrEnum):
+    """How much a finding matters: `vaswani check` fails if anything is serious."""
+
+    SERIOUS = "serious"
+    MINOR = "minor"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something wrong with a text.
+
+    Attributes:
+        kind: Its name, as "misaligned".
+        severity: Whether it makes training or scores worthless, or only worse.
+        split: The split that it is about.
+        corpus: The corpus of the training text that it is about; "" for all of it.
+        message: What is wrong, in words, with numbers.
+        share: The share of lines or pairs that it concerns.
+        remedies: Settings or commands that mend it.
+        lines: First and last line of the parts that it concerns, from 1.
+        examples: Some of the lines or pairs.
+    """
+
+    kind: str
+    severity: Severity
+    split: str
+    message: str
+    share: float
+    remedies: Sequence[str]
+    corpus: str = ""
+    lines: Sequence[tuple[int, int]] = ()
+    examples: Sequence[str] = ()
+
+
+def severity_of(share: float, *, minor: float, serious: float) -> Severity | None:
+    """Return how much a share of lines matters; None if it does not.
+
+    >>> severity_of(0.02, minor=0.01, serious=0.1)
+    <Severity.MINOR: 'minor'>
+    """
+    if share >= serious:
+        return Severity.SERIOUS
+    return Severity.MINOR if share >= minor else None
+
+
+def percent(share: float) -> str:
+    """Return a share in words that never round something to nothing.
+
+    >>> percent(0.123), percent(0.0004), percent(0.00001)
+    ('12.3%', '0.04%', 'under 0.01%')
+    """
+    if 0 < share < 0.0001:
+        return "under 0.01%"
+    return f"{share:.1%}" if share == 0 or share >= 0.001 else f"{share:.2%}"
+
+
+def shorten(line: str) -> str:
+    """Return the beginning of a line, as a message can show it."""
+    shown = line if len(line) <= NUM_SHOWN else f"{line[: NUM_SHOWN - 3]}..."
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown)
+
+
+def describe_pair(number: int, source: str, target: str) -> str:
+    """Return a pair as an example of a finding shows it."""
+    return f"line {number:,}: {shorten(source)} | {shorten(target)}"

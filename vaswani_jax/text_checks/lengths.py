@@ -1,0 +1,179 @@
+"""Sizes of a text and lengths of its lines: empty, too long, of unlike lengths."""
+
+import collections
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vaswani_jax.core import config
+from vaswani_jax.text_checks import findings
+from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.sample import Block, Pair, numbered
+
+SIDES = ("source", "target")
+# A pair's ratio of lengths is odd if it is so many times the text's, or as many times
+# less. Of shorter lines it says little.
+ODD_RATIO = 3.0
+MIN_ODD_LENGTH = 30
+EMPTY = {"minor": 0.005, "serious": 0.2}
+TOO_LONG = {"minor": 0.01, "serious": 0.2}
+ODD = {"minor": 0.02, "serious": 0.3}
+QUANTILES = {"median": 0.5, "95%": 0.95, "maximum": 1.0}
+
+
+@dataclasses.dataclass
+class Distribution:
+    """Lengths, counted."""
+
+    counts: collections.Counter[int] = dataclasses.field(
+        default_factory=collections.Counter
+    )
+
+    def summary(self) -> dict[str, float]:
+        """Return the mean and some quantiles, as JSON can hold them."""
+        if not self.counts:
+            return {}
+        values = np.array(sorted(self.counts))
+        sums = np.cumsum([self.counts[value] for value in values.tolist()])
+        places = [np.searchsorted(sums, q * sums[-1]) for q in QUANTILES.values()]
+        mean = sum(value * count for value, count in self.counts.items()) / sums[-1]
+        quantiles = dict(zip(QUANTILES, values[places].tolist(), strict=True))
+        return {"mean": round(mean, 2), **quantiles}
+
+    def share_above(self, limit: int) -> float:
+        """Return the share of lengths that are above a limit."""
+        total = self.counts.total()
+        above = sum(n for value, n in self.counts.items() if value > limit)
+        return above / max(1, total)
+
+
+class Lengths:
+    """Counts pairs, empty sides, characters and words as pairs pass."""
+
+    def __init__(self) -> None:
+        """Start with no pair."""
+        self.num_pairs = self.num_empty = self.num_too_long = 0
+        self.characters = {side: Distribution() for side in SIDES}
+        self.words = {side: Distribution() for side in SIDES}
+        self._examples: list[str] = []
+
+    def add(self, pairs: Sequence[Pair], *, max_words: int) -> None:
+        """Take the next pairs of the text.
+
+        Args:
+            pairs: The pairs.
+            max_words: A line of more words is certainly too long.
+        """
+        for number, pair in enumerate(pairs, start=self.num_pairs + 1):
+            if not (pair[0].strip() and pair[1].strip()):
+                self.num_empty += 1
+                if len(self._examples) < findings.NUM_EXAMPLES:
+                    self._examples.append(findings.describe_pair(number, *pair))
+        numbers_of_words = []
+        for side, name in enumerate(SIDES):
+            lines = [pair[side] for pair in pairs]
+            words = [len(line.split()) for line in lines]
+            numbers_of_words.append(words)
+            self.characters[name].counts.update(map(len, lines))
+            self.words[name].counts.update(words)
+        longest = map(max, *numbers_of_words)
+        self.num_too_long += sum(number > max_words for number in longest)
+        self.num_pairs += len(pairs)
+
+    def measures(self) -> dict[str, Any]:
+        """Return sizes and lengths, as JSON can hold them."""
+        return {
+            "pairs": self.num_pairs,
+            "empty": self.num_empty,
+            "characters": {k: v.summary() for k, v in self.characters.items()},
+            "words": {k: v.summary() for k, v in self.words.items()},
+        }
+
+    def find_empty(self, *, split: str) -> list[Finding]:
+        """Return a finding if many pairs have an empty side."""
+        share = self.num_empty / max(1, self.num_pairs)
+        severity = findings.severity_of(share, **EMPTY)
+        if not severity:
+            return []
+        message = (
+            f"{self.num_empty:,} pairs ({findings.percent(share)}) have an empty side"
+        )
+        if split == "train":
+            message += " and are left out"
+        return [
+            Finding(
+                kind="empty",
+                severity=severity,
+                split=split,
+                message=message,
+                share=share,
+                remedies=["leave these lines out of both files"],
+                examples=self._examples,
+            )
+        ]
+
+    def find_too_long(self, data: config.DataConfig) -> list[Finding]:
+        """Return a finding if training leaves many pairs out as they are too long.
+
+        A line of n words has at least n tokens, and its end mark.
+        """
+        share = self.num_too_long / max(1, self.num_pairs)
+        severity = findings.severity_of(share, **TOO_LONG)
+        return [too_long(share, data, severity=severity)] if severity else []
+
+
+def too_long(
+    share: float, data: config.DataConfig, *, severity: Severity, unit: str = "words"
+) -> Finding:
+    """Return the finding that many training pairs have more tokens than may be."""
+    longest = data.max_length - 1
+    return Finding(
+        kind="too_long",
+        severity=severity,
+        split="train",
+        message=(
+            f"{findings.percent(share)} of the pairs have a side of more than "
+            f"{longest} {unit}, and are left out"
+        ),
+        share=share,
+        remedies=[
+            f"--config.data.max_length={2 * data.max_length}, or more",
+            "split long lines into sentences, the same on both sides",
+        ],
+    )
+
+
+def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
+    """Return a finding if many pairs have sides of very unlike lengths.
+
+    They are compared with the usual ratio of the text, in characters.
+    """
+    pairs = [(number, pair) for number, pair in numbered(blocks) if all(pair)]
+    if not pairs:
+        return []
+    lengths = np.array([[len(source), len(target)] for _, (source, target) in pairs])
+    logs = np.log(lengths[:, 1] / lengths[:, 0])
+    logs -= np.median(logs)
+    is_odd = (abs(logs) > np.log(ODD_RATIO)) & (lengths.max(1) >= MIN_ODD_LENGTH)
+    share = float(is_odd.mean())
+    severity = findings.severity_of(share, **ODD)
+    if not severity:
+        return []
+    order = np.argsort(-abs(np.where(is_odd, logs, 0)), kind="stable")
+    odd = [pairs[place] for place in order[: findings.NUM_EXAMPLES] if is_odd[place]]
+    return [
+        Finding(
+            kind="length_ratio",
+            severity=severity,
+            split=split,
+            message=(
+                f"{findings.percent(share)} of the pairs have one side that is over "
+                f"{ODD_RATIO:.0f} times longer than the other side suggests"
+            ),
+            share=share,
+            remedies=["leave these lines out of both files, or align them again"],
+            examples=[findings.describe_pair(n, *pair) for n, pair in odd],
+        )
+    ]

@@ -1,0 +1,90 @@
+"""Blocks of consecutive pairs, spread evenly over a text of any length."""
+
+import dataclasses
+from collections.abc import Sequence
+
+Pair = tuple[str, str]
+# A text of at most this many blocks is looked at as a whole.
+BLOCK_PAIRS = 50
+MAX_BLOCKS = 4000
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Consecutive pairs.
+
+    Attributes:
+        number: The number of the block in its text, from 0.
+        pairs: The pairs.
+    """
+
+    number: int
+    pairs: Sequence[Pair]
+
+    @property
+    def first_line(self) -> int:
+        """The number of its first line, from 1."""
+        return self.number * BLOCK_PAIRS + 1
+
+    @property
+    def last_line(self) -> int:
+        """The number of its last line."""
+        return self.first_line + len(self.pairs) - 1
+
+
+class Sample:
+    """Keeps each n-th block of a text; n doubles when there are too many."""
+
+    def __init__(self, *, max_blocks: int = MAX_BLOCKS) -> None:
+        """Start with no pair."""
+        self._max_blocks = max_blocks
+        self._stride = 1
+        self._num_blocks = 0
+        self._kept: list[Block] = []
+        self._open: list[Pair] = []
+
+    def add(self, pair: Pair) -> None:
+        """Take the next pair of the text."""
+        self._open.append(pair)
+        if len(self._open) == BLOCK_PAIRS:
+            self._close()
+
+    def blocks(self) -> list[Block]:
+        """Return the kept blocks, in order; call it when all pairs were added."""
+        if self._open:
+            self._close()
+        return list(self._kept)
+
+    def _close(self) -> None:
+        if self._num_blocks % self._stride == 0:
+            self._kept.append(Block(self._num_blocks, self._open))
+        self._num_blocks += 1
+        self._open = []
+        if len(self._kept) > self._max_blocks:
+            self._stride *= 2
+            self._kept = [b for b in self._kept if b.number % self._stride == 0]
+
+
+def pairs_of(blocks: Sequence[Block]) -> list[Pair]:
+    """Return the pairs of blocks, one after the other."""
+    return [pair for block in blocks for pair in block.pairs]
+
+
+def numbered(blocks: Sequence[Block]) -> list[tuple[int, Pair]]:
+    """Return the pairs of blocks, each with the number of its line."""
+    return [
+        (number, pair)
+        for block in blocks
+        for number, pair in enumerate(block.pairs, start=block.first_line)
+    ]
+
+
+def spread(pairs: Sequence[Pair], size: int) -> list[Pair]:
+    """Return at most so many of some pairs, spread evenly over them.
+
+    >>> spread([("a", ""), ("b", ""), ("c", ""), ("d", "")], 2)
+    [('a', ''), ('c', '')]
+    """
+    if len(pairs) <= size:
+        return list(pairs)
+    return [pairs[number * len(pairs) // size] for number in range(size)]
