@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from vaswani_jax.pages.build import make_page
     from vaswani_jax.pages.contents import Page
     from vaswani_jax.pages.page_file import PageFile, write_page
+    from vaswani_jax.text_checks.checks import check_data
+    from vaswani_jax.text_checks.findings import Finding
+    from vaswani_jax.text_checks.report import DataReport
     from vaswani_jax.trainer import TrainingResult, train
     from vaswani_jax.training.divergence import DivergedError
     from vaswani_jax.training.preemption import Stopped
@@ -38,8 +41,10 @@ __all__ = [
     "BackTranslation",
     "Checkpoint",
     "Config",
+    "DataReport",
     "DivergedError",
     "Evaluation",
+    "Finding",
     "Hypothesis",
     "Member",
     "Output",
@@ -56,6 +61,7 @@ __all__ = [
     "WordNoise",
     "__version__",
     "back_translate",
+    "check_data",
     "load",
     "load_config",
     "make_page",
@@ -69,8 +75,10 @@ _MODULES = {
     "BackTranslation": "inference.back_translation",
     "Checkpoint": "checkpoints.store",
     "Config": "core.config",
+    "DataReport": "text_checks.report",
     "DivergedError": "training.divergence",
     "Evaluation": "evaluation.scores",
+    "Finding": "text_checks.findings",
     "Hypothesis": "inference.results",
     "Member": "inference.ensemble",
     "Output": "inference.results",
@@ -86,6 +94,7 @@ _MODULES = {
     "Vocabulary": "data.vocabulary",
     "WordNoise": "inference.word_noise",
     "back_translate": "inference.back_translation",
+    "check_data": "text_checks.checks",
     "load": "api",
     "load_config": "api",
     "make_page": "pages.build",

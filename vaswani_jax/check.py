@@ -1,8 +1,13 @@
-"""Tell whether and how a run fits accelerators that are not here, before it starts.
+"""Check the text of a run, or whether it fits accelerators, before it starts.
 
-Their own compilers compile its programs; nothing is run. Facts of the compiler are kept
-apart from estimates.
+--data looks for what spoils training or scores: sides that do not belong together,
+wrong languages, test lines in the training text, broken characters. Status 2 means that
+something is serious. Nothing is changed.
 
+For --hardware, the compilers of accelerators that are not here compile the run's
+programs; nothing is run. Facts of the compiler are kept apart from estimates.
+
+  vaswani check own_text --data --config.data.text_directory=DIR ...
   vaswani check demo --hardware=v5e:8
   vaswani check configs/big_enfr.py --hardware=v5e:2x4,h100:8 --json
   python -m vaswani_jax.check --config=demo --hardware=v5p:2x2x2 --all_shapes
@@ -12,6 +17,7 @@ import collections
 import json
 import logging
 import pathlib
+import sys
 from typing import Any
 
 from absl import flags
@@ -28,17 +34,18 @@ from vaswani_jax.data import (
 )
 from vaswani_jax.hardware import launch, summary, topology, worker
 from vaswani_jax.hardware.workload import Shape, Workload
+from vaswani_jax.text_checks import checks
 
 logger = logging.getLogger(__name__)
 WORKDIR = path_flags.define_path(
     "workdir", "", "Where data is or will be prepared; runs/NAME of the preset."
 )
+DATA = flags.DEFINE_bool("data", False, "Check the text, and the vocabulary if any.")
 HARDWARE = flags.DEFINE_list(
     "hardware",
     None,
     "Chips to compile for, as v5e:2x4,h100:8: v4, v5e, v5p, v6e, tpu7x (extra tpu), "
     "h100, a100 (extra cuda), and their number or grid.",
-    required=True,
 )
 ALL_SHAPES = flags.DEFINE_bool(
     "all_shapes", False, "Compile every shape, not only the largest and the commonest."
@@ -46,18 +53,55 @@ ALL_SHAPES = flags.DEFINE_bool(
 DOLLARS = flags.DEFINE_float(
     "dollars_per_hour", None, "The price of one chip.", lower_bound=0.0
 )
-JSON = flags.DEFINE_bool("json", False, "Print one JSON list.")
+JSON = flags.DEFINE_bool(
+    "json", False, "Print JSON: a list of hardware, an object of data, or both in one."
+)
+# What the program ends with if something in the text is serious.
+SERIOUS_STATUS = 2
 # The shape that stands for all where no data is prepared.
 USUAL_LENGTH = 32
 
 
 def main() -> None:
-    """Judge each hardware, each platform in a process of its own."""
+    """Check the text, judge each hardware, or both."""
     settings = program.settings()
-    all_hardware = [topology.parse(text) for text in HARDWARE.value]
+    all_hardware = [topology.parse(text) for text in HARDWARE.value or ()]
     for hardware in all_hardware:
         topology.require(hardware)
     workdir = program.workdir(WORKDIR.value, skip=("checkpoints", "best", "averaged"))
+    report = checks.check_data(settings, workdir=workdir) if DATA.value else None
+    if report and not JSON.value:
+        print(report.describe(), flush=True)
+    verdicts = _judge(settings, workdir, all_hardware) if all_hardware else []
+    if not JSON.value:
+        if report and verdicts:
+            print("\n\n")
+        if verdicts:
+            print("\n\n\n".join(map(summary.describe, verdicts)))
+    elif report:
+        record = report.to_dict()
+        both = {"data": record, "hardware": verdicts}
+        print(json.dumps(both if verdicts else record, indent=2, ensure_ascii=False))
+    else:
+        print(json.dumps(verdicts, indent=2))
+    if report and report.is_serious:
+        sys.exit(SERIOUS_STATUS)
+
+
+def _check_flags() -> None:
+    if not (DATA.value or HARDWARE.value):
+        raise ValueError(
+            "--hardware is missing: name chips, as --hardware=v5e:8, or check the text "
+            "with --data"
+        )
+
+
+def _judge(
+    settings: config.Config,
+    workdir: pathlib.Path,
+    all_hardware: list[topology.Hardware],
+) -> list[dict[str, Any]]:
+    """Judge each hardware, each platform in a process of its own."""
     work = _workload(settings, workdir)
     by_name = {}
     for platform, group in _by_platform(all_hardware).items():
@@ -67,17 +111,13 @@ def main() -> None:
     training_flags = command_line.config_flags_given()
     if not flags.FLAGS["workdir"].using_default_value:
         training_flags.append(f"--workdir={WORKDIR.value}")
-    verdicts = [
+    return [
         {
             **by_name[hardware.name],
             "launch": launch.command(hardware, training_flags),
         }
         for hardware in all_hardware
     ]
-    if JSON.value:
-        print(json.dumps(verdicts, indent=2))
-    else:
-        print("\n\n\n".join(map(summary.describe, verdicts)))
 
 
 def _by_platform(
@@ -142,6 +182,7 @@ def usual_bucket(data: config.DataConfig) -> batching.Bucket:
 
 PROGRAM = program.Program(
     main=main,
+    check_flags=_check_flags,
     syntax=Syntax(arguments=("config",), takes_config=True, default_workdir=True),
     expected=(*program.EXPECTED_ERRORS, worker.WorkerError),
 )

@@ -17,7 +17,7 @@ FLOORS = (
     {"model", "data"},
     {"checkpoints"},
     {"training", "inference"},
-    {"analysis", "evaluation", "plots", "hardware"},
+    {"analysis", "evaluation", "plots", "hardware", "text_checks"},
     {"paper", "pages", "exchange", "benchmarks"},
     {"service"},
     {"api", "cli", "trainer"},

@@ -13,7 +13,7 @@ from vaswani_jax.core.suggestions import suggest
 # The command, the program that it runs, and what it does.
 COMMANDS = {
     "train": ("main", "Train a model from a preset or a configuration file."),
-    "check": ("check", "Tell whether a run fits accelerators that are not here."),
+    "check": ("check", "Check the text of a run, or accelerators that it may fit."),
     "translate": ("decode", "Translate lines with a trained model, or score them."),
     "back-translate": (
         "back_translate_text",

@@ -34,7 +34,7 @@ MIN_DEVIATIONS = 4.0
 # All of a text is suspected if fewer comparisons are won, and no block is good either.
 MIN_AGREEMENT = 0.6
 MIN_GOOD_AGREEMENT = 0.8
-# What a standard deviation of the ratio of lengths is worth, and at most how many count.
+# What a standard deviation of the ratio of lengths is worth, and how many count.
 LENGTH_WEIGHT = 0.3
 MAX_LENGTH_DEVIATION = 4.0
 MAX_SHIFT = 10
@@ -123,9 +123,7 @@ def judge(blocks: Sequence[Block]) -> Alignment:
     return Alignment(agreement, len(lines), parts, share)
 
 
-def find(
-    alignment: Alignment, blocks: Sequence[Block], *, split: str
-) -> list[Finding]:
+def find(alignment: Alignment, blocks: Sequence[Block], *, split: str) -> list[Finding]:
     """Return a finding if blocks of a text are suspected.
 
     Args:

@@ -37,9 +37,11 @@ def words(line: str) -> list[str]:
     """
     result: list[str] = []
     for word in _WORD.findall(line.casefold()):
-        if word.isascii() or not locales.LETTERS_WITHOUT_SPACES.search(word):
-            result.append(word)
-        elif len(word) == 1:
+        if (
+            word.isascii()
+            or not locales.LETTERS_WITHOUT_SPACES.search(word)
+            or len(word) == 1
+        ):
             result.append(word)
         else:
             result += [word[i : i + 2] for i in range(len(word) - 1)]
@@ -93,9 +95,7 @@ class Index:
                     stems_of_ids.append(number_of_stem)
                 flat.append(ids[word])
             offsets[number + 1] = len(flat)
-        return Side(
-            np.array(flat, np.int32), offsets, np.array(stems_of_ids, np.int32)
-        )
+        return Side(np.array(flat, np.int32), offsets, np.array(stems_of_ids, np.int32))
 
 
 class Side:

@@ -105,9 +105,7 @@ class Duplicates:
             if source == target and _has_words(source):
                 self._num_copies += 1
                 if len(self._copies) < findings.NUM_EXAMPLES:
-                    self._copies.append(
-                        findings.describe_pair(number, source, target)
-                    )
+                    self._copies.append(findings.describe_pair(number, source, target))
         self._num_pairs += len(pairs)
 
     def measures(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Finding:
         kind: Its name, as "misaligned".
         severity: Whether it makes training or scores worthless, or only worse.
         split: The split that it is about.
-        corpus: The corpus of the training text that it is about; "" for all of it.
+        corpus: The corpus of the training text that it is about; "" if there is one.
         message: What is wrong, in words, with numbers.
         share: The share of lines or pairs that it concerns.
         remedies: Settings or commands that mend it.
@@ -67,9 +67,16 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if share == 0 or share >= 0.001 else f"{share:.2%}"
 
 
-def shorten(line: str) -> str:
-    """Return the beginning of a line, as a message can show it."""
-    shown = line if len(line) <= NUM_SHOWN else f"{line[: NUM_SHOWN - 3]}..."
+def shorten(line: str, *, around: int = 0) -> str:
+    """Return a part of a line, as a message can show it.
+
+    Args:
+        line: The line.
+        around: The place of the character to show.
+    """
+    begin = min(max(0, around - NUM_SHOWN // 2), max(0, len(line) - NUM_SHOWN))
+    shown = line[begin : begin + NUM_SHOWN]
+    shown = f"{'...' * (begin > 0)}{shown}{'...' * (begin + NUM_SHOWN < len(line))}"
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown)
 
 

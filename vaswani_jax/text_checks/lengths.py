@@ -40,7 +40,7 @@ class Distribution:
         places = [np.searchsorted(sums, q * sums[-1]) for q in QUANTILES.values()]
         mean = sum(value * count for value, count in self.counts.items()) / sums[-1]
         quantiles = dict(zip(QUANTILES, values[places].tolist(), strict=True))
-        return {"mean": round(mean, 2), **quantiles}
+        return {"mean": round(float(mean), 2), **quantiles}
 
     def share_above(self, limit: int) -> float:
         """Return the share of lengths that are above a limit."""

@@ -11,25 +11,20 @@ MAX_BLOCKS = 4000
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Consecutive pairs.
+    """Consecutive pairs, or some of them.
 
     Attributes:
         number: The number of the block in its text, from 0.
-        pairs: The pairs.
+        lines: The pairs, each with the number of its line.
     """
 
     number: int
-    pairs: Sequence[Pair]
-
-    @property
-    def first_line(self) -> int:
-        """The number of its first line, from 1."""
-        return self.number * BLOCK_PAIRS + 1
+    lines: Sequence[tuple[int, Pair]]
 
     @property
     def last_line(self) -> int:
         """The number of its last line."""
-        return self.first_line + len(self.pairs) - 1
+        return self.lines[-1][0]
 
 
 class Sample:
@@ -39,13 +34,14 @@ class Sample:
         """Start with no pair."""
         self._max_blocks = max_blocks
         self._stride = 1
-        self._num_blocks = 0
+        self._num_blocks = self._num_lines = 0
         self._kept: list[Block] = []
-        self._open: list[Pair] = []
+        self._open: list[tuple[int, Pair]] = []
 
     def add(self, pair: Pair) -> None:
         """Take the next pair of the text."""
-        self._open.append(pair)
+        self._num_lines += 1
+        self._open.append((self._num_lines, pair))
         if len(self._open) == BLOCK_PAIRS:
             self._close()
 
@@ -67,16 +63,12 @@ class Sample:
 
 def pairs_of(blocks: Sequence[Block]) -> list[Pair]:
     """Return the pairs of blocks, one after the other."""
-    return [pair for block in blocks for pair in block.pairs]
+    return [pair for _, pair in numbered(blocks)]
 
 
 def numbered(blocks: Sequence[Block]) -> list[tuple[int, Pair]]:
     """Return the pairs of blocks, each with the number of its line."""
-    return [
-        (number, pair)
-        for block in blocks
-        for number, pair in enumerate(block.pairs, start=block.first_line)
-    ]
+    return [line for block in blocks for line in block.lines]
 
 
 def spread(pairs: Sequence[Pair], size: int) -> list[Pair]:

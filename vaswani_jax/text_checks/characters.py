@@ -1,0 +1,275 @@
+"""Characters that should not be there, and forms of text that settings do not expect."""
+
+import collections
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vaswani_jax.core import config
+from vaswani_jax.data import encodings, scripts
+from vaswani_jax.text_checks import findings
+from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.sample import Block, numbered
+
+SIDES = ("source", "target")
+ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{2,4}) ?;", re.IGNORECASE)
+# A stop or a comma that stands alone, as tokenisers write it, and as text has it.
+TOKENIZED = re.compile(r"\w [.,](?: |$)")
+DETOKENIZED = re.compile(r"\w[.,](?: |$)")
+# A space that a decoder of another program did not remove.
+SUBWORDS = re.compile(r"@@ |\u2581")
+FAULTS = {"minor": 0.001, "serious": 0.1}
+COMMON = {"minor": 0.01, "serious": 0.5}
+# Shares of lines that make one form the usual one, and the other one rare.
+USUAL, RARE = 0.3, 0.02
+MIN_LINES = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class _Fault:
+    kind: str
+    message: str
+    remedy: str
+    find: Callable[[str], int]
+    limits: dict[str, float]
+
+
+# Each returns where the fault is in a line; -1 if it is not there.
+
+
+def _broken(line: str) -> int:
+    place = line.find(encodings.REPLACEMENT)
+    if place >= 0 or not (broken := encodings.mojibake(line)):
+        return place
+    return line.find(broken)
+
+
+def _control(line: str) -> int:
+    controls = encodings.control_characters(line)
+    return line.find(controls[0]) if controls else -1
+
+
+def _decomposed(line: str) -> int:
+    if line.isascii() or unicodedata.is_normalized("NFC", line):
+        return -1
+    return next((n for n, c in enumerate(line) if unicodedata.combining(c)), 0)
+
+
+def _match(pattern: re.Pattern[str]) -> Callable[[str], int]:
+    def find(line: str) -> int:
+        match = pattern.search(line)
+        return match.start() if match else -1
+
+    return find
+
+
+_FAULTS = (
+    _Fault(
+        "broken_encoding",
+        "were read in a wrong encoding (as Ã¼ for ü) or have lost characters (U+FFFD)",
+        "make the file anew from text whose encoding is right",
+        _broken,
+        FAULTS,
+    ),
+    _Fault(
+        "control_characters",
+        "have control characters",
+        "remove these characters, as with: tr -d '\\000-\\010\\013-\\037'",
+        _control,
+        FAULTS,
+    ),
+    _Fault(
+        "entities",
+        "have entities of HTML, as &quot;",
+        "write the characters that they stand for (Python's html.unescape)",
+        _match(ENTITY),
+        FAULTS | {"serious": 2.0},
+    ),
+    _Fault(
+        "subword_marks",
+        "have marks of subwords (@@ or ▁): they are segmented already",
+        "join the subwords to words",
+        _match(SUBWORDS),
+        COMMON,
+    ),
+    _Fault(
+        "decomposed",
+        "have letters with separate accents (not in Unicode's form NFC)",
+        "--config.data.normalization=nfkc",
+        _decomposed,
+        COMMON | {"serious": 2.0},
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Forms:
+    """Shares of a side's lines that have a form.
+
+    Attributes:
+        num_lines: How many lines have letters.
+        capitals: The share with a capital letter; None in scripts without.
+        tokenized: The share with a stop or a comma after a space.
+        detokenized: The share with one right after a word.
+    """
+
+    num_lines: int
+    capitals: float | None
+    tokenized: float
+    detokenized: float
+
+
+def measure(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
+    """Return the scripts and the number of characters of each side."""
+    measures = {}
+    for side, name in enumerate(SIDES):
+        characters: collections.Counter[str] = collections.Counter()
+        for _, pair in numbered(blocks):
+            characters.update(pair[side])
+        letters: collections.Counter[str] = collections.Counter()
+        for character, count in characters.items():
+            if script := scripts.script_of_letter(character):
+                letters[script] += count
+        total = letters.total()
+        measures[name] = {
+            "characters": len(characters),
+            "scripts": {
+                script: round(count / total, 6)
+                for script, count in letters.most_common()
+            },
+        }
+    return measures
+
+
+def find_faults(
+    blocks: Sequence[Block], *, data: config.DataConfig, split: str
+) -> list[Finding]:
+    """Return a finding for each kind of characters that should not be there."""
+    lines = numbered(blocks)
+    result = []
+    for side, name in enumerate(SIDES):
+        for fault in _FAULTS:
+            if not _applies(fault.kind, data):
+                continue
+            bad = [
+                (number, pair[side], place)
+                for number, pair in lines
+                if (place := fault.find(pair[side])) >= 0
+            ]
+            share = len(bad) / max(1, len(lines))
+            severity = findings.severity_of(share, **fault.limits)
+            if not severity:
+                continue
+            result.append(
+                Finding(
+                    kind=fault.kind,
+                    severity=severity,
+                    split=split,
+                    message=f"{findings.percent(share)} of the {name} lines "
+                    + fault.message,
+                    share=share,
+                    remedies=[fault.remedy],
+                    examples=[
+                        f"line {number:,}: {findings.shorten(line, around=place)}"
+                        for number, line, place in bad[: findings.NUM_EXAMPLES]
+                    ],
+                )
+            )
+    return result
+
+
+def _applies(kind: str, data: config.DataConfig) -> bool:
+    if kind == "decomposed":  # SentencePiece composes them.
+        return data.normalization == "identity"
+    # Moses' tokeniser writes entities.
+    return kind != "entities" or data.text_form != "tokenized"
+
+
+def forms(blocks: Sequence[Block]) -> list[Forms]:
+    """Return the forms of source and target."""
+    result = []
+    for side in range(len(SIDES)):
+        lines = [pair[side] for _, pair in numbered(blocks)]
+        lines = [line for line in lines if any(map(str.isalpha, line))]
+        total = max(1, len(lines))
+        has_case = any(line.lower() != line.upper() for line in lines[:1000])
+        capitals = sum(line != line.lower() for line in lines) / total
+        result.append(
+            Forms(
+                len(lines),
+                capitals if has_case else None,
+                sum(bool(TOKENIZED.search(line)) for line in lines) / total,
+                sum(bool(DETOKENIZED.search(line)) for line in lines) / total,
+            )
+        )
+    return result
+
+
+def find_form(sides: Sequence[Forms], *, data: config.DataConfig) -> list[Finding]:
+    """Return a finding if `data.text_form` is not the form of the training text."""
+    names = [
+        name
+        for name, side in zip(SIDES, sides, strict=True)
+        if side.num_lines >= MIN_LINES
+        and _has_other_form(side, is_tokenized=data.text_form == "tokenized")
+    ]
+    if not names:
+        return []
+    other = "detokenized" if data.text_form == "tokenized" else "tokenized"
+    return [
+        Finding(
+            kind="text_form",
+            severity=Severity.MINOR,
+            split="train",
+            message=(
+                f"the {' and '.join(names)} lines are {other}, but "
+                f"config.data.text_form={data.text_form}: BLEU would be another one"
+            ),
+            share=1.0,
+            remedies=[f"--config.data.text_form={other}"],
+        )
+    ]
+
+
+def _has_other_form(side: Forms, *, is_tokenized: bool) -> bool:
+    if is_tokenized:
+        return side.detokenized > USUAL and side.tokenized < RARE
+    return side.tokenized > USUAL and side.detokenized < side.tokenized / 2
+
+
+def find_unlike_forms(
+    train: Sequence[Forms], held_out: Sequence[Forms], *, split: str
+) -> list[Finding]:
+    """Return a finding for each form in which held-out text differs from training."""
+    result = []
+    for name, trained, other in zip(SIDES, train, held_out, strict=True):
+        if min(trained.num_lines, other.num_lines) < MIN_LINES:
+            continue
+        unlike = []
+        if trained.capitals is not None and other.capitals is not None:
+            unlike.append(("lower-cased", -trained.capitals, -other.capitals))
+        unlike.append(("tokenized", trained.tokenized, other.tokenized))
+        for form, trained_share, share in unlike:
+            low, high = sorted(map(abs, (trained_share, share)))
+            if high < USUAL or low > RARE:
+                continue
+            is_held_out = share > trained_share
+            which, whose = findings.NAMES[split], findings.NAMES["train"]
+            if not is_held_out:
+                which, whose = whose, which
+            result.append(
+                Finding(
+                    kind="unlike_forms",
+                    severity=Severity.SERIOUS,
+                    split=split,
+                    message=(
+                        f"the {name} lines of the {which} text are {form}, those of "
+                        f"the {whose} text are not"
+                    ),
+                    share=1.0,
+                    remedies=["bring both texts into the same form"],
+                )
+            )
+    return result

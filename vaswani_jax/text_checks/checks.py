@@ -1,0 +1,228 @@
+"""Check the texts of a configuration or of a run: `vaswani_jax.check_data`.
+
+Each text is read once. What is cheap looks at every pair; the rest looks at blocks that
+are spread over the text (`sample`), all of them up to 200,000 pairs.
+"""
+
+import dataclasses
+import itertools
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vaswani_jax.core import config, data_config, languages
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.text_checks import (
+    alignment,
+    characters,
+    duplicates,
+    lengths,
+    reading,
+    sides,
+    spelling,
+)
+from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.held_out import HeldOut
+from vaswani_jax.text_checks.reading import Text
+from vaswani_jax.text_checks.report import DataReport
+from vaswani_jax.text_checks.sample import Block, Pair, Sample, pairs_of
+
+CHUNK = 10_000
+Locales = tuple[str, str]
+_RANKS = {Severity.SERIOUS: 0, Severity.MINOR: 1}
+
+
+def check_data(
+    settings: config.Config, *, workdir: str | os.PathLike[str] = ""
+) -> DataReport:
+    """Check the texts of a configuration or of a run; nothing is written.
+
+    >>> settings = load_config("runs/demo")  # doctest: +SKIP
+    >>> check_data(settings, workdir="runs/demo").is_serious  # doctest: +SKIP
+    False
+
+    Args:
+        settings: What `load_config` returns.
+        workdir: The directory of the run, if data may be prepared there: its vocabulary
+            is checked, too.
+
+    Raises:
+        OSError: A text is missing or cannot be read.
+        ValueError: The message has the file, the line and the rule.
+    """
+    texts = reading.find(settings, pathlib.Path(workdir))
+    held_out = {
+        text.name: list(text.read()) for text in texts.all if text.split != "train"
+    }
+    overlap = HeldOut(held_out)
+    checked = []
+    for text in texts.all:
+        checked.append(_Checked(text, settings.data))
+        pairs = held_out.get(text.name) or text.read()
+        checked[-1].read(pairs, overlap=overlap if text.split == "train" else None)
+    profiles = _profiles(checked)
+    shares = overlap.measures()
+    measures = {}
+    result = overlap.find(is_file=settings.data.source == "text")
+    trained_forms = [text.forms for text in checked if text.text.split == "train"]
+    for text in checked:
+        text_measures, text_findings = text.judge(texts.vocabulary, profiles)
+        measures[text.text.name] = text_measures | shares.get(text.text.name, {})
+        result += text_findings
+        if text.forms and text.text.split != "train" and len(trained_forms) == 1:
+            result += characters.find_unlike_forms(
+                trained_forms[0], text.forms, split=text.text.split
+            )
+    result.sort(key=lambda finding: _RANKS[finding.severity])
+    return DataReport(measures, result, [*texts.notes, *_notes(settings.data)])
+
+
+class _Checked:
+    """A text, and what was seen of it."""
+
+    def __init__(self, text: Text, data: config.DataConfig) -> None:
+        self.text, self._data = text, data
+        self._lengths = lengths.Lengths()
+        self._duplicates = duplicates.Duplicates()
+        self.blocks: list[Block] = []
+        self.forms: list[characters.Forms] = []
+
+    @property
+    def is_language(self) -> bool:
+        """Whether both sides are lines of languages."""
+        return self._data.source not in ("copy", "reverse", "treebank")
+
+    def read(self, pairs: Any, *, overlap: HeldOut | None) -> None:
+        """Look at all pairs."""
+        pairs = iter(pairs)
+        sample = Sample()
+        first_line = 1
+        while chunk := list(itertools.islice(pairs, CHUNK)):
+            self._lengths.add(chunk, max_words=self._data.max_length - 1)
+            self._duplicates.add(chunk)
+            if overlap:
+                overlap.add(chunk, first_line=first_line, corpus=self.text.corpus)
+            for pair in chunk:
+                sample.add(pair)
+            first_line += len(chunk)
+        self.blocks = sample.blocks()
+        if self.is_language:
+            self.forms = characters.forms(self.blocks)
+
+    def by_locales(self) -> dict[Locales, list[Block]]:
+        """Return the blocks of each pair of languages, without tags."""
+        data = dataclasses.replace(self._data, target_locale=self.text.target_locale)
+        if not languages.locales_by_tag(data):
+            return {(self.text.source_locale, self.text.target_locale): self.blocks}
+        groups: dict[Locales, list[Block]] = {}
+        for block in self.blocks:
+            lines: dict[Locales, list[tuple[int, Pair]]] = {}
+            for number, (source, target) in block.lines:
+                tag = languages.find_tag(source, data)
+                if tag:
+                    locale = languages.line_locale(source, data)
+                    line = number, (source.replace(tag, "", 1).strip(), target)
+                    lines.setdefault((data.source_locale, locale), []).append(line)
+            for locales, numbered_pairs in lines.items():
+                part = Block(block.number, numbered_pairs)
+                groups.setdefault(locales, []).append(part)
+        return groups
+
+    def judge(
+        self,
+        vocabulary: Vocabulary | None,
+        profiles: Mapping[Locales, sides.Profile],
+    ) -> tuple[dict[str, Any], list[Finding]]:
+        """Return the measures of the text, and what is wrong with it."""
+        split = self.text.split
+        measures: dict[str, Any] = {"origin": self.text.origin}
+        measures |= self._lengths.measures() | self._duplicates.measures()
+        result = self._lengths.find_empty(split=split)
+        may_copy = self._data.source in data_config.GENERATED
+        result += self._duplicates.find(split=split, may_copy=may_copy)
+        if vocabulary:
+            spellings = spelling.spell(pairs_of(self.blocks), vocabulary)
+            measures["tokens"] = {
+                name: side.measures()
+                for name, side in zip(spelling.SIDES, spellings, strict=True)
+            }
+            result += spelling.find(spellings, data=self._data, split=split)
+        elif split == "train":
+            result += self._lengths.find_too_long(self._data)
+        if self._data.source != "treebank":
+            aligned = alignment.judge(self.blocks)
+            measures["agreement"] = aligned.agreement
+            result += alignment.find(aligned, self.blocks, split=split)
+        if self.is_language:
+            result += self._judge_languages(measures, profiles)
+        corpus = self.text.corpus
+        return measures, [dataclasses.replace(f, corpus=corpus) for f in result]
+
+    def _judge_languages(
+        self, measures: dict[str, Any], profiles: Mapping[Locales, sides.Profile]
+    ) -> list[Finding]:
+        split = self.text.split
+        seen = characters.measure(self.blocks)
+        for key in ("scripts", "characters"):
+            name = "different_characters" if key == "characters" else key
+            measures[name] = {side: values[key] for side, values in seen.items()}
+        result = lengths.find_odd_ratios(self.blocks, split=split)
+        result += characters.find_faults(self.blocks, data=self._data, split=split)
+        if split == "train":
+            result += characters.find_form(self.forms, data=self._data)
+        shares: list[dict[str, float]] = [{}, {}]
+        for locales, blocks in self.by_locales().items():
+            in_scripts = sides.find_scripts(blocks, locales, split=split)
+            result += in_scripts
+            shares = sides.languages(blocks, locales)
+            if not any(f.severity is Severity.SERIOUS for f in in_scripts):
+                result += sides.find_languages(shares, locales, split=split)
+            if locales in profiles:
+                profile = profiles[locales]
+                result += sides.find_swapped_lines(
+                    blocks, profile, locales, split=split
+                )
+        if len(self.by_locales()) == 1:
+            measures["languages"] = dict(zip(sides.SIDES, shares, strict=True))
+        return _once(result)
+
+
+def _once(found: Sequence[Finding]) -> list[Finding]:
+    """Return findings without those that say the same as an earlier one."""
+    result: list[Finding] = []
+    for finding in found:
+        if finding.kind == "swapped" and any(f.kind == "swapped" for f in result):
+            continue
+        result.append(finding)
+    return result
+
+
+def _profiles(checked: Sequence[_Checked]) -> dict[Locales, sides.Profile]:
+    """Return the words of both sides of the training text, by languages."""
+    pairs: dict[Locales, list[Pair]] = {}
+    for text in checked:
+        if text.text.split == "train" and text.is_language:
+            for locales, blocks in text.by_locales().items():
+                pairs.setdefault(locales, []).extend(pairs_of(blocks))
+    return {locales: sides.Profile.learn(some) for locales, some in pairs.items()}
+
+
+def _notes(data: config.DataConfig) -> list[str]:
+    if data.source == "treebank":
+        return [
+            "trees: scripts, languages, swapped sides, alignment and forms do not apply"
+        ]
+    if data.source in ("copy", "reverse"):
+        return [
+            f"data.source={data.source} is no language: scripts, languages, swapped "
+            "sides and forms do not apply"
+        ]
+    locales = (data.source_locale, *languages.target_locales(data))
+    unknown = [locale for locale in locales if not sides.can_identify(locale)]
+    if not unknown:
+        return []
+    return [
+        f"languages that are not identified: {', '.join(unknown)} (only their scripts "
+        f"are){sides.how_to_identify()}"
+    ]

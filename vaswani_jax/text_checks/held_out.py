@@ -1,0 +1,202 @@
+"""Validation and test pairs that the training text has, too, or nearly so.
+
+Lines are nearly the same if they share most of their shingles, sequences of three words.
+The held-out text is in memory, and the training text passes.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from vaswani_jax.text_checks import association, findings
+from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.sample import Pair
+
+# Lines are near if they share this share of the shingles that either has.
+MIN_SHARED = 0.6
+# A shingle of more held-out lines than this finds none of them.
+MAX_LINES_OF_SHINGLE = 50
+# A longer held-out text is looked at in part.
+MAX_HELD_OUT = 20_000
+# A line of fewer words is too common to say that it was copied.
+MIN_WORDS = 5
+EXACT = {"minor": 0.01, "serious": 0.1}
+NEAR = {"minor": 0.05, "serious": 0.2}
+
+
+@dataclasses.dataclass
+class _HeldOut:
+    """A held-out pair, and where the training text has it.
+
+    Attributes:
+        pair: The pair.
+        shingles: The shingles of each side.
+        exact: Where the first equal training pair is: corpus and line, as "line 7".
+        near: Where the first pair with nearly the same sides is.
+        near_pair: That pair.
+        has_same_source: Whether a training pair has the same words in its source.
+    """
+
+    pair: Pair
+    shingles: tuple[frozenset[int], frozenset[int]]
+    exact: str = ""
+    near: str = ""
+    near_pair: Pair | None = None
+    has_same_source: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where training has the pair, or nearly so; "" if it does not."""
+        return self.exact or self.near
+
+
+class HeldOut:
+    """Looks for held-out pairs in the training pairs that pass."""
+
+    def __init__(self, splits: Mapping[str, Sequence[Pair]]) -> None:
+        """Take the pairs of each split but the training text's."""
+        self._splits: dict[str, list[_HeldOut]] = {}
+        self._by_pair: dict[Pair, list[_HeldOut]] = {}
+        self._by_words: dict[tuple[str, ...], list[_HeldOut]] = {}
+        self._by_shingle: dict[int, list[_HeldOut]] = {}
+        for split, pairs in splits.items():
+            self._splits[split] = [
+                self._held_out(pair) for pair in pairs[:MAX_HELD_OUT] if all(pair)
+            ]
+        common = [
+            shingle
+            for shingle, lines in self._by_shingle.items()
+            if len(lines) > MAX_LINES_OF_SHINGLE
+        ]
+        for shingle in common:
+            del self._by_shingle[shingle]
+        self._shingles = frozenset(self._by_shingle)
+
+    def _held_out(self, pair: Pair) -> _HeldOut:
+        words = [tuple(association.words(line)) for line in pair]
+        held_out = _HeldOut(pair, (_shingles(words[0]), _shingles(words[1])))
+        self._by_pair.setdefault(pair, []).append(held_out)
+        self._by_words.setdefault(words[0], []).append(held_out)
+        for shingle in held_out.shingles[0]:
+            self._by_shingle.setdefault(shingle, []).append(held_out)
+        return held_out
+
+    def add(self, pairs: Iterable[Pair], *, first_line: int, corpus: str = "") -> None:
+        """Take the next training pairs.
+
+        Args:
+            pairs: The pairs.
+            first_line: The number of the first one's line.
+            corpus: The name of the corpus; "" if there is only one.
+        """
+        if not self._splits:
+            return
+        name = f"{corpus} line" if corpus else "line"
+        for number, pair in enumerate(pairs, start=first_line):
+            for held_out in self._by_pair.get(pair, ()):
+                held_out.exact = held_out.exact or f"{name} {number:,}"
+            words = tuple(association.words(pair[0]))
+            for held_out in self._by_words.get(words, ()):
+                held_out.has_same_source = True
+            shingles = _shingles(words)
+            if not shingles.isdisjoint(self._shingles):
+                self._compare(pair, shingles, place=f"{name} {number:,}")
+
+    def _compare(self, pair: Pair, shingles: frozenset[int], *, place: str) -> None:
+        """Note the held-out pairs that are near to a training pair."""
+        candidates = {
+            id(held_out): held_out
+            for shingle in shingles & self._shingles
+            for held_out in self._by_shingle[shingle]
+            if not held_out.near
+        }
+        near = [
+            held_out
+            for held_out in candidates.values()
+            if _shared(held_out.shingles[0], shingles) >= MIN_SHARED
+        ]
+        if not near:
+            return
+        target = _shingles(association.words(pair[1]))
+        for held_out in near:
+            if _shared(held_out.shingles[1], target) >= MIN_SHARED:
+                held_out.near, held_out.near_pair = place, pair
+
+    def measures(self) -> dict[str, dict[str, float]]:
+        """Return, for each split, the shares of its pairs that training has."""
+        return {
+            split: {
+                "same_pair": _share(line.exact for line in lines),
+                "near_pair": _share(line.place for line in lines),
+                "same_source": _share(line.has_same_source for line in lines),
+            }
+            for split, lines in self._splits.items()
+        }
+
+    def find(self, *, is_file: bool) -> list[Finding]:
+        """Return a finding for each split of which training has many pairs.
+
+        Args:
+            is_file: Whether the text is a file that another one can replace.
+        """
+        result = []
+        for split, lines in self._splits.items():
+            name = findings.NAMES[split]
+            measures = self.measures()[split]
+            exact, near = measures["same_pair"], measures["near_pair"]
+            severity = findings.severity_of(exact, **EXACT)
+            if near_severity := findings.severity_of(near, **NEAR):
+                severity = min(
+                    filter(None, (severity, near_severity)), key=_RANK.__getitem__
+                )
+            if not severity:
+                continue
+            message = (
+                f"{findings.percent(exact)} of the {name} pairs are also training "
+                f"pairs, {findings.percent(near)} are nearly so: scores on them say "
+                "little about other text"
+            )
+            remedies = ["remove these pairs from the training text"]
+            if is_file:
+                remedies.append(
+                    f"or name another text: --config.data.{split}_source=FILE "
+                    f"--config.data.{split}_target=FILE"
+                )
+            result.append(
+                Finding(
+                    kind="overlap",
+                    severity=severity,
+                    split=split,
+                    message=message,
+                    share=max(exact, near),
+                    remedies=remedies,
+                    examples=_examples(lines),
+                )
+            )
+        return result
+
+
+_RANK = {findings.Severity.SERIOUS: 0, findings.Severity.MINOR: 1}
+
+
+def _examples(lines: Sequence[_HeldOut]) -> list[str]:
+    trained = [line for line in lines if line.place]
+    return [
+        f"training {line.place}: {findings.shorten((line.near_pair or line.pair)[0])} | "
+        f"{findings.shorten(line.pair[0])}"
+        for line in trained[: findings.NUM_EXAMPLES]
+    ]
+
+
+def _share(values: Iterable[object]) -> float:
+    flags = list(map(bool, values))
+    return round(sum(flags) / max(1, len(flags)), 6)
+
+
+def _shingles(words: Sequence[str]) -> frozenset[int]:
+    if len(words) < MIN_WORDS:
+        return frozenset()
+    return frozenset(map(hash, zip(words, words[1:], words[2:], strict=False)))
+
+
+def _shared(first: frozenset[int], second: frozenset[int]) -> float:
+    return len(first & second) / max(1, len(first | second))

@@ -1,0 +1,196 @@
+"""Find the texts of a configuration or of a run, and the vocabulary if there is one."""
+
+import dataclasses
+import functools
+import itertools
+import pathlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from vaswani_jax.core import config, languages
+from vaswani_jax.data import manifest, prepared, sources, subwords
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.text_checks.sample import Pair
+
+CHUNK = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """One text: the training text or one of its corpora, validation or test text.
+
+    Attributes:
+        split: "train", "valid" or "test".
+        corpus: The name of the corpus; "" if the split has only one.
+        origin: Where it comes from, in words.
+        read: Yields its pairs, from the beginning.
+        source_locale: The language of its source.
+        target_locale: That of its target; several if source lines have tags.
+    """
+
+    split: str
+    corpus: str
+    origin: str
+    read: Callable[[], Iterator[Pair]]
+    source_locale: str
+    target_locale: str
+
+    @property
+    def name(self) -> str:
+        """The split, and the corpus if it has several."""
+        return f"{self.split} {self.corpus}" if self.corpus else self.split
+
+
+@dataclasses.dataclass(frozen=True)
+class Texts:
+    """The texts of a configuration or of a run.
+
+    Attributes:
+        all: The texts.
+        vocabulary: That of the prepared data, or of the file that settings name.
+        notes: What could not be read, and what is read instead.
+    """
+
+    all: list[Text]
+    vocabulary: Vocabulary | None
+    notes: list[str]
+
+
+def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
+    """Return the texts that settings name; nothing is downloaded or prepared.
+
+    Where the text itself is not here, that of the prepared data is read.
+
+    Args:
+        settings: Those of the run.
+        workdir: Where data is or will be prepared.
+
+    Raises:
+        FileNotFoundError: A text is missing, and no data is prepared.
+        ValueError: A text cannot be read, or the prepared data is damaged.
+    """
+    data = settings.data
+    notes: list[str] = []
+    prepared_data = None
+    if prepared.has_directory(data, workdir):
+        directory = prepared.data_directory(data, workdir)
+        if (directory / manifest.NAME).exists():
+            prepared_data = prepared.open_prepared(directory)
+    texts = []
+    for split in sources.splits(data):
+        try:
+            texts += _of_split(settings, split)
+        except (FileNotFoundError, ValueError) as error:
+            if prepared_data is None or split not in prepared_data.counts:
+                raise
+            notes.append(
+                f"{error}; the {split} text of the prepared data is checked instead"
+            )
+            texts.append(_of_prepared(settings, split, prepared_data))
+    vocabulary = prepared_data.vocabulary if prepared_data else _configured(data)
+    if vocabulary is None:
+        notes.append(
+            "no vocabulary yet: its spelling is checked once `vaswani prepare` or "
+            "`vaswani train` has learned one"
+        )
+    return Texts(texts, vocabulary, notes)
+
+
+def _of_split(settings: config.Config, split: str) -> list[Text]:
+    """Return the texts of a split, each corpus for itself."""
+    data = settings.data
+    if split == "train" and data.training_corpora:
+        return [
+            _text(
+                settings,
+                split,
+                dataclasses.replace(
+                    data,
+                    corpora="",
+                    stages="",
+                    train_source=corpus.source,
+                    train_target=corpus.target,
+                    target_locale=_locale_of_tag(data, corpus.tag),
+                ),
+                corpus=corpus.name,
+            )
+            for corpus in data.training_corpora
+        ]
+    # Each tree once.
+    return [_text(settings, split, dataclasses.replace(data, gold_repeats=1))]
+
+
+def _locale_of_tag(data: config.DataConfig, tag: str) -> str:
+    return languages.locales_by_tag(data).get(tag, data.target_locale)
+
+
+def _text(
+    settings: config.Config, split: str, data: config.DataConfig, *, corpus: str = ""
+) -> Text:
+    read = functools.partial(sources.pairs, data, split, seed=settings.seed)
+    # What is missing is missed here, and not in the middle of the work.
+    next(iter(itertools.islice(read(), 1)), None)
+    return Text(
+        split,
+        corpus,
+        _origin(data, split),
+        read,
+        data.source_locale,
+        data.target_locale,
+    )
+
+
+def _origin(data: config.DataConfig, split: str) -> str:
+    if data.source == "text":
+        names = (getattr(data, f"{split}_{side}") for side in ("source", "target"))
+        return " and ".join(str(pathlib.Path(data.text_directory, n)) for n in names)
+    if data.source == "treebank":
+        return f"trees of {data.text_directory}"
+    return data.source
+
+
+def _of_prepared(
+    settings: config.Config, split: str, data: prepared.PreparedData
+) -> Text:
+    def read() -> Iterator[Pair]:
+        return (
+            _decode(data) if split == "train" else zip(*data.text(split), strict=True)
+        )
+
+    return Text(
+        split,
+        "",
+        f"the prepared data in {data.directory}",
+        read,
+        settings.data.source_locale,
+        settings.data.target_locale,
+    )
+
+
+def _decode(data: prepared.PreparedData) -> Iterator[Pair]:
+    """Yield the pairs of the training text, as their tokens spell them."""
+    corpus, vocabulary = data.corpus("train"), data.vocabulary
+    sides = tuple(zip(corpus, (vocabulary.source, vocabulary.target), strict=True))
+    for begin in range(0, len(corpus.source), CHUNK):
+        rows = np.arange(begin, min(begin + CHUNK, len(corpus.source)))
+        lines = []
+        for file, side_subwords in sides:
+            ids, lengths = file.joined(rows)
+            parts = np.split(ids, np.cumsum(lengths)[:-1])
+            lines.append([side_subwords.text(part.tolist()) for part in parts])
+        yield from zip(*lines, strict=True)
+
+
+def _configured(data: config.DataConfig) -> Vocabulary | None:
+    """Return the vocabulary of the files that settings name; None if one is missing."""
+    if not data.vocabulary:
+        return None
+    source = subwords.load_configured(data.vocabulary, key="vocabulary")
+    source = source.extend(data.symbols)
+    if data.vocabulary_sharing == "shared":
+        return Vocabulary.shared(source)
+    if not data.target_vocabulary:
+        return None
+    target = subwords.load_configured(data.target_vocabulary, key="target_vocabulary")
+    return Vocabulary(source, target.extend(data.symbols), is_shared=False)

@@ -1,0 +1,140 @@
+"""What a check of data returns: measures of each text, findings, notes."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vaswani_jax.text_checks import findings
+from vaswani_jax.text_checks.findings import Finding, Severity
+
+SIDES = ("source", "target")
+_WIDTH = 14
+
+
+@dataclasses.dataclass(frozen=True)
+class DataReport:
+    """What `check_data` says of the texts of a configuration or of a run.
+
+    Attributes:
+        texts: Measures of each text, by "train", "valid" and "test"; by "train NAME"
+            for each of several corpora.
+        findings: What is wrong, what is serious first.
+        notes: What was not checked, and why.
+    """
+
+    texts: Mapping[str, Mapping[str, Any]]
+    findings: Sequence[Finding]
+    notes: Sequence[str]
+
+    @property
+    def is_serious(self) -> bool:
+        """True if a finding makes training or scores worthless."""
+        return any(f.severity is Severity.SERIOUS for f in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON can hold it."""
+        return {
+            "serious": self.is_serious,
+            "texts": {name: dict(measures) for name, measures in self.texts.items()},
+            "findings": [dataclasses.asdict(finding) for finding in self.findings],
+            "notes": list(self.notes),
+        }
+
+    def describe(self) -> str:
+        """Return all of it as text: measures, then findings with what mends them."""
+        blocks = [_describe_text(name, text) for name, text in self.texts.items()]
+        blocks += [describe_finding(finding) for finding in self.findings]
+        if self.notes:
+            blocks.append("\n".join(f"note: {note}" for note in self.notes))
+        return "\n\n".join([*blocks, self._verdict()])
+
+    def _verdict(self) -> str:
+        if not self.findings:
+            return "nothing found"
+        numbers = [
+            f"{number} {severity}"
+            for severity in Severity
+            if (number := sum(f.severity is severity for f in self.findings))
+        ]
+        return f"found: {', '.join(numbers)}"
+
+
+def describe_finding(finding: Finding) -> str:
+    """Return a finding in lines: what, how to mend it, examples."""
+    text = f"{finding.split} {finding.corpus}".rstrip()
+    lines = [f"{finding.severity}: {text}: {finding.message} [{finding.kind}]"]
+    lines += [f"  mend: {remedy}" for remedy in finding.remedies]
+    lines += [f"  {example}" for example in finding.examples]
+    return "\n".join(lines)
+
+
+def _describe_text(name: str, text: Mapping[str, Any]) -> str:
+    lines = [f"{name}: {text['pairs']:,} pairs, {text['origin']}"]
+    for unit in ("characters", "words", "tokens"):
+        if unit in text:
+            lines.append(_line(unit, _of_sides(text[unit], _describe_lengths)))
+    if "tokens" in text:
+        lines.append(_line("spelling", _of_sides(text["tokens"], _describe_spelling)))
+    for key, label in (("scripts", "letters"), ("languages", "languages")):
+        if any(text.get(key, {}).values()):
+            lines.append(_line(label, _of_sides(text[key], _describe_shares)))
+    repeated = [
+        f"{noun} {findings.percent(text[key])}"
+        for key, noun in (
+            ("repeated_pairs", "pairs"),
+            ("repeated_sources", "sources"),
+            ("repeated_targets", "targets"),
+        )
+    ]
+    lines.append(_line("repeated", ", ".join(repeated)))
+    if (agreement := text.get("agreement")) is not None:
+        lines.append(
+            _line(
+                "alignment",
+                f"{findings.percent(agreement)} of targets fit better than others "
+                "close by (50% by chance)",
+            )
+        )
+    if "same_pair" in text:
+        lines.append(
+            _line(
+                "in training",
+                f"same pair {findings.percent(text['same_pair'])}, nearly "
+                f"{findings.percent(text['near_pair'])}, same source "
+                f"{findings.percent(text['same_source'])}",
+            )
+        )
+    return "\n".join(lines)
+
+
+def _line(label: str, text: str) -> str:
+    return f"  {label:<{_WIDTH}}{text}"
+
+
+def _of_sides(values: Mapping[str, Any], describe: Any) -> str:
+    return "; ".join(
+        f"{side}: {describe(values[side])}" for side in SIDES if values.get(side)
+    )
+
+
+def _describe_lengths(lengths: Mapping[str, float]) -> str:
+    return (
+        f"mean {lengths['mean']:.1f}, median {lengths['median']:,}, 95% up to "
+        f"{lengths['95%']:,}, longest {lengths['maximum']:,}"
+    )
+
+
+def _describe_spelling(spelling: Mapping[str, float]) -> str:
+    return (
+        f"{spelling['per_word']:.2f} tokens a word, unknown "
+        f"{findings.percent(spelling['unknown'])}, bytes "
+        f"{findings.percent(spelling['bytes'])}"
+    )
+
+
+def _describe_shares(shares: Mapping[str, float]) -> str:
+    common = [
+        f"{name} {findings.percent(share)}" for name, share in list(shares.items())[:3]
+    ]
+    others = len(shares) - len(common)
+    return ", ".join([*common, *([f"{others} others"] if others else [])])

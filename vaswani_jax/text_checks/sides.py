@@ -1,0 +1,351 @@
+"""Sides in another language than the settings say: wrong codes, swapped sides."""
+
+import collections
+import dataclasses
+import importlib.util
+import math
+from collections.abc import Sequence, Set
+
+from vaswani_jax.core import extras
+from vaswani_jax.data import language_identification, scripts
+from vaswani_jax.text_checks import association, findings
+from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.sample import Block, Pair, numbered, spread
+
+SIDES = ("source", "target")
+KEYS = ("source_locale", "target_locale")
+# A line is of another script if at most this share of its letters is of its own.
+LINE_SHARE = 0.5
+# ... and if it has so many of them, as units and names of money are in Latin letters.
+MIN_LETTERS = 8
+OTHER_SCRIPT = {"minor": 0.02, "serious": 0.5}
+# The identifier reads so many lines at once, as one alone says little, at most so often.
+LINES_AT_ONCE = 10
+MAX_READINGS = 100
+MIN_READINGS = 5
+OTHER_LANGUAGE = {"minor": 0.1, "serious": 0.5}
+# A line speaks for a side if its words are so many times likelier there, on average
+# (a logarithm), and the side's own line is so too.
+MIN_EVIDENCE = 1.0
+MIN_WORD_COUNT = 5
+MIN_WORDS = 3
+MIN_EVIDENT_LINES = 20
+SWAPPED = {"minor": 0.005, "serious": 0.1}
+UNTRANSLATED = {"minor": 0.05, "serious": 0.3}
+
+
+def share_in_scripts(lines: Sequence[str], locale: str) -> float:
+    """Return the share of the letters of lines that are in a locale's scripts."""
+    expected = scripts.scripts_of_locale(locale)
+    counts: collections.Counter[str] = collections.Counter()
+    for line in lines:
+        counts.update(line)
+    letters: collections.Counter[str] = collections.Counter()
+    for character, count in counts.items():
+        letters[scripts.script_of_letter(character)] += count
+    del letters[""]
+    return sum(letters[script] for script in expected) / max(1, letters.total())
+
+
+def find_scripts(
+    blocks: Sequence[Block], locales: tuple[str, str], *, split: str
+) -> list[Finding]:
+    """Return a finding if sides are not written as their languages are.
+
+    Args:
+        blocks: The text.
+        locales: Those of source and target.
+        split: Which text it is.
+    """
+    pairs = numbered(blocks)
+    sides = [[pair[side] for _, pair in pairs] for side in (0, 1)]
+    if not any(map(_has_letters, sides)):
+        return []
+    right = [share_in_scripts(sides[side], locales[side]) for side in (0, 1)]
+    crossed = [share_in_scripts(sides[side], locales[1 - side]) for side in (0, 1)]
+    if max(right) < 0.5 < min(crossed):
+        reason = "each is written in the script of the other's language"
+        return [_swapped_sides(locales, split=split, reason=reason)]
+    result = []
+    for side, name in enumerate(SIDES):
+        expected = scripts.scripts_of_locale(locales[side])
+        wrong = [
+            (number, pair[side])
+            for number, pair in pairs
+            if _is_of_other_script(pair[side], expected)
+        ]
+        share = len(wrong) / max(1, len(pairs))
+        if not (severity := findings.severity_of(share, **OTHER_SCRIPT)):
+            continue
+        common = collections.Counter(scripts.script_of(line) for _, line in wrong)
+        script = common.most_common(1)[0][0]
+        result.append(
+            Finding(
+                kind="other_script",
+                severity=severity,
+                split=split,
+                message=(
+                    f"{findings.percent(share)} of the {name} lines are written in "
+                    f"{script}, but config.data.{KEYS[side]}={locales[side]} is written "
+                    f"in {' and '.join(sorted(expected))}"
+                ),
+                share=share,
+                remedies=[
+                    f"--config.data.{KEYS[side]}=CODE, if another language is meant",
+                    "otherwise leave these lines out of both files",
+                ],
+                examples=[
+                    f"line {number:,}: {findings.shorten(line)}"
+                    for number, line in wrong[: findings.NUM_EXAMPLES]
+                ],
+            )
+        )
+    return result
+
+
+def _is_of_other_script(line: str, expected: Set[str]) -> bool:
+    letters = scripts.letters_by_script(line)
+    num_letters = letters.total()
+    num_right = sum(letters[script] for script in expected)
+    return num_letters >= MIN_LETTERS and num_right <= LINE_SHARE * num_letters
+
+
+def can_identify(locale: str) -> bool:
+    """Return True if the identifier is installed and knows a locale's language."""
+    is_installed = importlib.util.find_spec("py3langid") is not None
+    return is_installed and bool(language_identification.language_of(locale))
+
+
+def how_to_identify() -> str:
+    """Return how to install the identifier, if it is missing, for a note."""
+    if importlib.util.find_spec("py3langid"):
+        return ""
+    return f"; {extras.how_to_install('langid')}"
+
+
+def identify(lines: Sequence[str], locale: str) -> dict[str, float]:
+    """Return the share of readings of each language that is far likelier than another.
+
+    Args:
+        lines: Lines of one side, spread over it.
+        locale: What they should be in. A reading that may be in this language counts
+            for it.
+    """
+    expected = language_identification.language_of(locale)
+    readings = [
+        " ".join(lines[begin : begin + LINES_AT_ONCE])
+        for begin in range(0, len(lines), LINES_AT_ONCE)
+    ]
+    counts: collections.Counter[str] = collections.Counter()
+    for reading in readings:
+        verdict = language_identification.judge(reading, expected)
+        counts[verdict.language if verdict.is_other else expected] += 1
+    return {
+        language: count / counts.total() for language, count in counts.most_common()
+    }
+
+
+def languages(
+    blocks: Sequence[Block], locales: tuple[str, str]
+) -> list[dict[str, float]]:
+    """Return the languages of source and target; none where nothing can tell them."""
+    pairs = [pair for _, pair in numbered(blocks) if all(pair)]
+    pairs = spread(pairs, MAX_READINGS * LINES_AT_ONCE)
+    return [
+        identify([pair[side] for pair in pairs], locales[side])
+        if can_identify(locales[side]) and len(pairs) >= MIN_READINGS * LINES_AT_ONCE
+        else {}
+        for side in (0, 1)
+    ]
+
+
+def find_languages(
+    shares: Sequence[dict[str, float]], locales: tuple[str, str], *, split: str
+) -> list[Finding]:
+    """Return a finding if sides are in other languages than their locales say.
+
+    Args:
+        shares: What `languages` returns.
+        locales: Those of source and target.
+        split: Which text it is.
+    """
+    if not any(shares):
+        return []
+    expected = [
+        language_identification.language_of(locale) if share else ""
+        for locale, share in zip(locales, shares, strict=True)
+    ]
+    likeliest = [max(share, key=share.__getitem__, default="") for share in shares]
+    if all(expected) and expected[0] != expected[1] and likeliest == expected[::-1]:
+        reason = f"the source is in {likeliest[0]}, the target in {likeliest[1]}"
+        return [_swapped_sides(locales, split=split, reason=reason)]
+    result = []
+    for side, name in enumerate(SIDES):
+        if not expected[side]:
+            continue
+        others = {k: v for k, v in shares[side].items() if k != expected[side]}
+        share = sum(others.values())
+        if not (severity := findings.severity_of(share, **OTHER_LANGUAGE)):
+            continue
+        commonest = max(others, key=others.__getitem__)
+        key = f"config.data.{KEYS[side]}"
+        remedies = ["leave lines of other languages out of both files"]
+        what = "in other languages"
+        if others[commonest] > share / 2:
+            what = f"in {commonest}"
+            remedies.insert(0, f"--{key}={commonest}, if that language is meant")
+        result.append(
+            Finding(
+                kind="language",
+                severity=severity,
+                split=split,
+                message=(
+                    f"{findings.percent(share)} of the {name} text seems to be {what}, "
+                    f"but {key}={locales[side]}"
+                ),
+                share=share,
+                remedies=remedies,
+            )
+        )
+    return result
+
+
+def _swapped_sides(
+    locales: tuple[str, str], *, split: str, reason: str, examples: Sequence[str] = ()
+) -> Finding:
+    remedies = [f"swap config.data.{split}_source and config.data.{split}_target"]
+    if split == "train":
+        source, target = locales
+        remedies.append(
+            f"or --config.data.source_locale={target} "
+            f"--config.data.target_locale={source}, for the other direction"
+        )
+    return Finding(
+        kind="swapped",
+        severity=Severity.SERIOUS,
+        split=split,
+        message=f"the sides of the {findings.NAMES[split]} text are swapped: {reason}",
+        share=1.0,
+        remedies=remedies,
+        examples=examples,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """How much likelier each word is in the source than in the target.
+
+    Attributes:
+        evidence: The logarithm of the ratio of the shares, of words that are frequent.
+    """
+
+    evidence: dict[str, float]
+
+    @classmethod
+    def learn(cls, pairs: Sequence[Pair]) -> "Profile":
+        """Count the words of both sides."""
+        counts: list[collections.Counter[str]] = [collections.Counter() for _ in SIDES]
+        for pair in pairs:
+            for line, counter in zip(pair, counts, strict=True):
+                counter.update(association.words(line))
+        totals = [counter.total() + 1 for counter in counts]
+        return cls(
+            {
+                word: math.log((counts[0][word] + 1) / totals[0])
+                - math.log((counts[1][word] + 1) / totals[1])
+                for word in counts[0].keys() | counts[1].keys()
+                if counts[0][word] + counts[1][word] >= MIN_WORD_COUNT
+            }
+        )
+
+    def evidence_of(self, line: str) -> float:
+        """Return how much a line's words speak for the source; below 0, the target."""
+        known = [
+            self.evidence[word]
+            for word in association.words(line)
+            if word in self.evidence and word.isalpha()
+        ]
+        return sum(known) / len(known) if len(known) >= MIN_WORDS else 0.0
+
+
+def find_swapped_lines(
+    blocks: Sequence[Block],
+    profile: Profile,
+    locales: tuple[str, str],
+    *,
+    split: str,
+) -> list[Finding]:
+    """Return findings of pairs whose sides are swapped, or in one language.
+
+    Args:
+        blocks: The text.
+        profile: The words of the sides of the training text.
+        locales: Those of source and target.
+        split: Which text it is.
+    """
+    swapped, copied = [], []
+    num_evident = 0
+    for number, pair in numbered(blocks):
+        source, target = map(profile.evidence_of, pair)
+        if min(abs(source), abs(target)) < MIN_EVIDENCE:
+            continue
+        num_evident += 1
+        if source < 0 < target:
+            swapped.append((number, pair))
+        elif (source > 0) == (target > 0):
+            copied.append((number, pair))
+    if num_evident < MIN_EVIDENT_LINES:
+        return []
+    result = []
+    share = len(swapped) / num_evident
+    if share > 0.5:
+        result.append(
+            _swapped_sides(
+                locales,
+                split=split,
+                reason="its source has the words of the training text's target",
+                examples=_examples(swapped),
+            )
+        )
+    elif severity := findings.severity_of(share, **SWAPPED):
+        result.append(
+            Finding(
+                kind="swapped_lines",
+                severity=severity,
+                split=split,
+                message=(
+                    f"{findings.percent(share)} of the pairs have their sides swapped"
+                ),
+                share=share,
+                remedies=["swap the sides of these lines, or leave them out"],
+                examples=_examples(swapped),
+            )
+        )
+    share = len(copied) / num_evident
+    if severity := findings.severity_of(share, **UNTRANSLATED):
+        result.append(
+            Finding(
+                kind="untranslated",
+                severity=severity,
+                split=split,
+                message=(
+                    f"{findings.percent(share)} of the pairs have both sides in one "
+                    "language"
+                ),
+                share=share,
+                remedies=["leave these lines out of both files"],
+                examples=_examples(copied),
+            )
+        )
+    return result
+
+
+def _examples(lines: Sequence[tuple[int, Pair]]) -> list[str]:
+    return [
+        findings.describe_pair(number, *pair)
+        for number, pair in lines[: findings.NUM_EXAMPLES]
+    ]
+
+
+def _has_letters(lines: Sequence[str]) -> bool:
+    return any(character.isalpha() for line in lines for character in line)

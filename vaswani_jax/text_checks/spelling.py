@@ -1,0 +1,176 @@
+"""How a vocabulary spells both sides: subwords of a word, unknown characters, bytes."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vaswani_jax.core import config, locales, types
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.text_checks import findings, lengths
+from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.sample import Pair, spread
+
+SIDES = ("source", "target")
+MAX_PAIRS = 5000
+UNKNOWN = {"minor": 0.001, "serious": 0.05}
+BYTES = {"minor": 0.01, "serious": 0.2}
+# Subwords of a word: so many, and so many times the other side's, are a bad fit.
+MANY_SUBWORDS = 3.0
+MANY_TIMES = 1.8
+
+
+@dataclasses.dataclass(frozen=True)
+class Spelling:
+    """How a vocabulary spells one side.
+
+    Attributes:
+        tokens_per_word: Subwords of a word between spaces.
+        tokens_per_character: Subwords of a character.
+        unknown: The share of tokens that are the unknown subword.
+        bytes: The share of tokens that are a byte of a character.
+        lengths: Tokens of each line.
+    """
+
+    tokens_per_word: float
+    tokens_per_character: float
+    unknown: float
+    bytes: float
+    lengths: Sequence[int]
+
+    def measures(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        distribution = lengths.Distribution()
+        distribution.counts.update(self.lengths)
+        return {
+            **distribution.summary(),
+            "per_word": round(self.tokens_per_word, 4),
+            "per_character": round(self.tokens_per_character, 4),
+            "unknown": round(self.unknown, 6),
+            "bytes": round(self.bytes, 6),
+        }
+
+
+def spell(pairs: Sequence[Pair], vocabulary: Vocabulary) -> list[Spelling]:
+    """Return how a vocabulary spells both sides of pairs, of some if they are many."""
+    pairs = spread(pairs, MAX_PAIRS)
+    result = []
+    for side, subwords in enumerate((vocabulary.source, vocabulary.target)):
+        lines = [pair[side] for pair in pairs]
+        ids = vocabulary.encode(lines, target=bool(side), verbatim=True)
+        tokens = np.array([token for line in ids for token in line], np.int64)
+        num_tokens = max(1, len(tokens))
+        different, counts = np.unique(tokens, return_counts=True)
+        num_bytes = sum(
+            int(count)
+            for token, count in zip(different.tolist(), counts, strict=True)
+            if subwords.is_byte(token)
+        )
+        result.append(
+            Spelling(
+                len(tokens) / max(1, sum(len(line.split()) for line in lines)),
+                len(tokens) / max(1, sum(map(len, lines))),
+                float((tokens == types.UNK_ID).sum() / num_tokens),
+                num_bytes / num_tokens,
+                list(map(len, ids)),
+            )
+        )
+    return result
+
+
+def find(
+    sides: Sequence[Spelling], *, data: config.DataConfig, split: str
+) -> list[Finding]:
+    """Return findings of text that the vocabulary spells badly.
+
+    Args:
+        sides: How it spells source and target.
+        data: Names the vocabulary, and the limit of lengths.
+        split: The text.
+    """
+    result = []
+    for name, side in zip(SIDES, sides, strict=True):
+        if severity := findings.severity_of(side.unknown, **UNKNOWN):
+            result.append(
+                Finding(
+                    kind="unknown_subwords",
+                    severity=severity,
+                    split=split,
+                    message=(
+                        f"{findings.percent(side.unknown)} of the {name} tokens are "
+                        "the unknown subword: the vocabulary lacks their characters"
+                    ),
+                    share=side.unknown,
+                    remedies=[
+                        "--config.data.byte_fallback=True, or "
+                        "--config.data.character_coverage=1, and prepare again",
+                    ],
+                )
+            )
+        if severity := findings.severity_of(side.bytes, **BYTES):
+            result.append(
+                Finding(
+                    kind="bytes",
+                    severity=severity,
+                    split=split,
+                    message=(
+                        f"{findings.percent(side.bytes)} of the {name} tokens are "
+                        "single bytes: the vocabulary lacks characters"
+                    ),
+                    share=side.bytes,
+                    remedies=[
+                        "--config.data.character_coverage=1, and prepare again",
+                        *_learn_again(data),
+                    ],
+                )
+            )
+    result += _find_bad_fit(sides, data=data, split=split)
+    if split == "train":
+        longest = map(max, sides[0].lengths, sides[1].lengths)
+        is_long = [length > data.max_length - 1 for length in longest]
+        share = sum(is_long) / max(1, len(is_long))
+        if severity := findings.severity_of(share, **lengths.TOO_LONG):
+            result.append(
+                lengths.too_long(share, data, severity=severity, unit="tokens")
+            )
+    return result
+
+
+def _find_bad_fit(
+    sides: Sequence[Spelling], *, data: config.DataConfig, split: str
+) -> list[Finding]:
+    """Return a finding if one side's words are cut into far more pieces."""
+    target_locale = data.target_locale.split(",")[0]
+    if not (
+        locales.has_spaces(data.source_locale) and locales.has_spaces(target_locale)
+    ):
+        return []
+    numbers = [side.tokens_per_word for side in sides]
+    worse = int(numbers[1] > numbers[0])
+    if numbers[worse] < max(MANY_SUBWORDS, MANY_TIMES * numbers[1 - worse]):
+        return []
+    return [
+        Finding(
+            kind="spelling",
+            severity=findings.Severity.MINOR,
+            split=split,
+            message=(
+                f"a word of the {SIDES[worse]} has {numbers[worse]:.1f} subwords, one "
+                f"of the {SIDES[1 - worse]} {numbers[1 - worse]:.1f}: the vocabulary "
+                f"does not fit the {SIDES[worse]}"
+            ),
+            share=1.0,
+            remedies=[
+                "--config.data.vocabulary_sharing=separate, or a larger "
+                "--config.data.vocab_size, and prepare again",
+                *_learn_again(data),
+            ],
+        )
+    ]
+
+
+def _learn_again(data: config.DataConfig) -> list[str]:
+    if not data.vocabulary:
+        return []
+    return ["--config.data.vocabulary= learns one from this text"]
