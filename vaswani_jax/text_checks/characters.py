@@ -1,4 +1,4 @@
-"""Characters that should not be there, and forms of text that settings do not expect."""
+"""Characters that should not be there, and forms of text that settings exclude."""
 
 import collections
 import dataclasses
@@ -76,7 +76,7 @@ _FAULTS = (
     _Fault(
         "control_characters",
         "have control characters",
-        "remove these characters, as with: tr -d '\\000-\\010\\013-\\037'",
+        "remove these characters (Unicode's categories Cc and Co)",
         _control,
         FAULTS,
     ),

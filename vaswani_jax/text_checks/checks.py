@@ -58,21 +58,23 @@ def check_data(
     overlap = HeldOut(held_out)
     checked = []
     for text in texts.all:
-        checked.append(_Checked(text, settings.data))
+        seen = _Checked(text, settings.data)
         pairs = held_out.get(text.name) or text.read()
-        checked[-1].read(pairs, overlap=overlap if text.split == "train" else None)
+        seen.read(pairs, overlap=overlap if text.split == "train" else None)
+        checked.append(seen)
     profiles = _profiles(checked)
     shares = overlap.measures()
     measures = {}
     result = overlap.find(is_file=settings.data.source == "text")
-    trained_forms = [text.forms for text in checked if text.text.split == "train"]
-    for text in checked:
-        text_measures, text_findings = text.judge(texts.vocabulary, profiles)
-        measures[text.text.name] = text_measures | shares.get(text.text.name, {})
+    trained_forms = [seen.forms for seen in checked if seen.text.split == "train"]
+    for seen in checked:
+        name, split = seen.text.name, seen.text.split
+        text_measures, text_findings = seen.judge(texts.vocabulary, profiles)
+        measures[name] = text_measures | shares.get(name, {})
         result += text_findings
-        if text.forms and text.text.split != "train" and len(trained_forms) == 1:
+        if seen.forms and split != "train" and len(trained_forms) == 1:
             result += characters.find_unlike_forms(
-                trained_forms[0], text.forms, split=text.text.split
+                trained_forms[0], seen.forms, split=split
             )
     result.sort(key=lambda finding: _RANKS[finding.severity])
     return DataReport(measures, result, [*texts.notes, *_notes(settings.data)])

@@ -1,8 +1,8 @@
 """Repeated pairs, repeated lines, and targets that copy their sources.
 
-Lines are compared by 64-bit hashes. Of a large text only the hashes of one in 2, 4, 8,
-... are kept, always those of the same lines, so that memory is bounded and every copy of
-a kept line is counted.
+Lines are compared by 64-bit hashes. Of a large text only the hashes of one line in 2, 4
+or more are kept, always those of the same lines: memory is bounded, and every copy of a
+kept line is counted.
 """
 
 import hashlib
@@ -132,7 +132,7 @@ class Duplicates:
                     kind="duplicates",
                     severity=severity,
                     split=split,
-                    message=f"{findings.percent(share)} of the pairs repeat another one",
+                    message=f"{findings.percent(share)} of the pairs repeat another",
                     share=share,
                     remedies=["keep each pair once"],
                 )

@@ -1,14 +1,14 @@
 """Validation and test pairs that the training text has, too, or nearly so.
 
-Lines are nearly the same if they share most of their shingles, sequences of three words.
-The held-out text is in memory, and the training text passes.
+Lines are nearly the same if they share most of their shingles, which are sequences of
+three words. The held-out text is in memory, and the training text passes.
 """
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from vaswani_jax.text_checks import association, findings
-from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Pair
 
 # Lines are near if they share this share of the shingles that either has.
@@ -19,8 +19,8 @@ MAX_LINES_OF_SHINGLE = 50
 MAX_HELD_OUT = 20_000
 # A line of fewer words is too common to say that it was copied.
 MIN_WORDS = 5
-EXACT = {"minor": 0.01, "serious": 0.1}
-NEAR = {"minor": 0.05, "serious": 0.2}
+MINOR_EXACT, SERIOUS_EXACT = 0.01, 0.1
+MINOR_NEAR, SERIOUS_NEAR = 0.05, 0.2
 
 
 @dataclasses.dataclass
@@ -141,15 +141,18 @@ class HeldOut:
         result = []
         for split, lines in self._splits.items():
             name = findings.NAMES[split]
-            measures = self.measures()[split]
-            exact, near = measures["same_pair"], measures["near_pair"]
-            severity = findings.severity_of(exact, **EXACT)
-            if near_severity := findings.severity_of(near, **NEAR):
-                severity = min(
-                    filter(None, (severity, near_severity)), key=_RANK.__getitem__
-                )
-            if not severity:
+            exact = _share(line.exact for line in lines)
+            near = _share(line.place for line in lines)
+            is_serious = exact >= SERIOUS_EXACT or near >= SERIOUS_NEAR
+            # Short lines, as "Yes.", are in every large text.
+            long = [line for line in lines if line.shingles[0]]
+            is_minor = (
+                sum(bool(line.exact) for line in long) >= MINOR_EXACT * len(lines)
+                or near >= MINOR_NEAR
+            )
+            if not lines or not (is_serious or is_minor):
                 continue
+            severity = Severity.SERIOUS if is_serious else Severity.MINOR
             message = (
                 f"{findings.percent(exact)} of the {name} pairs are also training "
                 f"pairs, {findings.percent(near)} are nearly so: scores on them say "
@@ -175,14 +178,12 @@ class HeldOut:
         return result
 
 
-_RANK = {findings.Severity.SERIOUS: 0, findings.Severity.MINOR: 1}
-
-
 def _examples(lines: Sequence[_HeldOut]) -> list[str]:
     trained = [line for line in lines if line.place]
     return [
-        f"training {line.place}: {findings.shorten((line.near_pair or line.pair)[0])} | "
-        f"{findings.shorten(line.pair[0])}"
+        f"training {line.place}: "
+        f"{findings.shorten((line.near_pair or line.pair)[0])} | "
+        f"held out: {findings.shorten(line.pair[0])}"
         for line in trained[: findings.NUM_EXAMPLES]
     ]
 

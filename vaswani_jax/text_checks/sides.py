@@ -19,7 +19,7 @@ LINE_SHARE = 0.5
 # ... and if it has so many of them, as units and names of money are in Latin letters.
 MIN_LETTERS = 8
 OTHER_SCRIPT = {"minor": 0.02, "serious": 0.5}
-# The identifier reads so many lines at once, as one alone says little, at most so often.
+# The identifier reads so many lines at once, as one alone says little, so often.
 LINES_AT_ONCE = 10
 MAX_READINGS = 100
 MIN_READINGS = 5
@@ -86,8 +86,8 @@ def find_scripts(
                 split=split,
                 message=(
                     f"{findings.percent(share)} of the {name} lines are written in "
-                    f"{script}, but config.data.{KEYS[side]}={locales[side]} is written "
-                    f"in {' and '.join(sorted(expected))}"
+                    f"{script}, but config.data.{KEYS[side]}={locales[side]} is in "
+                    f"{' and '.join(sorted(expected))}"
                 ),
                 share=share,
                 remedies=[
