@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.programs import runs
+from tests.text_checks import texts
 
 
 def check(*arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -20,7 +21,7 @@ def check(*arguments: str) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["demo"], ["--hardware is missing"]),
+        (["demo"], ["--hardware is missing", "--data"]),
         (["demo", "--hardware=v5:8"], ["unknown chip 'v5'", "known: v4, v5e, v5p"]),
         (["demo", "--hardware=v5e:2x4,h100:12"], ["h100:12", "a multiple of 8"]),
         (["demo", "--hardware=v5e:3x4"], ["v5e:3x4", "must be even"]),
@@ -44,6 +45,67 @@ def test_a_missing_compiler_is_named(hardware: str, extra: str, module: str) -> 
         pytest.skip(f"{module} is installed")
     error = runs.error_of(check("demo", f"--hardware={hardware}"))
     assert f"pip install 'vaswani-jax[{extra}]'" in error
+
+
+@pytest.fixture
+def text(tmp_path: pathlib.Path) -> list[str]:
+    """Flags of a clean text in files."""
+    texts.write(tmp_path, texts.splits())
+    return [
+        "own_text",
+        "--data",
+        f"--workdir={tmp_path / 'run'}",
+        f"--config.data.text_directory={tmp_path}",
+        "--config.data.source_locale=en",
+        "--config.data.target_locale=de",
+    ]
+
+
+def test_clean_text_ends_with_status_0_and_changes_nothing(
+    text: list[str], tmp_path: pathlib.Path
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    result = check(*text)
+    assert result.returncode == 0, result.stderr.decode()
+    output = result.stdout.decode()
+    assert "train: 900 pairs" in output and output.endswith("nothing found\n")
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
+
+
+def test_serious_faults_end_with_status_2(
+    text: list[str], tmp_path: pathlib.Path
+) -> None:
+    splits = texts.splits()
+    texts.shuffle_targets(splits)
+    texts.write(tmp_path, splits)
+    result = check(*text, "--json")
+    assert result.returncode == 2, result.stderr.decode()
+    report = json.loads(result.stdout)
+    assert report["serious"] and report["findings"][0]["kind"] == "misaligned"
+    assert report["findings"][0]["lines"] == [[201, 400]]
+    assert report["texts"]["train"]["pairs"] == 900
+
+
+def test_text_that_cannot_be_read_is_refused_in_one_line(
+    text: list[str], tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "train.target").write_bytes(b"ein\n\xff\n")
+    error = runs.error_of(check(*text))
+    assert "train.target, line 2: not UTF-8" in error
+    (tmp_path / "train.target").write_bytes(b"ein\n")
+    assert "the same number of lines" in runs.error_of(check(*text))
+    (tmp_path / "train.target").unlink()
+    assert "config.data.train_target: no file" in runs.error_of(check(*text))
+
+
+def test_the_data_of_a_run_are_checked_with_its_vocabulary(
+    trained: pathlib.Path,
+) -> None:
+    result = check(str(trained), "--data", "--json")
+    assert result.returncode == 0, result.stderr.decode()
+    report = json.loads(result.stdout)
+    assert report["texts"]["train"]["pairs"] == 200
+    assert report["texts"]["train"]["tokens"]["source"]["unknown"] == 0
 
 
 @pytest.mark.tpu_compiler

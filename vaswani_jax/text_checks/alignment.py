@@ -98,7 +98,9 @@ def judge(blocks: Sequence[Block]) -> Alignment:
     comparison = _Comparison(lines)
     # (pairs, others): 1 where the pair's own target fits better, NaN if too alike.
     wins = comparison.wins()
-    agreement = float(np.nanmean(wins)) if np.isfinite(wins).any() else 0.5
+    if np.isfinite(wins).any(axis=1).sum() < MIN_PAIRS:
+        return Alignment(None, len(lines))
+    agreement = float(np.nanmean(wins))
     block_of = (comparison.line_numbers - 1) // BLOCK_PAIRS
     numbers, means, errors = _by_block(wins, block_of)
     good = float(np.quantile(means, 0.95)) if len(means) else 0.5
@@ -295,6 +297,9 @@ def _by_block(
     is_compared = np.isfinite(wins)
     counts = is_compared.sum(1)
     usable = counts > 0
+    if not usable.any():
+        nothing = np.zeros(0)
+        return nothing.astype(np.int64), nothing, nothing
     pair_means = np.nansum(wins, 1)[usable] / counts[usable]
     numbers, places = np.unique(block_of[usable], return_inverse=True)
     sizes = np.bincount(places)

@@ -18,6 +18,7 @@ from vaswani_jax.text_checks import (
     characters,
     duplicates,
     lengths,
+    mending,
     reading,
     sides,
     spelling,
@@ -76,8 +77,10 @@ def check_data(
             result += characters.find_unlike_forms(
                 trained_forms[0], seen.forms, split=split
             )
+    result, mended = mending.mend([*texts.findings, *result], settings.data)
     result.sort(key=lambda finding: _RANKS[finding.severity])
-    return DataReport(measures, result, [*texts.notes, *_notes(settings.data)])
+    notes = [*texts.notes, *mended, *_notes(settings.data)]
+    return DataReport(measures, result, notes)
 
 
 class _Checked:
@@ -173,20 +176,23 @@ class _Checked:
         result += characters.find_faults(self.blocks, data=self._data, split=split)
         if split == "train":
             result += characters.find_form(self.forms, data=self._data)
-        shares: list[dict[str, float]] = [{}, {}]
+        seen_languages: list[sides.Languages | None] = [None, None]
         for locales, blocks in self.by_locales().items():
             in_scripts = sides.find_scripts(blocks, locales, split=split)
             result += in_scripts
-            shares = sides.languages(blocks, locales)
+            seen_languages = sides.languages(blocks, locales)
             if not any(f.severity is Severity.SERIOUS for f in in_scripts):
-                result += sides.find_languages(shares, locales, split=split)
+                result += sides.find_languages(seen_languages, locales, split=split)
             if locales in profiles:
                 profile = profiles[locales]
                 result += sides.find_swapped_lines(
                     blocks, profile, locales, split=split
                 )
         if len(self.by_locales()) == 1:
-            measures["languages"] = dict(zip(sides.SIDES, shares, strict=True))
+            measures["languages"] = {
+                name: each.shares if each else {}
+                for name, each in zip(sides.SIDES, seen_languages, strict=True)
+            }
         return _once(result)
 
 

@@ -55,7 +55,7 @@ class Hashes:
     def share_repeated(self) -> float:
         """Return the share of lines that repeat an earlier one."""
         _, counts = self.counts()
-        return 1 - len(counts) / max(1, int(counts.sum()))
+        return 1 - len(counts) / int(counts.sum()) if len(counts) else 0.0
 
     def largest(self) -> tuple[int, float]:
         """Return the hash of the commonest line, and its share of all lines."""
@@ -134,7 +134,7 @@ class Duplicates:
                     split=split,
                     message=f"{findings.percent(share)} of the pairs repeat another",
                     share=share,
-                    remedies=["keep each pair once"],
+                    remedies=["keep each pair once in the files"],
                 )
             )
         share = self._num_copies / max(1, self._num_pairs)

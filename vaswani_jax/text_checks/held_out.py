@@ -146,10 +146,11 @@ class HeldOut:
             is_serious = exact >= SERIOUS_EXACT or near >= SERIOUS_NEAR
             # Short lines, as "Yes.", are in every large text.
             long = [line for line in lines if line.shingles[0]]
-            is_minor = (
-                sum(bool(line.exact) for line in long) >= MINOR_EXACT * len(lines)
-                or near >= MINOR_NEAR
-            )
+            num_exact = sum(bool(line.exact) for line in long)
+            num_near = sum(bool(line.place) for line in long)
+            is_minor = num_exact >= MINOR_EXACT * len(
+                lines
+            ) or num_near >= MINOR_NEAR * len(lines)
             if not lines or not (is_serious or is_minor):
                 continue
             severity = Severity.SERIOUS if is_serious else Severity.MINOR
@@ -161,7 +162,7 @@ class HeldOut:
             remedies = ["remove these pairs from the training text"]
             if is_file:
                 remedies.append(
-                    f"or name another text: --config.data.{split}_source=FILE "
+                    f"name another text: --config.data.{split}_source=FILE "
                     f"--config.data.{split}_target=FILE"
                 )
             result.append(

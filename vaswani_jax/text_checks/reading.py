@@ -8,9 +8,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from vaswani_jax.core import config, languages
-from vaswani_jax.data import manifest, prepared, sources, subwords
+from vaswani_jax.core import config
+from vaswani_jax.data import (
+    manifest,
+    prepared,
+    sources,
+    subwords,
+    tfds,
+    training_text,
+)
 from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Pair
 
 CHUNK = 1000
@@ -50,11 +58,33 @@ class Texts:
         all: The texts.
         vocabulary: That of the prepared data, or of the file that settings name.
         notes: What could not be read, and what is read instead.
+        findings: What is wrong with the prepared data.
     """
 
     all: list[Text]
     vocabulary: Vocabulary | None
     notes: list[str]
+    findings: list[Finding]
+
+
+def _differences(settings: config.Config, directory: pathlib.Path) -> list[Finding]:
+    """Return a finding if data was prepared from another text or by other settings."""
+    try:
+        prepared.open_matching(settings, directory, compare_text=True)
+    except ValueError as error:
+        return [
+            Finding(
+                kind="prepared",
+                severity=Severity.MINOR,
+                split="train",
+                message=str(error),
+                share=1.0,
+                remedies=[
+                    "prepare again with --rebuild_data, or name another --workdir"
+                ],
+            )
+        ]
+    return []
 
 
 def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
@@ -72,17 +102,20 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
     """
     data = settings.data
     notes: list[str] = []
-    prepared_data = None
+    prepared_data, differences = None, []
     if prepared.has_directory(data, workdir):
         directory = prepared.data_directory(data, workdir)
         if (directory / manifest.NAME).exists():
             prepared_data = prepared.open_prepared(directory)
+            differences = _differences(settings, directory)
     texts = []
     for split in sources.splits(data):
         try:
             texts += _of_split(settings, split)
         except (FileNotFoundError, ValueError) as error:
-            if prepared_data is None or split not in prepared_data.counts:
+            is_absent = isinstance(error, FileNotFoundError)
+            is_absent = is_absent or data.source.startswith(tfds.PREFIX)
+            if not (is_absent and prepared_data and split in prepared_data.counts):
                 raise
             notes.append(
                 f"{error}; the {split} text of the prepared data is checked instead"
@@ -94,7 +127,7 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
             "no vocabulary yet: its spelling is checked once `vaswani prepare` or "
             "`vaswani train` has learned one"
         )
-    return Texts(texts, vocabulary, notes)
+    return Texts(texts, vocabulary, notes, differences)
 
 
 def _of_split(settings: config.Config, split: str) -> list[Text]:
@@ -102,27 +135,11 @@ def _of_split(settings: config.Config, split: str) -> list[Text]:
     data = settings.data
     if split == "train" and data.training_corpora:
         return [
-            _text(
-                settings,
-                split,
-                dataclasses.replace(
-                    data,
-                    corpora="",
-                    stages="",
-                    train_source=corpus.source,
-                    train_target=corpus.target,
-                    target_locale=_locale_of_tag(data, corpus.tag),
-                ),
-                corpus=corpus.name,
-            )
-            for corpus in data.training_corpora
+            _text(settings, split, part.data, corpus=part.name)
+            for part in training_text.parts(data)
         ]
     # Each tree once.
     return [_text(settings, split, dataclasses.replace(data, gold_repeats=1))]
-
-
-def _locale_of_tag(data: config.DataConfig, tag: str) -> str:
-    return languages.locales_by_tag(data).get(tag, data.target_locale)
 
 
 def _text(

@@ -63,7 +63,8 @@ def describe_finding(finding: Finding) -> str:
     """Return a finding in lines: what, how to mend it, examples."""
     text = f"{finding.split} {finding.corpus}".rstrip()
     lines = [f"{finding.severity}: {text}: {finding.message} [{finding.kind}]"]
-    lines += [f"  mend: {remedy}" for remedy in finding.remedies]
+    for number, remedy in enumerate(finding.remedies):
+        lines.append(f"  {'or' if number else 'mend'}: {remedy}")
     lines += [f"  {example}" for example in finding.examples]
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import importlib.util
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from vaswani_jax.core import extras
 from vaswani_jax.data import language_identification, scripts
@@ -16,13 +16,15 @@ SIDES = ("source", "target")
 KEYS = ("source_locale", "target_locale")
 # A line is of another script if at most this share of its letters is of its own.
 LINE_SHARE = 0.5
-# ... and if it has so many of them, as units and names of money are in Latin letters.
+# Lines of fewer letters do not count, as units and names of money are in Latin ones.
 MIN_LETTERS = 8
 OTHER_SCRIPT = {"minor": 0.02, "serious": 0.5}
 # The identifier reads so many lines at once, as one alone says little, so often.
 LINES_AT_ONCE = 10
 MAX_READINGS = 100
 MIN_READINGS = 5
+# Sides are swapped if more readings of each are likelier in the other's language.
+MIN_CROSSED = 0.8
 OTHER_LANGUAGE = {"minor": 0.1, "serious": 0.5}
 # A line speaks for a side if its words are so many times likelier there, on average
 # (a logarithm), and the side's own line is so too.
@@ -69,12 +71,17 @@ def find_scripts(
     result = []
     for side, name in enumerate(SIDES):
         expected = scripts.scripts_of_locale(locales[side])
-        wrong = [
-            (number, pair[side])
+        letters = [
+            (number, pair[side], scripts.letters_by_script(pair[side]))
             for number, pair in pairs
-            if _is_of_other_script(pair[side], expected)
         ]
-        share = len(wrong) / max(1, len(pairs))
+        letters = [line for line in letters if line[2].total() >= MIN_LETTERS]
+        wrong = [
+            (number, line)
+            for number, line, counts in letters
+            if sum(counts[s] for s in expected) <= LINE_SHARE * counts.total()
+        ]
+        share = len(wrong) / max(1, len(letters))
         if not (severity := findings.severity_of(share, **OTHER_SCRIPT)):
             continue
         common = collections.Counter(scripts.script_of(line) for _, line in wrong)
@@ -92,7 +99,7 @@ def find_scripts(
                 share=share,
                 remedies=[
                     f"--config.data.{KEYS[side]}=CODE, if another language is meant",
-                    "otherwise leave these lines out of both files",
+                    "leave these lines out of both files",
                 ],
                 examples=[
                     f"line {number:,}: {findings.shorten(line)}"
@@ -101,13 +108,6 @@ def find_scripts(
             )
         )
     return result
-
-
-def _is_of_other_script(line: str, expected: Set[str]) -> bool:
-    letters = scripts.letters_by_script(line)
-    num_letters = letters.total()
-    num_right = sum(letters[script] for script in expected)
-    return num_letters >= MIN_LETTERS and num_right <= LINE_SHARE * num_letters
 
 
 def can_identify(locale: str) -> bool:
@@ -123,68 +123,88 @@ def how_to_identify() -> str:
     return f"; {extras.how_to_install('langid')}"
 
 
-def identify(lines: Sequence[str], locale: str) -> dict[str, float]:
-    """Return the share of readings of each language that is far likelier than another.
+@dataclasses.dataclass(frozen=True)
+class Languages:
+    """The languages that one side seems to be in.
+
+    Attributes:
+        shares: The share of readings of each language; a reading that may be in the
+            language that it should be in counts for that.
+        other_side: The share of readings for which the language of the other side is
+            likelier than that of this side.
+    """
+
+    shares: dict[str, float]
+    other_side: float
+
+
+def identify(lines: Sequence[str], *, locale: str, other_locale: str) -> Languages:
+    """Return the languages of lines that are spread over one side.
 
     Args:
-        lines: Lines of one side, spread over it.
-        locale: What they should be in. A reading that may be in this language counts
-            for it.
+        lines: The lines.
+        locale: What they should be in.
+        other_locale: What the other side should be in.
     """
-    expected = language_identification.language_of(locale)
+    expected, other = map(language_identification.language_of, (locale, other_locale))
     readings = [
         " ".join(lines[begin : begin + LINES_AT_ONCE])
         for begin in range(0, len(lines), LINES_AT_ONCE)
     ]
     counts: collections.Counter[str] = collections.Counter()
+    num_other = 0
     for reading in readings:
         verdict = language_identification.judge(reading, expected)
         counts[verdict.language if verdict.is_other else expected] += 1
-    return {
-        language: count / counts.total() for language, count in counts.most_common()
-    }
+        by_language = language_identification.probabilities(reading)
+        num_other += by_language.get(other, 0.0) > by_language[expected]
+    total = counts.total()
+    shares = {language: count / total for language, count in counts.most_common()}
+    return Languages(shares, num_other / total)
 
 
 def languages(
     blocks: Sequence[Block], locales: tuple[str, str]
-) -> list[dict[str, float]]:
-    """Return the languages of source and target; none where nothing can tell them."""
+) -> list[Languages | None]:
+    """Return the languages of source and target; None where nothing can tell them."""
     pairs = [pair for _, pair in numbered(blocks) if all(pair)]
     pairs = spread(pairs, MAX_READINGS * LINES_AT_ONCE)
+    if len(pairs) < MIN_READINGS * LINES_AT_ONCE:
+        return [None, None]
     return [
-        identify([pair[side] for pair in pairs], locales[side])
-        if can_identify(locales[side]) and len(pairs) >= MIN_READINGS * LINES_AT_ONCE
-        else {}
+        identify(
+            [pair[side] for pair in pairs],
+            locale=locales[side],
+            other_locale=locales[1 - side],
+        )
+        if can_identify(locales[side])
+        else None
         for side in (0, 1)
     ]
 
 
 def find_languages(
-    shares: Sequence[dict[str, float]], locales: tuple[str, str], *, split: str
+    seen: Sequence[Languages | None], locales: tuple[str, str], *, split: str
 ) -> list[Finding]:
     """Return a finding if sides are in other languages than their locales say.
 
     Args:
-        shares: What `languages` returns.
+        seen: What `languages` returns.
         locales: Those of source and target.
         split: Which text it is.
     """
-    if not any(shares):
-        return []
-    expected = [
-        language_identification.language_of(locale) if share else ""
-        for locale, share in zip(locales, shares, strict=True)
-    ]
-    likeliest = [max(share, key=share.__getitem__, default="") for share in shares]
-    if all(expected) and expected[0] != expected[1] and likeliest == expected[::-1]:
-        reason = f"the source is in {likeliest[0]}, the target in {likeliest[1]}"
+    crossed = [each.other_side for each in seen if each]
+    if len(crossed) == len(SIDES) and min(crossed) > MIN_CROSSED:
+        reason = f"the source is in {locales[1]}, the target in {locales[0]}"
         return [_swapped_sides(locales, split=split, reason=reason)]
     result = []
     for side, name in enumerate(SIDES):
-        if not expected[side]:
+        each = seen[side]
+        if each is None:
             continue
-        others = {k: v for k, v in shares[side].items() if k != expected[side]}
-        share = sum(others.values())
+        expected = language_identification.language_of(locales[side])
+        others = {k: v for k, v in each.shares.items() if k != expected}
+        share = math.fsum(others.values())
         if not (severity := findings.severity_of(share, **OTHER_LANGUAGE)):
             continue
         commonest = max(others, key=others.__getitem__)
@@ -217,7 +237,7 @@ def _swapped_sides(
     if split == "train":
         source, target = locales
         remedies.append(
-            f"or --config.data.source_locale={target} "
+            f"--config.data.source_locale={target} "
             f"--config.data.target_locale={source}, for the other direction"
         )
     return Finding(

@@ -1,0 +1,237 @@
+"""Faults that are planted in clean text are found, and nothing in clean text."""
+
+import dataclasses
+import pathlib
+import random
+from collections.abc import Callable
+
+import pytest
+
+import vaswani_jax
+from tests import settings
+from tests.text_checks import texts
+from tests.text_checks.texts import Splits
+from vaswani_jax.core import config
+from vaswani_jax.text_checks.report import DataReport
+from vaswani_jax.text_checks.sample import Pair
+
+
+def of_files(directory: pathlib.Path, **changes: object) -> config.Config:
+    return vaswani_jax.load_config(
+        "own_text",
+        {
+            "data.text_directory": str(directory),
+            "data.source_locale": "en",
+            "data.target_locale": "de",
+            **{f"data.{key}": value for key, value in changes.items()},
+        },
+    )
+
+
+def check(directory: pathlib.Path, splits: Splits, **changes: object) -> DataReport:
+    texts.write(directory, splits)
+    return vaswani_jax.check_data(of_files(directory, **changes), workdir=directory)
+
+
+def swap(pairs: list[Pair]) -> list[Pair]:
+    return [(target, source) for source, target in pairs]
+
+
+def test_clean_text_has_no_finding(tmp_path: pathlib.Path) -> None:
+    report = check(tmp_path, texts.splits())
+    assert report.findings == [] and not report.is_serious
+    assert report.texts["train"]["pairs"] == 900
+    assert report.texts["valid"]["same_pair"] == 0
+    assert any("no vocabulary yet" in note for note in report.notes)
+    # Nothing was written.
+    names = {f"{s}.{side}" for s in texts.splits() for side in ("source", "target")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def swap_some(splits: Splits) -> None:
+    splits["train"][400:500] = swap(splits["train"][400:500])
+
+
+def swap_valid(splits: Splits) -> None:
+    splits["valid"] = swap(splits["valid"])
+
+
+def copy_into_test(splits: Splits) -> None:
+    splits["test"][:30] = splits["train"][:30]
+
+
+def repeat_pairs(splits: Splits) -> None:
+    splits["train"] += splits["train"][:300]
+
+
+def copy_sources(splits: Splits) -> None:
+    long = [source for source, _ in texts.sentences(90)]
+    splits["train"][100:190] = [(line, line) for line in long]
+
+
+def empty_sides(splits: Splits) -> None:
+    splits["train"][10:20] = [(source, "") for source, _ in splits["train"][10:20]]
+
+
+def break_encoding(splits: Splits) -> None:
+    splits["train"] = [
+        (source, target.encode().decode("cp1252", "replace"))
+        for source, target in splits["train"]
+    ]
+
+
+def cyrillic_targets(splits: Splits) -> None:
+    for number in range(0, 900, 20):
+        source, _ = splits["train"][number]
+        splits["train"][number] = (source, "Анна видит большую собаку")
+
+
+def lowercase_test(splits: Splits) -> None:
+    splits["test"] = [(s.lower(), t.lower()) for s, t in splits["test"]]
+
+
+def one_target(splits: Splits) -> None:
+    splits["train"][:300] = [
+        (source, "Bitte warten") for source, _ in texts.splits()["train"][:300]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plant", "found"),
+    [
+        (texts.shuffle_targets, {"serious train misaligned"}),
+        (swap_some, {"serious train swapped_lines"}),
+        (swap_valid, {"serious valid swapped"}),
+        (copy_into_test, {"serious test overlap"}),
+        (repeat_pairs, {"minor train duplicates"}),
+        (copy_sources, {"minor train equal_sides"}),
+        (empty_sides, {"minor train empty"}),
+        (break_encoding, {"serious train broken_encoding"}),
+        (cyrillic_targets, {"minor train other_script"}),
+        (lowercase_test, {"serious test unlike_forms"}),
+        (one_target, {"serious train one_line"}),
+    ],
+)
+def test_each_planted_fault_is_found(
+    plant: Callable[[Splits], None], found: set[str], tmp_path: pathlib.Path
+) -> None:
+    splits = texts.splits()
+    plant(splits)
+    report = check(tmp_path, splits)
+    kinds = {f"{f.severity} {f.split} {f.kind}" for f in report.findings}
+    assert found <= kinds, report.describe()
+    assert report.is_serious == any(kind.startswith("serious") for kind in kinds)
+    assert all(finding.remedies for finding in report.findings)
+
+
+def test_swapped_sides_and_wrong_codes_are_found(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("py3langid")
+    splits = {split: swap(pairs) for split, pairs in texts.splits().items()}
+    kinds = {(f.split, f.kind) for f in check(tmp_path, splits).findings}
+    assert kinds == {(split, "swapped") for split in splits}
+    report = check(tmp_path, texts.splits(), target_locale="fr")
+    assert {(f.split, f.kind) for f in report.findings} == {
+        (split, "language") for split in splits
+    }
+    assert "--config.data.target_locale=de" in report.findings[0].remedies[1]
+
+
+def test_a_setting_of_cleaning_turns_a_finding_into_a_note(
+    tmp_path: pathlib.Path,
+) -> None:
+    splits = texts.splits()
+    empty_sides(splits)
+    [finding] = check(tmp_path, splits).findings
+    assert finding.remedies[0] == "--config.data.clean_empty=True"
+    report = check(tmp_path, splits, clean_empty=True)
+    assert report.findings == []
+    assert any("data.clean_empty leaves them out" in note for note in report.notes)
+
+
+def test_corpora_are_checked_one_by_one_and_held_out_text_against_all(
+    tmp_path: pathlib.Path,
+) -> None:
+    splits = texts.splits()
+    train = splits.pop("train")
+    texts.write(tmp_path, splits | {"news": train[:450], "crawl": swap(train[450:])})
+    texts.write(tmp_path, {"test": [*splits["test"][:50], *train[:50]]})
+    corpora = [
+        {"name": n, "source": f"{n}.source", "target": f"{n}.target", "weight": 1}
+        for n in ("news", "crawl")
+    ]
+    report = vaswani_jax.check_data(
+        of_files(tmp_path, corpora=corpora, train_source="", train_target="")
+    )
+    assert list(report.texts) == ["train news", "train crawl", "valid", "test"]
+    assert report.texts["train crawl"]["pairs"] == 450
+    [overlap] = [f for f in report.findings if f.kind == "overlap"]
+    assert overlap.examples[0].startswith("training news line 1:")
+    pytest.importorskip("py3langid")
+    swapped = [(f.split, f.corpus) for f in report.findings if f.kind == "swapped"]
+    assert swapped == [("train", "crawl")]
+
+
+def test_sources_without_languages_say_what_does_not_apply(
+    tmp_path: pathlib.Path,
+) -> None:
+    copied = vaswani_jax.check_data(settings.small_settings())
+    assert copied.findings == []
+    assert any("is no language" in note for note in copied.notes)
+    trees = ["(S (NP (DT the) (NN dog)) (VP (VBZ runs)))", "(S (VP (VB go)))"]
+    (tmp_path / "trees").write_text("\n".join(trees))
+    values = settings.TREEBANK | {"data.text_directory": str(tmp_path)}
+    parsed = vaswani_jax.check_data(settings.small_settings(**values))
+    assert parsed.findings == []
+    assert parsed.texts["train"]["words"]["source"]["maximum"] == 3
+    assert any(note.startswith("trees:") for note in parsed.notes)
+
+
+def test_several_target_languages_are_judged_apart(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("py3langid")
+    german, japanese = (texts.clean(name)["train"] for name in ("de", "ja"))
+    pairs = [
+        *((f"<2de> {source}", target) for source, target in german[:300]),
+        *((f"<2ja> {source}", target) for source, target in japanese[:300]),
+    ]
+    random.Random(0).shuffle(pairs)
+    nothing = dict.fromkeys(
+        ("valid_source", "valid_target", "test_source", "test_target"), ""
+    )
+    tags = {"target_locale": "de,ja", "user_symbols": "<2de>,<2ja>"}
+    assert check(tmp_path, {"train": pairs}, **nothing, **tags).findings == []
+    tags["target_locale"], tags["user_symbols"] = "ja,de", "<2ja>,<2de>"
+    wrong = [(s.replace("<2de>", "<2ja>"), t) for s, t in pairs]
+    report = check(tmp_path, {"train": wrong}, **nothing, **tags)
+    assert {f.kind for f in report.findings} <= {"other_script", "language"}
+    assert report.findings
+
+
+def test_text_that_is_gone_is_read_from_the_prepared_data(
+    tmp_path: pathlib.Path,
+) -> None:
+    from vaswani_jax.data import prepared
+
+    text, workdir = tmp_path / "text", tmp_path / "run"
+    text.mkdir()
+    texts.write(text, texts.splits())
+    run = of_files(text, vocab_size=400)
+    prepared.open_or_prepare(run, workdir / "data", rebuild=False)
+    before = vaswani_jax.check_data(run, workdir=workdir)
+    assert before.findings == []
+    assert before.texts["train"]["tokens"]["source"]["per_word"] > 1
+    for path in text.iterdir():
+        path.unlink()
+    after = vaswani_jax.check_data(run, workdir=workdir)
+    assert after.findings == []
+    assert sum("prepared data is checked instead" in note for note in after.notes) == 3
+    for split in ("train", "valid", "test"):
+        assert after.texts[split]["characters"] == before.texts[split]["characters"]
+    texts.write(text, texts.splits() | {"valid": texts.splits()["test"]})
+    [finding] = vaswani_jax.check_data(run, workdir=workdir).findings
+    assert finding.kind in ("prepared", "overlap"), finding
+    with pytest.raises(FileNotFoundError):
+        vaswani_jax.check_data(
+            dataclasses.replace(
+                run, data=dataclasses.replace(run.data, train_source="x")
+            ),
+        )

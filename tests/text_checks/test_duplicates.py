@@ -1,0 +1,87 @@
+"""Repeated pairs and lines."""
+
+import collections
+import random
+
+import pytest
+
+from tests.text_checks import texts
+from vaswani_jax.text_checks import duplicates
+from vaswani_jax.text_checks.sample import Pair
+
+
+def counted(pairs: list[Pair], **options: int) -> duplicates.Duplicates:
+    result = duplicates.Duplicates(**options)
+    for begin in range(0, len(pairs), 50):
+        result.add(pairs[begin : begin + 50])
+    return result
+
+
+def kinds(pairs: list[Pair]) -> list[tuple[str, str]]:
+    found = counted(pairs).find(split="train", may_copy=False)
+    return [(finding.kind, str(finding.severity)) for finding in found]
+
+
+def test_clean_text_has_no_finding() -> None:
+    assert kinds(texts.sentences(200)) == []
+    assert kinds([]) == []
+
+
+def test_repeated_pairs_are_counted() -> None:
+    pairs = texts.sentences(90)
+    measures = counted([*pairs, *pairs[:10]]).measures()
+    assert measures["repeated_pairs"] == measures["repeated_sources"] == 0.1
+    assert kinds([*pairs, *pairs[:10]]) == [("duplicates", "minor")]
+    assert kinds([*pairs[:40], *pairs[:40]]) == [("duplicates", "serious")]
+    # A sentence with several translations is no fault.
+    several = [(source, f"{target} {n}") for source, target in pairs for n in range(2)]
+    assert counted(several).measures()["repeated_sources"] == 0.5
+    assert kinds(several) == []
+
+
+def test_untranslated_pairs_are_found_but_where_text_is_copied() -> None:
+    pairs = texts.sentences(100)
+    pairs[:10] = [(source, source) for source, _ in pairs[:10]]
+    assert kinds(pairs) == [("equal_sides", "minor")]
+    assert counted(pairs).find(split="train", may_copy=True) == []
+    # Numbers and names stay as they are.
+    assert (
+        kinds([*pairs[10:], *((f"{n} Paris", f"{n} Paris") for n in range(50))]) == []
+    )
+
+
+def test_one_line_all_over_a_side_is_shown() -> None:
+    pairs = texts.sentences(100)
+    pairs[:40] = [(source, "Kommentar melden") for source, _ in pairs[:40]]
+    [finding] = counted(pairs).find(split="train", may_copy=False)
+    assert (finding.kind, finding.severity, finding.share) == (
+        "one_line",
+        "serious",
+        0.4,
+    )
+    assert "target" in finding.message and "Kommentar melden" in finding.message
+
+
+def test_in_bounded_memory_shares_are_nearly_the_same() -> None:
+    generator = random.Random(0)
+    lines = [str(generator.randrange(3000)) for _ in range(4000)]
+    exact = duplicates.Hashes()
+    bounded = duplicates.Hashes(max_kept=500)
+    for hashes in (exact, bounded):
+        hashes.add(map(duplicates.hash_text, lines))
+    distinct = len(collections.Counter(lines))
+    assert exact.share_repeated() == pytest.approx(1 - distinct / 4000)
+    assert bounded.counts()[1].sum() <= 500
+    assert bounded.share_repeated() == pytest.approx(1 - distinct / 4000, abs=0.1)
+
+
+def test_the_commonest_line_keeps_its_share_in_bounded_memory() -> None:
+    lines = ["again"] * 300 + list(map(str, range(700)))
+    for max_kept in (10_000, 320):
+        hashes = duplicates.Hashes(max_kept=max_kept)
+        hashes.add(map(duplicates.hash_text, lines))
+        value, share = hashes.largest()
+        if value == duplicates.hash_text("again"):
+            assert share == pytest.approx(0.3, rel=0.1)
+        else:
+            assert max_kept == 320

@@ -1,0 +1,70 @@
+"""What a check says, as text and as JSON."""
+
+import json
+
+from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.report import DataReport
+
+LENGTHS = {"mean": 3.25, "median": 3, "95%": 1005, "maximum": 20_000}
+TEXT = {
+    "origin": "a.en and a.de",
+    "pairs": 12_345,
+    "characters": {"source": LENGTHS, "target": LENGTHS},
+    "words": {"source": LENGTHS, "target": {}},
+    "scripts": {"source": {"Latn": 0.75, "Cyrl": 0.25}, "target": {}},
+    "languages": {"source": {}, "target": {}},
+    "repeated_pairs": 0.5,
+    "repeated_sources": 0.0,
+    "repeated_targets": 0.00001,
+    "agreement": 0.987,
+    "same_pair": 0.1,
+    "near_pair": 0.2,
+    "same_source": 0.3,
+}
+FINDING = Finding(
+    kind="empty",
+    severity=Severity.MINOR,
+    split="train",
+    corpus="news",
+    message="2 pairs have an empty side",
+    share=0.01,
+    remedies=["do this", "that"],
+    examples=["line 7: | b"],
+)
+
+
+def test_text_has_measures_findings_and_what_mends_them() -> None:
+    lines = DataReport({"train news": TEXT}, [FINDING], ["no"]).describe().split("\n")
+    assert lines[0] == "train news: 12,345 pairs, a.en and a.de"
+    assert lines[1].endswith(
+        "target: mean 3.2, median 3, 95% up to 1,005, longest 20,000"
+    )
+    assert "  letters       source: Latn 75.0%, Cyrl 25.0%" in lines
+    assert "  repeated      pairs 50.0%, sources 0.0%, targets under 0.01%" in lines
+    assert any("98.7% of targets fit better" in line for line in lines)
+    assert lines[-9:] == [
+        "",
+        "minor: train news: 2 pairs have an empty side [empty]",
+        "  mend: do this",
+        "  or: that",
+        "  line 7: | b",
+        "",
+        "note: no",
+        "",
+        "found: 1 minor",
+    ]
+
+
+def test_json_has_all_of_it() -> None:
+    report = DataReport({"train news": TEXT}, [FINDING], ["no"])
+    record = json.loads(json.dumps(report.to_dict()))
+    assert record["serious"] is False
+    assert record["texts"]["train news"] == TEXT
+    [finding] = record["findings"]
+    assert (finding["kind"], finding["severity"]) == ("empty", "minor")
+    assert record["notes"] == ["no"]
+
+
+def test_clean_text_has_nothing_found() -> None:
+    report = DataReport({}, [], [])
+    assert report.describe() == "nothing found" and not report.is_serious

@@ -1,0 +1,53 @@
+"""The settings of cleaning that leave out what checks of training text have found."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from vaswani_jax.core import config
+from vaswani_jax.text_checks import findings
+from vaswani_jax.text_checks.findings import Finding
+
+# The settings of configs/raw_text.py, by the kinds of findings.
+SETTINGS: dict[str, tuple[str, Any]] = {
+    "broken_encoding": ("clean_encodings", True),
+    "control_characters": ("clean_control_characters", True),
+    "duplicates": ("clean_identical_pairs", True),
+    "empty": ("clean_empty", True),
+    "equal_sides": ("clean_equal_sides", True),
+    "language": ("clean_language_odds", 100),
+    "length_ratio": ("clean_max_ratio", 2.5),
+    "other_script": ("clean_min_script", 0.5),
+    "swapped_lines": ("clean_language_odds", 100),
+    "untranslated": ("clean_language_odds", 100),
+}
+# Cleaning mends no text that it would leave out for the most part.
+MOST = 0.5
+
+
+def mend(
+    found: Sequence[Finding], data: config.DataConfig
+) -> tuple[list[Finding], list[str]]:
+    """Name the settings that leave out what was found, or drop what they leave out.
+
+    Held-out text is never cleaned.
+
+    Args:
+        found: Findings.
+        data: The settings of cleaning.
+
+    Returns:
+        The findings that remain, and a note for each that a setting mends already.
+    """
+    remaining, notes = [], []
+    for finding in found:
+        setting, value = SETTINGS.get(finding.kind, ("", None))
+        if finding.split != "train" or not setting:
+            remaining.append(finding)
+        elif getattr(data, setting) and finding.share < MOST:
+            text = f"{findings.NAMES['train']} {finding.corpus}".rstrip()
+            notes.append(f"{text}: {finding.message}; data.{setting} leaves them out")
+        else:
+            remedies = [f"--config.data.{setting}={value}", *finding.remedies]
+            remaining.append(dataclasses.replace(finding, remedies=remedies))
+    return remaining, notes
