@@ -148,6 +148,14 @@ def test_keys_with_dots_and_texts_with_line_breaks_are_read(tmp_path):
     assert texts == ["dotted", "c d ", "\U0001f389"]
 
 
+@pytest.mark.parametrize("name", ["text.tsv", "text.json", "text.jsonl.gz"])
+def test_lines_without_columns_need_no_name_of_one(tmp_path, name):
+    content = lines(["one", "[two]", "", '"three": 3'])
+    (tmp_path / name).write_bytes(gzip.compress(content) if "gz" in name else content)
+    texts = ["one", "[two]", "", '"three": 3']
+    assert list(columns.read(name, tmp_path)) == texts
+
+
 def test_every_line_must_have_the_columns_of_the_first(tmp_path):
     path = tmp_path / "text.tsv"
     path.write_text("one\teins\ntwo\t\tzwei\n")
@@ -173,13 +181,13 @@ def test_every_line_must_have_the_columns_of_the_first(tmp_path):
             "no file {}/saved: it is a directory of splits, name one: saved/tr",
         ),
         ("text.de#", "text.de#: a name is FILES or FILES#COLUMN"),
-        ("text.tsv", "{}/text.tsv: a file of tab-separated columns needs #COLUMN"),
-        ("text.de#de", "{}/text.de: a file of tab-separated columns needs #COLUMN"),
-        ("text.tsv#0", "{}/text.tsv: a file of tab-separated columns needs #COLUMN"),
+        ("text.tsv", "{}/text.tsv, line 1: tabs separate columns; name one, as text.t"),
+        ("text.de#de", "the column of tab-separated lines must be a number from 1, as"),
+        ("text.tsv#0", "the column of tab-separated lines must be a number from 1, as"),
         ("text.tsv#3", "{}/text.tsv, line 1: no column 3, the line has 2 (tabs sep"),
         (
             "text.jsonl",
-            "as text.jsonl#translation.en; it has id, translation.en, trans",
+            "{}/text.jsonl, line 1: a JSON object; name one of its keys, as text.json",
         ),
         (
             "text.jsonl#de",

@@ -141,10 +141,10 @@ def test_a_line_without_its_tag_is_named_by_its_shard(tmp_path):
 
 def test_a_missing_column_is_named_with_its_key(tmp_path):
     write(tmp_path / "train.tsv", b"one\teins\n")
-    data = text_data(tmp_path, **{"data.train_source": "train.tsv"})
+    data = text_data(tmp_path, **{"data.train_source": "train.tsv#en"})
     with pytest.raises(ValueError) as caught:
         sources.pairs(data, "train", seed=1)
-    start = f"config.data.train_source: {tmp_path}/train.tsv: a file of tab-separated"
+    start = f"config.data.train_source: {tmp_path}/train.tsv: the column of tab-separa"
     assert str(caught.value).startswith(start)
     write(tmp_path / "train.en", b"one\n")
     table = pyarrow.table({"en": ["one"], "fr": ["un"]})

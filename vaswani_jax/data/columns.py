@@ -16,6 +16,7 @@ from typing import Any
 from vaswani_jax.data import arrow_files, text_files
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+COLUMN_NUMBER = re.compile("[1-9][0-9]*")
 WILDCARD = re.compile(r"[*?[]")
 
 
@@ -104,7 +105,8 @@ def find(name: str, directory: pathlib.Path) -> Side:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The name has no column and needs one, or is that of standard input.
+        ValueError: The file has no such column, or needs the name of one, or the name
+            is that of standard input.
     """
     if "\0" in name:
         raise FileNotFoundError(f"no file {name!r}")
@@ -141,21 +143,20 @@ def _checked(side: Side) -> Side:
     """
     for number, shard in enumerate(side.shards):
         kind = _kind(shard)
-        if kind == "text" and not side.column:
-            continue
         if kind in ("text", "tsv"):
-            if not re.fullmatch("[1-9][0-9]*", side.column, re.ASCII):
-                rule = "the number of a column (columns from 1, separated by tabs)"
+            if side.column and not COLUMN_NUMBER.fullmatch(side.column):
                 raise ValueError(
-                    f"{shard}: a file of tab-separated columns needs #COLUMN, {rule}, "
-                    f"as {shard.name}#2; got {side.name!r}"
+                    f"{shard}: the column of tab-separated lines must be a number from "
+                    f"1, as {shard.name}#2, got {side.column!r}"
                 )
+        elif kind == "json":
+            continue
         elif not side.column:
             raise ValueError(
                 f"{shard}: name a column, as {shard.name}#translation.en; it has "
-                f"{_describe_columns(shard)}"
+                f"{arrow_files.describe_columns(shard)}"
             )
-        elif number == 0 and kind != "json":
+        elif number == 0:
             arrow_files.check_column(shard, side.column)
     return side
 
@@ -181,13 +182,32 @@ def read_shard(path: pathlib.Path, column: str) -> Iterator[str]:
         ValueError: As `read`.
     """
     kind = _kind(path)
-    if kind == "json":
-        return _read_json(path, column)
     if kind in ("parquet", "arrow", "dataset"):
         return arrow_files.read(path, column)
-    if column:
-        return _read_tsv(path, int(column))
-    return text_files.read_lines(path)
+    if not column:
+        lines = text_files.read_lines(path)
+        return lines if kind == "text" else _undivided(lines, path, kind=kind)
+    return _read_json(path, column) if kind == "json" else _read_tsv(path, int(column))
+
+
+def _undivided(lines: Iterator[str], path: pathlib.Path, *, kind: str) -> Iterator[str]:
+    """Yield whole lines of a file whose name promises columns.
+
+    Raises:
+        ValueError: A line has columns, or is a JSON object.
+    """
+    for number, line in enumerate(lines, start=1):
+        if kind == "tsv" and "\t" in line:
+            raise ValueError(
+                f"{path}, line {number}: tabs separate columns; name one, as "
+                f"{path.name}#1"
+            )
+        if kind == "json" and line.startswith("{"):
+            raise ValueError(
+                f"{path}, line {number}: a JSON object; name one of its keys, as "
+                f"{path.name}#translation.en"
+            )
+        yield line
 
 
 def _read_tsv(path: pathlib.Path, column: int) -> Iterator[str]:
@@ -285,15 +305,3 @@ def describe_keys(record: dict[str, Any], *, limit: int = 8) -> str:
         names += [f"{key}.{name}" for name in inner] or [key]
     shown = ", ".join(names[:limit])
     return shown + (", ..." if len(names) > limit else "") if names else "none"
-
-
-def _describe_columns(path: pathlib.Path) -> str:
-    """Return the columns of a file's first record, as far as it can be read."""
-    if _kind(path) != "json":
-        return arrow_files.describe_columns(path)
-    for line in text_files.read_lines(path):
-        try:
-            return describe_keys(_parse_object(line))
-        except ValueError as error:
-            raise ValueError(f"{path}, line 1: {error}") from None
-    return "no line"
