@@ -13,6 +13,7 @@ TRANSFORMER = "tests/model/test_transformer.py"
 LOSS = "tests/training/test_loss.py"
 STEP = "tests/training/test_step.py"
 BEAM = "tests/inference/test_beam_search.py"
+CLEANING = "tests/data/test_cleaning.py"
 BRACKETS = "tests/inference/test_brackets.py"
 PRESETS = "tests/paper/test_presets.py"
 PRINTED = "tests/paper/test_printed.py"
@@ -389,6 +390,36 @@ MISTAKES = (
         "(-(-$number * $total // $size) for $number in range($size))",
         "iter(range($size))",
         "tests/data/test_prepare.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",
+    ),
+    Mistake(
+        "identical pairs are compared within a block alone",
+        "PairSet.add",
+        "$is_first &= $run[$indices] != $hashes",
+        "$is_first &= True",
+        f"{CLEANING}::test_one_of_identical_pairs_is_kept_the_first",
+    ),
+    Mistake(
+        "a rule counts a pair and keeps it",
+        "Cleaner._examine_chunk",
+        "$is_kept.append(False)",
+        "$is_kept.append(True)",
+        f"{CLEANING}::test_a_rule_leaves_out_the_pairs_that_it_names",
+    ),
+    Mistake(
+        "a line without a word of evidence is in another language",
+        "language_identification.judge",
+        "len($letters.encode()) < MIN_BYTES",
+        "False",
+        "tests/data/test_language_identification.py::"
+        "test_a_short_line_is_in_the_language_that_it_should_be_in",
+    ),
+    Mistake(
+        "every copy of a corpus has the same noise",
+        "TrainingText._noisy",
+        "$key = ($self._seed, $part.name, $copy)",
+        "$key = ($self._seed, $part.name, 0)",
+        "tests/data/test_noise.py::"
+        "test_each_field_of_a_corpus_changes_what_is_prepared",
     ),
     Mistake(
         "a root is a constituent",

@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+import pathlib
 import unicodedata
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,9 +13,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+from configs import raw_text
 from tests import settings
 from tests.data import small_text
-from vaswani_jax.core import config
+from vaswani_jax.core import config, parsing
 from vaswani_jax.data import cleaning, manifest, prepare
 
 GOOD = [
@@ -386,3 +388,47 @@ def test_trees_are_not_cleaned() -> None:
     values = {**settings.TREEBANK, "data.clean_empty": True}
     with pytest.raises(ValueError, match=r"treebank needs config.data.clean_empty=F"):
         settings.small_settings(**values)
+
+
+SHARED_DATA = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
+# Texts without extension, their languages, and the pairs that the preset leaves out.
+CORPORA = {
+    "multi30k_ende/raw/train": ("de", 29_000, 5),
+    "tatoeba_enfr/train": ("fr", 161_865, 7),
+    # Visibly misaligned, with many lines in the wrong language.
+    "wmt_samples/stanford_10k_tok_ende": ("de", 10_000, 984),
+}
+
+
+def left_out_of(name: str, *, every: int) -> int:
+    """Return the pairs of every so many that the preset for raw text leaves out."""
+    language, total, _ = CORPORA[name]
+    sides = [
+        small_text.read_lines(SHARED_DATA / f"{name}.{ending}")
+        for ending in ("en", language)
+    ]
+    pairs = list(zip(*sides, strict=True))
+    assert len(pairs) == total
+    values = raw_text.get_config()
+    values.data.source_locale, values.data.target_locale = "en", language
+    pairs = pairs[::every]
+    cleaner = cleaned(pairs, parsing.parse(values).data)
+    assert cleaner.counts["language_odds"] == 0 or name.startswith("wmt")
+    return len(pairs) - cleaner.num_kept()
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize("name", CORPORA)
+def test_clean_text_is_kept_and_crawled_text_is_cleaned(name: str) -> None:
+    # Some 300 pairs of each.
+    count = left_out_of(name, every=CORPORA[name][1] // 300)
+    assert 15 < count < 50 if name.startswith("wmt") else count <= 1
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize("name", CORPORA)
+def test_of_the_whole_text_the_preset_leaves_out_so_many(name: str) -> None:
+    assert left_out_of(name, every=1) == CORPORA[name][2]

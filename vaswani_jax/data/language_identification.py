@@ -19,7 +19,7 @@ from vaswani_jax.core import extras, locales
 MARGIN = 100.0
 # Letters in UTF-8. "Na ja." is Hausa, 200 times likelier than German.
 MIN_BYTES = 12
-# Characters of a line that are looked at. More take time and change nothing.
+# Characters of a line that are looked at. More take time and hardly change a verdict.
 NUM_CHARACTERS = 200
 # The identifier's codes of languages that locales name otherwise.
 _CODES = {"nb": "no", "fil": "tl", "cmn": "zh", "arb": "ar", "pes": "fa", "ckb": "ku"}
