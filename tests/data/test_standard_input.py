@@ -111,7 +111,7 @@ def test_standard_input_is_one_text_of_one_kind(monkeypatch, text):
         (names("-#1", "-#de"), r"got -#1 and -#de"),
         (
             {**names("-#1", "b"), "data.valid_source": "-#1", "data.valid_target": "c"},
-            r"that of config\.data\.train_source and config\.data\.valid_source",
+            "the text of one split, got train and valid",
         ),
     ):
         data = small_text.settings_of(text, **overrides).data
@@ -127,21 +127,6 @@ def test_standard_input_is_one_text_of_one_kind(monkeypatch, text):
         standard_input.copied(data, text.with_name("piped")),
     ):
         pass
-
-
-def test_a_corpus_can_be_standard_input(monkeypatch, text):
-    pipe(monkeypatch, ["one\teins"])
-    corpora = [
-        {"name": "news", "source": "train.en", "target": "train.de"},
-        {"name": "crawl", "source": "-#1", "target": "-#2"},
-    ]
-    overrides = {"data.corpora": corpora, **names("", "")}
-    data = small_text.settings_of(text, **overrides).data
-    with standard_input.copied(data, text.with_name("piped")) as copied:
-        news, crawl = copied.training_corpora
-        assert news == data.training_corpora[0]
-        assert crawl.source.endswith("/standard_input.tsv#1")
-        assert crawl.target.endswith("/standard_input.tsv#2")
 
 
 def test_settings_without_standard_input_stay(text, caplog):

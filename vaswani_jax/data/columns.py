@@ -10,7 +10,7 @@ import json
 import os
 import pathlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vaswani_jax.data import arrow_files, text_files
@@ -184,10 +184,24 @@ def read_shard(path: pathlib.Path, column: str) -> Iterator[str]:
     kind = _kind(path)
     if kind in ("parquet", "arrow", "dataset"):
         return arrow_files.read(path, column)
-    if not column:
-        lines = text_files.read_lines(path)
-        return lines if kind == "text" else _undivided(lines, path, kind=kind)
-    return _read_json(path, column) if kind == "json" else _read_tsv(path, int(column))
+    if column:
+        return (text for [text] in read_columns(path, [column]))
+    lines = text_files.read_lines(path)
+    return lines if kind == "text" else _undivided(lines, path, kind=kind)
+
+
+def read_columns(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the texts of several columns of one file, which is read once if possible.
+
+    Raises:
+        ValueError: As `read`.
+    """
+    kind = _kind(path)
+    if kind not in ("parquet", "arrow", "dataset") and all(names):
+        if kind == "json":
+            return _read_json(path, names)
+        return _read_tsv(path, list(map(int, names)))
+    return zip(*(read_shard(path, name) for name in names), strict=True)
 
 
 def _undivided(lines: Iterator[str], path: pathlib.Path, *, kind: str) -> Iterator[str]:
@@ -210,14 +224,14 @@ def _undivided(lines: Iterator[str], path: pathlib.Path, *, kind: str) -> Iterat
         yield line
 
 
-def _read_tsv(path: pathlib.Path, column: int) -> Iterator[str]:
+def _read_tsv(path: pathlib.Path, columns: Sequence[int]) -> Iterator[tuple[str, ...]]:
     num_columns = 0
     for number, line in enumerate(text_files.read_lines(path), start=1):
         fields = line.split("\t")
         num_columns = num_columns or len(fields)
-        if column > num_columns:
+        if max(columns) > num_columns:
             raise ValueError(
-                f"{path}, line {number}: no column {column}, the line has "
+                f"{path}, line {number}: no column {max(columns)}, the line has "
                 f"{num_columns} (tabs separate columns)"
             )
         if len(fields) != num_columns:
@@ -225,23 +239,34 @@ def _read_tsv(path: pathlib.Path, column: int) -> Iterator[str]:
                 f"{path}, line {number}: the number of columns must be that of line "
                 f"1, {num_columns}, got {len(fields)} (tabs separate columns)"
             )
-        yield fields[column - 1]
+        yield tuple([fields[column - 1] for column in columns])
 
 
-def _read_json(path: pathlib.Path, column: str) -> Iterator[str]:
+def _read_json(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for number, line in enumerate(text_files.read_lines(path), start=1):
         try:
-            text = look_up(_parse_object(line), column)
+            record = _parse_object(line)
+            texts = [look_up(record, name) for name in names]
             if "\\u" in line:
-                text.encode()  # JSON can spell half a character.
-        except UnicodeEncodeError:
-            raise ValueError(
-                f"{path}, line {number}: {column} has half a surrogate pair, which is "
-                "no character"
-            ) from None
+                _check_characters(texts, names)
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from None
-        yield arrow_files.one_line(text)
+        yield tuple([arrow_files.one_line(text) for text in texts])
+
+
+def _check_characters(texts: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse halves of characters, which JSON can spell.
+
+    Raises:
+        ValueError: The message has the column.
+    """
+    for text, name in zip(texts, names, strict=True):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{name} has half a surrogate pair, which is no character"
+            ) from None
 
 
 def _parse_object(line: str) -> dict[str, Any]:

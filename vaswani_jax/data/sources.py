@@ -251,6 +251,11 @@ def _zip_shards(
     Raises:
         ValueError: They differ in length, or as `columns.read`.
     """
+    if shards[0] == shards[1]:
+        names = (source.column, target.column)
+        for source_line, target_line in columns.read_columns(shards[0], names):
+            yield source_line, target_line
+        return
     num_pairs = 0
     sides = itertools.zip_longest(
         columns.read_shard(shards[0], source.column),

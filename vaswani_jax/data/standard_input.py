@@ -7,13 +7,18 @@ import pathlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from vaswani_jax.core import config, corpora
+from vaswani_jax.core import config
 from vaswani_jax.data import columns
 
 logger = logging.getLogger(__name__)
+KEYS = tuple(
+    f"{split}_{side}"
+    for split in ("train", "valid", "test")
+    for side in ("source", "target")
+)
 
 
 @contextlib.contextmanager
@@ -29,26 +34,26 @@ def copied(
             context ends.
 
     Raises:
-        ValueError: Two texts name standard input, or columns of different kinds.
+        ValueError: Two splits name standard input, or columns of different kinds.
         FileNotFoundError: Standard input is closed.
     """
-    texts = {
-        text: names
-        for text, names in _names(data).items()
-        if any(map(columns.is_standard_input, names))
+    names = {
+        key: name
+        for key in KEYS
+        if columns.is_standard_input(name := str(getattr(data, key)))
     }
-    if data.source != "text" or not texts:
+    if data.source != "text" or not names:
         yield data
         return
-    if len(texts) > 1:
+    splits = dict.fromkeys(key.partition("_")[0] for key in names)
+    if len(splits) > 1:
         raise ValueError(
-            f"standard input must be one text, got that of {' and '.join(texts)}: "
-            "write it to a file"
+            "standard input must be the text of one split, got "
+            f"{' and '.join(splits)}: write it to a file"
         )
     if sys.stdin is None:
         raise FileNotFoundError("standard input is closed: name files")
-    [names] = texts.values()
-    file_name = _file_name(tuple(filter(columns.is_standard_input, names)))
+    file_name = _file_name(names.values())
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         dir=directory.parent.absolute(), prefix=f".{directory.name}.vaswani_jax_"
@@ -58,25 +63,13 @@ def copied(
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         logger.info(f"read standard input: {path.stat().st_size:,} bytes")
-        yield _with_copy(data, path)
+        copies: dict[str, Any] = {
+            key: f"{path}{name.removeprefix('-')}" for key, name in names.items()
+        }
+        yield dataclasses.replace(data, **copies)
 
 
-def _names(data: config.DataConfig) -> dict[str, tuple[str, str]]:
-    """Return the source and the target of every text, by what to call it in errors."""
-    names = {
-        f"config.data.{split}_source": (
-            getattr(data, f"{split}_source"),
-            getattr(data, f"{split}_target"),
-        )
-        for split in ("train", "valid", "test")
-    }
-    return names | {
-        f"corpus {corpus.name!r}": (corpus.source, corpus.target)
-        for corpus in data.training_corpora
-    }
-
-
-def _file_name(names: tuple[str, ...]) -> str:
+def _file_name(names: Iterable[str]) -> str:
     """Return the name of the copy, which says what kind of columns it has.
 
     Raises:
@@ -92,24 +85,3 @@ def _file_name(names: tuple[str, ...]) -> str:
             f"(-#KEY), got {' and '.join(names)}"
         )
     return f"standard_input{endings.pop()}"
-
-
-def _with_copy(data: config.DataConfig, path: pathlib.Path) -> config.DataConfig:
-    """Return settings that name a file in place of -."""
-
-    def copy_of(name: str) -> str:
-        is_copied = columns.is_standard_input(name)
-        return f"{path}{name.removeprefix('-')}" if is_copied else name
-
-    names: dict[str, Any] = {
-        f"{split}_{side}": copy_of(getattr(data, f"{split}_{side}"))
-        for split in ("train", "valid", "test")
-        for side in ("source", "target")
-    }
-    mixed = [
-        dataclasses.replace(
-            corpus, source=copy_of(corpus.source), target=copy_of(corpus.target)
-        )
-        for corpus in data.training_corpora
-    ]
-    return dataclasses.replace(data, corpora=corpora.corpora_text(mixed), **names)
