@@ -188,6 +188,27 @@ def test_lines_come_back_in_order_from_several_processes(
     assert len(np.load(files["arrays.npz"]).files) == 5 * 50
 
 
+@pytest.mark.slow
+def test_processes_write_the_synthetic_corpus_of_one(
+    tmp_path: pathlib.Path, alone: pathlib.Path
+) -> None:
+    lines = [f"{'abcdefg'[n % 7]} b {'c ' * (n % 9)}" for n in range(50)]
+    (tmp_path / "mono").write_text("\n".join([*lines, ""]))
+    flags = [f"--input={tmp_path / 'mono'}", "--method=sampling", "--shard_lines=20"]
+    program = "back_translate_text"
+    shared, single = tmp_path / "shared", tmp_path / "single"
+    workers = start(
+        program, alone, *flags, f"--output={shared}", processes=2, devices=2
+    )
+    finish(workers)
+    result = runs.vaswani(program, alone, *FLAGS, *flags, f"--output={single}")
+    assert result.returncode == 0, result.stderr.decode()
+    paths = sorted(single.glob("shard-*"))
+    assert len(paths) == 2 * 3
+    for path in paths:
+        assert (shared / path.name).read_bytes() == path.read_bytes()
+
+
 def test_a_signal_to_one_process_saves_and_ends_all(
     tmp_path: pathlib.Path, alone: pathlib.Path
 ) -> None:
