@@ -216,7 +216,7 @@ def test_each_corpus_is_examined_and_keeps_what_no_corpus_before_has() -> None:
     for name, pair in (("news", GOOD[0]), ("crawl", GOOD[1])):
         assert list(cleaner.keep(corpora[name], corpus=name)) == [pair]
         assert cleaner.num_kept(name) == 1
-    [example] = cleaner.finds[-1].examples
+    [example] = cleaner.removals[-1].examples
     assert (example.corpus, example.number) == ("crawl", 2)
 
 
@@ -365,8 +365,8 @@ def test_examples_are_ten_of_all_the_text_in_one_printable_line_each(tmp_path):
         assert row["source"].endswith("b…") and len(row["source"]) < 320
         assert row["reason"] == "source: U+0007"
     again = cleaned(pairs, data_of(control_characters=True))
-    assert [find.examples for find in again.finds] == [
-        find.examples for find in cleaner.finds
+    assert [rule.examples for rule in again.removals] == [
+        rule.examples for rule in cleaner.removals
     ]
 
 

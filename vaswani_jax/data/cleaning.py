@@ -35,6 +35,7 @@ SHOWN_LENGTH = 300
 LENGTH_ALLOWANCE = 10
 # Pairs that are compared with all others at a time.
 CHUNK_PAIRS = 10_000
+PAIRS_PER_LOG_LINE = 200_000
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Example:
 
 
 @dataclasses.dataclass
-class Finds:
+class Removals:
     """The pairs that one rule left out.
 
     Attributes:
@@ -109,7 +110,7 @@ class Cleaner:
 
     Attributes:
         is_on: Whether any rule is on. If none is, all pairs are kept.
-        finds: What each rule left out, for the rules that are on.
+        removals: What each rule left out, for the rules that are on.
     """
 
     def __init__(self, data: config.DataConfig) -> None:
@@ -122,7 +123,7 @@ class Cleaner:
         self._data = data
         self._rules = make_rules(data)
         names = [*self._rules, *["identical_pairs"] * data.clean_identical_pairs]
-        self.finds = [Finds(name) for name in names]
+        self.removals = [Removals(name) for name in names]
         self.is_on = bool(names)
         self._is_kept: dict[str, bytearray] = {}
 
@@ -134,7 +135,7 @@ class Cleaner:
     @property
     def counts(self) -> dict[str, int]:
         """The number of pairs that each rule left out, for the manifest."""
-        return {finds.rule: finds.count for finds in self.finds}
+        return {removals.rule: removals.count for removals in self.removals}
 
     def examine(self, corpora: Mapping[str, Iterable[Pair]]) -> None:
         """Decide which pairs of the training text to keep.
@@ -149,6 +150,8 @@ class Cleaner:
             iterator = iter(pairs)
             while chunk := list(itertools.islice(iterator, CHUNK_PAIRS)):
                 self._examine_chunk(chunk, corpus=corpus, pair_set=pair_set)
+                if self.num_pairs % PAIRS_PER_LOG_LINE == 0:
+                    logger.info(f"examined {self.num_pairs:,} pairs")
 
     def num_kept(self, corpus: str = "") -> int:
         """Return how many pairs of a corpus are kept."""
@@ -165,7 +168,7 @@ class Cleaner:
         if not self.is_on:
             return
         num_kept = sum(map(self.num_kept, self._is_kept))
-        counts = ", ".join(f"{finds.count:,} {finds.rule}" for finds in self.finds)
+        counts = ", ".join(f"{count:,} {rule}" for rule, count in self.counts.items())
         logger.info(
             f"cleaning kept {num_kept:,} of {self.num_pairs:,} training pairs; left "
             f"out: {counts}; {EXAMPLES} has examples"
@@ -176,10 +179,11 @@ class Cleaner:
         if not self.is_on:
             return
         rows = [HEADER]
-        for finds in self.finds:
-            for example in sorted(finds.examples, key=lambda e: (e.corpus, e.number)):
+        for removals in self.removals:
+            rule, examples = removals.rule, removals.examples
+            for example in sorted(examples, key=lambda e: (e.corpus, e.number)):
                 texts = map(_shown, (example.reason, *example.pair))
-                rows.append((finds.rule, example.corpus, str(example.number), *texts))
+                rows.append((rule, example.corpus, str(example.number), *texts))
         text_files.write_lines(directory / EXAMPLES, map("\t".join, rows))
 
     def _examine_chunk(
@@ -187,11 +191,12 @@ class Cleaner:
     ) -> None:
         is_kept = self._is_kept[corpus]
         first = len(is_kept)
+        rules = self._rules.values()
         for number, pair in enumerate(chunk, start=first + 1):
             sides = split_sides(pair, self._data)
-            for finds, find in zip(self.finds, self._rules.values(), strict=False):
+            for removals, find in zip(self.removals, rules, strict=False):
                 if reason := find(sides):
-                    finds.add(Example(corpus, number, reason, pair))
+                    removals.add(Example(corpus, number, reason, pair))
                     is_kept.append(False)
                     break
             else:
@@ -202,7 +207,7 @@ class Cleaner:
         is_first = pair_set.add([chunk[n] for n in indices])
         for n in itertools.compress(indices, ~is_first):
             reason = "an earlier pair"
-            self.finds[-1].add(Example(corpus, first + n + 1, reason, chunk[n]))
+            self.removals[-1].add(Example(corpus, first + n + 1, reason, chunk[n]))
             is_kept[first + n] = False
 
 
