@@ -4,27 +4,33 @@
 
 Writes a synthetic corpus in the token-file format once (about 4 GB for 36M pairs),
 then times, in a process of its own for each mode, what a start, a resume three epochs
-later and a batch take, with the peak of the memory.
+later and a batch take, with the peak of the memory: of one text, and of five corpora
+from 100,000 pairs to most of them.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import pathlib
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tests.benchmarks import anonymous_memory
-from vaswani_jax.data import batching, packing, token_files
+from vaswani_jax.data import batching, mixture, packing, token_files
 
 CHUNK = 500_000
 MAX_LENGTH = 256
 # Buckets with one length of both sides, with one of each, and packed rows.
 MODES = "shared", "separate", "packed"
+# Of five corpora: their sizes, as shares of the pairs, and their weights.
+SHARES = (30, 4, 1.5, 0.4, 0.1)
+WEIGHTS = (4, 3, 2, 1, 1)
 
 
 def write(directory: pathlib.Path, pairs: int) -> None:
@@ -62,15 +68,36 @@ def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None
             parts[2] = int(ends[-1])
 
 
-def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]:
+def mix(num_pairs: int) -> mixture.Mixture:
+    """Two stages of five corpora; each epoch has as many pairs as all have."""
+    sizes = mixture.split(num_pairs, [Fraction(share) for share in SHARES])
+    stages = [
+        mixture.Quotas(
+            step,
+            tuple(mixture.split(num_pairs, [Fraction(weight) for weight in weights])),
+        )
+        for step, weights in ((0, WEIGHTS), (10_000, WEIGHTS[::-1]))
+    ]
+    names = tuple(f"corpus{number}" for number in range(len(sizes)))
+    return mixture.Mixture(names, tuple(sizes), (1,) * len(sizes), tuple(stages))
+
+
+def measure(
+    directory: pathlib.Path, mode: str, *, epochs: int, is_mixed: bool
+) -> dict[str, float]:
     """Seconds and bytes of one mode, from the start of an epoch's middle."""
     memory = anonymous_memory.Watch()
-    start_time = time.perf_counter()
+    start_time, start_cpu_time = time.perf_counter(), time.process_time()
     corpus = token_files.Corpus(
         token_files.TokenFile.open(directory / "train.source"),
         token_files.TokenFile.open(directory / "train.target"),
     )
-    budget = {"source_tokens": 25_000, "target_tokens": 25_000, "seed": 1}
+    budget: dict[str, Any] = {
+        "source_tokens": 25_000,
+        "target_tokens": 25_000,
+        "seed": 1,
+        "mixture": mix(len(corpus.source)) if is_mixed else None,
+    }
     if mode == "packed":
         batches = packing.PackedBatches(corpus, row_length=MAX_LENGTH, **budget)
     else:
@@ -85,6 +112,7 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
     start = epochs * batches.batches_per_epoch + 12_345
     batches.batch_at(start)
     first = time.perf_counter() - start_time
+    first_cpu = time.process_time() - start_cpu_time
     seconds = []
     for step in range(start + 1, start + 201):
         start_time = time.perf_counter()
@@ -92,6 +120,7 @@ def measure(directory: pathlib.Path, mode: str, epochs: int) -> dict[str, float]
         seconds.append(time.perf_counter() - start_time)
     return {
         "first_batch_seconds": first,
+        "first_batch_cpu_seconds": first_cpu,
         "batch_seconds_median": float(np.median(seconds)),
         "batch_seconds_90_percent": float(np.quantile(seconds, 0.9)),
         "peak_bytes": memory.peak_bytes,
@@ -107,20 +136,26 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=36_000_000)
     parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--corpora", type=int, choices=(1, 5), default=1)
     arguments = parser.parse_args()
     if arguments.mode:
-        figures = measure(arguments.directory, arguments.mode, arguments.epochs)
+        figures = measure(
+            arguments.directory,
+            arguments.mode,
+            epochs=arguments.epochs,
+            is_mixed=arguments.corpora > 1,
+        )
         print(json.dumps(figures, indent=1))
         return
     written = arguments.directory / "written"
     if not written.exists() or written.read_text() != str(arguments.pairs):
         write(arguments.directory, arguments.pairs)
-    for mode in MODES:
-        for epochs in (0, 3):
-            print(f"{mode}, after {epochs} epochs", flush=True)
-            command = [sys.executable, "-m", "tests.benchmarks.plan_epoch"]
-            command += [f"--directory={arguments.directory}", f"--mode={mode}"]
-            subprocess.run([*command, f"--epochs={epochs}"], check=True)
+    for mode, corpora, epochs in itertools.product(MODES, (1, 5), (0, 3)):
+        print(f"{mode}, corpora: {corpora}, after {epochs} epochs", flush=True)
+        command = [sys.executable, "-m", "tests.benchmarks.plan_epoch"]
+        command += [f"--directory={arguments.directory}", f"--mode={mode}"]
+        command += [f"--epochs={epochs}", f"--corpora={corpora}"]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

@@ -117,6 +117,15 @@ def test_the_bounds_hold_at_every_place(plan, start):
         assert least[-1] == count
 
 
+def test_the_bound_of_rows_allows_for_classes_that_run_ahead():
+    pairs_per_unit, sizes = [1, 7, 11, 15, 17, 18, 19], [4, 7, 1, 9, 4, 8, 8]
+    sequence, pairs_of_unit = sequence_of(sizes, pairs_per_unit)
+    _, num_units = drawn_pairs(sequence, pairs_of_unit, 14, 14 + 183)
+    # More than the units that 183 pairs and those of two divided units have in mean.
+    assert num_units == 16 > (183 + 2 * 18) * sum(sizes) / pairs_of_unit.sum()
+    assert num_units <= sequence.most_units(183)
+
+
 def test_passes_have_orders_of_their_own_that_the_seed_decides():
     def first_half(number, seed):
         sequence, _ = sequence_of([40], [1], seed=seed)
