@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vaswani_jax.api import load, load_config
     from vaswani_jax.checkpoints.store import Checkpoint
+    from vaswani_jax.comparer import compare_systems
     from vaswani_jax.core.config import Config
     from vaswani_jax.data.subwords import Subwords
     from vaswani_jax.data.vocabulary import Vocabulary
     from vaswani_jax.evaluation.bleu import Score
+    from vaswani_jax.evaluation.comparison import SystemComparison
     from vaswani_jax.evaluation.scores import Evaluation
     from vaswani_jax.inference.back_translation import BackTranslation, back_translate
     from vaswani_jax.inference.ensemble import Member
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from vaswani_jax.inference.word_noise import WordNoise
     from vaswani_jax.model.transformer import Transformer
     from vaswani_jax.pages.build import make_page
+    from vaswani_jax.pages.comparison_page import write_comparison
     from vaswani_jax.pages.contents import Page
     from vaswani_jax.pages.page_file import PageFile, write_page
     from vaswani_jax.text_checks.checks import check_data
@@ -54,6 +57,7 @@ __all__ = [
     "Score",
     "Stopped",
     "Subwords",
+    "SystemComparison",
     "TrainingResult",
     "Transformer",
     "Translator",
@@ -62,10 +66,12 @@ __all__ = [
     "__version__",
     "back_translate",
     "check_data",
+    "compare_systems",
     "load",
     "load_config",
     "make_page",
     "train",
+    "write_comparison",
     "write_page",
 ]
 __version__ = "0.2.0"
@@ -88,6 +94,7 @@ _MODULES = {
     "Score": "evaluation.bleu",
     "Stopped": "training.preemption",
     "Subwords": "data.subwords",
+    "SystemComparison": "evaluation.comparison",
     "TrainingResult": "trainer",
     "Transformer": "model.transformer",
     "Translator": "inference.translator",
@@ -95,10 +102,12 @@ _MODULES = {
     "WordNoise": "inference.word_noise",
     "back_translate": "inference.back_translation",
     "check_data": "text_checks.checks",
+    "compare_systems": "comparer",
     "load": "api",
     "load_config": "api",
     "make_page": "pages.build",
     "train": "trainer",
+    "write_comparison": "pages.comparison_page",
     "write_page": "pages.page_file",
 }
 

@@ -86,7 +86,7 @@ def load(
         workdir,
         vocabulary=vocabulary,
         checkpoints=checkpoint,
-        ensemble=[_locate(name) for name in ensemble],
+        ensemble=[locate(name) for name in ensemble],
     )
     return Translator(settings, vocabulary, members=members)
 
@@ -147,7 +147,7 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     return Translator(imported.settings, imported.vocabulary, members=[member])
 
 
-def _locate(name: str) -> tuple[pathlib.Path, str]:
+def locate(name: str) -> tuple[pathlib.Path, str]:
     """Return the place and the checkpoint of WORKDIR, WORKDIR@CHECKPOINT or a file."""
     folder, checkpoint = select.split_name(name)
     checkpoint = checkpoint or "averaged"

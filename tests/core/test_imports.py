@@ -21,6 +21,7 @@ FLOORS = (
     {"paper", "pages", "exchange", "benchmarks"},
     {"service"},
     {"api", "cli", "trainer"},
+    {"comparer"},
 )
 # A room may import itself and the floors below, and the rooms of its floor never.
 BELOW = {

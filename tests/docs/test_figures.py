@@ -64,8 +64,11 @@ def format_table(measurement: Mapping[str, Any]) -> str:
 
 def read_printed(name: str) -> dict[str, list[str]]:
     """Return the lines that each command of a page printed."""
-    printed = json.loads(read_text(name))["outputs"]["printed"]
-    assert isinstance(printed, dict)
+    measurements = json.loads(read_text(name)).values()
+    printed: dict[str, list[str]] = {}
+    for measurement in measurements:
+        printed |= measurement.get("printed", {})
+    assert printed
     return printed
 
 

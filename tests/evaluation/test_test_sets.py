@@ -13,6 +13,13 @@ def test_splits_and_files_are_scored_in_their_order() -> None:
     assert names == ["test", "valid", "news", "17", "k"]
 
 
+def test_files_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    [test_set] = test_sets.parse(["~/news.en,~/news.de"])
+    files = (test_set.name, test_set.source, test_set.references)
+    assert files == ("news", "/home/me/news.en", "/home/me/news.de")
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

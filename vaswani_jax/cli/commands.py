@@ -21,6 +21,10 @@ COMMANDS = {
     ),
     "serve": ("serve", "Serve models over HTTP: an API, a page to translate on."),
     "evaluate": ("evaluate", "Score a model on the validation or the test set."),
+    "compare": (
+        "compare",
+        "Test whether runs and other systems differ, and show where.",
+    ),
     "evaluate-trees": ("evaluate_trees", "Score trees against a treebank's: F1."),
     "agree-trees": ("agree_trees", "Keep the trees on which two parsers agree."),
     "prepare": ("prepare_data", "Make vocabulary and token files, without training."),

@@ -28,6 +28,8 @@ OTHER_TEXT_FORM = {
     "detokenized": "tokenising text that is tokenized already gives scores that are "
     "comparable with nothing",
 }
+# The settings that every name of an evaluation has.
+IN_FILE_NAMES = ("search.beam_size", "search.length_penalty")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,6 +206,15 @@ def score_average(
         )
 
 
+def file_name(split: str, selected: str, *, search: config.SearchConfig) -> str:
+    """Return the name of an evaluation by the training's settings, without ending.
+
+    That of the mean of the last 5 checkpoints is test-average5-beam4-alpha0.6.
+    """
+    beam, alpha = f"beam{search.beam_size}", f"alpha{search.length_penalty:g}"
+    return "-".join([split, selected.replace(":", ""), beam, alpha])
+
+
 def write_evaluation(
     workdir: pathlib.Path,
     evaluation: Evaluation,
@@ -228,16 +239,12 @@ def write_evaluation(
         The path of the JSON file; the translations lie beside it.
     """
     search = settings.search
-    always_shown = {
-        "search.beam_size": f"beam{search.beam_size}",
-        "search.length_penalty": f"alpha{search.length_penalty:g}",
-    }
-    parts = [evaluation.split, selected.replace(":", ""), *always_shown.values()]
+    parts = [file_name(evaluation.split, selected, search=search)]
     for change in run_record.find_changes(
         checkpoint.record.get("config", {}), settings
     ):
         affects_scores = config.SETTINGS[change.key].affects == "scores"
-        if affects_scores and change.key not in always_shown:
+        if affects_scores and change.key not in IN_FILE_NAMES:
             parts.append(f"{change.key.partition('.')[2]}={change.now}")
     name = "-".join(parts)
     folder = workdir / "evaluations"

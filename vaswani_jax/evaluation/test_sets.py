@@ -5,6 +5,7 @@ import pathlib
 import re
 from collections.abc import Sequence
 
+from vaswani_jax.core import paths
 from vaswani_jax.data import columns
 
 SPLITS = ("valid", "test")
@@ -83,4 +84,4 @@ def _parse_value(value: str) -> list[TestSet]:
             f"--split={value}: their name must be letters, digits, dots, dashes and "
             f"underscores, not {name!r}: --split=NAME=SOURCE,REFERENCES"
         )
-    return [TestSet(name, *parts)]
+    return [TestSet(name, *map(paths.expand_home, parts))]

@@ -54,7 +54,7 @@ def render_values(values: Mapping[str, Any]) -> str:
     )
 
 
-def content_policy(*, style: str, script: str) -> str:
+def content_policy(*, style: str, script: str = "") -> str:
     """Return what a browser may load: this style, this script, and nothing else.
 
     Pictures may come from the page itself: PNG is made of the SVG that it shows.
@@ -62,7 +62,7 @@ def content_policy(*, style: str, script: str) -> str:
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_hash(script)}",
+            *([f"script-src {_hash(script)}"] if script else []),
             f"style-src {_hash(style)}",
             "img-src data: blob:",
             "base-uri 'none'",

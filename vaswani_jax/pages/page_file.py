@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+from collections.abc import Sequence
 
 from vaswani_jax.core import files
 from vaswani_jax.pages import contents, html
@@ -33,18 +34,21 @@ class PageFile:
         )
 
 
-def check_ending(path: pathlib.Path, *, name: str) -> None:
-    """Refuse a file whose name ends in none of `ENDINGS`.
+def check_ending(
+    path: pathlib.Path, *, name: str, endings: Sequence[str] = ENDINGS
+) -> None:
+    """Refuse a file whose name has another ending.
 
     Args:
         path: The file.
         name: What the user calls it, for the message.
+        endings: Those that it may have.
 
     Raises:
         ValueError: Has the rule.
     """
-    if path.suffix.lower() not in ENDINGS:
-        raise ValueError(f"{name}={path} must end in {' or '.join(ENDINGS)}")
+    if path.suffix.lower() not in endings:
+        raise ValueError(f"{name}={path} must end in {' or '.join(endings)}")
 
 
 def write_page(page: contents.Page, path: str | os.PathLike[str]) -> PageFile:

@@ -1,0 +1,122 @@
+"""Two seeds are no different, half of the pairs is; all parts are there."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from tests.evaluation import compared
+from vaswani_jax.evaluation import comparison, significance
+from vaswani_jax.evaluation.comparison import System, SystemComparison, Text
+
+SHARED = pathlib.Path(__file__).parents[3] / "shared/data/scored_outputs"
+
+
+@pytest.fixture(scope="module")
+def found() -> SystemComparison:
+    return comparison.compare(
+        [*compared.SEEDS, compared.HALF], compared.TEXT, num_lines=2
+    )
+
+
+def test_two_seeds_are_no_different_and_half_of_the_pairs_is(
+    found: SystemComparison,
+) -> None:
+    assert [scores.metric for scores in found.scores] == ["sacrebleu", "chrf"]
+    for scores in found.scores:
+        verdicts = [difference.verdict for difference in scores.differences]
+        assert verdicts == ["no difference", "different", "different"]
+        better = [scores.better(difference) for difference in scores.differences]
+        assert better == [None, 0, 1]
+
+
+def test_a_comparison_has_every_table_and_every_pair(found: SystemComparison) -> None:
+    assert [table.key for table in found.tables] == [
+        "length",
+        "frequency",
+        "kept",
+        "faults",
+    ]
+    for table in found.tables:
+        assert table.rows and all(len(row.values) == 3 for row in table.rows)
+    lines = [row.count for row in found.tables[0].rows]
+    assert sum(lines) == found.num_lines == 150
+    assert [(pair.first, pair.second) for pair in found.pairs] == [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+    ]
+    for pair in found.pairs:
+        assert pair.num_first + pair.num_second + pair.num_equal == 150
+        assert len(pair.first_better) == len(pair.second_better) == 2
+
+
+def test_json_has_the_verdicts(found: SystemComparison) -> None:
+    record: dict[str, Any] = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert record["systems"][2] == {"name": "half", "origin": compared.HALF.origin}
+    assert (record["test"], record["draws"], record["seed"]) == (
+        "bootstrap",
+        1000,
+        "12345",
+    )
+    first, second, _ = record["scores"][0]["differences"]
+    assert (first["verdict"], first["better"]) == ("no difference", None)
+    assert (second["verdict"], second["better"]) == ("different", 0)
+    assert record["pairs"][0]["first_better"][0]["pieces"]
+
+
+def test_without_training_text_there_is_no_table_of_frequencies() -> None:
+    text = dataclasses.replace(compared.TEXT, training_words=None)
+    found = comparison.compare(compared.SEEDS, text, metrics=["chrf"], num_lines=0)
+    assert "frequency" not in {table.key for table in found.tables}
+    assert found.pairs[0].first_better == [] and found.training_text == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"systems": compared.SEEDS[:1]}, "2 to 10 systems can be compared, got 1"),
+        (
+            {"systems": [*compared.SEEDS, System("short", ["a"], "")]},
+            "short has 1 lines, test has 150 references",
+        ),
+        ({"test": "t"}, "the test is bootstrap or randomization, not 't'"),
+        ({"metrics": ["comet"]}, "a metric is one of bleu, chrf, chrf\\+\\+, ter, not"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    options = {"systems": compared.SEEDS, "text": compared.TEXT, **changes}
+    systems, text = options.pop("systems"), options.pop("text")
+    with pytest.raises(ValueError, match=message):
+        comparison.compare(systems, text, **options)
+
+
+def test_tokenized_text_has_bleu_alone() -> None:
+    data = compared.scoring(**{"data.text_form": "tokenized"})
+    chosen = comparison.choose_metrics([], references=["a b"], data=data)
+    assert [metric.name for metric in chosen] == ["tokenized_bleu"]
+    with pytest.raises(ValueError, match="this text has no ter: its scores are token"):
+        comparison.choose_metrics(["ter"], references=["a b"], data=data)
+
+
+@pytest.mark.shared
+def test_two_published_systems_are_different() -> None:
+    """compare-mt's example: the phrase-based system against the neural one."""
+    if not SHARED.is_dir():
+        pytest.skip("there is no ../shared")
+    references, *systems = (
+        (SHARED / f"comparemt_ted_slk-eng.{name}.tok.en").read_text().split("\n")[:500]
+        for name in ("ref", "sys1", "sys2")
+    )
+    data = compared.scoring(
+        **{"data.text_form": "tokenized", "data.target_locale": "en"}
+    )
+    found = comparison.compare(
+        [System(str(number), lines, "") for number, lines in enumerate(systems)],
+        Text("ted", references, references, data),
+        test=significance.RANDOMIZATION,
+    )
+    [difference] = found.scores[0].differences
+    assert difference.verdict == "different" and difference.value > 0

@@ -1,0 +1,58 @@
+"""What compare prints, line by line."""
+
+import re
+
+import pytest
+
+from tests.evaluation import compared
+from vaswani_jax.evaluation import comparison, comparison_text
+
+
+@pytest.fixture(scope="module")
+def shown() -> str:
+    systems = [*compared.SEEDS, compared.HALF]
+    return comparison.compare(
+        systems, compared.TEXT, metrics=["bleu"], num_lines=1
+    ).format()
+
+
+def test_systems_scores_and_verdicts_are_told(shown: str) -> None:
+    head, scores, test, *_ = shown.split("\n\n")
+    assert head.split("\n")[0].startswith("test: 150 lines, references sha256 ")
+    assert head.split("\n")[3] == 'C  half   made <up> & "short"'
+    signature, first, _, _, *differences = scores.split("\n")
+    assert signature.startswith("sacrebleu  BLEU|nrefs:1|case:mixed|eff:no|tok:13a|")
+    assert re.fullmatch(r"A      \d\d\.\d\d  μ = \d\d\.\d\d ± \d\.\d\d", first)
+    assert re.fullmatch(
+        r"B - A +[+-]\d\.\d\d  p = \d\.\d{3}  no difference", differences[0]
+    )
+    assert re.fullmatch(
+        r"C - A -\d\d\.\d\d  p = 0\.003  different: A is better", differences[1]
+    )
+    assert test == (
+        "paired bootstrap, 1,000 resamples, seed 12345; systems are different if p, "
+        "corrected by Holm's method for 3 pairs of systems, is below 0.05"
+    )
+
+
+def test_columns_of_tables_are_aligned(shown: str) -> None:
+    [table] = [part for part in shown.split("\n\n") if part.startswith("F1 of words")]
+    _, *rows = table.split("\n")
+    assert len({len(row) for row in rows}) == 1
+    assert rows[0].split() == ["words", "A", "B", "C"]
+    assert [row.split("  ")[0].strip() for row in rows[1:]] == ["0", "1", "5 to 9"]
+
+
+def test_words_of_one_output_stand_in_the_marks_of_wdiff(shown: str) -> None:
+    pairs = [part for part in shown.split("\n\n") if " by chrF2 of each line" in part]
+    assert len(pairs) == 3
+    head, line, source, _, words, *_ = pairs[1].split("\n")
+    assert re.match(r"A and C by chrF2 of each line: A is better on \d+, C on ", head)
+    assert re.fullmatch(r"line \d+: A \d+\.\d, C \d+\.\d", line)
+    assert source.startswith("  source     Source: ")
+    assert words.startswith("  [-A-] {+C+}  ") and "{+Fehler" in words
+
+
+def test_one_pair_is_not_corrected() -> None:
+    found = comparison.compare(compared.SEEDS, compared.TEXT, metrics=["ter"])
+    assert comparison_text.describe_test(found).endswith("if p is below 0.05")

@@ -1,0 +1,66 @@
+"""The lines that differ most, and the words in which they differ."""
+
+import hypothesis
+import pytest
+import sacrebleu
+from hypothesis import strategies
+
+from vaswani_jax.evaluation import line_differences
+from vaswani_jax.evaluation.line_tables import Lines
+
+REFERENCES = ["der Hund bellt", "die Katze schläft", "das Haus steht", "ja"]
+FIRST = ["der Hund bellt", "die Katze", "ein Haus", "ja"]
+SECOND = ["ein Tier", "die Katze schläft", "das Haus", "ja"]
+LINES = Lines(["s1", "s2", "s3", "s4"], REFERENCES, [FIRST, SECOND])
+
+
+def pair(num_lines: int) -> line_differences.PairOfSystems:
+    scores = [
+        line_differences.line_scores(outputs, REFERENCES, lowercase=False)
+        for outputs in LINES.systems
+    ]
+    return line_differences.compare_pair(
+        LINES, scores, first=0, second=1, num_lines=num_lines
+    )
+
+
+def test_scores_of_lines_are_sacrebleu_s_chrf() -> None:
+    expected = [
+        sacrebleu.sentence_chrf(output, [reference]).score
+        for output, reference in zip(FIRST, REFERENCES, strict=True)
+    ]
+    scores = line_differences.line_scores(FIRST, REFERENCES, lowercase=False)
+    assert scores == pytest.approx(expected)
+
+
+def test_the_largest_differences_come_first_on_either_side() -> None:
+    compared = pair(5)
+    counts = (compared.num_first, compared.num_second, compared.num_equal)
+    assert counts == (1, 2, 1)
+    [first] = compared.first_better
+    assert (first.line, first.source, first.reference) == (1, "s1", REFERENCES[0])
+    assert first.first == pytest.approx(100) and first.second < 50
+    gains = [line.second - line.first for line in compared.second_better]
+    assert gains == sorted(gains, reverse=True) and min(gains) > 0
+    assert {line.line for line in compared.second_better} == {2, 3}
+    assert len(pair(1).second_better) == 1 and pair(0).first_better == []
+
+
+def test_words_of_one_output_alone_are_told() -> None:
+    [line] = pair(5).first_better
+    assert [(piece.side, piece.text) for piece in line.pieces] == [
+        ("first", "der Hund bellt"),
+        ("second", "ein Tier"),
+    ]
+    assert [piece.text for piece in line.output("second")] == ["ein Tier"]
+
+
+WORDS = strategies.lists(strategies.sampled_from("abc"), max_size=8).map(" ".join)
+
+
+@hypothesis.given(WORDS, WORDS)
+def test_the_pieces_give_both_outputs_back(first: str, second: str) -> None:
+    pieces = line_differences.word_difference(first, second)
+    for side, output in (("first", first), ("second", second)):
+        texts = [piece.text for piece in pieces if piece.side in ("both", side)]
+        assert " ".join(texts) == output

@@ -1,0 +1,120 @@
+"""Tables of a few lines, counted by hand."""
+
+import collections
+
+import pytest
+import sacrebleu
+
+from tests import settings
+from vaswani_jax.evaluation import line_tables, metrics
+from vaswani_jax.evaluation.line_tables import Lines
+
+
+def metric(form: str = "detokenized", **changes: object) -> metrics.Metric:
+    values = {"data.text_form": form, "data.target_locale": "de"}
+    data = settings.small_settings(**values | changes).data
+    return metrics.find_metrics(["Ein Satz."], data=data)[0]
+
+
+def rows(table: line_tables.Table) -> dict[str, tuple[int, list[float | None]]]:
+    return {row.label: (row.count, row.values) for row in table.rows}
+
+
+def test_words_are_those_that_the_score_counts() -> None:
+    assert line_tables.tokenizer_of(metric())("Ja, gut.") == ["Ja", ",", "gut", "."]
+    assert line_tables.tokenizer_of(metric("tokenized"))("Ja, gut.") == ["Ja,", "gut."]
+    lower = metric(**{"data.lowercase_scores": True})
+    assert line_tables.tokenizer_of(lower)("Ja") == ["ja"]
+
+
+def test_each_length_has_the_score_of_its_lines() -> None:
+    short, long = "a b c d", "a b c d e f g h"
+    lines = Lines(
+        ["x"] * 4, [short, short, long, ""], [[short, "a b c x", long, ""]] * 2
+    )
+    table = line_tables.by_length(lines, metric=metric(), tokenize=str.split)
+    expected = sacrebleu.corpus_bleu(
+        [short, "a b c x", ""], [[short, short, ""]], force=True
+    ).score
+    assert rows(table) == {
+        "1 to 5": (3, [pytest.approx(expected)] * 2),
+        "6 to 10": (1, [pytest.approx(100)] * 2),
+    }
+
+
+def test_each_frequency_has_the_f1_of_its_words() -> None:
+    counts = collections.Counter({"the": 5000, "cat": 3, "dog": 2, "sat": 1})
+    lines = Lines(
+        ["", ""],
+        ["the cat sat", "the dog zzz"],
+        [["the cat sat", "the dog zzz"], ["the the cat", "the cat"]],
+    )
+    table = line_tables.by_frequency(lines, counts=counts, tokenize=str.split)
+    assert rows(table) == {
+        "0": (1, [1.0, 0.0]),
+        "1": (1, [1.0, 0.0]),
+        # cat is right once; outputs have it twice, references have cat and dog.
+        "2 to 4": (2, [1.0, 2 * 1 / 4]),
+        # Of three in the outputs, two are right.
+        "1,000 or more": (2, [1.0, 2 * 2 / 5]),
+    }
+
+
+def test_kept_numbers_and_names_are_those_of_source_and_reference() -> None:
+    lines = Lines(
+        ["Yesterday Anna paid 1,500 francs", "In 2007 Bob saw 3 dogs", "Carl left"],
+        ["Gestern zahlte Anna 1.500 Franken", "2007 sah Bob drei Hunde", "Carl ging"],
+        [
+            ["Anna zahlte 1500 Franken", "2007 sah er Hunde", "Carl ging"],
+            ["Gestern zahlte sie 15.000", "2008 sah Bob Hunde", "Carl ging"],
+        ],
+    )
+    table = line_tables.kept(lines)
+    # The 3 is a word in the reference; Carl begins its source line.
+    assert rows(table) == {"numbers": (2, [1.0, 0.0]), "names": (2, [0.5, 0.5])}
+    assert [row.lines for row in table.rows] == [[[], [1, 2]], [[2], [1]]]
+    assert table.format_value(0.5) == "50.0 %" and table.format_value(None) == "-"
+
+
+def test_a_text_without_numbers_has_no_share() -> None:
+    table = line_tables.kept(Lines(["a"], ["b"], [["b"]]))
+    assert rows(table) == {"numbers": (0, [None]), "names": (0, [None])}
+
+
+def test_faults_are_counted_unless_the_reference_has_them() -> None:
+    lines = Lines(
+        ["", "a house", "OK", "go go go", "one 1"],
+        ["", "ein Haus", "OK", "los los los", "eins"],
+        [
+            ["", " A  House", "OK", "los los los", "eins 1"],
+            ["x", "", "OK", "los", "das Haus das Haus 22"],
+            [".", "Haus , , ,", "", "", "eins eins"],
+        ],
+    )
+    table = line_tables.faults(lines, tokenize=str.split)
+    assert rows(table) == {
+        "empty": (5, [0, 1, 2]),
+        "copied source": (5, [1, 0, 0]),
+        "repeated words": (5, [0, 1, 1]),
+        "added numbers": (5, [0, 1, 0]),
+    }
+    assert table.rows[0].lines == [[], [2], [3, 4]]
+    assert table.rows[1].lines == [[2], [], []]
+
+
+@pytest.mark.parametrize(
+    ("line", "repeats"),
+    [
+        ("a b c d a b c d", True),
+        ("a b c d e a b c d e", False),
+        ("a x a", False),
+        (". . .", False),
+        ("x , x , x", True),
+        ("a a", True),
+        ("", False),
+    ],
+)
+def test_a_sequence_of_up_to_four_words_stands_twice_in_a_row(
+    line: str, repeats: bool
+) -> None:
+    assert line_tables.repeats(line.split()) == repeats

@@ -1,0 +1,64 @@
+"""compare as a user runs it: kept outputs, a new search, files, and what it refuses."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from tests.programs import runs
+
+
+def compare(*words: str | pathlib.Path) -> subprocess.CompletedProcess[bytes]:
+    return runs.run(sys.executable, "-m", "vaswani_jax", "compare", *map(str, words))
+
+
+def test_a_search_finds_again_what_evaluate_kept(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(trained, copy)
+    shutil.rmtree(copy / "evaluations")
+    outputs = [tmp_path / f"c{ending}" for ending in (".html", ".json", ".txt")]
+    output = f"--output={','.join(map(str, outputs))}"
+    result = compare(trained, copy, "--split=test", output, "--lines=1")
+    assert result.returncode == 0, result.stderr.decode()
+    shown = result.stdout.decode()
+    assert "B - A  +0.00  p = 1.000  no difference" in shown
+    assert b"copy (2) has no kept outputs of test: it translates 10" in result.stderr
+    assert outputs[0].read_text().startswith("<!doctype html>")
+    record = json.loads(outputs[1].read_text())
+    assert record["scores"][0]["differences"][0]["num_lines"] == 0
+    assert outputs[2].read_text() == shown
+    assert not (copy / "evaluations").exists()
+
+
+def test_a_file_is_compared_with_a_run(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    references = (trained / "data/test.target.txt").read_text()
+    (tmp_path / "other.out").write_text(references)
+    result = compare(trained, tmp_path / "other.out", "--test=randomization")
+    assert result.returncode == 0, result.stderr.decode()
+    shown = result.stdout.decode()
+    assert "B  other.out  a file" in shown and "B     100.00" in shown
+    assert "different: B is better" in shown
+    assert "approximate randomisation, 10,000 exchanges, seed 12345" in shown
+
+
+def test_what_cannot_be_compared_is_refused_in_a_line(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "a").write_text("x\n")
+    for words, message in (
+        ([trained], "name 2 to 10 systems, got 1"),
+        ([trained, tmp_path / "a"], "a has 1 lines, test has 10 references"),
+        ([trained, trained, "--output=c.pdf"], "--output=c.pdf must end in .html or"),
+        ([trained, trained, "--source=x"], "--source and --references need each other"),
+        (
+            [trained, tmp_path / "a", f"--output={tmp_path / 'a'}.txt,x.doc"],
+            "x.doc must",
+        ),
+        ([trained, trained, "--metrics=ter"], "this text has no ter"),
+    ):
+        assert message in runs.error_of(compare(*words))

@@ -1,0 +1,295 @@
+"""Runs are compared by what evaluate kept; what cannot be compared is refused."""
+
+import json
+import pathlib
+import types
+from typing import Any
+
+import pytest
+
+from tests import settings
+from tests.evaluation import compared
+from vaswani_jax import comparer
+from vaswani_jax.core import config
+from vaswani_jax.data import prepared
+from vaswani_jax.evaluation import bleu
+
+REFERENCES = compared.lines(30)
+SOURCE = [f"Source: {line}" for line in REFERENCES]
+TRAINING = compared.lines(50, seed=9)
+OUTPUTS = compared.with_errors(REFERENCES, share=0.2, seed=1)
+OTHERS = compared.with_errors(REFERENCES, share=0.2, seed=2)
+
+
+def write(path: pathlib.Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def data_directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return prepared data, which all runs share."""
+    folder = tmp_path_factory.mktemp("text")
+    for name, source, target in (
+        ("train", TRAINING, TRAINING),
+        ("test", SOURCE, REFERENCES),
+    ):
+        write(folder / f"{name}.source", source)
+        write(folder / f"{name}.target", target)
+    prepared.open_or_prepare(run_settings(folder), folder / "data", rebuild=False)
+    return folder
+
+
+def run_settings(folder: pathlib.Path, **changes: Any) -> config.Config:
+    values = {
+        "data.source": "text",
+        "data.text_directory": str(folder),
+        "data.train_source": "train.source",
+        "data.train_target": "train.target",
+        "data.test_source": "test.source",
+        "data.test_target": "test.target",
+        "data.valid_source": "",
+        "data.valid_target": "",
+        "data.directory": str(folder / "data"),
+        "data.target_locale": "de",
+        "data.vocab_size": 300,
+        "data.byte_fallback": True,
+        "data.max_length": 64,
+        "model.max_positions": 256,
+        "training.best_metric": "loss",
+    }
+    return settings.small_settings(**values | changes)
+
+
+@pytest.fixture
+def make_run(tmp_path: pathlib.Path, data_directory: pathlib.Path) -> Any:
+    """Return a function that makes a run with kept outputs of its test set."""
+
+    def make_run(
+        name: str,
+        outputs: list[str],
+        *,
+        settings_changes: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> str:
+        workdir = tmp_path / name
+        values = run_settings(data_directory, **settings_changes or {})
+        (workdir / "evaluations").mkdir(parents=True)
+        (workdir / "averaged/4").mkdir(parents=True)
+        record = json.dumps(config.to_dict(values))
+        (workdir / "config.json").write_text(record)
+        stem = workdir / "evaluations/test-averaged-beam3-alpha0.6"
+        write(stem.with_suffix(".6.txt"), outputs)
+        evaluation = {
+            "step": 4,
+            "lines": len(REFERENCES),
+            "references": bleu.references_checksum(REFERENCES),
+        }
+        stem.with_suffix(".6.json").write_text(json.dumps(evaluation | changes))
+        return str(workdir)
+
+    return make_run
+
+
+@pytest.fixture
+def translations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of runs that had to translate; their outputs are OTHERS."""
+    runs: list[str] = []
+
+    def load(workdir: pathlib.Path, **options: Any) -> Any:
+        runs.append(f"{workdir.name}@{options['checkpoint']}")
+        checkpoint = types.SimpleNamespace(step=7)
+        return types.SimpleNamespace(
+            member=types.SimpleNamespace(checkpoint=checkpoint),
+            translate=lambda lines: OTHERS[: len(lines)],
+        )
+
+    monkeypatch.setattr(comparer.api, "load", load)
+    return runs
+
+
+def test_a_run_and_itself_are_no_different(
+    make_run: Any, translations: list[str]
+) -> None:
+    run = make_run("a", OUTPUTS)
+    found = comparer.compare_systems([run, run])
+    assert found.systems == [
+        ("a", "averaged, step 4, beam 3, alpha 0.6, kept"),
+        ("a (2)", "averaged, step 4, beam 3, alpha 0.6, kept"),
+    ]
+    for scores in found.scores:
+        assert [difference.verdict for difference in scores.differences] == [
+            "no difference"
+        ]
+        assert scores.differences[0].p_value == 1
+    assert translations == []
+    assert found.text == "test" and found.num_lines == 30
+
+
+def test_words_are_counted_in_the_training_text(make_run: Any) -> None:
+    found = comparer.compare_systems([make_run("a", OUTPUTS), make_run("b", OTHERS)])
+    assert found.training_text == "50 of 50 training lines of a"
+    [table] = [table for table in found.tables if table.key == "frequency"]
+    counts = " ".join(TRAINING).split()
+    unseen = {word for word in " ".join(REFERENCES).split() if word not in counts}
+    assert unseen == set()
+    # All words but the made-up error are frequent; it alone is unknown.
+    assert [(row.label, row.count) for row in table.rows] == [
+        ("0", 0),
+        ("10 to 99", sum(len(line.split()) for line in REFERENCES)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"references": "0123456789abcdef"},
+        {"lines": 29},
+        {"step": 3},
+        {"step": None, "lines": "x"},
+    ],
+)
+def test_kept_outputs_of_something_else_are_not_compared(
+    make_run: Any, translations: list[str], changes: dict[str, Any]
+) -> None:
+    found = comparer.compare_systems(
+        [make_run("a", OUTPUTS, **changes), make_run("b", OTHERS)]
+    )
+    assert translations == ["a@averaged"]
+    assert found.systems[0] == ("a", "averaged, step 7, beam 3, alpha 0.6")
+    assert found.scores[0].differences[0].num_lines == 0
+
+
+def test_another_checkpoint_translates(make_run: Any, translations: list[str]) -> None:
+    run = make_run("a", OUTPUTS)
+    found = comparer.compare_systems([run, f"{run}@best"])
+    assert translations == ["a@best"]
+    assert [name for name, _ in found.systems] == ["a", "a@best"]
+
+
+def test_a_file_stands_in_for_a_run(make_run: Any, tmp_path: pathlib.Path) -> None:
+    other = write(tmp_path / "other.out", OTHERS)
+    found = comparer.compare_systems([make_run("a", OUTPUTS), other])
+    assert found.systems[1] == ("other.out", "a file")
+    swapped = comparer.compare_systems([other, make_run("b", OUTPUTS)])
+    values = [
+        comparison.scores[0].differences[0].value for comparison in (found, swapped)
+    ]
+    assert values[0] == -values[1]
+
+
+def test_files_alone_need_their_text(tmp_path: pathlib.Path) -> None:
+    systems = [write(tmp_path / "a", OUTPUTS), write(tmp_path / "b", OTHERS)]
+    with pytest.raises(ValueError, match="no system has a test text: name --source"):
+        comparer.compare_systems(systems)
+    text = {
+        "source": write(tmp_path / "s", SOURCE),
+        "references": write(tmp_path / "refs.de", REFERENCES),
+    }
+    with pytest.raises(ValueError, match="each needs the other"):
+        comparer.compare_systems(systems, source=text["source"])
+    found = comparer.compare_systems(
+        systems,
+        **text,
+        training_text=write(tmp_path / "train", TRAINING),
+        scoring={"text_form": "tokenized", "lowercase_scores": True},
+    )
+    assert found.text == "refs.de" and found.scores[0].metric == "tokenized_bleu_lc"
+    assert found.training_text.startswith("the first 50 lines of ")
+
+
+def test_kept_outputs_serve_for_files_of_the_same_references(
+    make_run: Any, tmp_path: pathlib.Path, translations: list[str]
+) -> None:
+    runs = [make_run("a", OUTPUTS), make_run("b", OTHERS)]
+    source = write(tmp_path / "s", SOURCE)
+    same = write(tmp_path / "r", REFERENCES)
+    comparer.compare_systems(runs, source=source, references=same)
+    assert translations == []
+    others = write(tmp_path / "o", REFERENCES[::-1])
+    comparer.compare_systems(runs, source=source, references=others)
+    assert translations == ["a@averaged", "b@averaged"]
+
+
+def test_different_references_are_refused_with_both_named(
+    make_run: Any, tmp_path: pathlib.Path
+) -> None:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    for name in ("train", "test"):
+        for side in ("source", "target"):
+            write(folder / f"{name}.{side}", TRAINING)
+    prepared.open_or_prepare(run_settings(folder), folder / "data", rebuild=False)
+    changes = {"data.directory": str(folder / "data")}
+    runs = [make_run("a", OUTPUTS), make_run("b", TRAINING, settings_changes=changes)]
+    first, second = map(bleu.references_checksum, (REFERENCES, TRAINING))
+    with pytest.raises(
+        ValueError,
+        match=f"^a and b have different references: 30 lines, sha256 {first}, and "
+        f"50 lines, sha256 {second}; ",
+    ):
+        comparer.compare_systems(runs)
+
+
+def test_different_signatures_are_refused_with_both_named(make_run: Any) -> None:
+    changes = {"data.lowercase_scores": True}
+    runs = [make_run("a", OUTPUTS), make_run("b", OTHERS, settings_changes=changes)]
+    with pytest.raises(
+        ValueError,
+        match=r"^a and b have different signatures: BLEU\|.*\|case:mixed\|.* and "
+        r"BLEU\|.*\|case:lc\|.*; --text_form",
+    ):
+        comparer.compare_systems(runs)
+    found = comparer.compare_systems(runs, scoring={"lowercase_scores": True})
+    assert found.scores[0].metric == "sacrebleu_lc"
+
+
+def test_one_of_several_languages_is_compared(
+    make_run: Any, tmp_path: pathlib.Path
+) -> None:
+    changes = {
+        "data.target_locale": "de,fr",
+        "data.user_symbols": "<2de>,<2fr>",
+    }
+    tags = ["<2de>", "<2fr>", "<2fr>"]
+    source = [f"{tags[n % 3]} {line}" for n, line in enumerate(SOURCE)]
+    runs = [
+        make_run(name, outputs, settings_changes=changes)
+        for name, outputs in (("a", OUTPUTS), ("b", OTHERS))
+    ]
+    text = {
+        "source": write(tmp_path / "s", source),
+        "references": write(tmp_path / "r", REFERENCES),
+    }
+    with pytest.raises(
+        ValueError, match=r"several target languages.*choose one of de,fr"
+    ):
+        comparer.compare_systems(runs, **text)
+    found = comparer.compare_systems(runs, **text, scoring={"target_locale": "de"})
+    assert found.num_lines == 10
+    assert found.references == bleu.references_checksum(REFERENCES[::3])
+    with pytest.raises(ValueError, match="r has no lines of target_locale=es"):
+        comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
+
+
+def test_what_makes_no_sense_is_refused(make_run: Any, tmp_path: pathlib.Path) -> None:
+    run = make_run("a", OUTPUTS)
+    short = write(tmp_path / "short", OUTPUTS[:3])
+    for systems, options, message in (
+        ([run], {}, "2 to 10 systems"),
+        ([run, short], {}, "short has 3 lines, test has 30 references"),
+        ([run, str(tmp_path / "none")], {}, "none: no run, and no file of outputs"),
+        ([run, run], {"scoring": {"tokenizer": "zh"}}, "scoring has text_form"),
+        ([run, run], {"scoring": {"text_form": "x"}}, "text_form is tokenized or"),
+        ([run, run], {"scoring": {"target_locale": "zzz"}}, "target_locale"),
+        ([run, run], {"split": "valid"}, "no system has a valid text"),
+        ([run, run], {"metrics": ["comet"]}, "a metric is one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            comparer.compare_systems(systems, **options)
+
+
+def test_a_parser_is_refused(make_run: Any) -> None:
+    parser = make_run("p", OUTPUTS, settings_changes=settings.TREEBANK)
+    with pytest.raises(ValueError, match="p writes trees; `vaswani evaluate-trees`"):
+        comparer.compare_systems([parser, parser])

@@ -1,0 +1,135 @@
+"""Compare the translations of runs and other systems: whether they differ, and where.
+
+vaswani compare runs/a runs/b
+vaswani compare runs/a runs/b@best other.out --split=valid --output=comparison.html
+python -m vaswani_jax.compare --systems=runs/a --systems=runs/b
+"""
+
+import logging
+import pathlib
+from typing import Any
+
+from absl import flags
+
+from vaswani_jax import comparer
+from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.evaluation import comparison, significance
+from vaswani_jax.inference import line_io
+from vaswani_jax.pages import comparison_page, page_file
+
+logger = logging.getLogger(__name__)
+
+SYSTEMS = path_flags.define_repeated_path(
+    "systems",
+    [],
+    "Runs (WORKDIR, WORKDIR@CHECKPOINT, FILE.safetensors) or files of other systems' "
+    "outputs, a line for each reference.",
+)
+SPLIT = flags.DEFINE_string(
+    "split",
+    "test",
+    "The text of the runs: valid or test. With --references, the name of a text that "
+    "`vaswani evaluate` scored, whose outputs are kept.",
+)
+SOURCE = path_flags.define_path(
+    "source", "", "FILES[#COLUMN] of source lines, instead of the runs'."
+)
+REFERENCES = path_flags.define_path(
+    "references", "", "FILES[#COLUMN] of the references of --source."
+)
+TRAINING_TEXT = path_flags.define_path(
+    "training_text",
+    "",
+    "FILES[#COLUMN] of target lines in which words are counted, instead of the first "
+    "run's training text.",
+)
+OUTPUT = path_flags.define_path_list(
+    "output", [], "The .html, .json or .txt to write; several, separated by commas."
+)
+METRICS = flags.DEFINE_list(
+    "metrics",
+    [],
+    "Of bleu, chrf, chrf++ and ter; the first is that of the tables. By default BLEU "
+    "and, of plain text, chrF2.",
+)
+TEST = flags.DEFINE_enum(
+    "test",
+    significance.BOOTSTRAP,
+    list(significance.CODES),
+    "sacreBLEU's paired bootstrap, or its approximate randomization.",
+)
+LINES = flags.DEFINE_integer(
+    "lines",
+    5,
+    "Lines to show in favour of each system of a pair, those that differ most.",
+    lower_bound=0,
+)
+TEXT_FORM = flags.DEFINE_enum(
+    "text_form",
+    None,
+    ["detokenized", "tokenized"],
+    "The form of all outputs; by default the runs', of files detokenized.",
+)
+TARGET_LOCALE = flags.DEFINE_string(
+    "target_locale",
+    None,
+    "The target language; by default the runs', of files en. Of runs with several, the "
+    "one to compare.",
+)
+LOWERCASE_SCORES = flags.DEFINE_bool(
+    "lowercase_scores", None, "Ignore case; by default as the runs do."
+)
+
+
+def check_flags() -> None:
+    """Refuse flags that make no sense, alone or together."""
+    if not 2 <= len(SYSTEMS.value) <= comparison.MAX_SYSTEMS:
+        raise ValueError(
+            f"name 2 to {comparison.MAX_SYSTEMS} systems, got {len(SYSTEMS.value)}"
+        )
+    if bool(SOURCE.value) != bool(REFERENCES.value):
+        raise ValueError("--source and --references need each other")
+    for name in OUTPUT.value:
+        page_file.check_ending(
+            pathlib.Path(name), name="--output", endings=comparison_page.ENDINGS
+        )
+    inputs = [*SYSTEMS.value, SOURCE.value, REFERENCES.value, TRAINING_TEXT.value]
+    line_io.check_outputs(
+        [name for name in inputs if name and pathlib.Path(name).is_file()],
+        {f"--output={name}": name for name in OUTPUT.value},
+    )
+
+
+def main() -> None:
+    """Compare the systems, print what differs, and write it."""
+    scoring: dict[str, Any] = {
+        holder.name: holder.value
+        for holder in (TEXT_FORM, TARGET_LOCALE, LOWERCASE_SCORES)
+        if holder.value is not None
+    }
+    compared = comparer.compare_systems(
+        SYSTEMS.value,
+        split=SPLIT.value,
+        source=SOURCE.value,
+        references=REFERENCES.value,
+        training_text=TRAINING_TEXT.value,
+        scoring=scoring,
+        metrics=METRICS.value,
+        test=TEST.value,
+        num_lines=LINES.value,
+    )
+    print(compared.format())
+    for name in OUTPUT.value:
+        comparison_page.write_comparison(compared, name)
+        logger.info(f"written: {name}")
+
+
+PROGRAM = program.Program(
+    main=main,
+    syntax=Syntax(arguments=("systems",), repeats=True),
+    check_flags=check_flags,
+)
+
+if __name__ == "__main__":
+    PROGRAM.run()

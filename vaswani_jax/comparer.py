@@ -1,0 +1,419 @@
+"""Compare trained runs and other systems: `vaswani_jax.compare_systems`.
+
+    import vaswani_jax
+    comparison = vaswani_jax.compare_systems(["runs/a", "runs/b"])
+    print(comparison.format())
+
+The program `compare` calls it, too.
+"""
+
+import collections
+import dataclasses
+import json
+import logging
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vaswani_jax import api
+from vaswani_jax.checkpoints import select, store
+from vaswani_jax.core import (
+    compilation_cache,
+    config,
+    languages,
+    locales,
+    parsing,
+    tensor_file,
+)
+from vaswani_jax.data import columns, prepared, text_files
+from vaswani_jax.evaluation import (
+    bleu,
+    comparison,
+    line_tables,
+    scores,
+    significance,
+)
+from vaswani_jax.evaluation import metrics as metrics_module
+from vaswani_jax.evaluation.comparison import System, SystemComparison, WordCounts
+
+logger = logging.getLogger(__name__)
+# Lines of the training text in which words are counted.
+MAX_TRAINING_LINES = 100_000
+# Settings that decide how outputs are scored, and the values of texts without a run.
+SCORING = {
+    "text_form": "detokenized",
+    "target_locale": "en",
+    "lowercase_scores": False,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Text:
+    """Source lines and references, and where they come from."""
+
+    name: str
+    source: list[str]
+    references: list[str]
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of the references, as `evaluate` prints it."""
+        return bleu.references_checksum(self.references)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """A run, or a model in one file.
+
+    Attributes:
+        name: Its name in the comparison.
+        workdir: Its directory or file on this machine.
+        checkpoint: The name of a checkpoint.
+        settings: The run's settings.
+        prepared_data: Its prepared data; None if it has none.
+    """
+
+    name: str
+    workdir: pathlib.Path
+    checkpoint: str
+    settings: config.Config
+    prepared_data: prepared.PreparedData | None
+
+    def text(self, split: str) -> _Text | None:
+        """Return the run's own text of a split; None if it has none."""
+        if self.prepared_data is None or split not in self.prepared_data.counts:
+            return None
+        return _Text(split, *self.prepared_data.text(split))
+
+
+def compare_systems(
+    systems: Sequence[str | os.PathLike[str]],
+    *,
+    split: str = "test",
+    source: str = "",
+    references: str = "",
+    training_text: str = "",
+    scoring: Mapping[str, Any] | None = None,
+    metrics: Sequence[str] = (),
+    test: str = significance.BOOTSTRAP,
+    num_lines: int = 5,
+) -> SystemComparison:
+    """Compare the translations of systems on one text.
+
+    >>> comparison = compare_systems(["runs/a", "runs/b"])  # doctest: +SKIP
+    >>> comparison.scores[0].differences[0].verdict  # doctest: +SKIP
+    'no difference'
+
+    Args:
+        systems: 2 to 10 runs (WORKDIR, `WORKDIR@CHECKPOINT`, FILE.safetensors) or files
+            with a translation a line. Of a run, the outputs that `evaluate` kept are
+            compared; if there are none, it translates the text.
+        split: "valid" or "test", a text of the runs. With `references`, the name under
+            which runs may have kept outputs.
+        source: FILES[#COLUMN] of source lines, instead of the runs'.
+        references: Their references.
+        training_text: FILES[#COLUMN] of target lines in which words are counted,
+            instead of the first run's training text.
+        scoring: Values of "text_form", "target_locale" and "lowercase_scores" for all
+            outputs; by default those of the runs. Of several target locales it chooses
+            one.
+        metrics: Of "bleu", "chrf", "chrf++" and "ter"; the first is that of the tables.
+            By default BLEU and, of plain text, chrF2.
+        test: "bootstrap" or "randomization".
+        num_lines: The most lines to list in favour of each system of a pair.
+
+    Raises:
+        ValueError: Systems have different references or signatures, or not as many
+            lines; a run, a text or an option is not right.
+        OSError: A file is missing.
+    """
+    paths = [os.fspath(name) for name in systems]
+    if not 2 <= len(paths) <= comparison.MAX_SYSTEMS:
+        raise ValueError(
+            f"2 to {comparison.MAX_SYSTEMS} systems can be compared, got {len(paths)}"
+        )
+    if bool(source) != bool(references):
+        raise ValueError("name source and references together: each needs the other")
+    opened = [_open(*names) for names in zip(paths, _unique(paths), strict=True)]
+    runs = [run for run in opened if isinstance(run, _Run)]
+    text = _read_text(source, references) if references else _text_of_runs(runs, split)
+    data = _scoring(runs, scoring or {}, text=text)
+    numbers = _lines_of_locale(runs, text, locale=data.target_locale)
+    counts = _training_words(runs, training_text, text=text, data=data)
+    return comparison.compare(
+        [
+            _choose_lines(_outputs(system, text, split=split), text, numbers)
+            for system in opened
+        ],
+        comparison.Text(
+            name=text.name,
+            source=[text.source[number] for number in numbers],
+            references=[text.references[number] for number in numbers],
+            data=data,
+            training_words=counts,
+        ),
+        metrics=metrics,
+        test=test,
+        num_lines=num_lines,
+    )
+
+
+def _unique(paths: Sequence[str]) -> list[str]:
+    """Return the names that a comparison shows, each once.
+
+    >>> _unique(["runs/a", "/home/ann/runs/b/", "runs/a"])
+    ['runs/a', 'b', 'runs/a (2)']
+    """
+    shown = [
+        pathlib.Path(path).name if path.startswith("/") else path.rstrip("/")
+        for path in paths
+    ]
+    seen: collections.Counter[str] = collections.Counter()
+    names = []
+    for name in shown:
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return names
+
+
+def _open(path: str, name: str) -> _Run | System:
+    """Open a run, or read the outputs of another system from a file."""
+    if pathlib.Path(path).is_file() and not tensor_file.is_tensor_file(path):
+        return System(name, list(columns.read(path, pathlib.Path())), "a file")
+    workdir, checkpoint = api.locate(path)
+    if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
+        raise ValueError(f"{path}: no run, and no file of outputs, has this name")
+    settings = parsing.load(workdir)
+    if settings.data.source == "treebank":
+        raise ValueError(
+            f"{path} writes trees; `vaswani evaluate-trees` compares them with others"
+        )
+    prepared_data = None
+    if prepared.has_directory(settings.data, workdir):
+        directory = prepared.data_directory(settings.data, workdir)
+        if directory.is_dir():
+            prepared_data = prepared.open_prepared(directory)
+    return _Run(name, workdir, checkpoint, settings, prepared_data)
+
+
+def _read_text(source: str, references: str) -> _Text:
+    sides = [list(columns.read(name, pathlib.Path())) for name in (source, references)]
+    if len(sides[0]) != len(sides[1]) or not sides[0]:
+        raise ValueError(
+            f"{source} has {len(sides[0]):,} lines, {references} {len(sides[1]):,}: "
+            "every source line needs one reference, and a score at least one line"
+        )
+    return _Text(pathlib.Path(references).name, *sides)
+
+
+def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
+    """Return the text that all runs share.
+
+    Raises:
+        ValueError: No run has it, or two have different references.
+    """
+    texts = {run.name: text for run in runs if (text := run.text(split)) is not None}
+    if not texts:
+        raise ValueError(
+            f"no system has a {split} text: name --source and --references, or a run"
+        )
+    (name, first), *others = texts.items()
+    for other_name, other in others:
+        if other.references != first.references:
+            raise ValueError(
+                f"{name} and {other_name} have different references: "
+                f"{len(first.references):,} lines, sha256 {first.checksum}, and "
+                f"{len(other.references):,} lines, sha256 {other.checksum}; compare "
+                "outputs of one text, --source and --references name it"
+            )
+    return first
+
+
+def _scoring(
+    runs: Sequence[_Run], chosen: Mapping[str, Any], *, text: _Text
+) -> config.DataConfig:
+    """Return the settings that decide how the outputs are scored.
+
+    Raises:
+        ValueError: Runs have different ones, or a value is not right.
+    """
+    if unknown := chosen.keys() - SCORING.keys():
+        raise ValueError(f"scoring has {', '.join(SCORING)}, not {min(unknown)}")
+    if chosen.get("text_form", "tokenized") not in ("tokenized", "detokenized"):
+        raise ValueError(
+            f"text_form is tokenized or detokenized, not {chosen['text_form']!r}"
+        )
+    if locale := chosen.get("target_locale"):
+        locales.check_language(locale, name="target_locale")
+    if not runs:
+        values = {**SCORING, **chosen}
+        languages_of_text = {
+            "data.source_locale": "en",  # It decides nothing here.
+            "data.target_locale": values["target_locale"],
+        }
+        preset = api.load_config("own_text", languages_of_text)
+        return dataclasses.replace(preset.data, **values)
+    data = [dataclasses.replace(run.settings.data, **chosen) for run in runs]
+    for run, settings in zip(runs, data, strict=True):
+        if len(languages.target_locales(settings)) > 1:
+            raise ValueError(
+                f"{run.name} has several target languages, each with scores of its "
+                f"own: choose one of {settings.target_locale} by --target_locale"
+            )
+    first, *others = (_signatures(text, settings) for settings in data)
+    for run, signatures in zip(runs[1:], others, strict=True):
+        if signatures != first:
+            raise ValueError(
+                f"{runs[0].name} and {run.name} have different signatures: {first} and "
+                f"{signatures}; --text_form, --target_locale and --lowercase_scores "
+                "set one for all"
+            )
+    return data[0]
+
+
+def _signatures(text: _Text, data: config.DataConfig) -> str:
+    """Return the signature of the main score of a text."""
+    metric = metrics_module.find_metrics(text.references, data=data)[0]
+    return metric.score(["a"], ["a"], resamples=0).signature
+
+
+def _lines_of_locale(runs: Sequence[_Run], text: _Text, *, locale: str) -> list[int]:
+    """Return the numbers of the lines of a language, from 0; all of a single one.
+
+    Raises:
+        ValueError: There are none.
+    """
+    for run in runs:
+        if tags := languages.locales_by_tag(run.settings.data):
+            numbers = [
+                number
+                for number, line in enumerate(text.source)
+                if tags.get(languages.find_tag(line, run.settings.data) or "") == locale
+            ]
+            if not numbers:
+                raise ValueError(
+                    f"{text.name} has no lines of target_locale={locale}: the run has "
+                    f"{run.settings.data.target_locale}"
+                )
+            return numbers
+    return list(range(len(text.references)))
+
+
+def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System:
+    if len(system.outputs) != len(text.references):
+        raise ValueError(
+            f"{system.name} has {len(system.outputs):,} lines, {text.name} has "
+            f"{len(text.references):,} references: each needs one output"
+        )
+    return dataclasses.replace(
+        system, outputs=[system.outputs[number] for number in numbers]
+    )
+
+
+def _outputs(system: _Run | System, text: _Text, *, split: str) -> System:
+    """Return the outputs of a system: kept ones, or those of a search."""
+    if isinstance(system, System):
+        return system
+    kept = _kept_outputs(system, text, split=split)
+    if kept is not None:
+        return kept
+    logger.info(
+        f"{system.name} has no kept outputs of {text.name}: it translates "
+        f"{len(text.source):,} lines (`vaswani evaluate` keeps outputs)"
+    )
+    compilation_cache.enable()
+    translator = api.load(
+        system.workdir, checkpoint=system.checkpoint, settings=system.settings
+    )
+    step = translator.member.checkpoint.step
+    outputs = translator.translate(text.source)
+    return System(system.name, outputs, _origin(system, step=step))
+
+
+def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
+    """Return the outputs that `evaluate` kept; None if they are of another model.
+
+    They must be of these references, of the checkpoint that the name means now, and as
+    many as the record says.
+    """
+    name = scores.file_name(split, run.checkpoint, search=run.settings.search)
+    path = run.workdir / "evaluations" / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        outputs = list(text_files.read_lines(path.with_suffix(".txt")))
+        step, references = record["step"], record["references"]
+        is_whole = record["lines"] == len(outputs)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning(f"{path} cannot be used: {error!r}")
+        return None
+    folder = select.FOLDER_OF.get(run.checkpoint, "")
+    steps = store.steps(run.workdir / folder) if folder else []
+    is_current = not steps or steps[-1] == step
+    if references != text.checksum or not is_whole or not is_current:
+        reason = "another model" if is_whole and references == text.checksum else ""
+        logger.info(f"note: {path} is of {reason or 'other lines'}")
+        return None
+    return System(run.name, outputs, f"{_origin(run, step=step)}, kept")
+
+
+def _origin(run: _Run, *, step: int) -> str:
+    search = run.settings.search
+    return (
+        f"{run.checkpoint}, step {step:,}, beam {search.beam_size}, alpha "
+        f"{search.length_penalty:g}"
+    )
+
+
+def _training_words(
+    runs: Sequence[_Run],
+    training_text: str,
+    *,
+    text: _Text,
+    data: config.DataConfig,
+) -> WordCounts | None:
+    """Count the words of the training text; None if there is none.
+
+    At most `MAX_TRAINING_LINES` lines are read, evenly spread over a run's.
+    """
+    metric = metrics_module.find_metrics(text.references, data=data)[0]
+    tokenize = line_tables.tokenizer_of(metric)
+    if training_text:
+        lines = [
+            line
+            for _, line in zip(
+                range(MAX_TRAINING_LINES),
+                columns.read(training_text, pathlib.Path()),
+                strict=False,
+            )
+        ]
+        origin = f"the first {len(lines):,} lines of {training_text}"
+    else:
+        texts = [(run.name, run.prepared_data) for run in runs]
+        known = [(name, training) for name, training in texts if training]
+        if not known:
+            logger.info("note: no training text, no table by frequency of words")
+            return None
+        name, training_data = known[0]
+        lines = _training_lines(training_data)
+        total = training_data.counts["train"]["kept"]
+        origin = f"{len(lines):,} of {total:,} training lines of {name}"
+    counts = collections.Counter(word for line in lines for word in tokenize(line))
+    return WordCounts(counts, origin)
+
+
+def _training_lines(data: prepared.PreparedData) -> list[str]:
+    """Return target lines of the training text, evenly spread."""
+    tokens = data.corpus("train").target
+    count = min(len(tokens), MAX_TRAINING_LINES)
+    numbers = np.linspace(0, len(tokens) - 1, count).astype(np.int64)
+    joined, lengths = tokens.joined(numbers)
+    ends = np.cumsum(lengths)
+    return [
+        data.vocabulary.decode(joined[end - length : end].tolist())
+        for end, length in zip(ends, lengths, strict=True)
+    ]

@@ -1,0 +1,147 @@
+"""Print what a comparison of systems has found."""
+
+from collections.abc import Sequence
+
+from vaswani_jax.evaluation import significance
+from vaswani_jax.evaluation.comparison import SystemComparison
+from vaswani_jax.evaluation.line_differences import LineDifference, PairOfSystems
+from vaswani_jax.evaluation.line_tables import Table
+
+TEST_NAMES = {
+    significance.BOOTSTRAP: "paired bootstrap, {draws:,} resamples",
+    significance.RANDOMIZATION: "approximate randomisation, {draws:,} exchanges",
+}
+
+
+def format_comparison(comparison: SystemComparison) -> str:
+    """Return a comparison as lines of text."""
+    letters = comparison.letters
+    width = max(len(name) for name, _ in comparison.systems)
+    sections = [
+        "\n".join(
+            [
+                f"{comparison.text}: {comparison.num_lines:,} lines, references sha256 "
+                f"{comparison.references}",
+                *(
+                    f"{letter}  {name:<{width}}  {origin}".rstrip()
+                    for letter, (name, origin) in zip(
+                        letters, comparison.systems, strict=True
+                    )
+                ),
+            ]
+        ),
+        *(_format_scores(scores, letters) for scores in comparison.scores),
+        describe_test(comparison),
+        *(format_table(table, letters) for table in comparison.tables),
+        *(_format_pair(pair, letters) for pair in comparison.pairs),
+    ]
+    return "\n\n".join(sections)
+
+
+def describe_test(comparison: SystemComparison) -> str:
+    """Return in words how the verdicts come about."""
+    num_pairs = len(comparison.pairs)
+    test = TEST_NAMES[comparison.test].format(draws=comparison.draws)
+    corrected = f", corrected by Holm's method for {num_pairs} pairs of systems"
+    return (
+        f"{test}, seed {comparison.seed}; systems are different if p"
+        f"{corrected + ',' if num_pairs > 1 else ''} is below {significance.LEVEL}"
+    )
+
+
+def describe_verdict(
+    scores: significance.Comparison, difference: significance.Difference, letters: str
+) -> str:
+    """Return the verdict, and which system is better."""
+    better = scores.better(difference)
+    if better is None:
+        return difference.verdict
+    return f"{difference.verdict}: {letters[better]} is better"
+
+
+def format_p_value(value: float) -> str:
+    """Return a p-value as text.
+
+    >>> format_p_value(1.0), format_p_value(0.0312), format_p_value(0.0001)
+    ('1.000', '0.031', '0.0001')
+    """
+    return f"{value:.3f}" if value >= 0.0005 else f"{value:.4f}"
+
+
+def _format_scores(scores: significance.Comparison, letters: str) -> str:
+    lines = [f"{scores.metric}  {scores.scores[0].signature}"]
+    for letter, score in zip(letters, scores.scores, strict=True):
+        shown = ""
+        if score.interval:
+            mean, half_width = score.interval.mean, score.interval.half_width
+            shown = f"  μ = {mean:.2f} ± {half_width:.2f}"
+        lines.append(f"{letter}     {score.value:6.2f}{shown}")
+    for difference in scores.differences:
+        pair = f"{letters[difference.second]} - {letters[difference.first]}"
+        lines.append(
+            f"{pair} {difference.value:+6.2f}  "
+            f"p = {format_p_value(difference.corrected_p_value)}  "
+            f"{describe_verdict(scores, difference, letters)}"
+        )
+    return "\n".join(lines)
+
+
+def format_table(table: Table, letters: str) -> str:
+    """Return a table with a column for each system."""
+    rows = [
+        [row.label, f"{row.count:,}", *map(table.format_value, row.values)]
+        for row in table.rows
+    ]
+    return "\n".join([table.title, *_aligned([["", table.unit, *letters], *rows])])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows whose first column stands left and the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                f"{row[0]:<{widths[0]}}",
+                *(
+                    f"{cell:>{width}}"
+                    for cell, width in zip(row[1:], widths[1:], strict=True)
+                ),
+            ]
+        )
+        for row in rows
+    ]
+
+
+def describe_pair(pair: PairOfSystems, letters: str) -> str:
+    """Return in words on how many lines each of two systems is better."""
+    first, second = letters[pair.first], letters[pair.second]
+    return (
+        f"{first} and {second} by chrF2 of each line: {first} is better on "
+        f"{pair.num_first:,}, {second} on {pair.num_second:,}, equal on "
+        f"{pair.num_equal:,}"
+    )
+
+
+def _format_pair(pair: PairOfSystems, letters: str) -> str:
+    lines = [describe_pair(pair, letters)]
+    names = (letters[pair.first], letters[pair.second])
+    for difference in (*pair.first_better, *pair.second_better):
+        lines.append(_format_line(difference, names))
+    return "\n".join(lines)
+
+
+def _format_line(difference: LineDifference, names: tuple[str, str]) -> str:
+    """Return a line with the words of both outputs, in the notation of wdiff."""
+    first, second = names
+    marks = {"both": ("", ""), "first": ("[-", "-]"), "second": ("{+", "+}")}
+    words = (
+        f"{marks[piece.side][0]}{piece.text}{marks[piece.side][1]}"
+        for piece in difference.pieces
+    )
+    return (
+        f"line {difference.line:,}: {first} {difference.first:.1f}, "
+        f"{second} {difference.second:.1f}\n"
+        f"  source     {difference.source}\n"
+        f"  reference  {difference.reference}\n"
+        f"  [-{first}-] {{+{second}+}}  {' '.join(words)}"
+    )

@@ -1,0 +1,148 @@
+"""Find the lines on which two systems differ most, and the words that differ."""
+
+import dataclasses
+import difflib
+from collections.abc import Sequence
+from typing import Literal
+
+import sacrebleu
+
+from vaswani_jax.evaluation.line_tables import Lines
+
+Side = Literal["both", "first", "second"]
+# Scores that differ less are equal.
+TIES = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Words that both outputs share, or one of them alone has."""
+
+    side: Side
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class LineDifference:
+    """A line that two systems translate differently.
+
+    Attributes:
+        line: Its number, from 1.
+        source: The source line.
+        reference: Its reference.
+        first: chrF2 of the first system's output.
+        second: chrF2 of the second's.
+        pieces: The words of both outputs.
+    """
+
+    line: int
+    source: str
+    reference: str
+    first: float
+    second: float
+    pieces: list[Piece]
+
+    def output(self, side: Side) -> list[Piece]:
+        """Return the pieces of one of the outputs."""
+        return [piece for piece in self.pieces if piece.side in ("both", side)]
+
+
+@dataclasses.dataclass(frozen=True)
+class PairOfSystems:
+    """How two systems differ line by line, in chrF2 of each.
+
+    Attributes:
+        first: The number of a system, from 0.
+        second: The number of another.
+        num_first: Lines that the first translates better.
+        num_second: Lines that the second does.
+        num_equal: Lines of equal scores.
+        first_better: The lines with the largest differences in favour of the first.
+        second_better: Those in favour of the second.
+    """
+
+    first: int
+    second: int
+    num_first: int
+    num_second: int
+    num_equal: int
+    first_better: list[LineDifference]
+    second_better: list[LineDifference]
+
+
+def line_scores(
+    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool
+) -> list[float]:
+    """Return chrF2 of each line."""
+    metric = sacrebleu.CHRF(lowercase=lowercase)
+    return [
+        float(metric.sentence_score(output, [reference]).score)
+        for output, reference in zip(outputs, references, strict=True)
+    ]
+
+
+def compare_pair(
+    lines: Lines,
+    scores: Sequence[Sequence[float]],
+    *,
+    first: int,
+    second: int,
+    num_lines: int,
+) -> PairOfSystems:
+    """Compare two systems line by line.
+
+    Args:
+        lines: The text and all outputs.
+        scores: `line_scores` of each system.
+        first: The number of a system, from 0.
+        second: The number of another.
+        num_lines: The most lines to return in favour of each.
+    """
+    gains = [
+        after - before
+        for before, after in zip(scores[first], scores[second], strict=True)
+    ]
+    order = sorted(range(len(gains)), key=lambda number: (gains[number], number))
+
+    def describe(number: int) -> LineDifference:
+        outputs = (lines.systems[system][number] for system in (first, second))
+        return LineDifference(
+            line=number + 1,
+            source=lines.source[number],
+            reference=lines.references[number],
+            first=scores[first][number],
+            second=scores[second][number],
+            pieces=word_difference(*outputs),
+        )
+
+    worse = [number for number in order if gains[number] < -TIES]
+    better = [number for number in reversed(order) if gains[number] > TIES]
+    return PairOfSystems(
+        first=first,
+        second=second,
+        num_first=len(worse),
+        num_second=len(better),
+        num_equal=len(gains) - len(worse) - len(better),
+        first_better=list(map(describe, worse[:num_lines])),
+        second_better=list(map(describe, better[:num_lines])),
+    )
+
+
+def word_difference(first: str, second: str) -> list[Piece]:
+    """Return the words of two lines, in the order of both.
+
+    >>> [(p.side, p.text) for p in word_difference("a b c", "a x c")]
+    [('both', 'a'), ('first', 'b'), ('second', 'x'), ('both', 'c')]
+    """
+    words, others = first.split(), second.split()
+    matcher = difflib.SequenceMatcher(a=words, b=others, autojunk=False)
+    pieces = []
+    for kind, start, end, other_start, other_end in matcher.get_opcodes():
+        if kind == "equal":
+            pieces.append(Piece("both", " ".join(words[start:end])))
+            continue
+        if end > start:
+            pieces.append(Piece("first", " ".join(words[start:end])))
+        if other_end > other_start:
+            pieces.append(Piece("second", " ".join(others[other_start:other_end])))
+    return pieces

@@ -1,0 +1,320 @@
+"""Count where systems differ: by length and frequency, and by kinds of faults."""
+
+import collections
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from vaswani_jax.evaluation import metrics
+
+# The first word count of each row of a table, and the first frequency.
+LENGTHS = (1, 6, 11, 16, 21, 31, 41)
+FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
+NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f]\d{3})*(?:[.,]\d+)?")
+WORD = re.compile(r"[^\W\d_][\w'’-]*")
+MAX_REPEATED_WORDS = 4
+# Lines that a row names as examples.
+MAX_EXAMPLES = 20
+
+Tokenizer = Callable[[str], list[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        label: What the row counts.
+        count: How many lines or words it has.
+        values: A value of each system; None where it has no meaning.
+        lines: For each system the first lines, from 1, that have the fault.
+    """
+
+    label: str
+    count: int
+    values: list[float | None]
+    lines: list[list[int]] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table with a column for each system.
+
+    Attributes:
+        key: Its name in JSON.
+        title: What its values are.
+        unit: What the rows count.
+        form: The values' form: numbers with decimals, percentages or counts.
+        rows: The rows; none if the text has nothing to count.
+    """
+
+    key: str
+    title: str
+    unit: str
+    form: Literal["score", "share", "count"]
+    rows: list[Row]
+
+    def format_value(self, value: float | None) -> str:
+        """Return a value as text.
+
+        >>> Table("", "", "", "share", []).format_value(0.5)
+        '50.0 %'
+        """
+        if value is None:
+            return "-"
+        if self.form == "share":
+            return f"{100 * value:.1f} %"
+        return f"{value:,.0f}" if self.form == "count" else f"{value:.2f}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """The lines of a text and of all systems.
+
+    Attributes:
+        source: The source lines.
+        references: A reference for each.
+        systems: The outputs of each system.
+    """
+
+    source: list[str]
+    references: list[str]
+    systems: list[list[str]]
+
+
+def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
+    """Return the words that a metric counts; those between spaces if it counts none."""
+    tokenize = getattr(metric.scorer, "tokenizer", str)
+    lowercase = getattr(metric.scorer, "lowercase", False)
+
+    def words(line: str) -> list[str]:
+        [line] = metric.prepare([line.lower() if lowercase else line])
+        return str(tokenize(line.rstrip())).split()
+
+    return words
+
+
+def by_length(lines: Lines, *, metric: metrics.Metric, tokenize: Tokenizer) -> Table:
+    """Return the score of the lines whose references have so many words."""
+    lengths = [len(tokenize(line)) for line in lines.references]
+    rows = []
+    for label, contains in _ranges(LENGTHS):
+        numbers = [n for n, length in enumerate(lengths) if contains(length)]
+        if numbers:
+            references = [lines.references[n] for n in numbers]
+            values: list[float | None] = [
+                metric.score(
+                    [outputs[n] for n in numbers], references, resamples=0
+                ).value
+                for outputs in lines.systems
+            ]
+            rows.append(Row(label, len(numbers), values))
+    title = f"score by the number of words in the reference: {metric.name}"
+    return Table("length", title, "lines", "score", rows)
+
+
+def by_frequency(
+    lines: Lines, *, counts: Mapping[str, int], tokenize: Tokenizer
+) -> Table:
+    """Return F1 of the words that are so frequent in the training text.
+
+    A word of an output is right as often as it is in the reference, wherever it stands.
+
+    Args:
+        lines: The lines.
+        counts: How often a word is in the training text.
+        tokenize: Splits a line into words.
+    """
+    references = [collections.Counter(tokenize(line)) for line in lines.references]
+    systems = [
+        [collections.Counter(tokenize(line)) for line in outputs]
+        for outputs in lines.systems
+    ]
+    rows = []
+    for label, contains in _ranges(FREQUENCIES):
+        in_row = _Membership(counts, contains)
+        count = sum(in_row.total(reference) for reference in references)
+        values: list[float | None] = []
+        for outputs in systems:
+            right = sum(
+                in_row.total(output & reference)
+                for output, reference in zip(outputs, references, strict=True)
+            )
+            total = count + sum(in_row.total(output) for output in outputs)
+            values.append(2 * right / total if total else None)
+        if any(value is not None for value in values):
+            rows.append(Row(label, count, values))
+    title = "F1 of words by their frequency in the training text"
+    return Table("frequency", title, "words", "share", rows)
+
+
+class _Membership:
+    """Counts the words of a line that belong to a row."""
+
+    def __init__(
+        self, counts: Mapping[str, int], contains: Callable[[int], bool]
+    ) -> None:
+        self._counts, self._contains = counts, contains
+
+    def total(self, words: collections.Counter[str]) -> int:
+        """Return how many of the words belong to the row."""
+        return sum(
+            number
+            for word, number in words.items()
+            if self._contains(self._counts.get(word, 0))
+        )
+
+
+def _ranges(
+    starts: Sequence[int],
+) -> list[tuple[str, Callable[[int], bool]]]:
+    """Return the label and the test of each row."""
+    ranges: list[tuple[str, Callable[[int], bool]]] = []
+    for low, end in zip(starts, (*starts[1:], None), strict=True):
+        if end is None:
+            label = f"{low:,} or more"
+        else:
+            label = f"{low:,}" if end == low + 1 else f"{low:,} to {end - 1:,}"
+        # What is below the first row belongs to it.
+        first = low if low != starts[0] else 0
+
+        def contains(number: int, first: int = first, end: int | None = end) -> bool:
+            return first <= number and (end is None or number < end)
+
+        ranges.append((label, contains))
+    return ranges
+
+
+def kept(lines: Lines) -> Table:
+    """Return the share of numbers and names that the outputs keep.
+
+    Those count that the source and the reference share. A number is its digits: 1,500
+    and 1.500 are equal. A name is a word with a capital that is not the first of the
+    source line.
+    """
+    rows = []
+    for label, find in (("numbers", find_numbers), ("names", find_names)):
+        expected = [
+            find(source) & _found(find, reference, source)
+            for source, reference in zip(lines.source, lines.references, strict=True)
+        ]
+        count = sum(words.total() for words in expected)
+        values: list[float | None] = []
+        missing = []
+        for outputs in lines.systems:
+            right = [
+                (words & _found(find, output, source)).total()
+                for words, output, source in zip(
+                    expected, outputs, lines.source, strict=True
+                )
+            ]
+            values.append(sum(right) / count if count else None)
+            missing.append(
+                _first(
+                    words.total() > number
+                    for words, number in zip(expected, right, strict=True)
+                )
+            )
+        rows.append(Row(label, count, values, missing))
+    title = "numbers and names of source and reference, kept in the output"
+    return Table("kept", title, "words", "share", rows)
+
+
+def _found(
+    find: Callable[[str], collections.Counter[str]], line: str, source: str
+) -> collections.Counter[str]:
+    """Return what a target line has of what its source can have.
+
+    A name may begin a target line: there all words count, where `find` skips the first.
+    """
+    if find is find_numbers:
+        return find_numbers(line)
+    return collections.Counter(WORD.findall(line))
+
+
+def find_numbers(line: str) -> collections.Counter[str]:
+    """Return the numbers of a line as their digits.
+
+    >>> sorted(find_numbers("From 1,500 to 2.5 of 1500"))
+    ['1500', '25']
+    """
+    found = (re.sub(r"\D", "", number) for number in NUMBER.findall(line))
+    return collections.Counter(found)
+
+
+def find_names(line: str) -> collections.Counter[str]:
+    """Return the words with a capital, without the first word of the line.
+
+    >>> sorted(find_names("Yesterday Anna saw the EU and Anna"))
+    ['Anna', 'EU']
+    """
+    _, *others = WORD.findall(line) or [""]
+    return collections.Counter(word for word in others if word[0].isupper())
+
+
+def faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
+    """Return the numbers of outputs that are empty, copied or repeat themselves.
+
+    An output is empty or copied if the reference is not, and repeats a sequence of at
+    most `MAX_REPEATED_WORDS` words if it stands twice in a row, which none does in the
+    reference. A number is added if neither the source nor the reference has it.
+    """
+    tests: dict[str, Callable[[str, str, str], bool]] = {
+        "empty": lambda source, reference, output: (
+            not output.strip() and bool(reference.strip())
+        ),
+        "copied source": lambda source, reference, output: (
+            _normal(output) == _normal(source) != ""
+            and _normal(reference) != _normal(source)
+        ),
+        "repeated words": lambda source, reference, output: (
+            repeats(tokenize(output)) and not repeats(tokenize(reference))
+        ),
+        "added numbers": lambda source, reference, output: bool(
+            find_numbers(output).keys()
+            - find_numbers(reference).keys()
+            - find_numbers(source).keys()
+        ),
+    }
+    rows = []
+    for label, has_fault in tests.items():
+        numbers: list[float | None] = []
+        examples = []
+        for outputs in lines.systems:
+            faulty = [
+                has_fault(*texts)
+                for texts in zip(lines.source, lines.references, outputs, strict=True)
+            ]
+            numbers.append(float(sum(faulty)))
+            examples.append(_first(faulty))
+        rows.append(Row(label, len(lines.references), numbers, examples))
+    return Table("faults", "outputs with a fault", "lines", "count", rows)
+
+
+def repeats(words: Sequence[str]) -> bool:
+    """Return whether words stand twice in a row, or a sequence of some words.
+
+    Punctuation alone does not count.
+
+    >>> repeats("a b a b".split()), repeats("a b , ,".split())
+    (True, False)
+    """
+    for size in range(1, MAX_REPEATED_WORDS + 1):
+        for start in range(len(words) - 2 * size + 1):
+            first = words[start : start + size]
+            if first == words[start + size : start + 2 * size] and any(
+                map(str.isalnum, "".join(first))
+            ):
+                return True
+    return False
+
+
+def _normal(line: str) -> str:
+    return " ".join(line.casefold().split())
+
+
+def _first(faulty: Iterable[bool]) -> list[int]:
+    """Return the numbers of the first lines, from 1, that have a fault."""
+    numbers = [number for number, is_faulty in enumerate(faulty, start=1) if is_faulty]
+    return numbers[:MAX_EXAMPLES]
