@@ -38,7 +38,7 @@ def is_dataset(directory: pathlib.Path) -> bool:
     return (directory / DATASET_STATE).is_file()
 
 
-def describe(path: pathlib.Path) -> str:
+def suggest_names(path: pathlib.Path) -> str:
     """Return what to name instead of a directory, for an error; "" for other paths."""
     splits = sorted(file.parent.name for file in path.glob(f"*/{DATASET_STATE}"))
     if splits:

@@ -111,23 +111,23 @@ def find(name: str, directory: pathlib.Path) -> Side:
     if "\0" in name:
         raise FileNotFoundError(f"no file {name!r}")
     if (directory / name).is_file():  # Its name may have a # or a *.
-        return _checked(Side(name, "", (directory / name,)))
+        return _check_columns(Side(name, "", (directory / name,)))
     if is_standard_input(name):
         raise ValueError(f"{name}: standard input can be read once; write it to a file")
     file_names, column = split_name(name)
     path = directory / file_names
     if path.is_dir() and arrow_files.is_dataset(path):
-        return _checked(Side(name, column, (path,)))
+        return _check_columns(Side(name, column, (path,)))
     if path.is_file():
-        return _checked(Side(name, column, (path,)))
+        return _check_columns(Side(name, column, (path,)))
     shards: tuple[pathlib.Path, ...] = ()
     if WILDCARD.search(file_names):
         pattern = os.path.join(glob.escape(str(directory)), file_names)
         paths = map(pathlib.Path, glob.glob(pattern, recursive=True))
         shards = tuple(sorted(filter(pathlib.Path.is_file, paths), key=_natural_order))
     if not shards:
-        raise FileNotFoundError(f"no file {path}{arrow_files.describe(path)}")
-    return _checked(Side(name, column, shards))
+        raise FileNotFoundError(f"no file {path}{arrow_files.suggest_names(path)}")
+    return _check_columns(Side(name, column, shards))
 
 
 def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:
@@ -136,7 +136,7 @@ def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:
     return [int(part) if part.isdecimal() else part for part in parts], str(path)
 
 
-def _checked(side: Side) -> Side:
+def _check_columns(side: Side) -> Side:
     """Refuse a column that the kind of a file cannot have, or a missing one.
 
     Of the columns of many files, those of the first are looked up.
@@ -187,7 +187,7 @@ def read_shard(path: pathlib.Path, column: str) -> Iterator[str]:
     if column:
         return (text for [text] in read_columns(path, [column]))
     lines = text_files.read_lines(path)
-    return lines if kind == "text" else _undivided(lines, path, kind=kind)
+    return lines if kind == "text" else _read_whole_lines(lines, path, kind=kind)
 
 
 def read_columns(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -204,7 +204,9 @@ def read_columns(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str
     return zip(*(read_shard(path, name) for name in names), strict=True)
 
 
-def _undivided(lines: Iterator[str], path: pathlib.Path, *, kind: str) -> Iterator[str]:
+def _read_whole_lines(
+    lines: Iterator[str], path: pathlib.Path, *, kind: str
+) -> Iterator[str]:
     """Yield whole lines of a file whose name promises columns.
 
     Raises:
