@@ -28,6 +28,7 @@ from vaswani_jax.inference import (
     translator,
 )
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.text_checks import checks
 from vaswani_jax.training import step
 
 EXPECTED = (ValueError, OSError)
@@ -163,6 +164,42 @@ class Checks:
         num_read = sum(1 for _ in columns.read(train[0], self.directory))
         assert counted + left_out == num_read
         prepared.open_matching(text_settings, workdir, compare_text=True)
+
+    def check(self, files: Mapping[str, tuple[str, bytes] | None]) -> None:
+        """Files of text to a report, as text and as JSON, that counts their pairs.
+
+        Args:
+            files: As in `prepare`.
+        """
+        names: dict[str, Any] = {}
+        for key, file in files.items():
+            name, data = file or ("missing", b"")
+            if file:
+                self._file(name, data)
+            names[f"data.{key}"] = name
+        text_settings = settings.small_settings(
+            **names,
+            **{
+                "data.source": "text",
+                "data.text_directory": str(self.directory),
+                "data.vocabulary": str(self.directory / "toy" / "vocabulary.model"),
+            },
+        )
+        before = {path.name for path in self.directory.iterdir()}
+        try:
+            report = checks.check_data(text_settings, workdir=self.directory / "none")
+        except EXPECTED as error:
+            message = str(error)
+            assert any(name in message for name in names.values()), message
+            return
+        assert {path.name for path in self.directory.iterdir()} == before
+        assert report.describe().encode()
+        record = json.loads(json.dumps(report.to_dict()))
+        assert record["serious"] == report.is_serious
+        for split in ("train", "valid"):
+            lines = columns.read(names[f"data.{split}_source"], self.directory)
+            assert record["texts"][split]["pairs"] == sum(1 for _ in lines)
+        assert all(finding["remedies"] for finding in record["findings"])
 
     def columns(self, name: str, data: bytes, *, column: str) -> None:
         """A file with columns, to one line for each record; .saved is a directory."""

@@ -130,6 +130,26 @@ class Fuzz:
             noise=self.some_of(dict.fromkeys(corpora.PROBABILITIES, 0.7)),
         )
 
+    def check(self) -> None:
+        """Files of text, at times with as many lines on both sides, often repeated."""
+        if self.generator.random() < 0.3:
+            self.checks.check({key: self.a_file(key) for key in bad_input.TEXT})
+            return
+        count = self.generator.choice([1, 3, 10])
+        repeats = self.generator.choice([1, 2, 400 // count])
+        lines = [
+            [self.some_bytes().replace(b"\n", b" ") for _ in range(count)]
+            for _ in bad_input.TEXT
+        ]
+        if self.generator.random() < 0.2:
+            lines[1] = lines[0]
+        self.checks.check(
+            {
+                key: (key, b"".join(line + b"\n" for line in side * repeats))
+                for key, side in zip(bad_input.TEXT, lines, strict=True)
+            }
+        )
+
     def some_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Half of the values, or none."""
         if self.generator.random() < 0.5:
@@ -203,6 +223,7 @@ def main() -> None:
             fuzz.back_translate: 1,
             fuzz.evaluate: 2,
             fuzz.prepare: 3,
+            fuzz.check: 2,
             fuzz.columns: 3,
             fuzz.names: 1,
             fuzz.trees: 2,

@@ -88,6 +88,29 @@ def test_any_files_are_prepared_or_named(
 
 
 @hypothesis.given(
+    pairs=strategies.lists(
+        strategies.tuples(SENTENCES, SENTENCES), min_size=1, max_size=10
+    ),
+    repeats=strategies.sampled_from([1, 50]),
+)
+@hypothesis.settings(max_examples=10)
+def test_any_text_is_checked(
+    checks: bad_input.Checks, pairs: list[tuple[str, str]], repeats: int
+) -> None:
+    sides = [
+        "".join(f"{line}\n" for line in side * repeats).encode()
+        for side in zip(*pairs, strict=True)
+    ]
+    checks.check(
+        {
+            f"{split}_{side}": (f"{split}.{side}", data)
+            for split in ("train", "valid")
+            for side, data in zip(("source", "target"), sides, strict=True)
+        }
+    )
+
+
+@hypothesis.given(
     kind=strategies.sampled_from(["tsv", "jsonl", "json.xz", "tsv.zst", "parquet"]),
     data=strategies.one_of(
         LINES, strategies.text('{}":ab\t\n\\\\ud8', max_size=30).map(str.encode)
