@@ -48,7 +48,7 @@ def test_shifted_lines_are_found_with_their_shift(by: int) -> None:
     assert finding.severity == "serious" and finding.lines == [(301, 600)]
     side = "target" if by > 0 else "source"
     assert f"too many in the {side} file" in finding.remedies[0]
-    assert "line 301" in finding.remedies[0]
+    assert "around line 301 " in finding.remedies[0]
 
 
 def test_shuffled_lines_are_found_without_a_shift() -> None:

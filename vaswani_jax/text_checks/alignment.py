@@ -164,7 +164,7 @@ def _remedies(parts: Sequence[Part]) -> list[str]:
             number = abs(part.shift)
             lines = f"{number} line{'s' * (number > 1)}"
             remedies.append(
-                f"look before line {part.first_line:,} for {lines} too many in the "
+                f"look around line {part.first_line:,} for {lines} too many in the "
                 f"{sides[0]} file, or missing in the {sides[1]} file"
             )
     return [

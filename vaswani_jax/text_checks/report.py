@@ -8,7 +8,14 @@ from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Finding, Severity
 
 SIDES = ("source", "target")
-_WIDTH = 14
+# Columns of the text.
+_WIDTH, _NUMBER = 18, 10
+_FIGURES = {
+    "mean": "mean",
+    "median": "median",
+    "95% up to": "95%",
+    "longest": "maximum",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +78,13 @@ def describe_finding(finding: Finding) -> str:
 
 def _describe_text(name: str, text: Mapping[str, Any]) -> str:
     lines = [f"{name}: {text['pairs']:,} pairs, {text['origin']}"]
+    lines.append(_line("", "".join(f"{name:>{_NUMBER}}" for name in _FIGURES)))
     for unit in ("characters", "words", "tokens"):
-        if unit in text:
-            lines.append(_line(unit, _of_sides(text[unit], _describe_lengths)))
+        lines += [
+            _line(f"{side} {unit}", _describe_lengths(lengths))
+            for side, lengths in text.get(unit, {}).items()
+            if lengths
+        ]
     if "tokens" in text:
         lines.append(_line("spelling", _of_sides(text["tokens"], _describe_spelling)))
     for key, label in (("scripts", "letters"), ("languages", "languages")):
@@ -119,10 +130,9 @@ def _of_sides(values: Mapping[str, Any], describe: Any) -> str:
 
 
 def _describe_lengths(lengths: Mapping[str, float]) -> str:
-    return (
-        f"mean {lengths['mean']:.1f}, median {lengths['median']:,}, 95% up to "
-        f"{lengths['95%']:,}, longest {lengths['maximum']:,}"
-    )
+    mean, *others = (lengths[name] for name in _FIGURES.values())
+    numbers = [f"{mean:,.1f}", *(f"{number:,}" for number in others)]
+    return "".join(f"{number:>{_NUMBER}}" for number in numbers)
 
 
 def _describe_spelling(spelling: Mapping[str, float]) -> str:
