@@ -35,18 +35,15 @@ def words(line: str) -> list[str]:
     >>> words("Das kostet 3 €?"), words("今日は")
     (['das', 'kostet', '3', '€', '?'], ['今日', '日は'])
     """
+    found = _WORD.findall(line.casefold())
+    if line.isascii() or not locales.LETTERS_WITHOUT_SPACES.search(line):
+        return found[:MAX_WORDS]
     result: list[str] = []
-    for word in _WORD.findall(line.casefold()):
-        if (
-            word.isascii()
-            or not locales.LETTERS_WITHOUT_SPACES.search(word)
-            or len(word) == 1
-        ):
-            result.append(word)
-        else:
+    for word in found[:MAX_WORDS]:
+        if len(word) > 1 and locales.LETTERS_WITHOUT_SPACES.search(word):
             result += [word[i : i + 2] for i in range(len(word) - 1)]
-        if len(result) >= MAX_WORDS:
-            break
+        else:
+            result.append(word)
     return result[:MAX_WORDS]
 
 

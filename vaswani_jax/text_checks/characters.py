@@ -1,6 +1,5 @@
 """Characters that should not be there, and forms of text that settings exclude."""
 
-import collections
 import dataclasses
 import re
 import unicodedata
@@ -8,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vaswani_jax.core import config
-from vaswani_jax.data import encodings, scripts
-from vaswani_jax.text_checks import findings
+from vaswani_jax.data import encodings
+from vaswani_jax.text_checks import findings, sides
 from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Block, numbered
 
@@ -125,13 +124,9 @@ def measure(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
     """Return the scripts and the number of characters of each side."""
     measures = {}
     for side, name in enumerate(SIDES):
-        characters: collections.Counter[str] = collections.Counter()
-        for _, pair in numbered(blocks):
-            characters.update(pair[side])
-        letters: collections.Counter[str] = collections.Counter()
-        for character, count in characters.items():
-            if script := scripts.script_of_letter(character):
-                letters[script] += count
+        lines = (pair[side] for _, pair in numbered(blocks))
+        characters = sides.count_characters(lines)
+        letters = sides.count_scripts(characters)
         total = letters.total()
         measures[name] = {
             "characters": len(characters),
@@ -207,11 +202,11 @@ def forms(blocks: Sequence[Block]) -> list[Forms]:
     return result
 
 
-def find_form(sides: Sequence[Forms], *, data: config.DataConfig) -> list[Finding]:
+def find_form(both_sides: Sequence[Forms], *, data: config.DataConfig) -> list[Finding]:
     """Return a finding if `data.text_form` is not the form of the training text."""
     names = [
         name
-        for name, side in zip(SIDES, sides, strict=True)
+        for name, side in zip(SIDES, both_sides, strict=True)
         if side.num_lines >= MIN_LINES
         and _has_other_form(side, is_tokenized=data.text_form == "tokenized")
     ]

@@ -4,7 +4,9 @@ Lines are nearly the same if they share most of their shingles, which are sequen
 three words. The held-out text is in memory, and the training text passes.
 """
 
+import collections
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from vaswani_jax.text_checks import association, findings
@@ -13,7 +15,7 @@ from vaswani_jax.text_checks.sample import Pair
 
 # Lines are near if they share this share of the shingles that either has.
 MIN_SHARED = 0.6
-# A shingle of more held-out lines than this finds none of them.
+# A shingle finds no more held-out lines than this.
 MAX_LINES_OF_SHINGLE = 50
 # A longer held-out text is looked at in part.
 MAX_HELD_OUT = 20_000
@@ -62,23 +64,33 @@ class HeldOut:
             self._splits[split] = [
                 self._held_out(pair) for pair in pairs[:MAX_HELD_OUT] if all(pair)
             ]
-        common = [
-            shingle
-            for shingle, lines in self._by_shingle.items()
-            if len(lines) > MAX_LINES_OF_SHINGLE
-        ]
-        for shingle in common:
-            del self._by_shingle[shingle]
-        self._shingles = frozenset(self._by_shingle)
+        self._index()
 
     def _held_out(self, pair: Pair) -> _HeldOut:
         words = [tuple(association.words(line)) for line in pair]
         held_out = _HeldOut(pair, (_shingles(words[0]), _shingles(words[1])))
         self._by_pair.setdefault(pair, []).append(held_out)
         self._by_words.setdefault(words[0], []).append(held_out)
-        for shingle in held_out.shingles[0]:
-            self._by_shingle.setdefault(shingle, []).append(held_out)
         return held_out
+
+    def _index(self) -> None:
+        """Make held-out lines findable by their rarest shingles.
+
+        A line that shares a share s of all shingles with one of n has at least s * n of
+        its shingles, so it has one of any n - s * n + 1 of them.
+        """
+        lines = [line for lines in self._splits.values() for line in lines]
+        counts = collections.Counter(
+            shingle for line in lines for shingle in line.shingles[0]
+        )
+        for line in lines:
+            shingles = sorted(line.shingles[0], key=counts.__getitem__)
+            size = len(shingles)
+            for shingle in shingles[: size - math.ceil(MIN_SHARED * size) + 1]:
+                found = self._by_shingle.setdefault(shingle, [])
+                if len(found) < MAX_LINES_OF_SHINGLE:
+                    found.append(line)
+        self._shingles = frozenset(self._by_shingle)
 
     def add(self, pairs: Iterable[Pair], *, first_line: int, corpus: str = "") -> None:
         """Take the next training pairs.

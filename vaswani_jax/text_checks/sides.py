@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import importlib.util
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from vaswani_jax.core import extras
 from vaswani_jax.data import language_identification, scripts
@@ -36,16 +36,26 @@ SWAPPED = {"minor": 0.005, "serious": 0.1}
 UNTRANSLATED = {"minor": 0.05, "serious": 0.3}
 
 
-def share_in_scripts(lines: Sequence[str], locale: str) -> float:
-    """Return the share of the letters of lines that are in a locale's scripts."""
-    expected = scripts.scripts_of_locale(locale)
+def count_characters(lines: Iterable[str]) -> collections.Counter[str]:
+    """Return how often lines have each character."""
     counts: collections.Counter[str] = collections.Counter()
     for line in lines:
         counts.update(line)
+    return counts
+
+
+def count_scripts(characters: Mapping[str, int]) -> collections.Counter[str]:
+    """Return the number of letters of each script among counted characters."""
     letters: collections.Counter[str] = collections.Counter()
-    for character, count in counts.items():
+    for character, count in characters.items():
         letters[scripts.script_of_letter(character)] += count
     del letters[""]
+    return letters
+
+
+def share_in_scripts(letters: collections.Counter[str], locale: str) -> float:
+    """Return the share of letters, counted by script, in the scripts of a locale."""
+    expected = scripts.scripts_of_locale(locale)
     return sum(letters[script] for script in expected) / max(1, letters.total())
 
 
@@ -60,28 +70,23 @@ def find_scripts(
         split: Which text it is.
     """
     pairs = numbered(blocks)
-    sides = [[pair[side] for _, pair in pairs] for side in (0, 1)]
-    if not any(map(_has_letters, sides)):
+    characters = [count_characters(pair[side] for _, pair in pairs) for side in (0, 1)]
+    letters = [count_scripts(counts) for counts in characters]
+    if not any(letters):
         return []
-    right = [share_in_scripts(sides[side], locales[side]) for side in (0, 1)]
-    crossed = [share_in_scripts(sides[side], locales[1 - side]) for side in (0, 1)]
+    right = [share_in_scripts(letters[side], locales[side]) for side in (0, 1)]
+    crossed = [share_in_scripts(letters[side], locales[1 - side]) for side in (0, 1)]
     if max(right) < 0.5 < min(crossed):
         reason = "each is written in the script of the other's language"
         return [_swapped_sides(locales, split=split, reason=reason)]
     result = []
     for side, name in enumerate(SIDES):
         expected = scripts.scripts_of_locale(locales[side])
-        letters = [
-            (number, pair[side], scripts.letters_by_script(pair[side]))
-            for number, pair in pairs
-        ]
-        letters = [line for line in letters if line[2].total() >= MIN_LETTERS]
-        wrong = [
-            (number, line)
-            for number, line, counts in letters
-            if sum(counts[s] for s in expected) <= LINE_SHARE * counts.total()
-        ]
-        share = len(wrong) / max(1, len(letters))
+        wrong, share = _lines_of_other_scripts(
+            [(number, pair[side]) for number, pair in pairs],
+            expected,
+            characters=characters[side],
+        )
         if not (severity := findings.severity_of(share, **OTHER_SCRIPT)):
             continue
         common = collections.Counter(scripts.script_of(line) for _, line in wrong)
@@ -108,6 +113,39 @@ def find_scripts(
             )
         )
     return result
+
+
+def _lines_of_other_scripts(
+    lines: Sequence[tuple[int, str]],
+    expected: Set[str],
+    *,
+    characters: Mapping[str, int],
+) -> tuple[list[tuple[int, str]], float]:
+    """Return the lines most of whose letters are of other scripts, and their share.
+
+    Args:
+        lines: The lines of one side.
+        expected: The scripts that their letters should be in.
+        characters: Their characters, counted.
+    """
+    others = {
+        character
+        for character in characters
+        if scripts.script_of_letter(character) not in (*expected, "")
+    }
+    wrong, num_long = [], 0
+    for number, line in lines:
+        if others.isdisjoint(line):  # nearly all lines
+            num_long += len(line) >= MIN_LETTERS
+            continue
+        letters = scripts.letters_by_script(line)
+        num_letters = letters.total()
+        if num_letters >= MIN_LETTERS:
+            num_long += 1
+            num_right = sum(letters[script] for script in expected)
+            if num_right <= LINE_SHARE * num_letters:
+                wrong.append((number, line))
+    return wrong, len(wrong) / max(1, num_long)
 
 
 def can_identify(locale: str) -> bool:
@@ -365,7 +403,3 @@ def _examples(lines: Sequence[tuple[int, Pair]]) -> list[str]:
         findings.describe_pair(number, *pair)
         for number, pair in lines[: findings.NUM_EXAMPLES]
     ]
-
-
-def _has_letters(lines: Sequence[str]) -> bool:
-    return any(character.isalpha() for line in lines for character in line)
