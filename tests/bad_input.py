@@ -6,6 +6,7 @@ and the reader of configurations do with theirs. Whatever is raised must be one 
 errors that a program prints in one line, and must name the file or the key.
 """
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -19,7 +20,7 @@ from configs import own_text
 from tests import settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, parallel, parsing
-from vaswani_jax.data import columns, linearization, prepared, treebank
+from vaswani_jax.data import columns, linearization, mixture, prepared, treebank
 from vaswani_jax.evaluation import bleu
 from vaswani_jax.inference import (
     back_translation,
@@ -255,6 +256,27 @@ class Checks:
             assert "config." in str(error), error
         else:
             assert isinstance(parsed, config.Config)
+
+    def corpora(self, toml: bytes, stages: Any) -> None:
+        """A file of corpora, and stages of them."""
+        values = own_text.get_config().to_dict()
+        values["data"]["source_locale"] = values["data"]["target_locale"] = "en"
+        values["data"]["corpora"] = str(self._file("corpora.toml", toml))
+        values["data"]["stages"] = stages
+        try:
+            data = parsing.parse(ml_collections.ConfigDict(values)).data
+        except ValueError as error:
+            assert str(error).startswith("config.data."), error
+            return
+        # What is recorded says the same.
+        values["data"] |= {"corpora": data.corpora, "stages": data.stages}
+        assert parsing.parse(ml_collections.ConfigDict(values)).data == data
+        plan = mixture.plan(
+            dataclasses.replace(data, epoch_pairs=10**9),
+            {corpus.name: 9 for corpus in data.training_corpora},
+        )
+        assert plan
+        assert all(sum(stage.pairs) == 10**9 for stage in plan.stages)
 
     def _file(self, name: str, data: bytes) -> pathlib.Path:
         path = self.directory / name

@@ -38,6 +38,25 @@ NAME_PARTS = ["-", "#", "*", "?", "[", "]", "**", "a/", ".", "a", "1", "\0", "ä
 RULES = raw_text.CLEANING
 STRANGE = [-1, 0, 1, 2**40, 0.5, -0.5, 1e300, float("nan"), float("inf")]
 STRANGE += [True, "", "x", "\0", None, (1,), {}]
+# JSON's words for the numbers and texts of TOML.
+TOML_VALUES = [
+    -1,
+    0,
+    1,
+    3,
+    0.5,
+    1e300,
+    True,
+    "",
+    "x",
+    "c0",
+    "~",
+    "-#1",
+    "<t>",
+    "\0",
+    [],
+]
+STAGE_PARTS = ["0:", "5", ":", ";", " c0=1", " c1=2.5", "c0=0", "=", "-1", "nan", "\0"]
 
 
 class Fuzz:
@@ -166,6 +185,25 @@ class Fuzz:
             parts.insert(self.generator.randrange(count), self.some_bytes())
         self.checks.trees(b" ".join(parts))
 
+    def corpora(self) -> None:
+        """A file of corpora with fields of all kinds, and stages of them."""
+        generator = self.generator
+        tables = []
+        for number in range(generator.choice([0, 1, 2, 3])):
+            fields = {"name": f"c{number}", "source": "a", "target": "b"}
+            if generator.random() < 0.3:
+                fields["weight"] = generator.choice([1, 2.5, 1e-6])
+            if generator.random() < 0.5:
+                field = generator.choice([*corpora.FIELDS, "x"])
+                fields[field] = generator.choice(TOML_VALUES)
+            lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items()]
+            tables.append("\n".join(["[[corpora]]", *lines]))
+        text = "\n".join(tables).encode()
+        if generator.random() < 0.1:
+            text += self.some_bytes()
+        parts = generator.choices(STAGE_PARTS, k=generator.randrange(5))
+        self.checks.corpora(text, generator.choice(["", "0: c0=1", "".join(parts)]))
+
     def configure(self) -> None:
         """A value that a key should not have, or a key that there is not."""
         section, key = self.generator.choice(bad_input.keys())
@@ -228,6 +266,7 @@ def main() -> None:
             fuzz.names: 1,
             fuzz.trees: 2,
             fuzz.configure: 2,
+            fuzz.corpora: 1,
         }
         for _ in range(arguments.inputs):
             [kind] = generator.choices(list(kinds), weights=list(kinds.values()))

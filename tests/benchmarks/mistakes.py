@@ -13,6 +13,7 @@ TRANSFORMER = "tests/model/test_transformer.py"
 LOSS = "tests/training/test_loss.py"
 STEP = "tests/training/test_step.py"
 BEAM = "tests/inference/test_beam_search.py"
+MIXED = "tests/data/test_mixed_batches.py"
 CLEANING = "tests/data/test_cleaning.py"
 BRACKETS = "tests/inference/test_brackets.py"
 PRESETS = "tests/paper/test_presets.py"
@@ -412,6 +413,35 @@ MISTAKES = (
         "False",
         "tests/data/test_language_identification.py::"
         "test_a_short_line_is_in_the_language_that_it_should_be_in",
+    ),
+    Mistake(
+        "a stage begins the sequences of its corpora anew",
+        "Draws.__init__",
+        "$start + $num_epochs * $quota",
+        "0 * $start * $num_epochs * $quota",
+        f"{MIXED}::test_a_stage_goes_on_where_the_epoch_before_it_would_have_ended",
+    ),
+    Mistake(
+        "all passes over a corpus have the same order",
+        "UnitSequence._order",
+        "[*self._seed, $kind, $number, PASS]",
+        "[*self._seed, $kind, 0, PASS]",
+        "tests/data/test_sequences.py::"
+        "test_passes_have_orders_of_their_own_that_the_seed_decides",
+    ),
+    Mistake(
+        "an epoch begins its part of a corpus where the one before did",
+        "Draws.epoch",
+        "$start + $number * $quota",
+        "$start + 0 * $number * $quota",
+        f"{MIXED}::test_every_epoch_has_the_exact_share_of_each_corpus",
+    ),
+    Mistake(
+        "a run may change stages that it has used",
+        "may_replace_stages",
+        "$stage.step < $num_batches",
+        "$stage.step > $num_batches",
+        "tests/core/test_corpora.py::test_stages_that_a_run_has_not_reached_may_change",
     ),
     Mistake(
         "every copy of a corpus has the same noise",
