@@ -165,6 +165,13 @@ def test_a_batch_is_a_function_of_seed_and_step_alone(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_an_empty_batch_needs_no_epoch(form):
+    batches = batches_of(LENGTHS, SIZES, weights=[1, 5, 0], **form)
+    [bucket, *_] = batches.buckets
+    assert not any(leaf.any() for leaf in jax.tree.leaves(batches.empty(bucket)))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_later_stage_changes_no_batch_before_it(form):
     options = {"weights": [1, 5, 1], **form}
     without, with_stage, other = (

@@ -144,7 +144,7 @@ class PackedBatches(batching.Batches):
         self._pairs = np.concatenate(pairs)
         starts.append(np.array([num_pairs]))
         ends = np.concatenate(starts)
-        self._planned_rows = Rows(ends[:-1], np.diff(ends))
+        self._rows = self._planned_rows = Rows(ends[:-1], np.diff(ends))
         stages = [
             batching.Stage(
                 quotas.step,
