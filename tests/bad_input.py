@@ -1,9 +1,9 @@
 """Check any input: a clear error, or exactly one line out for each line in.
 
 `python -m tests.benchmarks.fuzz` and tests/programs/test_bad_input.py bring the input;
-it goes through what decode, back_translate, evaluate, prepare_data, the reader of trees
-and the reader of configurations do with theirs. Whatever is raised must be one of the
-errors that a program prints in one line, and must name the file or the key.
+it goes through what decode, back_translate, evaluate, compare, prepare_data, the reader
+of trees and the reader of configurations do with theirs. Whatever is raised must be one
+of the errors that a program prints in one line, and must name the file or the key.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import ml_collections
 
@@ -21,7 +22,7 @@ from tests import settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, parallel, parsing
 from vaswani_jax.data import columns, linearization, mixture, prepared, treebank
-from vaswani_jax.evaluation import bleu
+from vaswani_jax.evaluation import bleu, comparison, metrics, significance
 from vaswani_jax.inference import (
     back_translation,
     line_io,
@@ -29,6 +30,7 @@ from vaswani_jax.inference import (
     translator,
 )
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.pages import comparison_page
 from vaswani_jax.text_checks import checks
 from vaswani_jax.training import step
 
@@ -113,6 +115,37 @@ class Checks:
         )
         for score in scores:
             assert 0 <= score.value <= 100.0001, (score, outputs, references)
+
+    def compare(
+        self,
+        source: Sequence[str],
+        references: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        *,
+        text_form: str,
+    ) -> None:
+        """As many outputs of each system as references to a comparison."""
+        data = dataclasses.replace(self.settings.data, text_form=text_form)
+        counts = comparison.WordCounts({"a": 1}, "a line")
+        text = comparison.Text("text", list(source), list(references), data, counts)
+        available = metrics.find_metrics(references, data=data)
+        compared = [
+            comparison.System(f"system {number}", list(outputs), "")
+            for number, outputs in enumerate(systems)
+        ]
+        with (
+            mock.patch.dict(significance.DRAWS, dict.fromkeys(significance.DRAWS, 20)),
+            mock.patch.object(metrics, "RESAMPLES", 20),
+        ):
+            names = list(comparison.METRICS) if len(available) == 4 else []
+            result = comparison.compare(compared, text, metrics=names)
+        for scores in result.scores:
+            for difference in scores.differences:
+                assert 0 < difference.p_value <= difference.corrected_p_value <= 1
+                if systems[difference.first] == systems[difference.second]:
+                    assert not difference.is_significant
+        json.dumps(result.as_dict(), allow_nan=False)
+        assert result.format() and comparison_page.render(result)
 
     def prepare(
         self,

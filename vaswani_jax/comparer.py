@@ -171,11 +171,11 @@ def _unique(paths: Sequence[str]) -> list[str]:
         pathlib.Path(path).name if path.startswith("/") else path.rstrip("/")
         for path in paths
     ]
-    seen: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     names = []
     for name in shown:
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     return names
 
 
@@ -317,9 +317,8 @@ def _outputs(system: _Run | System, text: _Text, *, split: str) -> System:
     """Return the outputs of a system: kept ones, or those of a search."""
     if isinstance(system, System):
         return system
-    kept = _kept_outputs(system, text, split=split)
-    if kept is not None:
-        return kept
+    if (outputs_of_run := _kept_outputs(system, text, split=split)) is not None:
+        return outputs_of_run
     logger.info(
         f"{system.name} has no kept outputs of {text.name}: it translates "
         f"{len(text.source):,} lines (`vaswani evaluate` keeps outputs)"
@@ -394,11 +393,11 @@ def _training_words(
         origin = f"the first {len(lines):,} lines of {training_text}"
     else:
         texts = [(run.name, run.prepared_data) for run in runs]
-        known = [(name, training) for name, training in texts if training]
-        if not known:
+        available = [(name, training) for name, training in texts if training]
+        if not available:
             logger.info("note: no training text, no table by frequency of words")
             return None
-        name, training_data = known[0]
+        name, training_data = available[0]
         lines = _training_lines(training_data)
         total = training_data.counts["train"]["kept"]
         origin = f"{len(lines):,} of {total:,} training lines of {name}"

@@ -138,6 +138,21 @@ class Fuzz:
         )
         self.checks.evaluate(outputs, references)
 
+    def compare(self) -> None:
+        """A text and the outputs of two systems, at times the same."""
+        count = self.generator.randrange(1, 6)
+        source, references, *systems = (
+            [
+                self.some_bytes().decode(errors="replace").replace("\n", " ")
+                for _ in range(count)
+            ]
+            for _ in range(4)
+        )
+        if self.generator.random() < 0.3:
+            systems = [systems[0], list(systems[0])]
+        form = self.generator.choice(["tokenized", "detokenized"])
+        self.checks.compare(source, references, systems, text_form=form)
+
     def prepare(self) -> None:
         """Files of text."""
         self.checks.prepare(
@@ -260,6 +275,7 @@ def main() -> None:
             fuzz.decode: 3,
             fuzz.back_translate: 1,
             fuzz.evaluate: 2,
+            fuzz.compare: 1,
             fuzz.prepare: 3,
             fuzz.check: 2,
             fuzz.columns: 3,

@@ -22,6 +22,7 @@ PARAMETERS = "tests/model/test_cost.py"
 FLOPS = "tests/model/test_cost.py"
 LAYERS = "tests/paper/test_table1.py"
 BLEU = "tests/evaluation/test_bleu.py"
+SIGNIFICANCE = "tests/evaluation/test_significance.py"
 TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 LINEARIZATION = "tests/data/test_linearization.py"
@@ -370,6 +371,35 @@ MISTAKES = (
         "min(0.0, 1 - $reference_length / $output_length)",
         "0.0",
         f"{BLEU}::test_multi_bleu_equals_the_formula",
+    ),
+    Mistake(
+        "a system differs from itself",
+        "significance.compare",
+        "max($p_value, 2.0 ** (1 - $num_lines))",
+        "$p_value",
+        f"{SIGNIFICANCE}::test_a_system_and_itself_are_no_different",
+    ),
+    Mistake(
+        "every p-value is multiplied by the number of all",
+        "significance.holm",
+        "(len($order) - $rank) * $p_values[$index]",
+        "len($order) * $p_values[$index]",
+        f"{SIGNIFICANCE}::test_holm_s_correction_by_hand",
+    ),
+    Mistake(
+        "more errors are better",
+        "MetricComparison.better",
+        "($difference.value > 0) != $self.lower_is_better",
+        "$difference.value > 0",
+        f"{SIGNIFICANCE}"
+        "::test_a_clearly_worse_system_is_different_whatever_the_direction",
+    ),
+    Mistake(
+        "outputs of an older model are compared",
+        "_kept_outputs",
+        "$is_current = not $steps or $steps[-1] == $step",
+        "$is_current = True",
+        "tests/test_comparer.py::test_kept_outputs_of_something_else_are_not_compared",
     ),
     Mistake(
         "WMT14 the other way round",

@@ -93,6 +93,14 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -
         comparison.compare(systems, text, **options)
 
 
+def test_a_text_of_too_many_lines_is_refused() -> None:
+    lines = ["a"] * 10_001
+    systems = [System(name, lines, "") for name in "ab"]
+    text = Text("long", lines, lines, compared.scoring())
+    with pytest.raises(ValueError, match="long has 10,001 lines; at most 10,000 can"):
+        comparison.compare(systems, text)
+
+
 def test_tokenized_text_has_bleu_alone() -> None:
     data = compared.scoring(**{"data.text_form": "tokenized"})
     chosen = comparison.choose_metrics([], references=["a b"], data=data)

@@ -32,7 +32,7 @@ def test_each_length_has_the_score_of_its_lines() -> None:
     lines = Lines(
         ["x"] * 4, [short, short, long, ""], [[short, "a b c x", long, ""]] * 2
     )
-    table = line_tables.by_length(lines, metric=metric(), tokenize=str.split)
+    table = line_tables.score_by_length(lines, metric=metric(), tokenize=str.split)
     expected = sacrebleu.corpus_bleu(
         [short, "a b c x", ""], [[short, short, ""]], force=True
     ).score
@@ -49,7 +49,7 @@ def test_each_frequency_has_the_f1_of_its_words() -> None:
         ["the cat sat", "the dog zzz"],
         [["the cat sat", "the dog zzz"], ["the the cat", "the cat"]],
     )
-    table = line_tables.by_frequency(lines, counts=counts, tokenize=str.split)
+    table = line_tables.score_by_frequency(lines, counts=counts, tokenize=str.split)
     assert rows(table) == {
         "0": (1, [1.0, 0.0]),
         "1": (1, [1.0, 0.0]),
@@ -69,7 +69,7 @@ def test_kept_numbers_and_names_are_those_of_source_and_reference() -> None:
             ["Gestern zahlte sie 15.000", "2008 sah Bob Hunde", "Carl ging"],
         ],
     )
-    table = line_tables.kept(lines)
+    table = line_tables.count_kept(lines)
     # The 3 is a word in the reference; Carl begins its source line.
     assert rows(table) == {"numbers": (2, [1.0, 0.0]), "names": (2, [0.5, 0.5])}
     assert [row.lines for row in table.rows] == [[[], [1, 2]], [[2], [1]]]
@@ -77,7 +77,7 @@ def test_kept_numbers_and_names_are_those_of_source_and_reference() -> None:
 
 
 def test_a_text_without_numbers_has_no_share() -> None:
-    table = line_tables.kept(Lines(["a"], ["b"], [["b"]]))
+    table = line_tables.count_kept(Lines(["a"], ["b"], [["b"]]))
     assert rows(table) == {"numbers": (0, [None]), "names": (0, [None])}
 
 
@@ -91,7 +91,7 @@ def test_faults_are_counted_unless_the_reference_has_them() -> None:
             [".", "Haus , , ,", "", "", "eins eins"],
         ],
     )
-    table = line_tables.faults(lines, tokenize=str.split)
+    table = line_tables.count_faults(lines, tokenize=str.split)
     assert rows(table) == {
         "empty": (5, [0, 1, 2]),
         "copied source": (5, [1, 0, 0]),

@@ -36,7 +36,7 @@ def metric_named(name: str, form: str = "detokenized") -> metrics.Metric:
 
 def compare(
     systems: list[list[str]], name: str = "sacrebleu", test: str = "bootstrap"
-) -> significance.Comparison:
+) -> significance.MetricComparison:
     return significance.compare(
         systems, REFERENCES, metric=metric_named(name), test=test
     )

@@ -6,18 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.core.config import DataConfig
-from vaswani_jax.evaluation import bleu, line_differences, line_tables, significance
+from vaswani_jax.evaluation import (
+    bleu,
+    intervals,
+    line_differences,
+    line_tables,
+    significance,
+)
 from vaswani_jax.evaluation import metrics as metrics_module
 from vaswani_jax.evaluation.line_differences import PairOfSystems
 from vaswani_jax.evaluation.line_tables import Lines, Table
 
 LETTERS = string.ascii_uppercase
 MAX_SYSTEMS = 10
-# Options, and how the names of their scores begin.
+# Options, and the names of their scores, without _lc.
 METRICS = {
     "bleu": ("sacrebleu", "tokenized_bleu"),
-    "chrf": ("chrf", "chrf_lc"),
-    "chrf++": ("chrf++", "chrf++_lc"),
+    "chrf": ("chrf",),
+    "chrf++": ("chrf++",),
     "ter": ("ter",),
 }
 DEFAULT_METRICS = ("bleu", "chrf")
@@ -94,7 +100,7 @@ class SystemComparison:
     systems: list[tuple[str, str]]
     test: str
     draws: int
-    scores: list[significance.Comparison]
+    scores: list[significance.MetricComparison]
     tables: list[Table]
     training_text: str
     pairs: list[PairOfSystems]
@@ -145,17 +151,17 @@ def choose_metrics(
     for name in names or DEFAULT_METRICS:
         if name not in METRICS:
             raise ValueError(f"a metric is one of {', '.join(METRICS)}, not {name!r}")
-        found = [
+        matching = [
             metric
             for metric in available
             if metric.name.removesuffix("_lc") in METRICS[name]
         ]
-        if not found and names:
+        if not matching and names:
             raise ValueError(
                 f"this text has no {name}: its scores are "
                 f"{', '.join(metric.name for metric in available)}"
             )
-        chosen += found
+        chosen += matching
     return chosen
 
 
@@ -190,6 +196,12 @@ def compare(
                 f"{system.name} has {len(system.outputs):,} lines, {text.name} has "
                 f"{len(text.references):,} references: each needs one output"
             )
+    if len(text.references) > intervals.MAX_LINES:
+        raise ValueError(
+            f"{text.name} has {len(text.references):,} lines; at most "
+            f"{intervals.MAX_LINES:,} can be compared: the tests would need gigabytes "
+            "of memory; compare a part of them"
+        )
     if test not in significance.CODES:
         raise ValueError(f"the test is {' or '.join(significance.CODES)}, not {test!r}")
     chosen = choose_metrics(metrics, references=text.references, data=text.data)
@@ -214,14 +226,16 @@ def compare(
 
 def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[Table]:
     tokenize = line_tables.tokenizer_of(metric)
-    tables = [line_tables.by_length(lines, metric=metric, tokenize=tokenize)]
+    tables = [line_tables.score_by_length(lines, metric=metric, tokenize=tokenize)]
     if text.training_words:
         counts = text.training_words.counts
-        tables.append(line_tables.by_frequency(lines, counts=counts, tokenize=tokenize))
+        tables.append(
+            line_tables.score_by_frequency(lines, counts=counts, tokenize=tokenize)
+        )
     return [
         *tables,
-        line_tables.kept(lines),
-        line_tables.faults(lines, tokenize=tokenize),
+        line_tables.count_kept(lines),
+        line_tables.count_faults(lines, tokenize=tokenize),
     ]
 
 

@@ -50,7 +50,9 @@ def describe_test(comparison: SystemComparison) -> str:
 
 
 def describe_verdict(
-    scores: significance.Comparison, difference: significance.Difference, letters: str
+    scores: significance.MetricComparison,
+    difference: significance.Difference,
+    letters: str,
 ) -> str:
     """Return the verdict, and which system is better."""
     better = scores.better(difference)
@@ -68,7 +70,7 @@ def format_p_value(value: float) -> str:
     return f"{value:.3f}" if value >= 0.0005 else f"{value:.4f}"
 
 
-def _format_scores(scores: significance.Comparison, letters: str) -> str:
+def _format_scores(scores: significance.MetricComparison, letters: str) -> str:
     lines = [f"{scores.metric}  {scores.scores[0].signature}"]
     for letter, score in zip(letters, scores.scores, strict=True):
         shown = ""

@@ -95,7 +95,9 @@ def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
     return words
 
 
-def by_length(lines: Lines, *, metric: metrics.Metric, tokenize: Tokenizer) -> Table:
+def score_by_length(
+    lines: Lines, *, metric: metrics.Metric, tokenize: Tokenizer
+) -> Table:
     """Return the score of the lines whose references have so many words."""
     lengths = [len(tokenize(line)) for line in lines.references]
     rows = []
@@ -114,7 +116,7 @@ def by_length(lines: Lines, *, metric: metrics.Metric, tokenize: Tokenizer) -> T
     return Table("length", title, "lines", "score", rows)
 
 
-def by_frequency(
+def score_by_frequency(
     lines: Lines, *, counts: Mapping[str, int], tokenize: Tokenizer
 ) -> Table:
     """Return F1 of the words that are so frequent in the training text.
@@ -186,7 +188,7 @@ def _ranges(
     return ranges
 
 
-def kept(lines: Lines) -> Table:
+def count_kept(lines: Lines) -> Table:
     """Return the share of numbers and names that the outputs keep.
 
     Those count that the source and the reference share. A number is its digits: 1,500
@@ -196,7 +198,7 @@ def kept(lines: Lines) -> Table:
     rows = []
     for label, find in (("numbers", find_numbers), ("names", find_names)):
         expected = [
-            find(source) & _found(find, reference, source)
+            find(source) & _target_items(find, reference, source)
             for source, reference in zip(lines.source, lines.references, strict=True)
         ]
         count = sum(words.total() for words in expected)
@@ -204,7 +206,7 @@ def kept(lines: Lines) -> Table:
         missing = []
         for outputs in lines.systems:
             right = [
-                (words & _found(find, output, source)).total()
+                (words & _target_items(find, output, source)).total()
                 for words, output, source in zip(
                     expected, outputs, lines.source, strict=True
                 )
@@ -221,7 +223,7 @@ def kept(lines: Lines) -> Table:
     return Table("kept", title, "words", "share", rows)
 
 
-def _found(
+def _target_items(
     find: Callable[[str], collections.Counter[str]], line: str, source: str
 ) -> collections.Counter[str]:
     """Return what a target line has of what its source can have.
@@ -253,7 +255,7 @@ def find_names(line: str) -> collections.Counter[str]:
     return collections.Counter(word for word in others if word[0].isupper())
 
 
-def faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
+def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
     """Return the numbers of outputs that are empty, copied or repeat themselves.
 
     An output is empty or copied if the reference is not, and repeats a sequence of at

@@ -52,7 +52,7 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class MetricComparison:
     """The scores of all systems by one metric, and the test of each pair.
 
     Attributes:
@@ -106,7 +106,7 @@ def compare(
     *,
     metric: metrics.Metric,
     test: str,
-) -> Comparison:
+) -> MetricComparison:
     """Score systems, and test each pair of them.
 
     Equal systems have a p-value of 1, where sacreBLEU's tests would give the smallest
@@ -134,8 +134,8 @@ def compare(
         )
         for second, p_value in enumerate(tested, start=first + 1):
             num_lines = sum(
-                list(one) != list(other)
-                for one, other in zip(
+                list(first_line) != list(second_line)
+                for first_line, second_line in zip(
                     *(statistics.of_lines(prepared[n]) for n in (first, second)),
                     strict=True,
                 )
@@ -155,7 +155,7 @@ def compare(
             pairs, values, holm(values), strict=True
         )
     ]
-    return Comparison(metric.name, metric.lower_is_better, scores, differences)
+    return MetricComparison(metric.name, metric.lower_is_better, scores, differences)
 
 
 def _paired_test(

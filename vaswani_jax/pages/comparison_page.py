@@ -132,7 +132,7 @@ def _systems(comparison: SystemComparison) -> str:
     return "<h2>Systems</h2>" + _rows("Systems", head, rows, num_texts=2)
 
 
-def _scores(scores: significance.Comparison, letters: str) -> str:
+def _scores(scores: significance.MetricComparison, letters: str) -> str:
     rows = [
         [
             letter,
@@ -174,14 +174,14 @@ def _scores(scores: significance.Comparison, letters: str) -> str:
     )
 
 
-def _interval(scores: significance.Comparison, number: int) -> str:
+def _interval(scores: significance.MetricComparison, number: int) -> str:
     """Return a drawing of an interval; all of a metric share their axis."""
     intervals = [score.interval for score in scores.scores if score.interval]
     interval = scores.scores[number].interval
     if interval is None:
         return ""
-    low = min(one.mean - one.half_width for one in intervals)
-    high = max(one.mean + one.half_width for one in intervals)
+    low = min(other.mean - other.half_width for other in intervals)
+    high = max(other.mean + other.half_width for other in intervals)
     span = high - low or 1.0
 
     def place(value: float) -> str:
