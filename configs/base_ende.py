@@ -62,7 +62,7 @@ def _data() -> ml_collections.ConfigDict:
     data.text_directory = ""  # own_text.py has text files
     data.train_source = ""
     data.train_target = ""
-    # Not in the paper, like the next three. Lists may replace these texts: no type.
+    # Not in the paper, like the next three. A list may replace the text: no type.
     data.corpora = ml_collections.FieldReference("", field_type=object)
     data.corpora_temperature = 1.0  # for several corpora only
     data.epoch_pairs = 0
@@ -97,7 +97,7 @@ def _data() -> ml_collections.ConfigDict:
     data.subword_dropout = 0.0  # not in the paper
     data.subword_samples = 1  # not in the paper
     data.max_length = 256  # open
-    data.clean_empty = False  # no rule is on, here and in the next nine
+    data.clean_empty = False  # this and the next nine: no cleaning
     data.clean_control_characters = False
     data.clean_encodings = False
     data.clean_max_characters = 0

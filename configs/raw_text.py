@@ -1,12 +1,12 @@
-"""Raw text, as crawled from the web: own_text.py with every rule of cleaning.
+"""Raw text, as crawled from the web: own_text.py with every cleaning rule.
 
   vaswani train raw_text --workdir=runs/raw --config.data.text_directory=DIR \\
       --config.data.source_locale=en --config.data.target_locale=de
 
 Files and variants are those of own_text.py (`raw_text:small`, `raw_text:big`). Training
-pairs that are hardly translations are left out: the log and DIR's prepared data say how
-many by which rule, with examples in cleaning.tsv. Validation and test text stay as they
-are. The rule on languages needs `pip install 'vaswani-jax[langid]'`, or
+pairs that are hardly translations are left out: the log and manifest.json of the
+prepared data say how many by which rule, cleaning.tsv has examples. Validation and test
+text stay as they are. The language rule needs `pip install 'vaswani-jax[langid]'`, or
 --config.data.clean_language_odds=0.
 
 Not run as it stands; docs/tutorials/raw_text.md shows what it leaves out.
@@ -22,11 +22,11 @@ CLEANING = {
     "data.clean_encodings": True,
     "data.clean_max_characters": 1000,
     "data.clean_equal_sides": True,
-    # For two languages with letters for sounds. Chinese is shorter: 5.
+    # For two alphabetic languages. Chinese text is shorter: 5.
     "data.clean_max_ratio": 2.5,
     "data.clean_min_letters": 0.4,
     "data.clean_min_script": 0.5,
-    # None of 325,000 lines of Multi30k and Tatoeba is beyond it.
+    # None of 325,000 lines of Multi30k and Tatoeba exceeds it.
     "data.clean_language_odds": 100.0,
     "data.clean_identical_pairs": True,
 }
