@@ -7,7 +7,7 @@ python -m vaswani_jax.decode --workdir=runs/demo < FILE
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from absl import flags
 
@@ -21,8 +21,11 @@ from vaswani_jax.inference import (
     formats,
     line_io,
     line_warnings,
+    minimum_bayes_risk,
     plain_text,
+    reranking,
 )
+from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +74,38 @@ ATTENTION = path_flags.define_path(
 )
 ALIGNING_LAYER = flags.DEFINE_integer(
     "aligning_layer", None, "Decoder layer, from 1; the last but one by default."
+)
+MBR = flags.DEFINE_enum(
+    *("mbr", None, minimum_bayes_risk.GAINS),
+    "Write the candidate that agrees most with the others: minimum Bayes risk, by chrF "
+    "or BLEU.",
+)
+NUM_CANDIDATES = flags.DEFINE_integer(
+    "num_candidates",
+    None,
+    "How many candidates --mbr and reranking choose from; by default the beam size. "
+    "With --config.search.sampling they are samples.",
+    lower_bound=1,
+)
+RERANK_WITH = path_flags.define_path_list(
+    "rerank_with",
+    [],
+    "Rerank with a run of the same direction, or an ensemble: WORKDIR or "
+    "WORKDIR@CHECKPOINT,...",
+)
+RERANK_WEIGHT = flags.DEFINE_float(
+    "rerank_weight", 1.0, "The weight of the scores of --rerank_with."
+)
+RERANK_REVERSE = path_flags.define_path_list(
+    "rerank_reverse",
+    [],
+    "Rerank with a run of the other direction, or an ensemble, as --rerank_with.",
+)
+REVERSE_WEIGHT = flags.DEFINE_float(
+    "reverse_weight", 1.0, "The weight of the scores of --rerank_reverse."
+)
+LENGTH_REWARD = flags.DEFINE_float(
+    "length_reward", 0.0, "Rerank with this many nats for each subword."
 )
 SCORE = flags.DEFINE_bool("score", False, "Score the lines of --target instead.")
 TARGET = path_flags.define_path("target", None, "A file: the outputs to score.")
@@ -121,7 +156,11 @@ def main() -> None:
         line_warnings.warn_of_unknown_characters(scoring.unknown)
         logger.info(scoring.summary())
         return
-    job = decode_job.TranslationJob(translator, options)
+    job = decode_job.TranslationJob(
+        translator,
+        options,
+        reranking=_reranking() if options.is_reranked else None,
+    )
     blocks: Iterable[decode_job.Block] = ((block, None) for block in lines)
     if PREFIX.value:
         job.check_prefixes(PREFIX.value)
@@ -137,14 +176,50 @@ def _output(name: str) -> str:
     return name if processes.is_main_process() or not name else os.devnull
 
 
+def _is_reranked() -> bool:
+    return bool(RERANK_WITH.value or RERANK_REVERSE.value or LENGTH_REWARD.value)
+
+
+def _reranking() -> reranking.Reranking:
+    """Return what the flags add to the scores, with the models that they name."""
+    return reranking.Reranking(
+        forward=_load_models(RERANK_WITH.value),
+        forward_weight=RERANK_WEIGHT.value,
+        reverse=_load_models(RERANK_REVERSE.value),
+        reverse_weight=REVERSE_WEIGHT.value,
+        length_reward=LENGTH_REWARD.value,
+    )
+
+
+def _load_models(names: Sequence[str]) -> Translator | None:
+    """Return a model, or an ensemble of several; None without a name."""
+    if not names:
+        return None
+    workdir, checkpoint = select.split_name(names[0])
+    return api.load(workdir, checkpoint=checkpoint or "averaged", ensemble=names[1:])
+
+
+def _check_weights() -> None:
+    """Refuse weights that are no numbers, or whose models are missing."""
+    for flag, needed in (
+        (RERANK_WEIGHT, RERANK_WITH),
+        (REVERSE_WEIGHT, RERANK_REVERSE),
+        (LENGTH_REWARD, None),
+    ):
+        reranking.check_weight(flag.value, name=f"--{flag.name}")
+        if flag.present and needed is not None and not needed.value:
+            raise ValueError(f"--{flag.name} is of --{needed.name}")
+
+
 def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
     if SCORE.value != bool(TARGET.value):
         raise ValueError("--score and --target go together")
     conflicting = (
         *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
         *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
-        TOKENIZE.value,
+        *(TOKENIZE.value, MBR.value, _is_reranked()),
     )
+    _check_weights()
     if SCORE.value and any(conflicting):
         raise ValueError("--score takes --target, --format and the models alone")
     return decode_job.DecodeOptions(
@@ -154,6 +229,9 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
         alignments=_output(ALIGNMENTS.value),
         attention=_output(ATTENTION.value),
         aligning_layer=ALIGNING_LAYER.value,
+        mbr=MBR.value,
+        is_reranked=_is_reranked(),
+        num_candidates=NUM_CANDIDATES.value,
     )
 
 

@@ -78,6 +78,8 @@ def test_every_path_begins_at_home(values: dict[str, str | list[str] | None]) ->
         "back_translate_text --ensemble",
         "compare --output",
         "decode --ensemble",
+        "decode --rerank_reverse",
+        "decode --rerank_with",
         "page --heads",
         "report --runs",
     }

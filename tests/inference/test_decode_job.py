@@ -13,7 +13,7 @@ import pytest
 from tests import settings
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
-from vaswani_jax.inference import decode_job, line_io, line_warnings
+from vaswani_jax.inference import decode_job, line_io, line_warnings, reranking
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.results import Hypothesis, Output, PairScore
 from vaswani_jax.inference.scoring import Scored
@@ -225,9 +225,48 @@ def test_models_of_other_heads_have_no_common_attention() -> None:
         decode_job.TranslationJob(two, options)
 
 
+def test_the_best_candidates_by_expected_gain_are_written() -> None:
+    translator = Written()
+    options = dataclasses.replace(PLAIN, mbr="chrf", num_candidates=2)
+    job = decode_job.TranslationJob(translator, options)
+    # e^-1 is more than e^-2: the best of two candidates stays.
+    assert list(job.run([(["a b c", "c"], None)])) == [["b a c", "c"]]
+    assert translator.calls == [(2, None, 1)]
+    options = dataclasses.replace(options, num_hypotheses=2, form="tsv")
+    [[line]] = decode_job.TranslationJob(translator, options).run([(["a b c"], None)])
+    assert [row.split("\t")[3] for row in line.split("\n")] == ["b a c", "a b c"]
+
+
+def test_reranked_candidates_are_written_with_their_alignment(
+    tmp_path: pathlib.Path,
+) -> None:
+    translator, file = Written(), tmp_path / "alignments"
+    options = dataclasses.replace(PLAIN, is_reranked=True, alignments=str(file))
+    # The score of a pair of T tokens is -(1 + ... + T): as high for both candidates.
+    changes = reranking.Reranking(forward=translator, forward_weight=0.5)
+    job = decode_job.TranslationJob(translator, options, reranking=changes)
+    assert list(job.run([(["a b c"], None)])) == [["b a c"]]
+    assert translator.calls == [(translator.config.search.beam_size, None, 1)]
+    longer = reranking.Reranking(length_reward=-3.0)
+    job = decode_job.TranslationJob(translator, options, reranking=longer)
+    assert list(job.run([(["a b c"], None)])) == [["b a c"]]
+    assert file.read_text() == "1-0 0-1 2-2\n"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"mbr": "chrf", "is_reranked": True}, "two orders: choose one"),
+        ({"num_candidates": 2}, "--num_candidates is of --mbr, --rerank_with"),
+        ({"mbr": "bleu", "num_candidates": 4}, "--num_candidates=4 is more than"),
+        (
+            {"is_reranked": True, "num_candidates": 1, "num_hypotheses": 2},
+            "--format=text has one",
+        ),
+        (
+            {"mbr": "bleu", "num_candidates": 1, "num_hypotheses": 2, "form": "tsv"},
+            "--num_candidates=1 is less than --num_hypotheses=2",
+        ),
         ({"num_hypotheses": 4}, "--num_hypotheses=4 is more than"),
         ({"num_hypotheses": 2}, "--format=text has one hypothesis"),
         ({"token_scores": True, "form": "tsv"}, "--token_scores needs --format=json"),

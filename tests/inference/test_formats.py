@@ -1,5 +1,6 @@
 """A translation or a score in each form that `decode` writes."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -40,6 +41,16 @@ def test_json_has_the_symbols_of_trees_and_whether_they_were_repaired() -> None:
     assert record["repaired"] is True
     line = formats.format_translation(1, [BEST], scored=None, form="json")
     assert json.loads(line)["hypotheses"][0].keys() == {"text", "score"}
+
+
+def test_a_reranked_list_has_what_it_is_sorted_by() -> None:
+    ranked = [dataclasses.replace(SECOND, rank_score=61.5), BEST]
+    rows = formats.format_translation(3, ranked, scored=None, form="tsv")
+    assert rows == "3\t1\t61.500000\tc\n3\t2\t-1.500000\ta b"
+    line = formats.format_translation(3, ranked, scored=None, form="json")
+    first, second = json.loads(line)["hypotheses"]
+    assert first == {"text": "c", "score": -2.0, "rank_score": 61.5}
+    assert "rank_score" not in second
 
 
 def test_a_scored_pair_has_its_perplexity() -> None:

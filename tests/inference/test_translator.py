@@ -1,5 +1,6 @@
 """Translations, scores and attention of a model that has learned nothing."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -66,6 +67,36 @@ def test_translations_are_the_best_hypotheses(
     assert max(map(len, hypotheses)) > 1
     same_beam = translator.hypotheses(LINES, beam_size=3)
     assert [n_best[0].text for n_best in same_beam] == texts
+
+
+def test_minimum_bayes_risk_and_reranking_reorder_the_hypotheses(
+    translator: Translator,
+) -> None:
+    n_best = translator.hypotheses(LINES, n_best=3, beam_size=4)
+    ranked = translator.minimum_bayes_risk(
+        LINES, gain="bleu", num_candidates=3, beam_size=4
+    )
+    # The model's own scores once more: twice the sum, in the same order.
+    again = translator.rerank(LINES, n_best, forward=translator)
+    for old, by_gain, by_score in zip(n_best, ranked, again, strict=True):
+        for new in (by_gain, by_score):
+            plain = [dataclasses.replace(each, rank_score=None) for each in new]
+            assert sorted(map(repr, plain)) == sorted(map(repr, old))
+            scores = [each.rank_score or 0.0 for each in new]
+            assert scores == sorted(scores, reverse=True)
+    with pytest.raises(ValueError, match="n_best=4 is more than"):
+        translator.minimum_bayes_risk(LINES, num_candidates=4)
+    with pytest.raises(ValueError, match="equal numbers of lines, got 4 and 3"):
+        translator.rerank(LINES, n_best[1:])
+
+
+def test_a_parser_has_no_minimum_bayes_risk_and_is_not_reranked(
+    parser: Translator,
+) -> None:
+    with pytest.raises(ValueError, match="need a run that translates, this one parses"):
+        parser.minimum_bayes_risk(["a b"])
+    with pytest.raises(ValueError, match="need a run that translates, this one parses"):
+        parser.rerank(["a b"], [[]])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Check what a translator is asked: its lines, their lengths and its hypotheses."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from vaswani_jax.core.config import SearchConfig
 
@@ -21,7 +22,7 @@ def check_lines(lines: Sequence[str], name: str) -> None:
             raise TypeError(f"{name} must be strings, got {line!r}")
 
 
-def check_equal_numbers(**sides: Sequence[str]) -> None:
+def check_equal_numbers(**sides: Sequence[Any]) -> None:
     """Refuse two lists, given by their names, of different lengths.
 
     Raises:

@@ -17,9 +17,11 @@ from vaswani_jax.inference import (
     formats,
     line_io,
     line_warnings,
+    minimum_bayes_risk,
     scoring,
     trees,
 )
+from vaswani_jax.inference.reranking import Reranking, check_translates, rerank
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
 from vaswani_jax.inference.translator import Translator
@@ -39,6 +41,11 @@ class DecodeOptions:
         alignments: A file for word alignments; "" for none.
         attention: An .npz file for attention weights; "" for none.
         aligning_layer: The decoder's layer that aligns, from 1; None for the default.
+        mbr: The gain of minimum-Bayes-risk decoding, of `minimum_bayes_risk.GAINS`;
+            None for the search's best.
+        is_reranked: Whether other scores are added to those of the search.
+        num_candidates: How many hypotheses `mbr` and reranking choose from; None for
+            the default.
     """
 
     form: str
@@ -47,6 +54,9 @@ class DecodeOptions:
     alignments: str
     attention: str
     aligning_layer: int | None
+    mbr: str | None = None
+    is_reranked: bool = False
+    num_candidates: int | None = None
 
     def check(self, search: config.SearchConfig) -> None:
         """Refuse options that contradict one another.
@@ -63,6 +73,27 @@ class DecodeOptions:
             raise ValueError("--attention=-: name a file")
         if self.aligning_layer is not None and not self.alignments:
             raise ValueError("--aligning_layer is of --alignments")
+        if self.mbr and self.is_reranked:
+            raise ValueError("--mbr and reranking are two orders: choose one")
+        if self.num_candidates is None:
+            return
+        if not (self.mbr or self.is_reranked):
+            raise ValueError(
+                "--num_candidates is of --mbr, --rerank_with, --rerank_reverse and "
+                "--length_reward"
+            )
+        arguments.check_n_best(self.num_candidates, search, name="--num_candidates")
+        if self.num_candidates < self.num_hypotheses:
+            raise ValueError(
+                f"--num_candidates={self.num_candidates} is less than "
+                f"--num_hypotheses={self.num_hypotheses}"
+            )
+
+    def candidates(self, search: config.SearchConfig) -> int:
+        """Return how many hypotheses of a line to search or draw."""
+        if not (self.mbr or self.is_reranked):
+            return self.num_hypotheses
+        return self.num_candidates or max(self.num_hypotheses, search.beam_size)
 
 
 def check_tags(name: str, data: config.DataConfig) -> None:
@@ -115,14 +146,31 @@ def _file_blocks(name: str) -> Iterator[tuple[int, list[str]]]:
 class TranslationJob:
     """Translates blocks of lines, and counts the lines, also unusual ones."""
 
-    def __init__(self, translator: Translator, options: DecodeOptions) -> None:
+    def __init__(
+        self,
+        translator: Translator,
+        options: DecodeOptions,
+        *,
+        reranking: Reranking | None = None,
+    ) -> None:
         """Find the layers whose attention the options need.
 
+        Args:
+            translator: The model.
+            options: What to write.
+            reranking: What is added to the scores if the options say so.
+
         Raises:
-            ValueError: The models have no such layer, or differ in their heads, or the
-                outputs are trees and have no alignment.
+            ValueError: The models have no such layer, or differ in their heads; the
+                outputs are trees and have no alignment, or cannot be reranked; or
+                `Reranking.check` refuses.
         """
         self._translator, self._options = translator, options
+        self._reranking = reranking
+        if options.mbr:
+            check_translates(translator)
+        if reranking:
+            reranking.check(translator)
         if options.alignments and translator.vocabulary.is_trees:
             raise ValueError(
                 "--alignments needs a run that translates, this one parses; use "
@@ -185,12 +233,7 @@ class TranslationJob:
                 archive = zipfile.ZipFile(options.attention, "w")
                 stack.enter_context(archive)
             for lines, prefixes in blocks:
-                hypotheses = self._translator.hypotheses(
-                    lines,
-                    n_best=options.num_hypotheses,
-                    prefixes=prefixes,
-                    first_line=self.num_lines + 1,
-                )
+                hypotheses = self._find(lines, prefixes)
                 self.unknown.count(lines)
                 self.unknown.count(prefixes or [], target=True)
                 self.unusual_lines += line_warnings.count_unusual_lines(
@@ -219,6 +262,34 @@ class TranslationJob:
                 if aligned is not None:
                     aligned.flush()
                 yield formatted
+
+    def _find(
+        self, lines: list[str], prefixes: list[str] | None
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses to write of each line, in order."""
+        options, settings = self._options, self._translator.config
+        hypotheses = self._translator.hypotheses(
+            lines,
+            n_best=options.candidates(settings.search),
+            prefixes=prefixes,
+            first_line=self.num_lines + 1,
+        )
+        if options.mbr:
+            hypotheses = minimum_bayes_risk.rank_lines(
+                lines,
+                hypotheses,
+                gain=options.mbr,
+                data=settings.data,
+                search=settings.search,
+            )
+        elif self._reranking:
+            hypotheses = rerank(
+                lines,
+                hypotheses,
+                reranking=self._reranking,
+                search=settings.search,
+            )
+        return [n_best[: options.num_hypotheses] for n_best in hypotheses]
 
     def _score(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[Scored]]:
         """Return the scores of each line's outputs, piece by piece.

@@ -28,13 +28,14 @@ def format_translation(
             if no token scores are written.
         form: "text" is the first hypothesis alone; "tsv" a line a hypothesis: number,
             rank, score, text; "json" one object with all. Hypotheses that are trees
-            have their symbols there, and whether these were repaired.
+            have their symbols there, and whether these were repaired. What a reranked
+            list is sorted by is the score of "tsv", and `rank_score` of "json".
     """
     if form == "text":
         return hypotheses[0].text
     if form == "tsv":
         return "\n".join(
-            f"{number}\t{rank}\t{hypothesis.score:.6f}\t"
+            f"{number}\t{rank}\t{_sorted_by(hypothesis):.6f}\t"
             f"{hypothesis.text.replace(chr(9), ' ')}"
             for rank, hypothesis in enumerate(hypotheses, start=1)
         )
@@ -42,6 +43,8 @@ def format_translation(
     records: list[dict[str, Any]] = []
     for hypothesis in hypotheses:
         record: dict[str, Any] = {"text": hypothesis.text, "score": hypothesis.score}
+        if hypothesis.rank_score is not None:
+            record["rank_score"] = hypothesis.rank_score
         if hypothesis.symbols is not None:
             record["symbols"] = hypothesis.symbols
             record["repaired"] = hypothesis.is_repaired
@@ -56,6 +59,11 @@ def format_translation(
     return json.dumps(
         {"line": number, "hypotheses": records}, ensure_ascii=False, allow_nan=False
     )
+
+
+def _sorted_by(hypothesis: Hypothesis) -> float:
+    rank_score = hypothesis.rank_score
+    return hypothesis.score if rank_score is None else rank_score
 
 
 def format_score(number: int, score: PairScore, *, form: str) -> str:

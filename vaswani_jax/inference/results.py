@@ -36,6 +36,8 @@ class Hypothesis:
             of other text.
         is_repaired: Whether these are no tree over the words as they are, so that the
             text is what `linearization.build_tree` made of them.
+        rank_score: What a reranked list is sorted by, highest first: the expected gain,
+            or the score and what was added to it; None in the order of the search.
     """
 
     text: str
@@ -44,6 +46,7 @@ class Hypothesis:
     outputs: tuple[Output, ...]
     symbols: tuple[str, ...] | None = None
     is_repaired: bool = False
+    rank_score: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)

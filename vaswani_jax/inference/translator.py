@@ -19,7 +19,9 @@ from vaswani_jax.inference import (
     arguments,
     line_translator,
     line_warnings,
+    minimum_bayes_risk,
     plain_text,
+    reranking,
     scoring,
     trees,
 )
@@ -184,6 +186,110 @@ class Translator:
         return translator.hypotheses(
             self.replicated_params, lines, prefixes=prefixes, first_line=first_line
         )
+
+    def minimum_bayes_risk(
+        self,
+        lines: Sequence[str],
+        *,
+        gain: str = "chrf",
+        num_candidates: int | None = None,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+        **search: Any,
+    ) -> list[list[Hypothesis]]:
+        """Return candidates of each line by their expected gain, the best first.
+
+        The candidates are the n best, which count by their probabilities, or with
+        `sampling=True` samples, which count equally.
+
+        >>> translator.minimum_bayes_risk(  # doctest: +SKIP
+        ...     ["3 hours ago"], num_candidates=16, sampling=True
+        ... )[0][0].text
+        'vor 3 Stunden'
+
+        Args:
+            lines: Source lines. One string alone is an error.
+            gain: "chrf" or "bleu", as sacreBLEU scores a sentence.
+            num_candidates: How many candidates of a line; by default the beam size.
+            prefixes: As for `hypotheses`, like all further arguments.
+            first_line: The number of the first line, from 1.
+            **search: Settings of `config.search` for this call.
+
+        Raises:
+            TypeError, ValueError: As `hypotheses`; or there is no such gain, or the
+                outputs are trees.
+        """
+        minimum_bayes_risk.check_gain(gain)
+        reranking.check_translates(self)
+        settings = self._override(search)
+        if num_candidates is None:
+            num_candidates = settings.search.beam_size
+        hypotheses = self.hypotheses(
+            lines,
+            n_best=num_candidates,
+            prefixes=prefixes,
+            first_line=first_line,
+            **search,
+        )
+        return minimum_bayes_risk.rank_lines(
+            lines,
+            hypotheses,
+            gain=gain,
+            data=settings.data,
+            search=settings.search,
+        )
+
+    def rerank(
+        self,
+        lines: Sequence[str],
+        hypotheses: Sequence[Sequence[Hypothesis]],
+        *,
+        forward: "Translator | None" = None,
+        forward_weight: float = 1.0,
+        reverse: "Translator | None" = None,
+        reverse_weight: float = 1.0,
+        length_reward: float = 0.0,
+        **search: Any,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each line by their score and what is added to it.
+
+        >>> n_best = translator.hypotheses(lines, n_best=4)  # doctest: +SKIP
+        >>> translator.rerank(lines, n_best, reverse=reverse)  # doctest: +SKIP
+
+        Args:
+            lines: Source lines.
+            hypotheses: What `hypotheses` returned for them.
+            forward: A translator of the same direction, perhaps an ensemble: its log
+                P(Y|X) / lp(Y) is added.
+            forward_weight: What that is multiplied by.
+            reverse: A translator of the other direction: its log P(X|Y) / lp(X) is
+                added.
+            reverse_weight: What that is multiplied by.
+            length_reward: What each subword of a translation adds, in nats.
+            **search: The settings of `config.search` that `hypotheses` had.
+
+        Returns:
+            The same hypotheses in another order, each with its `rank_score`. A line
+            that is too long for a model stays as it is, with a warning.
+
+        Raises:
+            TypeError: `lines` is one string, or not all are strings.
+            ValueError: The numbers of lines differ; a weight is no finite number; a
+                model parses or has other languages; or its parameters are not finite
+                numbers.
+        """
+        added = reranking.Reranking(
+            forward=forward,
+            forward_weight=forward_weight,
+            reverse=reverse,
+            reverse_weight=reverse_weight,
+            length_reward=length_reward,
+        )
+        added.check(self)
+        arguments.check_lines(lines, "lines")
+        arguments.check_equal_numbers(lines=lines, hypotheses=hypotheses)
+        settings = self._override(search).search
+        return reranking.rerank(lines, hypotheses, reranking=added, search=settings)
 
     def record_search(
         self,

@@ -1,0 +1,231 @@
+"""Rerank translations by their length and by what other models think of them.
+
+A reverse model tells how well the translation explains the source: Yee et al., 2019,
+"Simple and Effective Noisy Channel Modeling for Neural Machine Translation".
+"""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from vaswani_jax.core import languages, types
+from vaswani_jax.core.config import Config, SearchConfig
+from vaswani_jax.core.locales import language_code
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference import beam_search
+from vaswani_jax.inference.results import Hypothesis
+from vaswani_jax.inference.scoring import Pair, Scored
+
+logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Rescorer(Protocol):
+    """A model, or several together, that can score: a `Translator`.
+
+    Attributes:
+        config: The settings of its run.
+        vocabulary: Its subwords.
+    """
+
+    config: Config
+    vocabulary: Vocabulary
+
+    def score_ids(self, pairs: Sequence[Pair]) -> list[Scored]:
+        """Return the scores of pairs of ids, in their order."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reranking:
+    """What is added to the score of a hypothesis.
+
+    Attributes:
+        forward: A model of the same direction, whose score of the translation is
+            added; None for none. It may be an ensemble, and of another vocabulary.
+        forward_weight: What that score is multiplied by.
+        reverse: A model of the other direction, whose score of the source, as a
+            translation of the translation, is added; None for none.
+        reverse_weight: What that score is multiplied by.
+        length_reward: What each subword of a translation adds, in nats.
+    """
+
+    forward: Rescorer | None = None
+    forward_weight: float = 1.0
+    reverse: Rescorer | None = None
+    reverse_weight: float = 1.0
+    length_reward: float = 0.0
+
+    def check(self, translator: Rescorer) -> None:
+        """Refuse weights and models that do not suit the translator's hypotheses.
+
+        Raises:
+            ValueError: A weight is no finite number, the translator or a model parses,
+                or a model has other languages.
+        """
+        for name in ("forward_weight", "reverse_weight", "length_reward"):
+            check_weight(getattr(self, name), name=name)
+        check_translates(translator)
+        ours = translator.config.data
+        for name, model in (("forward", self.forward), ("reverse", self.reverse)):
+            if model is None:
+                continue
+            if model.vocabulary.is_trees:
+                raise ValueError(f"the {name} model parses: name one that translates")
+            data = model.config.data
+            sides = [ours.source_locale, ours.target_locale]
+            if name == "reverse":
+                if languages.locales_by_tag(ours) or languages.locales_by_tag(data):
+                    raise ValueError(
+                        "a reverse model needs runs of one target language"
+                    )
+                sides.reverse()
+            pairs = (
+                _languages(*sides),
+                _languages(data.source_locale, data.target_locale),
+            )
+            if pairs[0] != pairs[1]:
+                raise ValueError(
+                    f"the {name} model translates {pairs[1]}, it must translate "
+                    f"{pairs[0]}"
+                )
+
+
+def check_weight(value: float, *, name: str) -> None:
+    """Refuse a weight that is no finite number.
+
+    Raises:
+        ValueError: Has the name and the value.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value}")
+
+
+def check_translates(translator: Rescorer) -> None:
+    """Refuse a model that parses: what ranks translations has no meaning for trees.
+
+    Raises:
+        ValueError: The outputs are trees.
+    """
+    if translator.vocabulary.is_trees:
+        raise ValueError(
+            "minimum Bayes risk and reranking need a run that translates, this one "
+            "parses"
+        )
+
+
+def rerank(
+    lines: Sequence[str],
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    *,
+    reranking: Reranking,
+    search: SearchConfig,
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each line by their score and what is added to it.
+
+    All scores are log P / lp with the length penalty of the search. Ties keep their
+    order. A line that is too long for a model stays as it is; a warning counts these.
+
+    Args:
+        lines: Source lines.
+        hypotheses: Those of each line.
+        reranking: What is added.
+        search: How the hypotheses were found.
+
+    Raises:
+        ValueError: The parameters of a model are not finite numbers.
+    """
+    pairs = [
+        (line, hypothesis.text)
+        for line, n_best in zip(lines, hypotheses, strict=True)
+        for hypothesis in n_best
+        if hypothesis.outputs  # A line without a subword has one without an output.
+    ]
+    forward = _score_texts(reranking.forward, pairs, search=search)
+    reverse = _score_texts(
+        reranking.reverse, [(text, line) for line, text in pairs], search=search
+    )
+    reranked, num_long = [], 0
+    for line, n_best in zip(lines, hypotheses, strict=True):
+        scores = []
+        for hypothesis in n_best:
+            score = hypothesis.score
+            score += reranking.length_reward * _num_subwords(hypothesis)
+            if reranking.forward and hypothesis.outputs:
+                added = forward[line, hypothesis.text]
+                score += reranking.forward_weight * added
+            if reranking.reverse and hypothesis.outputs:
+                added = reverse[hypothesis.text, line]
+                score += reranking.reverse_weight * added
+            scores.append(score)
+        if np.isnan(scores).any():
+            num_long += 1
+            reranked.append(list(n_best))
+            continue
+        order = sorted(range(len(n_best)), key=lambda index: -scores[index])
+        reranked.append(
+            [
+                dataclasses.replace(n_best[index], rank_score=scores[index])
+                for index in order
+            ]
+        )
+    if num_long:
+        logger.warning(
+            f"{num_long:,} lines are too long for a model that reranks: their "
+            "translations keep the order of the search"
+        )
+    return reranked
+
+
+def _languages(source: str, target: str) -> str:
+    """Return two languages as messages name them, without regions and scripts."""
+    sides = [",".join(map(language_code, side.split(","))) for side in (source, target)]
+    return " to ".join(sides)
+
+
+def _num_subwords(hypothesis: Hypothesis) -> int:
+    """Return the number of subwords without end marks."""
+    return sum(
+        len(output.ids) - output.ids.count(types.EOS_ID)
+        for output in hypothesis.outputs
+    )
+
+
+def _score_texts(
+    model: Rescorer | None,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    search: SearchConfig,
+) -> dict[tuple[str, str], float]:
+    """Return log P(target|source) / lp(target) by pair; nan if one is too long."""
+    if model is None:
+        return {}
+    distinct = list(dict.fromkeys(pairs))
+    sources = [source for source, _ in distinct]
+    languages.check_tags(sources, model.config.data, first_line=1)
+    source_ids = model.vocabulary.encode(sources)
+    target_ids = model.vocabulary.encode([pair[1] for pair in distinct], target=True)
+    longest = model.config.search.max_source_tokens
+    longest_target = longest + model.config.search.max_extra_tokens
+    fitting = {
+        pair: (source, [*target, types.EOS_ID])
+        for pair, source, target in zip(distinct, source_ids, target_ids, strict=True)
+        if len(source) < longest and len(target) < longest_target
+    }
+    scores = dict.fromkeys(distinct, math.nan)
+    scored = model.score_ids(list(fitting.values()))
+    for (pair, (_, target)), score in zip(fitting.items(), scored, strict=True):
+        log_prob = float(np.sum(score.log_probs, dtype=np.float64))
+        if not math.isfinite(log_prob):
+            raise ValueError(
+                f"{pair[1]!r} has no probability: the parameters of a model that "
+                "reranks are not finite numbers"
+            )
+        penalty = beam_search.length_penalty(
+            float(len(target)), search.length_penalty, form=search.length_penalty_form
+        )
+        scores[pair] = log_prob / float(penalty)
+    return scores
