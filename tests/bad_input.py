@@ -27,9 +27,11 @@ from vaswani_jax.inference import (
     back_translation,
     line_io,
     line_translator,
+    minimum_bayes_risk,
     translator,
 )
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.pages import comparison_page
 from vaswani_jax.text_checks import checks
 from vaswani_jax.training import step
@@ -107,6 +109,33 @@ class Checks:
         lines = columns.read(name, self.directory)
         assert targets == [line.lstrip("\ufeff").rstrip("\r") for line in lines]
         assert len(sources) == len(targets) == result.counts["lines"]
+
+    def choose(
+        self, texts: Sequence[str], *, gain: str, weights: Mapping[str, Any]
+    ) -> None:
+        """Candidates of a line, in any number, to the same in another order."""
+        candidates = [
+            Hypothesis(text, -float(rank), (), (Output((5,), (6, 2), -float(rank)),))
+            for rank, text in enumerate(texts)
+        ]
+        settings = self.settings
+        try:
+            [ranked] = minimum_bayes_risk.rank_lines(
+                ["x"],
+                [candidates],
+                gain=gain,
+                data=settings.data,
+                search=settings.search,
+            )
+            assert all(0 <= (each.rank_score or 0) <= 100.0001 for each in ranked)
+            [reranked] = self.model.rerank(["x"], [candidates], **weights)
+        except ValueError as error:
+            assert re.match("gain must be|.* must be a number from", str(error))
+            return
+        for order in (ranked, reranked):
+            assert sorted(each.score for each in order) == sorted(
+                each.score for each in candidates
+            )
 
     def evaluate(self, outputs: Sequence[str], references: Sequence[str]) -> None:
         """As many outputs as references to scores."""

@@ -126,6 +126,24 @@ class Fuzz:
         shard_lines = self.generator.choice([1, 3, 100])
         self.checks.back_translate(*self.a_file("mono"), shard_lines=shard_lines)
 
+    def choose(self) -> None:
+        """Candidates, a gain and weights, at times no gain and no weights."""
+        generator = self.generator
+        texts = [
+            self.some_bytes().decode(errors="replace").replace("\n", " ")
+            for _ in range(generator.randrange(1, 6))
+        ]
+        values = [0.0, 1.0, -0.5, 1e300, -1e300, float("inf"), float("nan")]
+        self.checks.choose(
+            texts,
+            gain=generator.choice(["chrf", "bleu", "chrf", "bleu", "ter", ""]),
+            weights={
+                name: generator.choice(values)
+                for name in ("length_reward", "forward_weight", "reverse_weight")
+                if generator.random() < 0.3
+            },
+        )
+
     def evaluate(self) -> None:
         """Outputs and references."""
         count = self.generator.randrange(1, 6)
@@ -274,6 +292,7 @@ def main() -> None:
         kinds = {
             fuzz.decode: 3,
             fuzz.back_translate: 1,
+            fuzz.choose: 1,
             fuzz.evaluate: 2,
             fuzz.compare: 1,
             fuzz.prepare: 3,

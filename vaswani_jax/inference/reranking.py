@@ -21,6 +21,7 @@ from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.scoring import Pair, Scored
 
 logger = logging.getLogger(__name__)
+LARGEST_WEIGHT = 1000
 
 
 @runtime_checkable
@@ -95,13 +96,16 @@ class Reranking:
 
 
 def check_weight(value: float, *, name: str) -> None:
-    """Refuse a weight that is no finite number.
+    """Refuse a weight that is no number, or so large that a sum could overflow.
 
     Raises:
         ValueError: Has the name and the value.
     """
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, got {value}")
+    if not abs(value) <= LARGEST_WEIGHT:  # False for nan, too.
+        raise ValueError(
+            f"{name} must be a number from -{LARGEST_WEIGHT} to {LARGEST_WEIGHT}, got "
+            f"{value}"
+        )
 
 
 def check_translates(translator: Rescorer) -> None:

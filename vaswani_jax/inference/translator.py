@@ -274,8 +274,8 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: The numbers of lines differ; a weight is no finite number; a
-                model parses or has other languages; or its parameters are not finite
+            ValueError: The numbers of lines differ; a weight is no number; a model
+                parses or has other languages; or its parameters are not finite
                 numbers.
         """
         added = reranking.Reranking(
