@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from vaswani_jax.core import languages, locales
 from vaswani_jax.core.config import DataConfig, SearchConfig
-from vaswani_jax.inference import beam_search
+from vaswani_jax.inference import scoring
 from vaswani_jax.inference.results import Hypothesis
 
 GAINS = ("chrf", "bleu")
@@ -85,13 +85,14 @@ def candidate_weights(
     """
     if search.sampling:
         return np.full(len(candidates), 1 / len(candidates))
-    form, alpha = search.length_penalty_form, search.length_penalty
     log_probs = np.zeros(len(candidates))
     for index, candidate in enumerate(candidates):
         for output in candidate.outputs:
-            length = float(len(output.ids))
-            penalty = float(beam_search.length_penalty(length, alpha, form=form))
-            log_probs[index] += output.score * penalty
+            log_probs[index] += output.score * scoring.length_penalty(
+                len(output.ids),
+                alpha=search.length_penalty,
+                form=search.length_penalty_form,
+            )
     weights = np.exp(log_probs - log_probs.max())
     normalized: Float[np.ndarray, "K"] = weights / weights.sum()
     return normalized

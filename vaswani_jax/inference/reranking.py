@@ -16,9 +16,8 @@ from vaswani_jax.core import languages, types
 from vaswani_jax.core.config import Config, SearchConfig
 from vaswani_jax.core.locales import language_code
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import beam_search
+from vaswani_jax.inference import scoring
 from vaswani_jax.inference.results import Hypothesis
-from vaswani_jax.inference.scoring import Pair, Scored
 
 logger = logging.getLogger(__name__)
 LARGEST_WEIGHT = 1000
@@ -36,7 +35,7 @@ class Rescorer(Protocol):
     config: Config
     vocabulary: Vocabulary
 
-    def score_ids(self, pairs: Sequence[Pair]) -> list[Scored]:
+    def score_ids(self, pairs: Sequence[scoring.Pair]) -> list[scoring.Scored]:
         """Return the scores of pairs of ids, in their order."""
 
 
@@ -228,8 +227,8 @@ def _score_texts(
                 f"{pair[1]!r} has no probability: the parameters of a model that "
                 "reranks are not finite numbers"
             )
-        penalty = beam_search.length_penalty(
-            float(len(target)), search.length_penalty, form=search.length_penalty_form
+        penalty = scoring.length_penalty(
+            len(target), alpha=search.length_penalty, form=search.length_penalty_form
         )
-        scores[pair] = log_prob / float(penalty)
+        scores[pair] = log_prob / penalty
     return scores

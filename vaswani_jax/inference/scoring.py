@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from vaswani_jax.core import config, kept_programs, parallel, types
-from vaswani_jax.inference import generate, padding
+from vaswani_jax.inference import beam_search, generate, padding
 
 # Ids of a source and of its translation.
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -28,6 +28,16 @@ def depth(model: config.ModelConfig, kind: str) -> int:
     """Return how many layers have a kind of attention, of `KINDS`."""
     stack, _ = KINDS[kind]
     return model.encoder_layers if stack == "encoder" else model.decoder_layers
+
+
+@functools.cache
+def length_penalty(num_tokens: int, *, alpha: float, form: str) -> float:
+    """Return `beam_search.length_penalty` of an output as a number.
+
+    >>> length_penalty(7, alpha=1.0, form="paper")
+    2.0
+    """
+    return float(beam_search.length_penalty(float(num_tokens), alpha, form=form))
 
 
 class Scored(NamedTuple):
