@@ -34,7 +34,7 @@ ENSEMBLE = path_flags.define_path_list(
 INPUT = path_flags.define_path(
     "input",
     None,
-    "Text in the source language of the run: FILES[#COLUMN], as data.train_source.",
+    "Text in the run's source language: FILES[#COLUMN], as in data.train_source.",
     required=True,
 )
 OUTPUT = path_flags.define_path(
@@ -56,7 +56,7 @@ INPUT_SIDE = flags.DEFINE_enum(
 TAG = flags.DEFINE_string(
     "tag",
     None,
-    "Word that begins the new pairs' source lines in a training; empty for none. "
+    "Word that begins the new pairs' source lines in training; empty for none. "
     f"{back_translation.TAG} by default if the sources are synthetic.",
 )
 SHARD_LINES = flags.DEFINE_integer(
@@ -93,16 +93,16 @@ def complete_config(values: ml_collections.ConfigDict) -> None:
 
 
 def check_flags() -> None:
-    """Refuse flags of noise without noise, and all that is out of range."""
+    """Refuse flags of noise without noise, and values out of range."""
     noise_flags = (WORD_DROPOUT, WORD_BLANK, WORD_SHUFFLE, BLANK_TOKEN)
-    given = [flag.name for flag in noise_flags if flag.present]
-    if given and METHOD.value != "noised_beam":
-        raise ValueError(f"--{given[0]} needs --method=noised_beam")
+    present_flags = [flag.name for flag in noise_flags if flag.present]
+    if present_flags and METHOD.value != "noised_beam":
+        raise ValueError(f"--{present_flags[0]} needs --method=noised_beam")
     _options(is_sampling=METHOD.value == "sampling").check()
 
 
 def main() -> None:
-    """Translate the input, or go on with it, and write the pairs."""
+    """Translate the input, or the rest of it, and write the pairs."""
     settings = program.settings()
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)

@@ -54,9 +54,9 @@ DOLLARS = flags.DEFINE_float(
     "dollars_per_hour", None, "The price of one chip.", lower_bound=0.0
 )
 JSON = flags.DEFINE_bool(
-    "json", False, "Print JSON: a list of hardware, an object of data, or both in one."
+    "json", False, "Print JSON: a list for --hardware, an object for --data or both."
 )
-# What the program ends with if something in the text is serious.
+# The exit status if a finding is serious.
 SERIOUS_STATUS = 2
 # The shape that stands for all where no data is prepared.
 USUAL_LENGTH = 32

@@ -29,8 +29,8 @@ SYSTEMS = path_flags.define_repeated_path(
 SPLIT = flags.DEFINE_string(
     "split",
     "test",
-    "The text of the runs: valid or test. With --references, the name of a text that "
-    "`vaswani evaluate` scored, whose outputs are kept.",
+    "The text of the runs: valid or test. With --references, the name under which "
+    "`vaswani evaluate` kept outputs of that text.",
 )
 SOURCE = path_flags.define_path(
     "source", "", "FILES[#COLUMN] of source lines, instead of the runs'."
@@ -50,8 +50,8 @@ OUTPUT = path_flags.define_path_list(
 METRICS = flags.DEFINE_list(
     "metrics",
     [],
-    "Of bleu, chrf, chrf++ and ter; the first is that of the tables. By default BLEU "
-    "and, of plain text, chrF2.",
+    "Some of bleu, chrf, chrf++ and ter; the tables show the first. By default BLEU, "
+    "and chrF2 of detokenized text.",
 )
 TEST = flags.DEFINE_enum(
     "test",
@@ -69,21 +69,21 @@ TEXT_FORM = flags.DEFINE_enum(
     "text_form",
     None,
     ["detokenized", "tokenized"],
-    "The form of all outputs; by default the runs', of files detokenized.",
+    "The form of all outputs; by default that of the runs, or detokenized.",
 )
 TARGET_LOCALE = flags.DEFINE_string(
     "target_locale",
     None,
-    "The target language; by default the runs', of files en. Of runs with several, the "
-    "one to compare.",
+    "The target language; by default that of the runs, or en. Chooses one of several "
+    "languages.",
 )
 LOWERCASE_SCORES = flags.DEFINE_bool(
-    "lowercase_scores", None, "Ignore case; by default as the runs do."
+    "lowercase_scores", None, "Ignore case; by default if the runs do."
 )
 
 
 def check_flags() -> None:
-    """Refuse flags that make no sense, alone or together."""
+    """Refuse flags that are out of range or do not go together."""
     if not 2 <= len(SYSTEMS.value) <= comparison.MAX_SYSTEMS:
         raise ValueError(
             f"name 2 to {comparison.MAX_SYSTEMS} systems, got {len(SYSTEMS.value)}"

@@ -109,8 +109,8 @@ def compare_systems(
 
     Args:
         systems: 2 to 10 runs (WORKDIR, `WORKDIR@CHECKPOINT`, FILE.safetensors) or files
-            with a translation a line. Of a run, the outputs that `evaluate` kept are
-            compared; if there are none, it translates the text.
+            with a translation a line. If `evaluate` has kept outputs of a run, they
+            are used; if not, the run translates the text.
         split: "valid" or "test", a text of the runs. With `references`, the name under
             which runs may have kept outputs.
         source: FILES[#COLUMN] of source lines, instead of the runs'.
@@ -118,10 +118,10 @@ def compare_systems(
         training_text: FILES[#COLUMN] of target lines in which words are counted,
             instead of the first run's training text.
         scoring: Values of "text_form", "target_locale" and "lowercase_scores" for all
-            outputs; by default those of the runs. Of several target locales it chooses
-            one.
-        metrics: Of "bleu", "chrf", "chrf++" and "ter"; the first is that of the tables.
-            By default BLEU and, of plain text, chrF2.
+            outputs; by default those of the runs. "target_locale" chooses one of
+            several.
+        metrics: Some of "bleu", "chrf", "chrf++" and "ter"; the tables show the first.
+            By default BLEU, and chrF2 of detokenized text.
         test: "bootstrap" or "randomization".
         num_lines: The most lines to list in favour of each system of a pair.
 
@@ -162,7 +162,7 @@ def compare_systems(
 
 
 def _unique(paths: Sequence[str]) -> list[str]:
-    """Return the names that a comparison shows, each once.
+    """Return names for a comparison to show, a different one for each system.
 
     >>> _unique(["runs/a", "/home/ann/runs/b/", "runs/a"])
     ['runs/a', 'b', 'runs/a (2)']
@@ -281,7 +281,7 @@ def _signatures(text: _Text, data: config.DataConfig) -> str:
 
 
 def _lines_of_locale(runs: Sequence[_Run], text: _Text, *, locale: str) -> list[int]:
-    """Return the numbers of the lines of a language, from 0; all of a single one.
+    """Return the indices of the lines of a language: all, if there is only one.
 
     Raises:
         ValueError: There are none.

@@ -37,7 +37,7 @@ def main() -> None:
     workdir = program.open_workdir(WORKDIR.value)
     workdir.pull()
     directory = prepared.data_directory(settings.data, workdir.path)
-    with standard_input.copied(settings.data, directory) as text:
+    with standard_input.copy_to_file(settings.data, directory) as text:
         data = prepared.open_or_prepare(
             dataclasses.replace(settings, data=text),
             directory,

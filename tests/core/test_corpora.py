@@ -68,7 +68,7 @@ def test_a_run_that_was_recorded_before_has_no_corpora():
         ({**NEWS, "source": ""}, "corpus 'news': source must not be empty"),
         ({"source": "a", "target": "b"}, "corpus 2: name must not be empty"),
         ({**NEWS, "name": "a b"}, "corpus 'a b': name must be letters, digits"),
-        ({**NEWS, "name": 3}, "corpus 3: name must be a text, got 3"),
+        ({**NEWS, "name": 3}, "corpus 3: name must be a string, got 3"),
         ({**NEWS, "weight": -1}, "corpus 'news': weight must be at least 0, got -1"),
         ({**NEWS, "weight": "2"}, "corpus 'news': weight must be a number, got '2'"),
         ({**NEWS, "weight": True}, "corpus 'news': weight must be a number, got True"),

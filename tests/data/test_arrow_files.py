@@ -50,7 +50,7 @@ def test_a_record_that_is_no_text_is_named(tmp_path, ending):
     path = write(tmp_path / f"text.{ending}", pyarrow.array([*TEXTS, None]))
     with pytest.raises(ValueError) as caught:
         list(arrow_files.read(path, "text"))
-    assert str(caught.value) == f"{path}, record 6: text must be a text, got null"
+    assert str(caught.value) == f"{path}, record 6: text must be a string, got null"
     latin = pyarrow.array([b"eins", b"zwei", "grün".encode("latin-1")])
     write(path, latin.view(pyarrow.string()))
     with pytest.raises(ValueError) as caught:

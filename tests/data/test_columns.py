@@ -120,10 +120,10 @@ def test_files_of_other_libraries_are_read(name, texts):
         ('{"a": {"c": "d"}, "e": 1}', "no a.b: the keys are a.c, e"),
         ('{"a": "b"}', "no a.b: the keys are a"),
         ("{}", "no a.b: the keys are none"),
-        ('{"a": {"b": null}}', "a.b must be a text, got null"),
-        ('{"a": {"b": ["c"]}}', "a.b must be a text, got a list"),
-        ('{"a": {"b": {"c": "d"}}}', "a.b must be a text, got an object"),
-        ('{"a": {"b": true}}', "a.b must be a text, got True"),
+        ('{"a": {"b": null}}', "a.b must be a string, got null"),
+        ('{"a": {"b": ["c"]}}', "a.b must be a string, got a list"),
+        ('{"a": {"b": {"c": "d"}}}', "a.b must be a string, got an object"),
+        ('{"a": {"b": true}}', "a.b must be a string, got True"),
         ('{"a": {"b": "\\ud800"}}', "a.b has half a surrogate pair"),
     ],
 )
@@ -193,7 +193,7 @@ def test_every_line_must_have_the_columns_of_the_first(tmp_path):
             "text.jsonl#de",
             "{}/text.jsonl, line 1: no de: the keys are id, translation.",
         ),
-        ("text.jsonl#id", "{}/text.jsonl, line 1: id must be a text, got 0"),
+        ("text.jsonl#id", "{}/text.jsonl, line 1: id must be a string, got 0"),
         (
             "text.parquet",
             "as text.parquet#translation.en; it has id, translation.en",

@@ -49,7 +49,7 @@ def test_a_pipe_prepares_the_same_data_as_files(monkeypatch, text, pairs, kind):
         pipe(monkeypatch, (target for _, target in pairs))
         settings = small_text.settings_of(text, **names("train.en", "-"))
     directory = text.with_name("piped")
-    with standard_input.copied(settings.data, directory) as data:
+    with standard_input.copy_to_file(settings.data, directory) as data:
         prepared.open_or_prepare(
             small_text.settings_of(text, **names(data.train_source, data.train_target)),
             directory,
@@ -75,7 +75,7 @@ def test_prepared_data_is_opened_without_standard_input(
 
     def prepare(lines):
         pipe(monkeypatch, lines)
-        with standard_input.copied(settings.data, directory) as data:
+        with standard_input.copy_to_file(settings.data, directory) as data:
             copies = names(data.train_source, data.train_target)
             return prepared.open_or_prepare(
                 small_text.settings_of(text, **copies), directory, rebuild=False
@@ -97,7 +97,7 @@ def test_a_bad_line_of_a_pipe_is_named(monkeypatch, text):
     pipe(monkeypatch, ["one\teins", "two"])
     settings = small_text.settings_of(text, **names("-#1", "-#2"))
     with (
-        standard_input.copied(settings.data, text.with_name("piped")) as data,
+        standard_input.copy_to_file(settings.data, text.with_name("piped")) as data,
         pytest.raises(
             ValueError, match=r"standard_input\.tsv, line 2: the number of columns"
         ),
@@ -117,14 +117,14 @@ def test_standard_input_is_one_text_of_one_kind(monkeypatch, text):
         data = small_text.settings_of(text, **overrides).data
         with (
             pytest.raises(ValueError, match=message),
-            standard_input.copied(data, text.with_name("piped")),
+            standard_input.copy_to_file(data, text.with_name("piped")),
         ):
             pass
     monkeypatch.setattr(sys, "stdin", None)
     data = small_text.settings_of(text, **names("-#1", "-#2")).data
     with (
         pytest.raises(FileNotFoundError, match="standard input is closed"),
-        standard_input.copied(data, text.with_name("piped")),
+        standard_input.copy_to_file(data, text.with_name("piped")),
     ):
         pass
 
@@ -132,6 +132,6 @@ def test_standard_input_is_one_text_of_one_kind(monkeypatch, text):
 def test_settings_without_standard_input_stay(text, caplog):
     caplog.set_level(logging.INFO)
     data = small_text.settings_of(text).data
-    with standard_input.copied(data, text.with_name("piped")) as copied:
+    with standard_input.copy_to_file(data, text.with_name("piped")) as copied:
         assert copied is data
     assert not caplog.records

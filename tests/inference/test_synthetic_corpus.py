@@ -51,7 +51,7 @@ def test_a_damaged_shard_is_made_again_with_a_warning(
     (tmp_path / "shard-00001.target").write_text("b\nd\n")
     assert written(tmp_path) == [True, False, False]
     [record] = caplog.records
-    assert "shard-00001.target has changed: made again" in record.message
+    assert "shard-00001.target has changed: writing the shard again" in record.message
 
 
 def test_other_settings_are_refused_with_both_values(tmp_path: pathlib.Path) -> None:

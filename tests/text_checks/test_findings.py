@@ -16,9 +16,9 @@ def test_a_share_has_its_severity(share: float, severity: Severity | None) -> No
 
 def test_a_part_of_a_long_line_is_shown_around_the_fault() -> None:
     line = "a" * 200 + "!" + "b" * 200
-    shown = findings.shorten(line, around=200)
+    shown = findings.shorten(line, center=200)
     assert "!" in shown and shown.startswith("...a") and shown.endswith("b...")
     assert findings.shorten("short") == "short"
     assert findings.shorten("a\x07b") == "a\\u0007b"
     # At an end of the line, nothing is said to go on there.
-    assert findings.shorten(line, around=400).endswith("b")
+    assert findings.shorten(line, center=400).endswith("b")

@@ -46,7 +46,7 @@ def test_text_has_measures_findings_and_what_mends_them() -> None:
     assert lines[-9:] == [
         "",
         "minor: train news: 2 pairs have an empty side [empty]",
-        "  mend: do this",
+        "  fix: do this",
         "  or: that",
         "  line 7: | b",
         "",

@@ -1,8 +1,8 @@
 """The corpora that training text is mixed from: `data.corpora` and `data.stages`.
 
 Users give corpora as a TOML file or as a list of dictionaries, and stages as a text or
-a list. A run records both as one canonical text, from which equal ones come again:
-JSON of the corpora, and "0: crawl=4 news=1; 20000: news=1".
+a list. A run records each as a canonical text, equal for equal corpora or stages:
+JSON for corpora, and "0: crawl=4 news=1; 20000: news=1" for stages.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from typing import Any
 
 from vaswani_jax.core import paths
 
-# A name stands in `data.stages`, in logs and in the manifest.
+# Names are used in `data.stages`, in logs and in the manifest.
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 PROBABILITIES = ("noise_upper", "noise_title", "noise_typos", "noise_punctuation")
 CORPORA = "config.data.corpora"
@@ -77,7 +77,7 @@ class Stage:
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Corpus))
 TYPES = typing.get_type_hints(Corpus)
-# Text is compared by its content, and weights decide nothing of prepared data.
+# Text is compared by its content, and prepared data does not depend on weights.
 NOT_PREPARED = ("source", "target", "weight")
 
 
@@ -139,11 +139,11 @@ def stages_text(value: Any) -> Any:
         stages = [_stage_of_record(record) for record in value]
     else:
         return value
-    for before, stage in itertools.pairwise(stages):
-        if stage.step <= before.step:
+    for previous, stage in itertools.pairwise(stages):
+        if stage.step <= previous.step:
             raise ValueError(
                 f"{STAGES}: the steps of stages must rise, got {stage.step} after "
-                f"{before.step}"
+                f"{previous.step}"
             )
     return "; ".join(map(_describe_stage, stages))
 
@@ -159,7 +159,7 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
 
 
 def check_stages(stages: Sequence[Stage], corpora: Sequence[Corpus]) -> None:
-    """Refuse stages that name no corpus.
+    """Refuse stages that name an unknown corpus.
 
     Raises:
         ValueError: The message has the stage and the names that there are.
@@ -175,7 +175,7 @@ def check_stages(stages: Sequence[Stage], corpora: Sequence[Corpus]) -> None:
 
 
 def check_tags(corpora: Sequence[Corpus], symbols: Sequence[str]) -> None:
-    """Refuse tags that are no user symbols.
+    """Refuse tags that are not user symbols.
 
     Raises:
         ValueError: The message has the corpus and its tag.
@@ -354,7 +354,7 @@ def _typed(value: Any, *, title: str, field: str) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind is str:
         if not isinstance(value, str):
-            raise ValueError(f"{title} {field} must be a text, got {value!r}")
+            raise ValueError(f"{title} {field} must be a string, got {value!r}")
         if field not in ("source", "target"):
             return value
         if value.partition("#")[0] == "-":
@@ -381,7 +381,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_weights(corpora: Sequence[Corpus]) -> None:
-    """Refuse weights of some corpora alone, and weights that are all zero."""
+    """Refuse weights for some of the corpora only, and weights that are all zero."""
     without = [corpus.name for corpus in corpora if corpus.weight is None]
     if without and len(without) < len(corpora):
         raise ValueError(

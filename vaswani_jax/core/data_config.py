@@ -27,7 +27,7 @@ path_setting = functools.partial(setting, is_path=True, changeable=True)
 
 
 def clean_setting(meaning: str, off: bool | int | float, **properties: Any) -> Any:
-    """Declare a rule that leaves out training pairs, and its value that is off."""
+    """Declare a rule that leaves out training pairs, with the value that is off."""
     return setting(meaning, legacy=off, affects="data", **properties)
 
 
@@ -95,7 +95,7 @@ class DataConfig:
         legacy=1.0,
     )
     epoch_pairs: int = setting(
-        "Pairs of an epoch of several corpora; 0 for as many as they have together.",
+        "Pairs of an epoch of several corpora; 0 for the pairs of all corpora in use.",
         at_least=0,
         legacy=0,
     )
@@ -267,7 +267,7 @@ class DataConfig:
     )
     clean_empty: bool = clean_setting("Leave out pairs with an empty side.", False)
     clean_control_characters: bool = clean_setting(
-        "Leave out pairs with control or private-use characters, but tabs.", False
+        "Leave out pairs with control or private-use characters, except tabs.", False
     )
     clean_encodings: bool = clean_setting(
         "Leave out pairs with U+FFFD or wrongly decoded characters, as fÃ¼r.", False
@@ -276,7 +276,7 @@ class DataConfig:
         "Maximum characters of a side; 0 for no limit.", 0, at_least=0
     )
     clean_equal_sides: bool = clean_setting(
-        "Leave out pairs of the same text on both sides, but for case.", False
+        "Leave out pairs whose sides are equal except for case.", False
     )
     clean_max_ratio: float = clean_setting(
         "Maximum ratio of the sides' characters, with 10 more each; 0 for no limit.",
@@ -285,7 +285,7 @@ class DataConfig:
         at_least=0,
     )
     clean_min_letters: float = clean_setting(
-        "Minimum share of letters among a side's characters but spaces.",
+        "Minimum share of letters among a side's characters except spaces.",
         0.0,
         at_least=0,
         at_most=1,
@@ -303,7 +303,7 @@ class DataConfig:
         at_least=0,
     )
     clean_identical_pairs: bool = clean_setting(
-        "Keep one of pairs with the same text.", False
+        "Leave out pairs that repeat an earlier pair.", False
     )
     source_tokens_per_batch: int = setting(
         "Source tokens of the global batch, padding included.",

@@ -208,12 +208,12 @@ def small_programs_at_a_time() -> int:
 def dispatch_ahead(
     dispatch: Callable[[Tree], Result], batches: Iterable[Tree], *, limit: int
 ) -> Iterator[Result]:
-    """Yield what a program returns for each batch, in order, maybe not yet computed.
+    """Yield the results of a program for batches, in order, maybe not yet computed.
 
     Args:
         dispatch: Calls the program, which JAX computes while Python goes on.
         batches: Its arguments.
-        limit: At most so many are dispatched before the caller has read the first.
+        limit: The most batches that are dispatched before the first result is yielded.
     """
     results: collections.deque[Result] = collections.deque()
     for batch in batches:

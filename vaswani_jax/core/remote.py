@@ -342,7 +342,7 @@ class RemoteDirectory(files.Directory):
     def _remote_versions(self, file_names: Collection[str] = ()) -> dict[str, str]:
         """Return the version of each file on the store.
 
-        Unsealed ones are left out, unless they are named.
+        Unsealed files are left out, unless they are named.
         """
         self._store.invalidate_cache()
         try:

@@ -50,8 +50,8 @@ class Setting:
         incidental: Whether it decides how or where a run computes, not what: `report`
             counts runs that differ in nothing else as repetitions.
         imported: Whether an imported model decides it, so that users cannot.
-        canonical: Returns the text that runs record for what users give, which may be
-            of another type. Raises ValueError for what it cannot read.
+        canonical: Returns the text that runs record for the users' value, which may be
+            of another type. Raises ValueError for a value that it cannot read.
         prepared_part: Returns the part of the value that prepared data depends on.
         may_replace: Returns whether a run may resume with another value although the
             setting is not changeable. It gets the recorded value, the new one, and the

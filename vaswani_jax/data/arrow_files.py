@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow
 
-# What `Dataset.save_to_disk` and `DatasetDict.save_to_disk` write beside the data.
+# Files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` write with the data.
 DATASET_STATE = "state.json"
 DATASET_SPLITS = "dataset_dict.json"
-# What ends a stream of Arrow. Without it, the last rows may be missing.
+# The end mark of a stream of Arrow. Without it, the last rows may be missing.
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 BATCH_ROWS = 1024
 BUFFER_BYTES = 1 << 18
@@ -39,7 +39,7 @@ def is_dataset(directory: pathlib.Path) -> bool:
 
 
 def suggest_names(path: pathlib.Path) -> str:
-    """Return what to name instead of a directory, for an error; "" for other paths."""
+    """Return a hint which directories to name instead; "" for other paths."""
     splits = sorted(file.parent.name for file in path.glob(f"*/{DATASET_STATE}"))
     if splits:
         choices = ", ".join(f"{path.name}/{split}" for split in splits)
@@ -167,7 +167,7 @@ def _batches(
     import pyarrow.parquet
 
     if path.suffix == ".parquet":
-        # Otherwise the whole column of a row group would be in memory.
+        # Without these options, the whole column of a row group is in memory.
         with pyarrow.parquet.ParquetFile(
             path, buffer_size=BUFFER_BYTES, pre_buffer=False
         ) as file:
@@ -232,7 +232,7 @@ def _select(batch: "pyarrow.RecordBatch", names: Sequence[str]) -> "pyarrow.Arra
     import pyarrow.compute
 
     array = batch.column(names[0])
-    # Damaged offsets would be read as addresses.
+    # Without this check, damaged offsets are read as addresses.
     array.validate()
     for name in names[1:]:
         array = pyarrow.compute.struct_field(array, name)
@@ -264,7 +264,7 @@ def _texts(
     for number, value in enumerate(values, start=first):
         content = value.as_py()
         if content is None:
-            raise ValueError(f"{place} {number}: {column} must be a text, got null")
+            raise ValueError(f"{place} {number}: {column} must be a string, got null")
         try:
             text = content.decode()
         except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ from vaswani_jax.core import config, languages
 from vaswani_jax.data import encodings, language_identification, scripts, text_files
 
 Pair = tuple[str, str]
-# What begins the names of the settings, but not those of the rules.
+# The settings' names are the rules' with this prefix.
 PREFIX = "clean_"
 # The file of examples, beside the token files.
 EXAMPLES = "cleaning.tsv"
@@ -31,9 +31,9 @@ HEADER: tuple[str, ...] = ("rule", "corpus", "pair", "reason", "source", "target
 NUM_EXAMPLES = 10
 # Characters of an example that are shown.
 SHOWN_LENGTH = 300
-# Short translations differ much in length: each side counts with so many more.
+# Added to both lengths of a ratio, as short translations differ much in length.
 LENGTH_ALLOWANCE = 10
-# Pairs that are compared with all others at a time.
+# Pairs that are examined at a time.
 CHUNK_PAIRS = 10_000
 PAIRS_PER_LOG_LINE = 200_000
 
@@ -106,10 +106,10 @@ class Removals:
 
 
 class Cleaner:
-    """Examines training text once, and yields the pairs to keep as often as asked.
+    """Examines training text once, then yields the pairs to keep, any number of times.
 
     Attributes:
-        is_on: Whether any rule is on. If none is, all pairs are kept.
+        is_on: True if any rule is on. If none is, all pairs are kept.
         removals: What each rule left out, for the rules that are on.
     """
 
@@ -129,7 +129,7 @@ class Cleaner:
 
     @property
     def num_pairs(self) -> int:
-        """How many pairs were examined."""
+        """The number of pairs that were examined."""
         return sum(map(len, self._is_kept.values()))
 
     @property
@@ -141,8 +141,8 @@ class Cleaner:
         """Decide which pairs of the training text to keep.
 
         Args:
-            corpora: The pairs of each corpus by its name; of a text that is not mixed
-                from corpora, "" is the name.
+            corpora: The pairs of each corpus by its name; "" is the name of a text that
+                is not mixed from corpora.
         """
         pair_set = PairSet() if self._data.clean_identical_pairs else None
         for corpus, pairs in corpora.items():
@@ -212,7 +212,7 @@ class Cleaner:
 
 
 class PairSet:
-    """The pairs that passed, as hashes of 64 bits: 8 bytes a pair, 16 at times.
+    """A set of pairs, as hashes of 64 bits: 8 bytes a pair, up to 16 during `add`.
 
     Spaces do not distinguish pairs. Among 36 million different pairs, one is taken for
     another with a probability of 1 in 28,000.
@@ -242,7 +242,7 @@ class PairSet:
 
 
 def make_rules(data: config.DataConfig) -> dict[str, Rule]:
-    """Return the rules that settings turn on, but that on identical pairs.
+    """Return the rules that settings turn on, except the one on identical pairs.
 
     Raises:
         ValueError: The language of a locale is unknown to the identifier.
@@ -267,7 +267,7 @@ def length_ratio(source: str, target: str) -> float:
 
 
 def share_of_letters(text: str) -> float:
-    """Return the share of letters and their marks among characters but spaces.
+    """Return the share of letters and their marks among characters except spaces.
 
     It is 1 for a text of spaces.
 
@@ -281,14 +281,14 @@ def share_of_letters(text: str) -> float:
 
 
 def are_equal(source: str, target: str) -> bool:
-    """Return whether two sides are the same text but for case and spaces."""
+    """Return whether two sides are equal except for case and spaces."""
     return source.casefold().split() == target.casefold().split()
 
 
 def split_sides(pair: Pair, data: config.DataConfig) -> Sides:
     """Return the sides of a pair without user symbols, each with its locale.
 
-    Of several target locales, it is that of the source's tag.
+    With several target locales, the source's tag names the target's.
     """
     source, target = pair
     target_locale = languages.line_locale(source, data)

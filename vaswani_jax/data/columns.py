@@ -50,7 +50,7 @@ class Side:
 
 
 def read(name: str, directory: pathlib.Path) -> Iterator[str]:
-    """Yield the texts of one side, each without line feeds, few at a time in memory.
+    """Yield the texts of one side, without line feeds; few are in memory at a time.
 
     Args:
         name: FILES[#COLUMN], as `train.en.gz`, `shards/*.en.zst`, `news.tsv#2`,
@@ -83,7 +83,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def patterns(name: str) -> tuple[str, ...]:
-    """Return the names, globs or directories that a name can stand for.
+    """Return the names, globs or directories that a name may mean.
 
     >>> patterns("shards/*.jsonl#en")
     ('shards/*.jsonl#en', 'shards/*.jsonl')
@@ -101,7 +101,7 @@ def is_standard_input(name: str) -> bool:
 
 
 def find(name: str, directory: pathlib.Path) -> Side:
-    """Return the files that a name stands for; see `read`.
+    """Return the files that a name means; see `read`.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -110,7 +110,7 @@ def find(name: str, directory: pathlib.Path) -> Side:
     """
     if "\0" in name:
         raise FileNotFoundError(f"no file {name!r}")
-    if (directory / name).is_file():  # Its name may have a # or a *.
+    if (directory / name).is_file():  # The name of a file may have a # or a *.
         return _check_columns(Side(name, "", (directory / name,)))
     if is_standard_input(name):
         raise ValueError(f"{name}: standard input can be read once; write it to a file")
@@ -139,7 +139,7 @@ def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:
 def _check_columns(side: Side) -> Side:
     """Refuse a column that the kind of a file cannot have, or a missing one.
 
-    Of the columns of many files, those of the first are looked up.
+    Only the first of several files is searched for the column.
     """
     for number, shard in enumerate(side.shards):
         kind = _kind(shard)
@@ -257,7 +257,7 @@ def _read_json(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _check_characters(texts: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse halves of characters, which JSON can spell.
+    """Refuse lone surrogates, which JSON can spell but UTF-8 cannot.
 
     Raises:
         ValueError: The message has the column.
@@ -316,7 +316,7 @@ def look_up(record: dict[str, Any], column: str) -> str:
         kind = {dict: "an object", list: "a list", type(None): "null"}.get(
             type(value), repr(value)
         )
-        raise ValueError(f"{column} must be a text, got {kind}")
+        raise ValueError(f"{column} must be a string, got {kind}")
     return value
 
 

@@ -1,7 +1,7 @@
-"""Find characters that only a wrongly decoded text has.
+"""Find control characters, and characters that only a wrongly decoded text has.
 
 Such a text was written in UTF-8 and read in an encoding of one byte a character, so
-that "für" became "fÃ¼r" (mojibake), or lost characters, for which U+FFFD stands.
+that "für" became "fÃ¼r" (mojibake), or lost characters, which became U+FFFD.
 """
 
 import functools
@@ -40,8 +40,8 @@ def mojibake(text: str) -> str:
     if text.isascii():
         return ""
     for codec in _CODECS:
-        single, several = _patterns(codec)
-        if match := several.search(text):
+        single, sequence = _patterns(codec)
+        if match := sequence.search(text):
             return match[0]
         if single and (match := single.search(text)):
             return match[0]
@@ -71,16 +71,16 @@ def _characters(codec: str, first: int, last: int) -> str:
 
 @functools.lru_cache
 def _patterns(codec: str) -> tuple[re.Pattern[str] | None, re.Pattern[str]]:
-    """Return patterns of one character that is read by a codec, and of several."""
+    """Return patterns of one wrongly decoded character, and of two or more in a row."""
     following = _characters(codec, 0x80, 0xBF)
     group = (
         f"(?:{_characters(codec, 0xC2, 0xDF)}{following}"
         f"|{_characters(codec, 0xE0, 0xEF)}{following}{{2}}"
         f"|{_characters(codec, 0xF0, 0xF4)}{following}{{3}})"
     )
-    several = re.compile(f"{group}{{2,}}")
+    sequence = re.compile(f"{group}{{2,}}")
     if codec != "cp1252":
-        return None, several
+        return None, sequence
     # Letters of Latin-1 and Latin Extended-A; general punctuation, the euro, ™; emoji;
     # a byte-order mark and U+FFFD.
     single = re.compile(
@@ -91,4 +91,4 @@ def _patterns(codec: str) -> tuple[re.Pattern[str] | None, re.Pattern[str]]:
         f"|\u00f0(?:\u0178|\u009f){following}{{2}}"
         "|\u00ef\u00bb\u00bf|\u00ef\u00bf\u00bd"
     )
-    return single, several
+    return single, sequence

@@ -1,10 +1,9 @@
-"""Say in which language a line is, by py3langid: the extra `langid`.
+"""Identify the language of a line by py3langid: the extra `langid`.
 
-Its model comes with the package. It has 140 languages, and gives each a probability
-that is the flatter the shorter the line is. So a line counts as one of another language
-only if that is far likelier than the expected one (`MARGIN`), and a line of a word or
-two counts as one of any language (`MIN_BYTES`): of short lines, many of another
-language pass, and correct ones do, too.
+Its model comes with the package, and gives a probability to each of 140 languages. The
+shorter a line is, the less sure it is. So a line is in another language only if that is
+far likelier than the expected one (`MARGIN`), and a line of a word or two is in none
+(`MIN_BYTES`). Correct short lines pass, and so do many in another language.
 """
 
 import dataclasses
@@ -13,17 +12,17 @@ from typing import Any
 
 from vaswani_jax.core import extras, locales
 
-# None of the 325,000 German, English and French lines of Multi30k and Tatoeba is
-# beyond it in its own language; half of those under 15 characters, and all but one in
-# a hundred from 30 on, are in another one.
+# None of the 325,000 German, English and French lines of Multi30k and Tatoeba exceeds
+# it if its own language is expected. If another one is, half of the lines under 15
+# characters do, and 99 in 100 from 30 characters on.
 MARGIN = 100.0
-# Letters in UTF-8. "Na ja." is Hausa, 200 times likelier than German.
+# In bytes of UTF-8, of letters. "Na ja." is taken for Hausa, at odds of 200.
 MIN_BYTES = 12
 # Characters of a line that are looked at. More take time and hardly change a verdict.
 NUM_CHARACTERS = 200
-# The identifier's codes of languages that locales name otherwise.
+# The identifier's codes of languages that have another code in locales.
 _CODES = {"nb": "no", "fil": "tl", "cmn": "zh", "arb": "ar", "pes": "fa", "ckb": "ku"}
-# A line of one of these is not told from one of another.
+# Languages of a set are not distinguished.
 _ALIKE = (
     frozenset({"bs", "hr", "sr"}),
     frozenset({"no", "nn", "da"}),
@@ -34,12 +33,12 @@ _ALIKE = (
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What the identifier says of a line that should be in one language.
+    """The identified language of a line, against the expected one.
 
     Attributes:
         language: The code of the likeliest language.
-        odds: How many times likelier it is than the expected one; 1 if it is that, or
-            if the line is too short to say.
+        odds: Its probability over that of the expected language; 1 if they are the same
+            language, or if the line is too short.
     """
 
     language: str
@@ -61,7 +60,7 @@ def require() -> None:
         import py3langid  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"telling languages needs py3langid: {extras.how_to_install('langid')}"
+            f"identifying languages needs py3langid: {extras.how_to_install('langid')}"
         ) from error
 
 
@@ -89,7 +88,7 @@ def probabilities(line: str) -> dict[str, float]:
 
 
 def judge(line: str, language: str) -> Verdict:
-    """Compare the likeliest language of a line with the one that it should have.
+    """Compare the likeliest language of a line with the expected one.
 
     >>> judge("Ein Hund läuft über die Wiese.", "en").language
     'de'

@@ -33,12 +33,12 @@ class Quotas:
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """What a run draws from its corpora.
+    """The shares of all corpora in the epochs of a run.
 
     Attributes:
         names: The names of the corpora.
-        sizes: The number of prepared pairs of each corpus; they lie one corpus after
-            the other.
+        sizes: The number of prepared pairs of each corpus. Prepared data has one corpus
+            after the other.
         copies: How often each corpus was written, see `num_copies`.
         stages: The quotas of each stage, in the order of their steps; the first has
             step 0.
@@ -51,7 +51,7 @@ class Mixture:
 
     @property
     def parts(self) -> list[slice]:
-        """The prepared pairs of each corpus, among those of all."""
+        """The slice of each corpus in the prepared pairs."""
         ends = itertools.accumulate(self.sizes, initial=0)
         return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
@@ -137,7 +137,7 @@ def describe(
 ) -> str:
     """Return a table of what each corpus gives to an epoch, for each stage.
 
-    Passes are over the text, whatever its copies. Tokens are means, with end marks.
+    A pass is over the text, not over all copies. Tokens are means, with end marks.
 
     Args:
         mixture: The quotas of the corpora.
@@ -200,12 +200,12 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _exact(weight: float) -> Fraction:
-    """Return the number that people read: a tenth for 0.1."""
+    """Return the exact value of the decimal digits: 1/10 for 0.1."""
     return Fraction(repr(weight))
 
 
 def _size_weight(num_pairs: Fraction, *, temperature: float) -> Fraction:
-    """Return size^(1/T), of 28 digits and the same on every machine."""
+    """Return size^(1/T) with 28 digits, the same on every machine."""
     if temperature == 1:
         return num_pairs
     with decimal.localcontext(decimal.Context(prec=28)):

@@ -1,8 +1,8 @@
-"""Change training pairs as users' text differs from a corpus: capitals, typing errors.
+"""Make training pairs as noisy as users' text: capitals, typing errors, lost marks.
 
 The changes are those of OpusTrainer: UpperCase, TitleCase and RemoveEndPunct of both
-sides, Typos of the source, each of a pair with a probability of its own. They depend
-on nothing but the seed, the corpus, the number of the pair and that of the copy.
+sides, Typos of the source. Each has a probability for a pair. Changes depend only on
+the seed, the corpus, the number of the pair and that of the copy.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from vaswani_jax.core import config, languages, locales
 from vaswani_jax.core.corpora import Corpus
 
 Pair = tuple[str, str]
-# In a line with typing errors there is one for so many words, begun.
+# A line with typing errors has one for every ten words, rounded up.
 WORDS_PER_TYPO = 10
 # Rows of keyboards: QWERTY, the Russian and the Greek one.
 KEYBOARDS = (
@@ -49,8 +49,8 @@ class Noise:
     Attributes:
         upper: That both sides are written in capitals.
         title: That each word of both sides begins with a capital.
-        typos: That the source has typing errors, one for ten words begun.
-        punctuation: That both sides lose the mark that ends them, if it is of one kind.
+        typos: That the source has typing errors, one for every ten words, rounded up.
+        punctuation: That both sides lose their final marks, if these are of one kind.
     """
 
     upper: float
@@ -107,7 +107,7 @@ def add_noise(
 
 
 def write_in_capitals(text: str, *, symbols: Sequence[str], locale: str) -> str:
-    """Return a text in capitals, but its user symbols.
+    """Return a text in capitals, except its user symbols.
 
     >>> write_in_capitals("<2de> ein kleiner Hund", symbols=["<2de>"], locale="de")
     '<2de> EIN KLEINER HUND'
@@ -131,7 +131,7 @@ def write_as_title(text: str, *, symbols: Sequence[str], locale: str) -> str:
 
 
 def remove_end_mark(source: str, target: str) -> Pair:
-    """Return both sides without the mark that ends them, if it is one of one kind.
+    """Return both sides without their final mark, if both marks are of one kind.
 
     >>> remove_end_mark("How are you?", "你好吗？")
     ('How are you', '你好吗')
@@ -149,7 +149,7 @@ def remove_end_mark(source: str, target: str) -> Pair:
 
 
 def add_typos(text: str, generator: random.Random, *, symbols: Sequence[str]) -> str:
-    """Return a text with a typing error for ten words begun.
+    """Return a text with a typing error for every ten words, rounded up.
 
     >>> add_typos("a small dog", random.Random(1), symbols=[])
     'a small ddog'
@@ -178,7 +178,7 @@ def add_typo(text: str, generator: random.Random, *, symbols: Sequence[str]) -> 
     return text
 
 
-# A part of a text, from one index to another, and what stands there instead.
+# The start and the end of a part of a text, and its replacement.
 _Change = tuple[int, int, str]
 
 
@@ -275,7 +275,7 @@ def _keys_beside(letter: str) -> str:
 def _between_symbols(
     text: str, symbols: Sequence[str], write: Callable[[str], str]
 ) -> str:
-    """Return a text that is written otherwise between its user symbols."""
+    """Return a text that is rewritten between its user symbols."""
     if not symbols:
         return write(text)
     longest_first = sorted(symbols, key=len, reverse=True)

@@ -7,9 +7,9 @@ from collections.abc import Set
 
 from vaswani_jax.core import locales
 
-# Letters of another script, as far as this module knows: those of ISO 15924's Zzzz.
+# The code of ISO 15924 for a script that this module does not know.
 UNKNOWN = "Zzzz"
-# What Unicode's names of letters begin with.
+# Scripts by the first word of the Unicode names of their letters.
 SCRIPTS_BY_NAME = {
     **{"ARABIC": "Arab", "ARMENIAN": "Armn", "BENGALI": "Beng", "BOPOMOFO": "Bopo"},
     **{"CANADIAN": "Cans", "CHEROKEE": "Cher", "CJK": "Hani", "COPTIC": "Copt"},
@@ -22,9 +22,9 @@ SCRIPTS_BY_NAME = {
     **{"SYRIAC": "Syrc", "TAMIL": "Taml", "TELUGU": "Telu", "THAANA": "Thaa"},
     **{"THAI": "Thai", "TIBETAN": "Tibt", "TIFINAGH": "Tfng", "YI": "Yiii"},
 }
-# "FULLWIDTH LATIN SMALL LETTER A", "MICRO SIGN" and the like are no exceptions of note.
+# Prefixes of the names of letters, as in "FULLWIDTH LATIN SMALL LETTER A".
 _WIDTHS = ("FULLWIDTH ", "HALFWIDTH ")
-# Languages that are not written in Latin letters, or in others, too.
+# Languages that are written in other scripts than Latin, or also in Latin.
 _LANGUAGES = {
     "Arab": "ar fa ps sd ug ur ks acm acq aeb ajp apc ars ary arz bal ckb glk hno lah "
     "lrc mzn pbt prs sdh skr",

@@ -1,9 +1,9 @@
 """The endless sequence of a corpus: pass after pass, each in an order of its own.
 
-What is drawn is a unit: a pair, or a packed row of several pairs. Units of a class (a
-bucket, or a number of pairs) are spread evenly over a pass, so that every part of the
-sequence has nearly the same number of each class. That lets all epochs have the same
-batches. A position in the sequence counts pairs; units are found from it at once.
+The units that are drawn are pairs, or packed rows of several pairs. Units of a class (a
+bucket, or a number of pairs) are spread evenly over a pass. So every part of the
+sequence has nearly the same number of each class, and all epochs can have the same
+batches. A position in the sequence counts pairs; its unit is computed directly.
 """
 
 import itertools
@@ -25,8 +25,8 @@ def apportion(total: int, sizes: Sequence[int]) -> list[int]:
     """Return how many of the first units of a pass belong to each class.
 
     By Sainte-Laguë's method: unit k of a class of n comes at (2k + 1) / 2n of the pass,
-    classes in their order where these are equal. So no part gets smaller as the total
-    grows, and the whole pass has each class whole.
+    the first class first where these are equal. So no part gets smaller as the total
+    grows, and a whole pass has all units of each class.
 
     Args:
         total: Number of units, at most the sum of the sizes.
@@ -35,9 +35,9 @@ def apportion(total: int, sizes: Sequence[int]) -> list[int]:
     >>> [apportion(total, [4, 2]) for total in range(7)]
     [[0, 0], [1, 0], [1, 1], [2, 1], [3, 1], [3, 2], [4, 2]]
     """
-    whole = sum(sizes)
-    # All units up to the time total / whole; the last of them have that very time.
-    parts = [(2 * total * size + whole) // (2 * whole) for size in sizes]
+    num_units = sum(sizes)
+    # All units up to the share total / num_units of the pass, inclusive.
+    parts = [(2 * total * size + num_units) // (2 * num_units) for size in sizes]
     while sum(parts) > total:
         *_, last = max(
             (Fraction(2 * part - 1, size), number)
@@ -237,10 +237,10 @@ class Draws:
     ) -> None:
         """Find where each stage begins in the sequences of the corpora.
 
-        A stage goes on where the epoch would have ended that it interrupts.
+        A stage continues where the epoch that it interrupts would have ended.
 
         Args:
-            mixture: What each epoch has of each corpus.
+            mixture: The pairs that each epoch has of each corpus.
             sequences: Those of the corpora.
             num_batches: The number of batches of an epoch of each stage.
         """

@@ -1,4 +1,4 @@
-"""Copy standard input to a file: text is read several times, and a pipe only once."""
+"""Copy standard input to a file, as text is read several times and a pipe only once."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,7 @@ KEYS = tuple(
 
 
 @contextlib.contextmanager
-def copied(
+def copy_to_file(
     data: config.DataConfig, directory: pathlib.Path
 ) -> Iterator[config.DataConfig]:
     """Yield settings with a copy of standard input in place of -, if they name it.

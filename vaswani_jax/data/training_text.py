@@ -42,14 +42,14 @@ class Part:
 
     @property
     def noise(self) -> Noise | None:
-        """What changes its pairs; None if nothing does."""
+        """The noise of its pairs; None without noise."""
         if self.corpus is None or not self.corpus.is_noisy:
             return None
         return noise_of(self.corpus)
 
     @property
     def num_copies(self) -> int:
-        """How often its text is written into prepared data."""
+        """The number of copies of its text in prepared data."""
         return mixture.num_copies(self.data, self.corpus)
 
 
@@ -74,7 +74,7 @@ class TrainingText:
 
     Attributes:
         parts: Its parts.
-        cleaner: What leaves pairs out.
+        cleaner: The rules that leave pairs out.
         num_read: The number of pairs of each part, once they are counted.
         num_kept: The number of those that cleaning keeps, once they are cleaned.
     """
@@ -177,13 +177,13 @@ def sample_sizes(
 ) -> list[int]:
     """Return how many pairs of each corpus a vocabulary is learned from.
 
-    A corpus gives the mean of its shares in all stages, but no pair twice: what a small
-    corpus lacks, the others give.
+    A corpus gives its mean share over all stages, but no pair twice: the other corpora
+    make up for one that is too small.
 
     Args:
         data: Names the corpora and the stages.
         totals: The number of pairs of each corpus.
-        size: The number of pairs of all together, at most all.
+        size: The number of pairs to choose, at most all.
     """
     written = [
         total * mixture.num_copies(data, corpus)
@@ -204,8 +204,8 @@ def sample_sizes(
             break
         added = mixture.split(size - sum(sizes), open_shares)
         sizes = [
-            min(total, count + more)
-            for total, count, more in zip(totals, sizes, added, strict=True)
+            min(total, count + extra)
+            for total, count, extra in zip(totals, sizes, added, strict=True)
         ]
     return sizes
 

@@ -66,11 +66,11 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
-    """How often words are in a text.
+    """The counts of words in a text.
 
     Attributes:
         counts: The number of each word.
-        origin: What was counted, in words.
+        origin: The counted text, in words.
     """
 
     counts: Mapping[str, int]
@@ -79,7 +79,7 @@ class WordCounts:
 
 @dataclasses.dataclass(frozen=True)
 class SystemComparison:
-    """What a comparison has found.
+    """The result of a comparison of systems.
 
     Attributes:
         text: The name of the text.
@@ -111,7 +111,7 @@ class SystemComparison:
         return LETTERS[: len(self.systems)]
 
     def format(self) -> str:
-        """Return all of it but the JSON's details as lines of text."""
+        """Return it as lines of text, without the details of JSON."""
         from vaswani_jax.evaluation import comparison_text  # It imports this module.
 
         return comparison_text.format_comparison(self)
@@ -123,7 +123,7 @@ class SystemComparison:
         return interval.seed if interval else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON has it; systems are numbered from 0."""
+        """Return it as JSON has it; systems are numbered from 0."""
         record = dataclasses.asdict(self)
         record["systems"] = [
             {"name": name, "origin": origin} for name, origin in self.systems
@@ -178,7 +178,7 @@ def compare(
     Args:
         systems: At least two, at most `MAX_SYSTEMS`.
         text: The text.
-        metrics: Names of `METRICS`; by default BLEU and, of plain text, chrF2.
+        metrics: Names of `METRICS`; by default BLEU, and chrF2 of detokenized text.
         test: "bootstrap" or "randomization", sacreBLEU's paired tests.
         num_lines: The most lines to list in favour of each system of a pair.
 

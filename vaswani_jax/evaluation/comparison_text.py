@@ -1,4 +1,4 @@
-"""Print what a comparison of systems has found."""
+"""Format a comparison of systems as text."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ def format_comparison(comparison: SystemComparison) -> str:
 
 
 def describe_test(comparison: SystemComparison) -> str:
-    """Return in words how the verdicts come about."""
+    """Return the test behind the verdicts, in words."""
     num_pairs = len(comparison.pairs)
     test = TEST_NAMES[comparison.test].format(draws=comparison.draws)
     corrected = f", corrected by Holm's method for {num_pairs} pairs of systems"

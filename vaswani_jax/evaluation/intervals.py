@@ -1,6 +1,6 @@
 """Score outputs with intervals, and by chrF++ and TER beside BLEU and chrF2.
 
-This takes sacreBLEU seconds or minutes: validation during training goes without.
+This takes sacreBLEU seconds or minutes, so validation during training does not do it.
 """
 
 import dataclasses
@@ -11,9 +11,9 @@ from vaswani_jax.core.config import DataConfig
 from vaswani_jax.evaluation import bleu, metrics
 
 logger = logging.getLogger(__name__)
-# Of a line sacreBLEU's bootstrap keeps 100 kB.
+# sacreBLEU's bootstrap keeps 100 kB a line in memory.
 MAX_LINES = 10_000
-# Of outputs and references; TER of as many takes minutes.
+# Words of outputs and references; TER of more takes minutes.
 MAX_TER_WORDS = 300_000
 
 

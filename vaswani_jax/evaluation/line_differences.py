@@ -10,13 +10,13 @@ import sacrebleu
 from vaswani_jax.evaluation.line_tables import Lines
 
 Side = Literal["both", "first", "second"]
-# Scores that differ less are equal.
+# Scores that differ by less are equal.
 TIES = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Words that both outputs share, or one of them alone has."""
+    """Words that both outputs share, or that only one has."""
 
     side: Side
     text: str
@@ -49,16 +49,16 @@ class LineDifference:
 
 @dataclasses.dataclass(frozen=True)
 class PairOfSystems:
-    """How two systems differ line by line, in chrF2 of each.
+    """Differences between two systems line by line, by the chrF2 of each line.
 
     Attributes:
         first: The number of a system, from 0.
         second: The number of another.
         num_first: Lines that the first translates better.
-        num_second: Lines that the second does.
+        num_second: Lines that the second translates better.
         num_equal: Lines of equal scores.
         first_better: The lines with the largest differences in favour of the first.
-        second_better: Those in favour of the second.
+        second_better: The lines in favour of the second.
     """
 
     first: int

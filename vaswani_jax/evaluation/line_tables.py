@@ -98,7 +98,7 @@ def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
 def score_by_length(
     lines: Lines, *, metric: metrics.Metric, tokenize: Tokenizer
 ) -> Table:
-    """Return the score of the lines whose references have so many words."""
+    """Return the scores of lines, by the number of words in their references."""
     lengths = [len(tokenize(line)) for line in lines.references]
     rows = []
     for label, contains in _ranges(LENGTHS):
@@ -119,7 +119,7 @@ def score_by_length(
 def score_by_frequency(
     lines: Lines, *, counts: Mapping[str, int], tokenize: Tokenizer
 ) -> Table:
-    """Return F1 of the words that are so frequent in the training text.
+    """Return the F1 of words, by their frequency in the training text.
 
     A word of an output is right as often as it is in the reference, wherever it stands.
 
@@ -178,7 +178,7 @@ def _ranges(
             label = f"{low:,} or more"
         else:
             label = f"{low:,}" if end == low + 1 else f"{low:,} to {end - 1:,}"
-        # What is below the first row belongs to it.
+        # Numbers below the first row belong to it, too.
         first = low if low != starts[0] else 0
 
         def contains(number: int, first: int = first, end: int | None = end) -> bool:
@@ -191,9 +191,9 @@ def _ranges(
 def count_kept(lines: Lines) -> Table:
     """Return the share of numbers and names that the outputs keep.
 
-    Those count that the source and the reference share. A number is its digits: 1,500
-    and 1.500 are equal. A name is a word with a capital that is not the first of the
-    source line.
+    Only those that both source and reference have count. Numbers are equal if their
+    digits are: 1,500 and 1.500. A name is a capitalised word that is not the first word
+    of the source line.
     """
     rows = []
     for label, find in (("numbers", find_numbers), ("names", find_names)):
@@ -226,9 +226,9 @@ def count_kept(lines: Lines) -> Table:
 def _target_items(
     find: Callable[[str], collections.Counter[str]], line: str, source: str
 ) -> collections.Counter[str]:
-    """Return what a target line has of what its source can have.
+    """Return the numbers of a target line, or all words, which may be names.
 
-    A name may begin a target line: there all words count, where `find` skips the first.
+    A name may begin a target line, so the first word counts, too; `find` skips it.
     """
     if find is find_numbers:
         return find_numbers(line)
@@ -258,9 +258,9 @@ def find_names(line: str) -> collections.Counter[str]:
 def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
     """Return the numbers of outputs that are empty, copied or repeat themselves.
 
-    An output is empty or copied if the reference is not, and repeats a sequence of at
-    most `MAX_REPEATED_WORDS` words if it stands twice in a row, which none does in the
-    reference. A number is added if neither the source nor the reference has it.
+    Only faults that the reference does not have count. An output repeats itself if a
+    sequence of at most `MAX_REPEATED_WORDS` words is there twice in a row. A number is
+    added if neither the source nor the reference has it.
     """
     tests: dict[str, Callable[[str, str, str], bool]] = {
         "empty": lambda source, reference, output: (
@@ -295,7 +295,7 @@ def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Return whether words stand twice in a row, or a sequence of some words.
+    """Return whether a word, or a sequence of words, is there twice in a row.
 
     Punctuation alone does not count.
 

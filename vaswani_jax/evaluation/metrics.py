@@ -14,8 +14,8 @@ from vaswani_jax.core.config import DataConfig
 from vaswani_jax.evaluation import bleu
 
 RESAMPLES = 1000
-# Python's white space that multi-bleu takes for parts of words, as characters that
-# sacreBLEU takes for parts of words, too.
+# Python's white space that multi-bleu takes for parts of words, mapped to characters
+# that sacreBLEU takes for parts of words, too.
 SPACES_IN_WORDS = str.maketrans(
     {
         character: chr(0xF0000 + ord(character))
@@ -33,8 +33,8 @@ class Metric:
         name: As the name of `bleu.Score`.
         label: sacreBLEU's name.
         scorer: sacreBLEU's object.
-        prepare: Makes of lines those that the scorer reads.
-        signature: Of multi-bleu; "" for sacreBLEU's own.
+        prepare: Turns lines into those that the scorer reads.
+        signature: The signature of multi-bleu; "" for the scorer's own.
         lower_is_better: True for an error rate.
     """
 
@@ -75,13 +75,13 @@ class Metric:
 
     @property
     def full_signature(self) -> str:
-        """The signature of a score, once there was one; it names the score, too."""
+        """The signature, with the name of the score; complete after a first score."""
         return self.signature or f"{self.label}|{self.scorer.get_signature()}"
 
 
 @contextlib.contextmanager
 def without_messages() -> Iterator[None]:
-    """Log only warnings of sacreBLEU, which tells each step of a test."""
+    """Log only warnings of sacreBLEU, which logs each step of a test."""
     logger = logging.getLogger("sacrebleu")
     level = logger.level
     logger.setLevel(logging.WARNING)
@@ -110,7 +110,7 @@ def find_metrics(references: Sequence[str], *, data: DataConfig) -> list[Metric]
     metrics = [Metric(f"sacrebleu{ending}", "BLEU", scorer), chrf]
     if tokenizer not in bleu.WITHOUT_WORDS:
         word_chrf = sacrebleu.CHRF(word_order=2, lowercase=lowercase)
-        # It ignores case unless it is told otherwise.
+        # sacreBLEU's TER ignores case by default.
         ter = Metric("ter", "TER", sacrebleu.TER(), lower_is_better=True)
         metrics += [Metric(f"chrf++{ending}", "chrF2++", word_chrf), ter]
     return metrics

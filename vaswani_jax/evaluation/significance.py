@@ -28,8 +28,8 @@ class Difference:
         first: The number of a system, from 0.
         second: The number of another.
         value: The second's score minus the first's.
-        num_lines: On how many lines the score sees a difference.
-        p_value: How probable a difference as large is between equal systems.
+        num_lines: The number of lines whose statistics for the score differ.
+        p_value: The probability of a difference as large between equal systems.
         corrected_p_value: The same, corrected for the number of comparisons.
     """
 
@@ -109,10 +109,9 @@ def compare(
 ) -> MetricComparison:
     """Score systems, and test each pair of them.
 
-    Equal systems have a p-value of 1, where sacreBLEU's tests would give the smallest
-    that there is. With m lines that differ, the signs of m differences decide: half of
-    two in 2^m draws are as extreme as the systems themselves, so that the p-value is at
-    least 2^(1 - m).
+    Equal systems have a p-value of 1, where sacreBLEU's tests give the smallest one
+    possible. If m lines differ, their differences have 2^m choices of signs, of which
+    two are as extreme as the systems themselves, so the p-value is at least 2^(1 - m).
 
     Args:
         systems: The outputs of each system, a line for each reference.

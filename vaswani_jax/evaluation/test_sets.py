@@ -1,4 +1,4 @@
-"""Name the texts that a call of `vaswani evaluate` scores."""
+"""Parse the texts that `vaswani evaluate --split` names, and read them."""
 
 import dataclasses
 import pathlib
@@ -81,7 +81,7 @@ def _parse_value(value: str) -> list[TestSet]:
     name = name if has_name else pathlib.Path(parts[0]).name.partition(".")[0]
     if name in SPLITS or not NAME.fullmatch(name):
         raise ValueError(
-            f"--split={value}: their name must be letters, digits, dots, dashes and "
+            f"--split={value}: the name must be letters, digits, dots, dashes and "
             f"underscores, not {name!r}: --split=NAME=SOURCE,REFERENCES"
         )
     return [TestSet(name, *map(paths.expand_home, parts))]

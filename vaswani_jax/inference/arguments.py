@@ -1,4 +1,4 @@
-"""Check what a translator is asked: its lines, their lengths and its hypotheses."""
+"""Check the arguments of a translator: lines, their lengths, numbers of hypotheses."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Make synthetic sentence pairs of text in one language (Sennrich et al., 2016).
+"""Make synthetic sentence pairs from text in one language (Sennrich et al., 2016).
 
 A model from German to English turns German text into English sources, from which a
 model from English to German learns: "Improving Neural Machine Translation Models with
@@ -42,18 +42,17 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BackTranslationOptions:
-    """Options of `back_translate`, as its flags of these names say.
+    """Options of `back_translate`, which its flags have, too.
 
     Attributes:
         method: "beam" writes the best translation that the search finds, "noised_beam"
             adds noise to it, "sampling" draws one.
         input_side: The side of the new pairs that the input becomes: "target" for
             back-translation, "source" for distillation.
-        tag: What the new pairs' source lines begin with in a training, so that the
-            model can tell them from others; "" for nothing, None for "<BT>" if the
-            sources are synthetic.
-        noise: Of "noised_beam".
-        shard_lines: Lines of a shard. A kill loses the unfinished one.
+        tag: The first word of the new pairs' source lines in training, by which the
+            model knows them; "" for none, None for "<BT>" if the sources are synthetic.
+        noise: The noise of "noised_beam".
+        shard_lines: Lines of a shard. A kill loses the unfinished shard.
     """
 
     method: str = "beam"
@@ -98,8 +97,8 @@ class BackTranslation:
     Attributes:
         directory: Where the pairs lie.
         corpora: The file that config.data.corpora takes.
-        counts: "lines" of the input; those with an empty output ("empty"), also for a
-            line that has text ("untranslated"); and lines that are longer than
+        counts: The number of "lines", of "empty" outputs, and of "untranslated" lines,
+            which have text but an empty output; also of lines longer than
             "data.max_length" or "search.max_source_tokens".
     """
 
@@ -118,8 +117,8 @@ def back_translate(
 ) -> BackTranslation:
     """Translate a text, and write it and its translations as a corpus for training.
 
-    If it was killed, the same call goes on where it was. The text depends neither on
-    that nor on the number of devices and processes.
+    After a kill, the same call continues with the first unfinished shard. The text
+    depends neither on kills nor on the number of devices and processes.
 
     >>> reverse = vaswani_jax.load("runs/de_en")  # doctest: +SKIP
     >>> vaswani_jax.back_translate(  # doctest: +SKIP
@@ -136,8 +135,8 @@ def back_translate(
             noise, shard_lines.
 
     Raises:
-        ValueError: An option or a setting is out of range, the input has no line or one
-            that is not UTF-8 or lacks its tag, the output is of other settings, or the
+        ValueError: An option or a setting is out of range; the input is empty, not
+            UTF-8, or has a line without its tag; the output has other settings; or the
             model parses.
         OSError: A file cannot be read or written.
     """
@@ -153,7 +152,7 @@ def run(
     options: BackTranslationOptions,
     search: Mapping[str, Any] | None = None,
 ) -> BackTranslation:
-    """Do as `back_translate`, with the options as one."""
+    """Do the work of `back_translate`, with the options as a dataclass."""
     options.check()
     if translator.vocabulary.is_trees:
         raise ValueError(
@@ -198,7 +197,7 @@ class _Text:
     Attributes:
         side: Its files.
         num_lines: Its lines.
-        sha256: Of them, without what ends them.
+        sha256: The digest of its lines, each with a line feed.
     """
 
     side: columns.Side
@@ -207,7 +206,7 @@ class _Text:
 
     @classmethod
     def read(cls, name: str, data: config.DataConfig) -> "_Text":
-        """Check all lines, before any is translated."""
+        """Check and hash all lines, before any is translated."""
         if columns.split_name(name)[0] == "-":
             raise ValueError(f"--input={name} is read twice: name a file")
         side = columns.find(name, pathlib.Path())
@@ -230,7 +229,7 @@ def _record(
     *,
     text: _Text,
 ) -> dict[str, Any]:
-    """Return all that decides the output."""
+    """Return the settings, models and input that the output depends on."""
     record = {
         "input.lines": text.num_lines,
         "input.sha256": text.sha256,

@@ -34,10 +34,10 @@ class Hypothesis:
             line without a subword has none.
         symbols: Of a tree, the symbols that the search chose, without end marks; None
             of other text.
-        is_repaired: Whether these are no tree over the words as they are, so that the
-            text is what `linearization.build_tree` made of them.
-        rank_score: What a reranked list is sorted by, highest first: the expected gain,
-            or the score and what was added to it; None in the order of the search.
+        is_repaired: True if these are not a tree over the words, so that
+            `linearization.build_tree` repaired them for the text.
+        rank_score: The key of a reranked list, highest first: the expected gain, or the
+            sum of the score and what reranking adds; None in the order of the search.
     """
 
     text: str

@@ -1,8 +1,8 @@
-"""A directory of synthetic sentence pairs, written in shards that outlive a kill.
+"""A directory of synthetic sentence pairs, in shards that survive a kill.
 
 `shard-00000.source` and `shard-00000.target` are the sides of the first shard.
-`manifest.json` says what made them: a shard counts as written once its digests stand
-there. `corpora.toml` is written last; config.data.corpora takes it.
+`manifest.json` has the settings that made them, and the digests of each finished shard.
+`corpora.toml`, a value of config.data.corpora, is written last.
 """
 
 import collections
@@ -23,14 +23,14 @@ CORPORA = "corpora.toml"
 LOCK = "lock"
 SIDES = ("source", "target")
 VERSION = 1
-# What the name of a corpus may not have, or begin with.
+# Characters that the name of a corpus may not have, or may not begin with.
 NOT_IN_NAME = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]")
 
 logger = logging.getLogger(__name__)
 
 
 class SyntheticCorpus:
-    """The directory, and which of its shards are written; `open_corpus` opens it.
+    """A directory of shards, some of them written; `open_corpus` opens it.
 
     Attributes:
         directory: Its path.
@@ -55,7 +55,7 @@ class SyntheticCorpus:
         self._shards = dict(shards)
 
     def is_written(self, shard: int) -> bool:
-        """Return whether a shard is whole; a damaged one is forgotten, with a warning.
+        """Return whether a shard is complete; warn of a damaged one, and forget it.
 
         Args:
             shard: Its number, from 0.
@@ -64,7 +64,7 @@ class SyntheticCorpus:
             return False
         digests = files.parse_digests(self._shards[shard]["files"])
         if damage := files.describe_difference(digests, self.directory):
-            logger.warning(f"{self.directory}: {damage}: made again")
+            logger.warning(f"{self.directory}: {damage}: writing the shard again")
             del self._shards[shard]
             return False
         return True
@@ -76,15 +76,15 @@ class SyntheticCorpus:
         *,
         counts: Mapping[str, int],
     ) -> None:
-        """Write a shard; a kill leaves all of it or nothing.
+        """Write a shard; after a kill, all of it counts or nothing.
 
         Byte-order marks at the beginning of lines and carriage returns at their ends
-        are left out: a reader of the file would not return all of them.
+        are left out, as readers of text files drop them.
 
         Args:
             shard: Its number, from 0.
             sides: The lines of each of `SIDES`.
-            counts: What `total` sums up.
+            counts: Counts of the shard, which `total` adds up.
         """
         paths = []
         for side in SIDES:
@@ -103,7 +103,7 @@ class SyntheticCorpus:
         Its names are absolute, so that files of several corpora can be joined.
 
         Args:
-            tag: What the source lines of a training begin with; "" for nothing.
+            tag: The first word of source lines in training; "" for none.
         """
         directory = self.directory.resolve()
         folder = glob.escape(str(directory))
@@ -127,7 +127,7 @@ class SyntheticCorpus:
         return total
 
     def write_manifest(self) -> None:
-        """Write what made the corpus, and which shards it has."""
+        """Write the settings that made the corpus, and its finished shards."""
         record = {
             "version": VERSION,
             "settings": self._settings,
@@ -142,10 +142,10 @@ class SyntheticCorpus:
 def open_corpus(
     directory: pathlib.Path, settings: Mapping[str, Any]
 ) -> Iterator[SyntheticCorpus]:
-    """Begin a corpus, or go on with one, locked for this program.
+    """Begin or continue a corpus; the context locks its directory.
 
     Args:
-        directory: One that does not exist, is empty, or holds such a corpus.
+        directory: A path where nothing is, an empty directory, or that of a corpus.
         settings: All that decides the text, by names.
 
     Raises:
@@ -159,12 +159,13 @@ def open_corpus(
             f"--output={directory} must have no #, which names a column in the name of "
             "a text"
         )
-    own = {LOCK, f"{MANIFEST}.unfinished"}
-    names = {entry.name for entry in directory.iterdir()} if directory.is_dir() else own
-    if MANIFEST not in names and names - own:
+    names: set[str] = set()
+    if directory.is_dir():
+        names = {entry.name for entry in directory.iterdir()}
+    if MANIFEST not in names and names - {LOCK, f"{MANIFEST}.unfinished"}:
         raise ValueError(
             f"--output={directory} has other files: name a new directory, or that of "
-            "a corpus to go on with"
+            "an unfinished corpus"
         )
     with files.held(directory, option="--output"):
         shards: dict[int, dict[str, Any]] = {}

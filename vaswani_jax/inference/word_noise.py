@@ -1,7 +1,7 @@
 """Noise of synthetic source lines (Edunov et al., 2018, "Back-Translation at Scale").
 
-Beam search writes likely words in likely orders, and a model that learns from such
-sources relies on that. Words that are missing, blank or out of place prevent it.
+A model that learns from the likely words and orders of beam search relies on them.
+Missing, replaced and moved words prevent that.
 """
 
 import dataclasses
@@ -16,8 +16,8 @@ class WordNoise:
 
     Attributes:
         dropout: Probability that a word is deleted.
-        blank: Probability that a word which stays becomes `blank_token`.
-        shuffle: Most positions by which a word moves; 0 for the order as it is.
+        blank: Probability that a remaining word is replaced by `blank_token`.
+        shuffle: The most positions by which a word moves; 0 keeps the order.
         blank_token: The filler.
     """
 
@@ -54,9 +54,9 @@ class WordNoise:
 
         Args:
             line: The text.
-            generator: Where the noise comes from: equal states, equal noise.
-            has_spaces: Whether the language has spaces between its words; the words are
-                characters if not.
+            generator: The source of randomness: equal states give equal noise.
+            has_spaces: True if the language has spaces between its words; if not, its
+                characters are the words.
         """
         words = line.split() if has_spaces else list(line)
         if not words:
@@ -66,12 +66,13 @@ class WordNoise:
         if not stays.any():
             stays[survivor] = True
         is_blank = generator.random(len(words)) < self.blank
-        # Two words change places only if less than shuffle + 1 lies between them.
+        # Words further apart than `shuffle` positions keep their order.
         shifts = generator.uniform(0, self.shuffle + 1, len(words))
-        kept = [
+        remaining = [
             self.blank_token if blank else word
             for word, stay, blank in zip(words, stays, is_blank, strict=True)
             if stay
         ]
-        order = np.argsort(np.arange(len(kept)) + shifts[: len(kept)], kind="stable")
-        return (" " if has_spaces else "").join(kept[index] for index in order)
+        positions = np.arange(len(remaining)) + shifts[: len(remaining)]
+        order = np.argsort(positions, kind="stable")
+        return (" " if has_spaces else "").join(remaining[index] for index in order)

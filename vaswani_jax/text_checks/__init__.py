@@ -1,1 +1,1 @@
-"""Checks of parallel text: what is wrong with it, and which settings mend that."""
+"""Checks of parallel text: what is wrong with it, and which settings fix it."""

@@ -4,7 +4,7 @@ Each pair competes with its own source beside targets of other lines close by: d
 own target fit better? In aligned text it nearly always does; where lines are shifted or
 shuffled, it does half of the time. What fits is learned from the text itself
 (`association`), with the lengths of the lines. So only a comparison within the text
-counts, and neither free translation nor sorting by length is held against it.
+counts: free translations and lines sorted by length are not suspected.
 """
 
 import dataclasses
@@ -19,26 +19,26 @@ from vaswani_jax.text_checks.sample import BLOCK_PAIRS, Block, numbered
 
 # Fewer pairs teach too little to judge the text by.
 MIN_PAIRS = 300
-# Other lines are at most so far away, and each pair is compared with so many.
+# The largest distance of the lines that a pair is compared with, and their number.
 DISTANCE = 200
 NUM_OTHERS = 4
-# Lines that share this share of their words are too alike to compare.
+# Lines that have this share of their words in common are too alike to compare.
 TOO_ALIKE = 0.5
-# A block is judged by at least so many pairs.
+# Pairs of the smallest block that is judged.
 MIN_BLOCK_PAIRS = 20
 # A pair that is right wins most comparisons, one that is wrong half of them. A block is
 # suspected if it looks as if more than this share of its pairs is wrong.
 SUSPECTED_SHARE = 0.55
-# ... and if it is so many standard errors below the text's good blocks.
+# ... and if it is this many standard errors below the text's good blocks.
 MIN_DEVIATIONS = 4.0
 # All of a text is suspected if fewer comparisons are won, and no block is good either.
 MIN_AGREEMENT = 0.6
 MIN_GOOD_AGREEMENT = 0.8
-# What a standard deviation of the ratio of lengths is worth, and how many count.
+# The penalty of a standard deviation of the ratio of lengths, and how many count.
 LENGTH_WEIGHT = 0.3
 MAX_LENGTH_DEVIATION = 4.0
 MAX_SHIFT = 10
-# So many pairs of a part tell whether a shift mends it, if most of them gain.
+# A shift is right if this share of at most so many pairs of a part fit better by it.
 NUM_SHIFTED = 500
 MIN_GAINING_SHARE = 0.75
 # Lines that are compared at once.
@@ -54,7 +54,7 @@ class Part:
     Attributes:
         first_line: The number of the first, from 1.
         last_line: The number of the last.
-        shift: By how many lines their targets come too late; 0 if no shift mends it.
+        shift: By how many lines their targets come too late; 0 if no shift fits.
     """
 
     first_line: int
@@ -74,7 +74,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Alignment:
-    """What the comparisons say of a text.
+    """The result of the comparisons of a text.
 
     Attributes:
         agreement: The share of comparisons that the pairs won; None if there are too

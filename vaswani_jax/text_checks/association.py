@@ -1,7 +1,7 @@
-"""How well a source line and a target line go together, learned from the text itself.
+"""Score how well a source and a target line match, learned from the text itself.
 
-Words that often stand in the same pairs are associated, as in the models of word
-alignment. Words that look alike (numbers, names, cognates) go together without that.
+Words that are often in the same pairs are associated, as in models of word alignment.
+Words that look alike (numbers, names, cognates) match without that.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from vaswani_jax.core import locales
 
-# The first words of a line stand for it.
+# Only the first words of a line count.
 MAX_WORDS = 40
 # Words that begin alike, whatever their case and accents, count as cognates.
 PREFIX = 4
-# Pairs of words are counted in so many places: 2 to this power.
+# Pairs of words are counted in a table of 2 to this power.
 _TABLE_BITS = 23
-# Associations are learned from at most so many pairs.
+# The most pairs that associations are learned from.
 MAX_LEARNED = 40_000
 _CHUNK = 500
 _WORD = re.compile(r"\w+|[?!:;()\[\]%€$£+=*/]")
@@ -35,11 +35,11 @@ def words(line: str) -> list[str]:
     >>> words("Das kostet 3 €?"), words("今日は")
     (['das', 'kostet', '3', '€', '?'], ['今日', '日は'])
     """
-    found = _WORD.findall(line.casefold())
+    matches = _WORD.findall(line.casefold())
     if line.isascii() or not locales.LETTERS_WITHOUT_SPACES.search(line):
-        return found[:MAX_WORDS]
+        return matches[:MAX_WORDS]
     result: list[str] = []
-    for word in found[:MAX_WORDS]:
+    for word in matches[:MAX_WORDS]:
         if len(word) > 1 and locales.LETTERS_WITHOUT_SPACES.search(word):
             result += [word[i : i + 2] for i in range(len(word) - 1)]
         else:
@@ -73,7 +73,7 @@ class Index:
 
     @property
     def num_stems(self) -> int:
-        """How many stems there are."""
+        """The number of different stems."""
         return len(self._stems)
 
     def side(self, lines: Sequence[str]) -> Side:

@@ -1,4 +1,4 @@
-"""Characters that should not be there, and forms of text that settings exclude."""
+"""Find wrong characters, and text whose form is not that of the settings."""
 
 import dataclasses
 import re
@@ -14,10 +14,10 @@ from vaswani_jax.text_checks.sample import Block, numbered
 
 SIDES = ("source", "target")
 ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{2,4}) ?;", re.IGNORECASE)
-# A stop or a comma that stands alone, as tokenisers write it, and as text has it.
+# A full stop or a comma after a space, as tokenisers write it, and after a word.
 TOKENIZED = re.compile(r"\w [.,](?: |$)")
 DETOKENIZED = re.compile(r"\w[.,](?: |$)")
-# A space that a decoder of another program did not remove.
+# Marks of BPE and of SentencePiece that no decoder has removed.
 SUBWORDS = re.compile(r"@@ |\u2581")
 FAULTS = {"minor": 0.001, "serious": 0.1}
 COMMON = {"minor": 0.01, "serious": 0.5}
@@ -35,13 +35,13 @@ class _Fault:
     limits: dict[str, float]
 
 
-# Each returns where the fault is in a line; -1 if it is not there.
+# Each returns the index of the fault in a line; -1 if there is none.
 
 
 def _broken(line: str) -> int:
-    place = line.find(encodings.REPLACEMENT)
-    if place >= 0 or not (broken := encodings.mojibake(line)):
-        return place
+    index = line.find(encodings.REPLACEMENT)
+    if index >= 0 or not (broken := encodings.mojibake(line)):
+        return index
     return line.find(broken)
 
 
@@ -68,7 +68,7 @@ _FAULTS = (
     _Fault(
         "broken_encoding",
         "were read in a wrong encoding (as Ã¼ for ü) or have lost characters (U+FFFD)",
-        "make the file anew from text whose encoding is right",
+        "write the file again from text in the right encoding",
         _broken,
         FAULTS,
     ),
@@ -149,9 +149,9 @@ def find_faults(
             if not _applies(fault.kind, data):
                 continue
             bad = [
-                (number, pair[side], place)
+                (number, pair[side], index)
                 for number, pair in lines
-                if (place := fault.find(pair[side])) >= 0
+                if (index := fault.find(pair[side])) >= 0
             ]
             share = len(bad) / max(1, len(lines))
             severity = findings.severity_of(share, **fault.limits)
@@ -167,8 +167,8 @@ def find_faults(
                     share=share,
                     remedies=[fault.remedy],
                     examples=[
-                        f"line {number:,}: {findings.shorten(line, around=place)}"
-                        for number, line, place in bad[: findings.NUM_EXAMPLES]
+                        f"line {number:,}: {findings.shorten(line, center=index)}"
+                        for number, line, index in bad[: findings.NUM_EXAMPLES]
                     ],
                 )
             )
@@ -220,7 +220,7 @@ def find_form(both_sides: Sequence[Forms], *, data: config.DataConfig) -> list[F
             split="train",
             message=(
                 f"the {' and '.join(names)} lines are {other}, but "
-                f"config.data.text_form={data.text_form}: BLEU would be another one"
+                f"config.data.text_form={data.text_form}: this changes BLEU"
             ),
             share=1.0,
             remedies=[f"--config.data.text_form={other}"],

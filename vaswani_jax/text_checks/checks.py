@@ -1,7 +1,7 @@
 """Check the texts of a configuration or of a run: `vaswani_jax.check_data`.
 
-Each text is read once. What is cheap looks at every pair; the rest looks at blocks that
-are spread over the text (`sample`), all of them up to 200,000 pairs.
+Each text is read once. Cheap checks look at every pair. The others look at blocks that
+are spread over the text (`sample`), at all of it up to 200,000 pairs.
 """
 
 import dataclasses
@@ -16,9 +16,9 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.text_checks import (
     alignment,
     characters,
+    cleaning_remedies,
     duplicates,
     lengths,
-    mending,
     reading,
     sides,
     spelling,
@@ -57,34 +57,40 @@ def check_data(
         text.name: list(text.read()) for text in texts.all if text.split != "train"
     }
     overlap = HeldOut(held_out)
-    checked = []
+    text_checks = []
     for text in texts.all:
-        seen = _Checked(text, settings.data)
+        text_check = _TextCheck(text, settings.data)
         pairs = held_out.get(text.name) or text.read()
-        seen.read(pairs, overlap=overlap if text.split == "train" else None)
-        checked.append(seen)
-    profiles = _profiles(checked)
+        text_check.read(pairs, overlap=overlap if text.split == "train" else None)
+        text_checks.append(text_check)
+    profiles = _profiles(text_checks)
     shares = overlap.measures()
     measures = {}
     result = overlap.find(is_file=settings.data.source == "text")
-    trained_forms = [seen.forms for seen in checked if seen.text.split == "train"]
-    for seen in checked:
-        name, split = seen.text.name, seen.text.split
-        text_measures, text_findings = seen.judge(texts.vocabulary, profiles)
+    trained_forms = [
+        text_check.forms
+        for text_check in text_checks
+        if text_check.text.split == "train"
+    ]
+    for text_check in text_checks:
+        name, split = text_check.text.name, text_check.text.split
+        text_measures, text_findings = text_check.judge(texts.vocabulary, profiles)
         measures[name] = text_measures | shares.get(name, {})
         result += text_findings
-        if seen.forms and split != "train" and len(trained_forms) == 1:
+        if text_check.forms and split != "train" and len(trained_forms) == 1:
             result += characters.find_unlike_forms(
-                trained_forms[0], seen.forms, split=split
+                trained_forms[0], text_check.forms, split=split
             )
-    result, mended = mending.mend([*texts.findings, *result], settings.data)
+    result, cleaning_notes = cleaning_remedies.add_cleaning_remedies(
+        [*texts.findings, *result], settings.data
+    )
     result.sort(key=lambda finding: _RANKS[finding.severity])
-    notes = [*texts.notes, *mended, *_notes(settings.data)]
+    notes = [*texts.notes, *cleaning_notes, *_notes(settings.data)]
     return DataReport(measures, result, notes)
 
 
-class _Checked:
-    """A text, and what was seen of it."""
+class _TextCheck:
+    """The checks of one text, and what they count."""
 
     def __init__(self, text: Text, data: config.DataConfig) -> None:
         self.text, self._data = text, data
@@ -95,7 +101,7 @@ class _Checked:
 
     @property
     def is_language(self) -> bool:
-        """Whether both sides are lines of languages."""
+        """True if both sides are in a language."""
         return self._data.source not in ("copy", "reverse", "treebank")
 
     def read(self, pairs: Any, *, overlap: HeldOut | None) -> None:
@@ -168,10 +174,12 @@ class _Checked:
         self, measures: dict[str, Any], profiles: Mapping[Locales, sides.Profile]
     ) -> list[Finding]:
         split = self.text.split
-        seen = characters.measure(self.blocks)
+        character_measures = characters.measure(self.blocks)
         for key in ("scripts", "characters"):
             name = "different_characters" if key == "characters" else key
-            measures[name] = {side: values[key] for side, values in seen.items()}
+            measures[name] = {
+                side: values[key] for side, values in character_measures.items()
+            }
         result = lengths.find_odd_ratios(self.blocks, split=split)
         result += characters.find_faults(self.blocks, data=self._data, split=split)
         if split == "train":
@@ -196,24 +204,27 @@ class _Checked:
         return _once(result)
 
 
-def _once(found: Sequence[Finding]) -> list[Finding]:
+def _once(all_findings: Sequence[Finding]) -> list[Finding]:
     """Return findings without those that say the same as an earlier one."""
     result: list[Finding] = []
-    for finding in found:
+    for finding in all_findings:
         if finding.kind == "swapped" and any(f.kind == "swapped" for f in result):
             continue
         result.append(finding)
     return result
 
 
-def _profiles(checked: Sequence[_Checked]) -> dict[Locales, sides.Profile]:
+def _profiles(text_checks: Sequence[_TextCheck]) -> dict[Locales, sides.Profile]:
     """Return the words of both sides of the training text, by languages."""
     pairs: dict[Locales, list[Pair]] = {}
-    for text in checked:
-        if text.text.split == "train" and text.is_language:
-            for locales, blocks in text.by_locales().items():
+    for text_check in text_checks:
+        if text_check.text.split == "train" and text_check.is_language:
+            for locales, blocks in text_check.by_locales().items():
                 pairs.setdefault(locales, []).extend(pairs_of(blocks))
-    return {locales: sides.Profile.learn(some) for locales, some in pairs.items()}
+    return {
+        locales: sides.Profile.learn(training_pairs)
+        for locales, training_pairs in pairs.items()
+    }
 
 
 def _notes(data: config.DataConfig) -> list[str]:

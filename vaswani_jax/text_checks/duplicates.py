@@ -18,7 +18,7 @@ from vaswani_jax.text_checks.sample import Pair
 MAX_KEPT = 4_000_000
 IDENTICAL = {"minor": 0.05, "serious": 0.5}
 COPIES = {"minor": 0.05, "serious": 0.5}
-# So large a share of one line, where it is more often there than this, is a fault.
+# One line is a fault if it has this share of a side, and at least this many copies.
 ONE_LINE = {"minor": 0.02, "serious": 0.2}
 MIN_ONE_LINE = 20
 _BUFFER = 500_000
@@ -79,7 +79,7 @@ class Hashes:
 
 
 class Duplicates:
-    """Counts repeated pairs, sources and targets as pairs pass."""
+    """Counts repeated pairs, sources and targets, chunk by chunk."""
 
     def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
         """Start with no pair."""
@@ -118,11 +118,11 @@ class Duplicates:
         }
 
     def find(self, *, split: str, may_copy: bool) -> list[Finding]:
-        """Return findings of pairs that are there twice, and of untranslated ones.
+        """Return findings of repeated pairs, copied sources and repeated lines.
 
         Args:
             split: The text.
-            may_copy: Whether targets that equal their sources are as they should be.
+            may_copy: True if targets may equal their sources.
         """
         result = []
         share = self._pairs.share_repeated()

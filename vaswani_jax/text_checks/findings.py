@@ -1,18 +1,18 @@
-"""What checks of text return: findings, each with the settings that mend it."""
+"""Findings of the checks of text, each with the settings that fix it."""
 
 import dataclasses
 import enum
 from collections.abc import Sequence
 
 NAMES = {"train": "training", "valid": "validation", "test": "test"}
-# A finding shows so many of the pairs or lines that it is about.
+# Pairs or lines that a finding shows.
 NUM_EXAMPLES = 3
-# So much of a line is shown.
+# Characters of a line that are shown.
 NUM_SHOWN = 70
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters: `vaswani check` fails if anything is serious."""
+    """The weight of a finding: `vaswani check` ends with status 2 if one is serious."""
 
     SERIOUS = "serious"
     MINOR = "minor"
@@ -29,7 +29,7 @@ class Finding:
         corpus: The corpus of the training text that it is about; "" if there is one.
         message: What is wrong, in words, with numbers.
         share: The share of lines or pairs that it concerns.
-        remedies: Settings or commands that mend it.
+        remedies: Settings or commands that fix it.
         lines: First and last line of the parts that it concerns, from 1.
         examples: Some of the lines or pairs.
     """
@@ -46,7 +46,7 @@ class Finding:
 
 
 def severity_of(share: float, *, minor: float, serious: float) -> Severity | None:
-    """Return how much a share of lines matters; None if it does not.
+    """Return the severity of a share of lines; None if it is too small to matter.
 
     >>> severity_of(0.02, minor=0.01, serious=0.1)
     <Severity.MINOR: 'minor'>
@@ -57,7 +57,7 @@ def severity_of(share: float, *, minor: float, serious: float) -> Severity | Non
 
 
 def percent(share: float) -> str:
-    """Return a share in words that never round something to nothing.
+    """Return a share as a percentage that is 0.0% only for 0.
 
     >>> percent(0.123), percent(0.0004), percent(0.00001)
     ('12.3%', '0.04%', 'under 0.01%')
@@ -67,14 +67,14 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if share == 0 or share >= 0.001 else f"{share:.2%}"
 
 
-def shorten(line: str, *, around: int = 0) -> str:
+def shorten(line: str, *, center: int = 0) -> str:
     """Return a part of a line, as a message can show it.
 
     Args:
         line: The line.
-        around: The place of the character to show.
+        center: The index of a character that must be shown.
     """
-    begin = min(max(0, around - NUM_SHOWN // 2), max(0, len(line) - NUM_SHOWN))
+    begin = min(max(0, center - NUM_SHOWN // 2), max(0, len(line) - NUM_SHOWN))
     shown = line[begin : begin + NUM_SHOWN]
     shown = f"{'...' * (begin > 0)}{shown}{'...' * (begin + NUM_SHOWN < len(line))}"
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown)

@@ -1,7 +1,7 @@
-"""Validation and test pairs that the training text has, too, or nearly so.
+"""Find validation and test pairs that are also training pairs, or nearly so.
 
 Lines are nearly the same if they share most of their shingles, which are sequences of
-three words. The held-out text is in memory, and the training text passes.
+three words. The held-out text is in memory; the training text is read chunk by chunk.
 """
 
 import collections
@@ -13,11 +13,11 @@ from vaswani_jax.text_checks import association, findings
 from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Pair
 
-# Lines are near if they share this share of the shingles that either has.
+# Lines are near if they have this share of their shingles in common.
 MIN_SHARED = 0.6
-# A shingle finds no more held-out lines than this.
+# Held-out lines that are looked up by one shingle.
 MAX_LINES_OF_SHINGLE = 50
-# A longer held-out text is looked at in part.
+# Pairs of a held-out text that are looked at, the first ones.
 MAX_HELD_OUT = 20_000
 # A line of fewer words is too common to say that it was copied.
 MIN_WORDS = 5
@@ -47,12 +47,12 @@ class _HeldOut:
 
     @property
     def place(self) -> str:
-        """Where training has the pair, or nearly so; "" if it does not."""
+        """The place of the pair in the training text, or of a near one; "" for none."""
         return self.exact or self.near
 
 
 class HeldOut:
-    """Looks for held-out pairs in the training pairs that pass."""
+    """Looks for held-out pairs in the training text, chunk by chunk."""
 
     def __init__(self, splits: Mapping[str, Sequence[Pair]]) -> None:
         """Take the pairs of each split but the training text's."""
@@ -87,9 +87,9 @@ class HeldOut:
             shingles = sorted(line.shingles[0], key=counts.__getitem__)
             size = len(shingles)
             for shingle in shingles[: size - math.ceil(MIN_SHARED * size) + 1]:
-                found = self._by_shingle.setdefault(shingle, [])
-                if len(found) < MAX_LINES_OF_SHINGLE:
-                    found.append(line)
+                lines_of_shingle = self._by_shingle.setdefault(shingle, [])
+                if len(lines_of_shingle) < MAX_LINES_OF_SHINGLE:
+                    lines_of_shingle.append(line)
         self._shingles = frozenset(self._by_shingle)
 
     def add(self, pairs: Iterable[Pair], *, first_line: int, corpus: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Sizes of a text and lengths of its lines: empty, too long, of unlike lengths."""
+"""Measure a text and its lines; find empty, too long and unequally long sides."""
 
 import collections
 import dataclasses
@@ -13,8 +13,8 @@ from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Block, Pair, numbered
 
 SIDES = ("source", "target")
-# A pair's ratio of lengths is odd if it is so many times the text's, or as many times
-# less. Of shorter lines it says little.
+# A pair's ratio of lengths is odd if it differs from the text's by this factor, and one
+# side has at least this many characters.
 ODD_RATIO = 3.0
 MIN_ODD_LENGTH = 30
 EMPTY = {"minor": 0.005, "serious": 0.2}
@@ -25,7 +25,7 @@ QUANTILES = {"median": 0.5, "95%": 0.95, "maximum": 1.0}
 
 @dataclasses.dataclass
 class Distribution:
-    """Lengths, counted."""
+    """Counts of lengths."""
 
     counts: collections.Counter[int] = dataclasses.field(
         default_factory=collections.Counter
@@ -50,7 +50,7 @@ class Distribution:
 
 
 class Lengths:
-    """Counts pairs, empty sides, characters and words as pairs pass."""
+    """Counts pairs, empty sides, characters and words, chunk by chunk."""
 
     def __init__(self) -> None:
         """Start with no pair."""
@@ -115,7 +115,7 @@ class Lengths:
         ]
 
     def find_too_long(self, data: config.DataConfig) -> list[Finding]:
-        """Return a finding if training leaves many pairs out as they are too long.
+        """Return a finding if training leaves out many pairs that are too long.
 
         A line of n words has at least n tokens, and its end mark.
         """
@@ -127,7 +127,7 @@ class Lengths:
 def too_long(
     share: float, data: config.DataConfig, *, severity: Severity, unit: str = "words"
 ) -> Finding:
-    """Return the finding that many training pairs have more tokens than may be."""
+    """Return the finding that many training pairs are longer than `data.max_length`."""
     longest = data.max_length - 1
     return Finding(
         kind="too_long",
@@ -146,7 +146,7 @@ def too_long(
 
 
 def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
-    """Return a finding if many pairs have sides of very unlike lengths.
+    """Return a finding if many pairs have sides of very different lengths.
 
     They are compared with the usual ratio of the text, in characters.
     """

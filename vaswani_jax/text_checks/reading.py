@@ -90,7 +90,7 @@ def _differences(settings: config.Config, directory: pathlib.Path) -> list[Findi
 def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
     """Return the texts that settings name; nothing is downloaded or prepared.
 
-    Where the text itself is not here, that of the prepared data is read.
+    If the text itself is missing, that of the prepared data is read.
 
     Args:
         settings: Those of the run.
@@ -146,7 +146,7 @@ def _text(
     settings: config.Config, split: str, data: config.DataConfig, *, corpus: str = ""
 ) -> Text:
     read = functools.partial(sources.pairs, data, split, seed=settings.seed)
-    # What is missing is missed here, and not in the middle of the work.
+    # A missing file fails here, before other texts are checked.
     next(iter(itertools.islice(read(), 1)), None)
     return Text(
         split,

@@ -1,4 +1,4 @@
-"""What a check of data returns: measures of each text, findings, notes."""
+"""The result of a check of data: measures of each text, findings, notes."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ _FIGURES = {
 
 @dataclasses.dataclass(frozen=True)
 class DataReport:
-    """What `check_data` says of the texts of a configuration or of a run.
+    """The result of `check_data` for the texts of a configuration or of a run.
 
     Attributes:
         texts: Measures of each text, by "train", "valid" and "test"; by "train NAME"
             for each of several corpora.
-        findings: What is wrong, what is serious first.
-        notes: What was not checked, and why.
+        findings: What is wrong, serious findings first.
+        notes: What is not checked, and why.
     """
 
     texts: Mapping[str, Mapping[str, Any]]
@@ -48,7 +48,7 @@ class DataReport:
         }
 
     def describe(self) -> str:
-        """Return all of it as text: measures, then findings with what mends them."""
+        """Return all of it as text: measures, then findings with their remedies."""
         blocks = [_describe_text(name, text) for name, text in self.texts.items()]
         blocks += [describe_finding(finding) for finding in self.findings]
         if self.notes:
@@ -67,11 +67,11 @@ class DataReport:
 
 
 def describe_finding(finding: Finding) -> str:
-    """Return a finding in lines: what, how to mend it, examples."""
+    """Return a finding as lines: its message, its remedies, examples."""
     text = f"{finding.split} {finding.corpus}".rstrip()
     lines = [f"{finding.severity}: {text}: {finding.message} [{finding.kind}]"]
     for number, remedy in enumerate(finding.remedies):
-        lines.append(f"  {'or' if number else 'mend'}: {remedy}")
+        lines.append(f"  {'or' if number else 'fix'}: {remedy}")
     lines += [f"  {example}" for example in finding.examples]
     return "\n".join(lines)
 

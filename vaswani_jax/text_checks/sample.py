@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 Pair = tuple[str, str]
-# A text of at most this many blocks is looked at as a whole.
+# A text of at most MAX_BLOCKS is looked at as a whole.
 BLOCK_PAIRS = 50
 MAX_BLOCKS = 4000
 
@@ -28,7 +28,7 @@ class Block:
 
 
 class Sample:
-    """Keeps each n-th block of a text; n doubles when there are too many."""
+    """Keeps every n-th block of a text; n doubles when there are too many."""
 
     def __init__(self, *, max_blocks: int = MAX_BLOCKS) -> None:
         """Start with no pair."""
@@ -72,7 +72,7 @@ def numbered(blocks: Sequence[Block]) -> list[tuple[int, Pair]]:
 
 
 def spread(pairs: Sequence[Pair], size: int) -> list[Pair]:
-    """Return at most so many of some pairs, spread evenly over them.
+    """Return at most `size` pairs, spread evenly over all.
 
     >>> spread([("a", ""), ("b", ""), ("c", ""), ("d", "")], 2)
     [('a', ''), ('c', '')]

@@ -1,4 +1,4 @@
-"""Sides in another language than the settings say: wrong codes, swapped sides."""
+"""Find sides that are in another language than the settings say, or swapped."""
 
 import collections
 import dataclasses
@@ -14,20 +14,20 @@ from vaswani_jax.text_checks.sample import Block, Pair, numbered, spread
 
 SIDES = ("source", "target")
 KEYS = ("source_locale", "target_locale")
-# A line is of another script if at most this share of its letters is of its own.
+# A line is in another script if at most this share of its letters is in its own.
 LINE_SHARE = 0.5
-# Lines of fewer letters do not count, as units and names of money are in Latin ones.
+# Shorter lines do not count: units and currencies are in Latin letters everywhere.
 MIN_LETTERS = 8
 OTHER_SCRIPT = {"minor": 0.02, "serious": 0.5}
-# The identifier reads so many lines at once, as one alone says little, so often.
+# Lines that the identifier reads together, as one alone says little; its readings.
 LINES_AT_ONCE = 10
 MAX_READINGS = 100
 MIN_READINGS = 5
 # Sides are swapped if more readings of each are likelier in the other's language.
 MIN_CROSSED = 0.8
 OTHER_LANGUAGE = {"minor": 0.1, "serious": 0.5}
-# A line speaks for a side if its words are so many times likelier there, on average
-# (a logarithm), and the side's own line is so too.
+# A line is evidence for a side if its words are likelier there by this logarithm, on
+# average; a pair counts if both of its lines are evidence.
 MIN_EVIDENCE = 1.0
 MIN_WORD_COUNT = 5
 MIN_WORDS = 3
@@ -204,7 +204,7 @@ def identify(lines: Sequence[str], *, locale: str, other_locale: str) -> Languag
 def languages(
     blocks: Sequence[Block], locales: tuple[str, str]
 ) -> list[Languages | None]:
-    """Return the languages of source and target; None where nothing can tell them."""
+    """Return the languages of source and target; None where they are not identified."""
     pairs = [pair for _, pair in numbered(blocks) if all(pair)]
     pairs = spread(pairs, MAX_READINGS * LINES_AT_ONCE)
     if len(pairs) < MIN_READINGS * LINES_AT_ONCE:
@@ -248,9 +248,9 @@ def find_languages(
         commonest = max(others, key=others.__getitem__)
         key = f"config.data.{KEYS[side]}"
         remedies = ["leave lines of other languages out of both files"]
-        what = "in other languages"
+        description = "in other languages"
         if others[commonest] > share / 2:
-            what = f"in {commonest}"
+            description = f"in {commonest}"
             remedies.insert(0, f"--{key}={commonest}, if that language is meant")
         result.append(
             Finding(
@@ -258,8 +258,8 @@ def find_languages(
                 severity=severity,
                 split=split,
                 message=(
-                    f"{findings.percent(share)} of the {name} text seems to be {what}, "
-                    f"but {key}={locales[side]}"
+                    f"{findings.percent(share)} of the {name} text seems to be "
+                    f"{description}, but {key}={locales[side]}"
                 ),
                 share=share,
                 remedies=remedies,
@@ -291,7 +291,7 @@ def _swapped_sides(
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """How much likelier each word is in the source than in the target.
+    """Evidence of each word for the source side against the target side.
 
     Attributes:
         evidence: The logarithm of the ratio of the shares, of words that are frequent.
@@ -317,13 +317,13 @@ class Profile:
         )
 
     def evidence_of(self, line: str) -> float:
-        """Return how much a line's words speak for the source; below 0, the target."""
-        known = [
+        """Return the mean evidence of a line's words: above 0 for the source side."""
+        values = [
             self.evidence[word]
             for word in association.words(line)
             if word in self.evidence and word.isalpha()
         ]
-        return sum(known) / len(known) if len(known) >= MIN_WORDS else 0.0
+        return sum(values) / len(values) if len(values) >= MIN_WORDS else 0.0
 
 
 def find_swapped_lines(

@@ -1,4 +1,4 @@
-"""How a vocabulary spells both sides: subwords of a word, unknown characters, bytes."""
+"""Measure how a vocabulary spells text: subwords a word, unknown subwords, bytes."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,14 +16,15 @@ SIDES = ("source", "target")
 MAX_PAIRS = 5000
 UNKNOWN = {"minor": 0.001, "serious": 0.05}
 BYTES = {"minor": 0.01, "serious": 0.2}
-# Subwords of a word: so many, and so many times the other side's, are a bad fit.
+# A side is spelled badly from this many subwords a word on, and this many times the
+# other side's.
 MANY_SUBWORDS = 3.0
 MANY_TIMES = 1.8
 
 
 @dataclasses.dataclass(frozen=True)
 class Spelling:
-    """How a vocabulary spells one side.
+    """The spelling of one side by a vocabulary.
 
     Attributes:
         tokens_per_word: Subwords of a word between spaces.

@@ -1,4 +1,4 @@
-"""The settings of cleaning that leave out what checks of training text have found."""
+"""Name the cleaning settings that leave out what checks of training text find."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -21,30 +21,30 @@ SETTINGS: dict[str, tuple[str, Any]] = {
     "swapped_lines": ("clean_language_odds", 100),
     "untranslated": ("clean_language_odds", 100),
 }
-# Cleaning mends no text that it would leave out for the most part.
-MOST = 0.5
+# Cleaning is no remedy where it would leave out most of a text.
+MAX_SHARE = 0.5
 
 
-def mend(
-    found: Sequence[Finding], data: config.DataConfig
+def add_cleaning_remedies(
+    all_findings: Sequence[Finding], data: config.DataConfig
 ) -> tuple[list[Finding], list[str]]:
-    """Name the settings that leave out what was found, or drop what they leave out.
+    """Name the settings that leave out what a finding is about, if they are off.
 
     Held-out text is never cleaned.
 
     Args:
-        found: Findings.
-        data: The settings of cleaning.
+        all_findings: The findings of all checks.
+        data: Has the cleaning settings.
 
     Returns:
-        The findings that remain, and a note for each that a setting mends already.
+        The findings, without those whose setting is on, and a note for each of these.
     """
     remaining, notes = [], []
-    for finding in found:
+    for finding in all_findings:
         setting, value = SETTINGS.get(finding.kind, ("", None))
         if finding.split != "train" or not setting:
             remaining.append(finding)
-        elif getattr(data, setting) and finding.share < MOST:
+        elif getattr(data, setting) and finding.share < MAX_SHARE:
             text = f"{findings.NAMES['train']} {finding.corpus}".rstrip()
             notes.append(f"{text}: {finding.message}; data.{setting} leaves them out")
         else:
