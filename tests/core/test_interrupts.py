@@ -6,6 +6,8 @@ PROGRAM = """
 import gc, signal, sys, time
 from vaswani_jax.core import interrupts
 
+# A shell starts what it runs in the background with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ignored = []
 sys.unraisablehook = lambda unraisable: ignored.append(unraisable.exc_type.__name__)
 raised = [KeyboardInterrupt, ValueError]
