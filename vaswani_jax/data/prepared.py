@@ -194,7 +194,11 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[Diffe
         if sources.content_identity(current) == sources.content_identity(record):
             continue
         if current.get("seed") == record.get("seed"):
-            names = training_text.changed_corpora(record, current)
+            names = (
+                training_text.changed_corpora(record, current)
+                if settings.data.training_corpora
+                else []
+            )
             named = " and ".join(f"corpus {name!r}" for name in names) or repr(split)
             text = f"the text of {named} has changed"
             differences.append(Difference(text, is_fixed=is_train))
