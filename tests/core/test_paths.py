@@ -1,5 +1,6 @@
 """A ~ is the user's home in every setting that is a path, and in Python's arguments."""
 
+import json
 import pathlib
 
 import pytest
@@ -13,6 +14,8 @@ NO_PATHS = {
     # Places below data.text_directory.
     *("data.train_trees", "data.valid_trees", "data.test_trees", "data.silver_trees"),
 }
+# Texts with a syntax of their own; a file of corpora has a test below.
+PARSED = {"data.corpora", "data.stages"}
 LOCALES = {"data.source_locale": "en", "data.target_locale": "de"}
 
 
@@ -23,14 +26,24 @@ def home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
 
 
 def test_every_setting_that_is_a_path_begins_at_home(home: pathlib.Path) -> None:
-    read = {
-        key: setting.parse("~/a/b")
+    texts = {
+        key: setting
         for key, setting in config.SETTINGS.items()
         if setting.type is str and not setting.choices and not setting.values
     }
+    assert {key for key, setting in texts.items() if setting.canonical} == PARSED
+    read = {key: texts[key].parse("~/a/b") for key in texts.keys() - PARSED}
     expanded = {key for key, value in read.items() if value == str(home / "a" / "b")}
     assert set(read) - expanded == NO_PATHS
     assert "data.text_directory" in expanded
+
+
+def test_a_file_of_corpora_and_its_paths_begin_at_home(home: pathlib.Path) -> None:
+    fields = {"name": "news", "source": "~/news.en", "target": "news.de"}
+    lines = [f'{key} = "{value}"' for key, value in fields.items()]
+    (home / "corpora.toml").write_text("\n".join(["[[corpora]]", *lines]))
+    text = config.SETTINGS["data.corpora"].parse("~/corpora.toml")
+    assert json.loads(text) == [{**fields, "source": str(home / "news.en")}]
 
 
 def test_relative_names_and_urls_stay(home: pathlib.Path) -> None:
