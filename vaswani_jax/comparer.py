@@ -233,30 +233,30 @@ def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
 
 
 def _scoring(
-    runs: Sequence[_Run], chosen: Mapping[str, Any], *, text: _Text
+    runs: Sequence[_Run], overrides: Mapping[str, Any], *, text: _Text
 ) -> config.DataConfig:
     """Return the settings that decide how the outputs are scored.
 
     Raises:
         ValueError: Runs have different ones, or a value is not right.
     """
-    if unknown := chosen.keys() - SCORING.keys():
+    if unknown := overrides.keys() - SCORING.keys():
         raise ValueError(f"scoring has {', '.join(SCORING)}, not {min(unknown)}")
-    if chosen.get("text_form", "tokenized") not in ("tokenized", "detokenized"):
+    if overrides.get("text_form", "tokenized") not in ("tokenized", "detokenized"):
         raise ValueError(
-            f"text_form is tokenized or detokenized, not {chosen['text_form']!r}"
+            f"text_form is tokenized or detokenized, not {overrides['text_form']!r}"
         )
-    if locale := chosen.get("target_locale"):
+    if locale := overrides.get("target_locale"):
         locales.check_language(locale, name="target_locale")
     if not runs:
-        values = {**SCORING, **chosen}
+        values = {**SCORING, **overrides}
         languages_of_text = {
             "data.source_locale": "en",  # It decides nothing here.
             "data.target_locale": values["target_locale"],
         }
         preset = api.load_config("own_text", languages_of_text)
         return dataclasses.replace(preset.data, **values)
-    data = [dataclasses.replace(run.settings.data, **chosen) for run in runs]
+    data = [dataclasses.replace(run.settings.data, **overrides) for run in runs]
     for run, settings in zip(runs, data, strict=True):
         if len(languages.target_locales(settings)) > 1:
             raise ValueError(

@@ -162,9 +162,9 @@ def add_typos(text: str, generator: random.Random, *, symbols: Sequence[str]) ->
 def add_typo(text: str, generator: random.Random, *, symbols: Sequence[str]) -> str:
     """Return a text with one typing error; unchanged if there is no place for one.
 
-    Two letters change places, one is missing, typed twice, replaced by a key beside it
-    or followed by one, a double letter is single, or a space is missing or too much.
-    Words with user symbols stay as they are.
+    Two letters are swapped; one is left out, typed twice, or replaced or followed by
+    that of a key beside it; a double letter becomes single; a space is left out or
+    added. Words with user symbols stay as they are.
     """
     words = [
         match.span()

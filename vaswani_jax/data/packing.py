@@ -231,7 +231,7 @@ def divide_rows(
     Args:
         planned: All rows that there are.
         rows: Those of the epoch, by their indices.
-        fragments: Parts of rows that the epoch has, too.
+        fragments: The parts of rows that the epoch has besides.
         num_rows: The number of rows to return; single pairs are divided from the first
             rows until there are so many.
     """
@@ -239,8 +239,8 @@ def divide_rows(
         (planned.starts[row] + start, end - start) for row, start, end in fragments
     ]
     starts, counts = (
-        np.concatenate([whole[rows], np.array(divided, np.int64)])
-        for whole, divided in zip(
+        np.concatenate([row_values[rows], np.array(part_values, np.int64)])
+        for row_values, part_values in zip(
             planned, zip(*parts, strict=True) if parts else ((), ()), strict=True
         )
     )

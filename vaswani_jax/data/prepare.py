@@ -185,7 +185,7 @@ class _Text:
 
     @property
     def num_copies(self) -> int:
-        """How often it is written."""
+        """The number of its copies."""
         return len(self.copies)
 
 

@@ -63,7 +63,7 @@ class Fragment(NamedTuple):
     end: int
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """A position: a pass, whole units of it, and pairs of the unit that follows."""
 
     number: int
@@ -108,7 +108,7 @@ class UnitSequence:
             start: The number of pairs before the first, from 0.
             end: The number of pairs before the one after the last.
         """
-        first, last = self._place(start), self._place(end)
+        first, last = self._find_position(start), self._find_position(end)
         fragments = []
         if first.offset:
             unit, size = self._unit(first)
@@ -116,7 +116,7 @@ class UnitSequence:
             fragments.append(
                 Fragment(unit, first.offset, last.offset if is_last else size)
             )
-            first = _Place(first.number, first.unit + 1, 0)
+            first = _Position(first.number, first.unit + 1, 0)
         if last.offset and first[:2] <= last[:2]:
             fragments.append(Fragment(self._unit(last)[0], 0, last.offset))
         if first[:2] > last[:2]:
@@ -172,10 +172,10 @@ class UnitSequence:
             for count, pairs in zip(counts, self._pairs_per_unit, strict=True)
         )
 
-    def _place(self, position: int) -> _Place:
+    def _find_position(self, position: int) -> _Position:
         number, rest = divmod(position, self._num_pairs)
         if self._num_units == self._num_pairs:
-            return _Place(number, rest, 0)
+            return _Position(number, rest, 0)
         low, high = 0, self._num_units - 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -183,19 +183,19 @@ class UnitSequence:
                 low = middle
             else:
                 high = middle - 1
-        return _Place(
+        return _Position(
             number, low, rest - self._count_pairs(apportion(low, self._sizes))
         )
 
-    def _unit(self, place: _Place) -> tuple[int, int]:
-        """Return the unit at a place, and the number of its pairs."""
-        before = apportion(place.unit, self._sizes)
-        after = apportion(place.unit + 1, self._sizes)
+    def _unit(self, position: _Position) -> tuple[int, int]:
+        """Return the unit at a position, and the number of its pairs."""
+        counts = apportion(position.unit, self._sizes)
+        next_counts = apportion(position.unit + 1, self._sizes)
         [kind] = [
-            n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a < b
+            n for n, (a, b) in enumerate(zip(counts, next_counts, strict=True)) if a < b
         ]
-        order = self._order(kind, place.number)
-        return int(order[before[kind]]), self._pairs_per_unit[kind]
+        order = self._order(kind, position.number)
+        return int(order[counts[kind]]), self._pairs_per_unit[kind]
 
     def _draw_class(
         self, kind: int, first: tuple[int, int], last: tuple[int, int]

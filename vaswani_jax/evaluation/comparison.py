@@ -147,7 +147,7 @@ def choose_metrics(
         ValueError: A name is unknown, or the text has no such score.
     """
     available = metrics_module.find_metrics(references, data=data)
-    chosen = []
+    result = []
     for name in names or DEFAULT_METRICS:
         if name not in METRICS:
             raise ValueError(f"a metric is one of {', '.join(METRICS)}, not {name!r}")
@@ -161,8 +161,8 @@ def choose_metrics(
                 f"this text has no {name}: its scores are "
                 f"{', '.join(metric.name for metric in available)}"
             )
-        chosen += matching
-    return chosen
+        result += matching
+    return result
 
 
 def compare(
@@ -204,11 +204,11 @@ def compare(
         )
     if test not in significance.CODES:
         raise ValueError(f"the test is {' or '.join(significance.CODES)}, not {test!r}")
-    chosen = choose_metrics(metrics, references=text.references, data=text.data)
+    score_metrics = choose_metrics(metrics, references=text.references, data=text.data)
     lines = Lines(text.source, text.references, [system.outputs for system in systems])
     scores = [
         significance.compare(lines.systems, lines.references, metric=metric, test=test)
-        for metric in chosen
+        for metric in score_metrics
     ]
     return SystemComparison(
         text=text.name,
@@ -218,7 +218,7 @@ def compare(
         test=test,
         draws=significance.DRAWS[test],
         scores=scores,
-        tables=_tables(lines, text, metric=chosen[0]),
+        tables=_tables(lines, text, metric=score_metrics[0]),
         training_text=text.training_words.origin if text.training_words else "",
         pairs=_pairs(lines, lowercase=text.data.lowercase_scores, num_lines=num_lines),
     )

@@ -37,7 +37,7 @@ def score_outputs(
         resamples = 0
         logger.info(f"note: over {MAX_LINES:,} lines, scores have no intervals")
     num_words = sum(len(line.split()) for line in (*outputs, *references))
-    first = {}
+    with_intervals = {}
     for metric in metrics.find_metrics(references, data=data):
         if metric.name == "ter" and num_words > MAX_TER_WORDS:
             logger.info(
@@ -45,6 +45,8 @@ def score_outputs(
             )
             continue
         score = metric.score(outputs, references, resamples=resamples)
-        known = scores.pop(metric.name, score)
-        first[metric.name] = dataclasses.replace(known, interval=score.interval)
-    return [*first.values(), *scores.values()]
+        validation_score = scores.pop(metric.name, score)
+        with_intervals[metric.name] = dataclasses.replace(
+            validation_score, interval=score.interval
+        )
+    return [*with_intervals.values(), *scores.values()]

@@ -99,8 +99,8 @@ def compare_pair(
         num_lines: The most lines to return in favour of each.
     """
     gains = [
-        after - before
-        for before, after in zip(scores[first], scores[second], strict=True)
+        second_score - first_score
+        for first_score, second_score in zip(scores[first], scores[second], strict=True)
     ]
     order = sorted(range(len(gains)), key=lambda number: (gains[number], number))
 

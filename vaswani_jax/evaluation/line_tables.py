@@ -241,8 +241,8 @@ def find_numbers(line: str) -> collections.Counter[str]:
     >>> sorted(find_numbers("From 1,500 to 2.5 of 1500"))
     ['1500', '25']
     """
-    found = (re.sub(r"\D", "", number) for number in NUMBER.findall(line))
-    return collections.Counter(found)
+    digits = (re.sub(r"\D", "", number) for number in NUMBER.findall(line))
+    return collections.Counter(digits)
 
 
 def find_names(line: str) -> collections.Counter[str]:

@@ -18,7 +18,7 @@ BLOCK_SIZES = (128, 125, *range(192, 63, -1))
 
 
 class Candidates(NamedTuple):
-    """Extensions among which are the likeliest; an index is beam * V + token."""
+    """Extensions that include the likeliest ones; an index is beam * V + token."""
 
     log_probs: Float[Array, "B N"]
     indices: Int[Array, "B N"]
@@ -30,13 +30,13 @@ def top_candidates(
     """Return a few extensions that contain the `count` likeliest of all allowed ones.
 
     A top-k in two stages over beams times vocabulary: the vocabulary is cut into
-    blocks, and the blocks with the largest maxima hold what is looked for. `count`
-    blocks would do if every token were allowed; each beam needs one more, as the marks
-    that may be forbidden all lie in its first block.
+    blocks, and those with the largest maxima hold the likeliest extensions. `count`
+    blocks suffice if every token is allowed. Each beam needs one more, as the marks
+    that may be forbidden are all in its first block.
 
     Args:
         logits: Of each token after each hypothesis.
-        offset: What makes a logit the log-probability of the whole hypothesis.
+        offset: Added to a logit, it gives the log-probability of the hypothesis.
         count: How many extensions are looked for.
     """
     B, W, V = logits.shape
@@ -44,7 +44,7 @@ def top_candidates(
     num_blocks, size = blocks.shape[2:]
     maxima = (_block_maxima(logits) + offset).reshape(B, W * num_blocks)
     _, best_blocks = jax.lax.top_k(maxima, min(count + W, W * num_blocks))
-    # In the order of beams and tokens, so that of equal ones the first is first.
+    # In the order of beams and tokens, so that the first of equal ones comes first.
     best_blocks = jnp.sort(best_blocks, axis=-1)
     inside = _take_blocks(blocks, best_blocks)
     beam, block = best_blocks // num_blocks, best_blocks % num_blocks
@@ -105,7 +105,7 @@ def _blocks_first(blocks: Float[Array, "B W N size"]) -> Float[Array, "N B*W siz
 
 
 def _blocks(logits: Float[Array, "B W V"]) -> Float[Array, "B W N size"]:
-    """Cut the vocabulary into blocks; what the last one lacks is -inf."""
+    """Cut the vocabulary into blocks; the last one is padded with -inf."""
     B, W, V = logits.shape
     size = next((size for size in BLOCK_SIZES if V % size == 0), BLOCK_SIZES[0])
     if missing := -V % size:

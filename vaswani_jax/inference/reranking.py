@@ -1,6 +1,6 @@
-"""Rerank translations by their length and by what other models think of them.
+"""Rerank translations by their length and by the scores of other models.
 
-A reverse model tells how well the translation explains the source: Yee et al., 2019,
+A reverse model scores how well the translation explains the source: Yee et al., 2019,
 "Simple and Effective Noisy Channel Modeling for Neural Machine Translation".
 """
 
@@ -41,7 +41,7 @@ class Rescorer(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reranking:
-    """What is added to the score of a hypothesis.
+    """The terms that are added to the score of a hypothesis.
 
     Attributes:
         forward: A model of the same direction, whose score of the translation is

@@ -13,16 +13,16 @@ class Figures:
         waiting: Sentences that wait for a batch.
         running: Sentences in the batches that are computed.
         batches: Batches that were computed.
-        sentences: Sentences in them.
-        rows: Rows of them, with those of padding.
+        sentences: Sentences in these batches.
+        rows: Rows of these batches, those of padding included.
         tokens: Tokens of the sources that were searched.
         padded_tokens: The same with padding.
         failures: Batches that failed.
         refused: Sentences for which the queue had no room.
-        late: Sentences that were dropped since their request's time was over.
-        cancelled: Sentences that were dropped since nobody waits for them.
-        busy_seconds: Seconds in which batches were computed, the sum over threads.
-        waited_seconds: Seconds that all sentences waited for their batch, together.
+        late: Sentences that were dropped because their request's time was over.
+        cancelled: Sentences that were dropped because their client has left.
+        busy_seconds: Seconds that batches took to compute, the sum over threads.
+        waited_seconds: Seconds that sentences waited for their batch, the sum over all.
     """
 
     waiting: int = 0
@@ -44,7 +44,7 @@ class Figures:
 
         Args:
             batch: The batch.
-            now: The time, in seconds as those of `Request.arrival`.
+            now: The time in seconds, by the clock of `Request.arrival`.
         """
         self.batches += 1
         self.rows += batch.num_rows

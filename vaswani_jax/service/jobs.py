@@ -108,14 +108,14 @@ def check_pairs(
     *,
     limit: int | None = None,
 ) -> None:
-    """Refuse lines that are not one line, or have more subwords than a model takes.
+    """Refuse texts of several lines, or with more subwords than the model takes.
 
     Args:
         served: The model.
         direction: Its languages.
         sources: The texts.
         targets: Their translations, if they are known.
-        limit: The most subwords, end mark included, if not those of the model.
+        limit: A lower limit than the model's on subwords, the end mark included.
     """
     vocabulary, search = served.engine.translator.vocabulary, served.settings.search
     most = search.max_source_tokens
@@ -170,7 +170,7 @@ def _search(body: messages.TranslateRequest, served: ServedModel) -> Search:
 
 
 def _check_prefixes(served: ServedModel, prefixes: Sequence[str]) -> None:
-    """Refuse beginnings of translations that the model cannot go on from."""
+    """Refuse prefixes that the model cannot continue."""
     vocabulary = served.engine.translator.vocabulary
     if vocabulary.is_trees and any(map(str.strip, prefixes)):
         raise Refusal(422, "a parser takes no prefix", field="prefix")

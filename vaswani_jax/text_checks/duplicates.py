@@ -37,7 +37,7 @@ class Hashes:
         """Start with no line."""
         self._max_kept = max_kept
         self._divisor = 1
-        self._kept = np.zeros(0, np.uint64)
+        self._hashes = np.zeros(0, np.uint64)
         self._buffer: list[int] = []
 
     def add(self, hashes: Iterable[int]) -> None:
@@ -49,7 +49,7 @@ class Hashes:
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the different hashes that are kept, and how often each was there."""
         self._flush()
-        hashes, counts = np.unique(self._kept, return_counts=True)
+        hashes, counts = np.unique(self._hashes, return_counts=True)
         return hashes, counts
 
     def share_repeated(self) -> float:
@@ -69,10 +69,10 @@ class Hashes:
     def _flush(self) -> None:
         new = np.array(self._buffer, np.uint64)
         self._buffer = []
-        self._kept = np.concatenate([self._kept, self._of_divisor(new)])
-        while len(self._kept) > self._max_kept and self._divisor < 1 << 40:
+        self._hashes = np.concatenate([self._hashes, self._of_divisor(new)])
+        while len(self._hashes) > self._max_kept and self._divisor < 1 << 40:
             self._divisor *= 2
-            self._kept = self._of_divisor(self._kept)
+            self._hashes = self._of_divisor(self._hashes)
 
     def _of_divisor(self, hashes: np.ndarray) -> np.ndarray:
         return hashes[hashes % np.uint64(self._divisor) == 0]

@@ -35,7 +35,7 @@ class Sample:
         self._max_blocks = max_blocks
         self._stride = 1
         self._num_blocks = self._num_lines = 0
-        self._kept: list[Block] = []
+        self._blocks: list[Block] = []
         self._open: list[tuple[int, Pair]] = []
 
     def add(self, pair: Pair) -> None:
@@ -49,16 +49,16 @@ class Sample:
         """Return the kept blocks, in order; call it when all pairs were added."""
         if self._open:
             self._close()
-        return list(self._kept)
+        return list(self._blocks)
 
     def _close(self) -> None:
         if self._num_blocks % self._stride == 0:
-            self._kept.append(Block(self._num_blocks, self._open))
+            self._blocks.append(Block(self._num_blocks, self._open))
         self._num_blocks += 1
         self._open = []
-        if len(self._kept) > self._max_blocks:
+        if len(self._blocks) > self._max_blocks:
             self._stride *= 2
-            self._kept = [b for b in self._kept if b.number % self._stride == 0]
+            self._blocks = [b for b in self._blocks if b.number % self._stride == 0]
 
 
 def pairs_of(blocks: Sequence[Block]) -> list[Pair]:

@@ -222,22 +222,22 @@ def languages(
 
 
 def find_languages(
-    seen: Sequence[Languages | None], locales: tuple[str, str], *, split: str
+    side_languages: Sequence[Languages | None], locales: tuple[str, str], *, split: str
 ) -> list[Finding]:
     """Return a finding if sides are in other languages than their locales say.
 
     Args:
-        seen: What `languages` returns.
+        side_languages: What `languages` returns.
         locales: Those of source and target.
         split: Which text it is.
     """
-    crossed = [each.other_side for each in seen if each]
+    crossed = [each.other_side for each in side_languages if each]
     if len(crossed) == len(SIDES) and min(crossed) > MIN_CROSSED:
         reason = f"the source is in {locales[1]}, the target in {locales[0]}"
         return [_swapped_sides(locales, split=split, reason=reason)]
     result = []
     for side, name in enumerate(SIDES):
-        each = seen[side]
+        each = side_languages[side]
         if each is None:
             continue
         expected = language_identification.language_of(locales[side])
