@@ -76,8 +76,8 @@ class HeldOut:
     def _index(self) -> None:
         """Make held-out lines findable by their rarest shingles.
 
-        If a line shares the share s of all shingles with a line of n shingles, it has at
-        least s * n of them. So it has one of any n - s * n + 1 of them.
+        If a line shares the share s of all shingles with a line of n shingles, it has
+        at least s * n of them. So it has one of any n - s * n + 1 of them.
         """
         lines = [line for lines in self._splits.values() for line in lines]
         counts = collections.Counter(
