@@ -104,7 +104,7 @@ def test_all_corpora_have_a_weight_or_none_has():
         ("x = 1", "must have [[corpora]] alone, got 'x'"),
         ("corpora = 3", "must have one [[corpora]] or several"),
         ("", "must have one [[corpora]] or several"),
-        ("[[corpora", "is no TOML file:"),
+        ("[[corpora", "is not a TOML file:"),
     ],
 )
 def test_a_file_of_something_else_is_refused(tmp_path, content, reason):
@@ -118,7 +118,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, content, reason):
 def test_a_missing_file_is_refused():
     text = refusal({"data.corpora": "none.toml"})
     assert text.startswith("config.data.corpora=none.toml cannot be read: No such file")
-    assert "is no JSON list" in refusal({"data.corpora": "[3"})
+    assert "is not a JSON list" in refusal({"data.corpora": "[3"})
     assert "config.data.corpora must be a text, got 3" in refusal({"data.corpora": 3})
 
 

@@ -120,7 +120,9 @@ def test_a_damaged_file_is_named_wherever_it_is_cut_or_changed(tmp_path, ending)
 def test_a_stream_that_was_cut_between_its_batches_is_refused(tmp_path):
     path = write(tmp_path / "short.arrow", pyarrow.array(TEXTS[:2]))
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(ValueError, match=r"short\.arrow is no whole stream of Arrow"):
+    with pytest.raises(
+        ValueError, match=r"short\.arrow is not a complete stream of Arrow"
+    ):
         list(arrow_files.read(path, "text"))
 
 

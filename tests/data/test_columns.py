@@ -124,7 +124,7 @@ def test_files_of_other_libraries_are_read(name, texts):
         ('{"a": {"b": ["c"]}}', "a.b must be a string, got a list"),
         ('{"a": {"b": {"c": "d"}}}', "a.b must be a string, got an object"),
         ('{"a": {"b": true}}', "a.b must be a string, got True"),
-        ('{"a": {"b": "\\ud800"}}', "a.b has half a surrogate pair"),
+        ('{"a": {"b": "\\ud800"}}', "a.b has a lone surrogate"),
     ],
 )
 def test_a_json_line_without_a_text_is_named_with_the_rule(tmp_path, line, message):

@@ -289,7 +289,7 @@ def test_options_out_of_range_are_refused(
         ("-", None, "--input=- is read twice"),
         ("empty", b"", "empty has no line"),
         ("bytes", b"a\n\xff\n", "bytes, line 2: not UTF-8"),
-        ("a.gz", b"a\n", "a.gz is no whole gzip file"),
+        ("a.gz", b"a\n", "a.gz is not a complete gzip file"),
     ],
 )
 def test_input_that_cannot_be_read_is_refused(

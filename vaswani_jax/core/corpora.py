@@ -268,7 +268,7 @@ def _from_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{CORPORA} is no JSON list: {error}") from None
+        raise ValueError(f"{CORPORA} is not a JSON list: {error}") from None
 
 
 def _from_toml(name: str) -> Any:
@@ -284,7 +284,7 @@ def _from_toml(name: str) -> Any:
             "file of [[corpora]]"
         ) from None
     except ValueError as error:  # not TOML, or not UTF-8
-        raise ValueError(f"{CORPORA}={name} is no TOML file: {error}") from None
+        raise ValueError(f"{CORPORA}={name} is not a TOML file: {error}") from None
     others = sorted(values.keys() - {"corpora"})
     if others:
         raise ValueError(

@@ -140,7 +140,7 @@ def _naming(path: pathlib.Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = " ".join(str(error).split())
-        raise ValueError(f"{path} is no whole {kind}: {reason}") from None
+        raise ValueError(f"{path} is not a complete {kind}: {reason}") from None
 
 
 def _schema(path: pathlib.Path) -> "pyarrow.Schema":

@@ -267,7 +267,7 @@ def _check_characters(texts: Sequence[str], names: Sequence[str]) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise ValueError(
-                f"{name} has half a surrogate pair, which is no character"
+                f"{name} has a lone surrogate, which is not a character"
             ) from None
 
 

@@ -30,12 +30,16 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
         with open_bytes(path) as stream:
             yield from decode_lines(_split_lines(stream, path), name=str(path))
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path} is no whole {compression} file: {error}") from None
+        raise ValueError(
+            f"{path} is not a complete {compression} file: {error}"
+        ) from None
     except OSError as error:
         # The errors of the disk have a number; those of zstd's decoder have none.
         if error.errno is not None or compression is None:
             raise
-        raise ValueError(f"{path} is no whole {compression} file: {error}") from None
+        raise ValueError(
+            f"{path} is not a complete {compression} file: {error}"
+        ) from None
 
 
 def decode_lines(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
