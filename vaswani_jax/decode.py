@@ -208,7 +208,7 @@ def _check_weights() -> None:
     ):
         reranking.check_weight(flag.value, name=f"--{flag.name}")
         if flag.present and needed is not None and not needed.value:
-            raise ValueError(f"--{flag.name} is of --{needed.name}")
+            raise ValueError(f"--{flag.name} needs --{needed.name}")
 
 
 def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:

@@ -100,9 +100,9 @@ def main() -> None:
 
 def _check_flags(form: str, output: pathlib.Path) -> None:
     if QUANTIZATION.value and form != "ctranslate2":
-        raise ValueError("--quantization is of --format=ctranslate2")
+        raise ValueError("--quantization needs --format=ctranslate2")
     if DTYPE.value and form != "bundle":
-        raise ValueError("--dtype is of --format=bundle")
+        raise ValueError("--dtype needs --format=bundle")
     if form == "bundle":
         try:
             bundle.check_name(output)

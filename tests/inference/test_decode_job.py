@@ -257,7 +257,7 @@ def test_reranked_candidates_are_written_with_their_alignment(
     ("changes", "message"),
     [
         ({"mbr": "chrf", "is_reranked": True}, "two orders: choose one"),
-        ({"num_candidates": 2}, "--num_candidates is of --mbr, --rerank_with"),
+        ({"num_candidates": 2}, "--num_candidates needs --mbr, --rerank_with"),
         ({"mbr": "bleu", "num_candidates": 4}, "--num_candidates=4 is more than"),
         (
             {"is_reranked": True, "num_candidates": 1, "num_hypotheses": 2},
@@ -271,7 +271,7 @@ def test_reranked_candidates_are_written_with_their_alignment(
         ({"num_hypotheses": 2}, "--format=text has one hypothesis"),
         ({"token_scores": True, "form": "tsv"}, "--token_scores needs --format=json"),
         ({"attention": "-"}, "--attention=-: name a file"),
-        ({"aligning_layer": 1}, "--aligning_layer is of --alignments"),
+        ({"aligning_layer": 1}, "--aligning_layer needs --alignments"),
     ],
 )
 def test_options_that_contradict_one_another_are_refused(

@@ -249,7 +249,7 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         ),
         (["--score"], "--score and --target go together"),
         (["--attention=-"], "--attention=-: name a file"),
-        (["--aligning_layer=1"], "--aligning_layer is of --alignments"),
+        (["--aligning_layer=1"], "--aligning_layer needs --alignments"),
         (["--config.search.top_k=3"], "config.search.top_k=3 needs config.search.sam"),
         (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
         (["--output=/nowhere/o"], "--output: there is no directory /nowhere"),

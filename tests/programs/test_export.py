@@ -164,7 +164,7 @@ def test_a_page_and_a_figure_are_made_of_a_file(
         (["--format=bundle", "--output=/nowhere/x"], "must be a file whose name ends"),
         (
             ["--format=marian", "--output=/x", "--dtype=bfloat16"],
-            "--dtype is of --form",
+            "--dtype needs --form",
         ),
     ],
 )
@@ -193,7 +193,7 @@ def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> N
         pytest.skip("flatbuffers is not installed: pip install 'vaswani-jax[export]'")
     flags = ["--format=stablehlo", "--output=/nowhere/x", "--quantization=int8"]
     error = runs.error_of(runs.vaswani("export", trained, *flags))
-    assert "--quantization is of --format=ctranslate2" in error
+    assert "--quantization needs --format=ctranslate2" in error
 
 
 def test_the_format_is_required(trained: pathlib.Path) -> None:

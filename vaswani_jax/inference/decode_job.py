@@ -72,14 +72,14 @@ class DecodeOptions:
         if self.attention == "-":
             raise ValueError("--attention=-: name a file")
         if self.aligning_layer is not None and not self.alignments:
-            raise ValueError("--aligning_layer is of --alignments")
+            raise ValueError("--aligning_layer needs --alignments")
         if self.mbr and self.is_reranked:
             raise ValueError("--mbr and reranking are two orders: choose one")
         if self.num_candidates is None:
             return
         if not (self.mbr or self.is_reranked):
             raise ValueError(
-                "--num_candidates is of --mbr, --rerank_with, --rerank_reverse and "
+                "--num_candidates needs --mbr, --rerank_with, --rerank_reverse or "
                 "--length_reward"
             )
         arguments.check_n_best(self.num_candidates, search, name="--num_candidates")
