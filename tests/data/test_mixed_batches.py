@@ -187,6 +187,48 @@ def test_a_later_stage_changes_no_batch_before_it(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("weights", [None, SIZES])
+def test_a_later_stage_changes_no_batch_of_corpora_in_proportion_to_their_sizes(
+    weights, form
+):
+    options = {"weights": weights, **form}
+    without = batches_of(LENGTHS, SIZES, **options)
+    step = 2 * without.batches_per_epoch + 1
+    batches = batches_of(LENGTHS, SIZES, stages=f"{step}: b=1", **options)
+    assert batches.tokens_per_epoch == without.tokens_per_epoch
+    for number in range(step):
+        np.testing.assert_array_equal(
+            batches.pairs_at(number), without.pairs_at(number)
+        )
+        jax.tree.map(
+            np.testing.assert_array_equal,
+            batches.batch_at(number),
+            without.batch_at(number),
+        )
+    # The stage has the pairs of its corpus alone, and begins with whole passes behind.
+    epoch, next_epoch = epochs(batches, count=2, stage=1)
+    for each in (epoch, next_epoch):
+        assert sorted(itertools.chain(*each)) == list(range(50, 63))
+    # An epoch before it is asked for again.
+    np.testing.assert_array_equal(batches.pairs_at(0), without.pairs_at(0))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_corpora_continue_after_a_stage_in_proportion_to_their_sizes(form):
+    """Two epochs after the first stage's whole passes have each pair of b once."""
+    sizes = [24, 14]
+    batches = batches_of(LENGTHS[:38], sizes, stages="1: b=1", epoch_pairs=38, **form)
+    assert [stage.step for stage in batches.stages] == [0, 1]
+    seen = collections.Counter(
+        itertools.chain.from_iterable(
+            itertools.chain.from_iterable(epochs(batches, count=7, stage=1))
+        )
+    )
+    # 7 * 38 pairs are 19 passes of 14.
+    assert seen == dict.fromkeys(range(24, 38), 19)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_each_stage_has_its_own_shares_from_its_step_on(form):
     batches = batches_of(LENGTHS, SIZES, weights=[1, 5, 0], stages=STAGES, **form)
     assert [stage.step for stage in batches.stages] == [0, 5, 12, 40]

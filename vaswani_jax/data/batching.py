@@ -354,6 +354,7 @@ class BucketedBatches(Batches):
         self._seed = seed
         self._shuffle = shuffle
         self._draws: Draws | None = None
+        self._begins_plain = mixture is None or mixture.begins_plain
         if mixture:
             stages = self._plan_mixture(mixture, buckets)
         else:
@@ -397,7 +398,8 @@ class BucketedBatches(Batches):
 
     def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         num_batches = len(self.stages[stage].slices)
-        if self._draws:
+        is_plain = stage == 0 and self._begins_plain
+        if self._draws and not is_plain:
             pairs, _ = self._draws.epoch(stage, epoch)
             seed = [self._seed, stage, epoch]
             pairs = pairs[token_files.shuffled(len(pairs), [*seed, EPOCH])]
@@ -440,7 +442,7 @@ def tokens_per_epoch(
 
     End marks are counted.
     """
-    if not mixture:
+    if not mixture or mixture.begins_plain:
         source, target = (float(side.num_tokens() + len(side)) for side in corpus)
         return source, target
     source, target = (

@@ -56,9 +56,17 @@ class Mixture:
         return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
     @property
+    def begins_plain(self) -> bool:
+        """True if each epoch of the first stage has every pair once.
+
+        Then its batches are those of one text, whatever stages follow.
+        """
+        return self.stages[0].pairs == self.sizes
+
+    @property
     def is_plain(self) -> bool:
         """True if every epoch has every pair once, as if there were one corpus."""
-        return len(self.stages) == 1 and self.stages[0].pairs == self.sizes
+        return len(self.stages) == 1 and self.begins_plain
 
 
 def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:

@@ -58,12 +58,20 @@ class Rows(NamedTuple):
     counts: Int[np.ndarray, "R"]
 
 
+class Layout(NamedTuple):
+    """Pairs in the order of the rows that they fill, and these rows."""
+
+    pairs: Int[np.ndarray, "N"]
+    rows: Rows
+
+
 class PackedBatches(batching.Batches):
     """Batches whose rows hold several pairs.
 
     Which pairs share a row depends on the seed alone, so every epoch has the same
     rows. Their order depends on the seed and the epoch. In a mixture each corpus has
-    rows of its own; an epoch divides a few, to have the exact pairs of each corpus.
+    rows of its own; an epoch divides a few, to have the exact pairs of each corpus. A
+    first stage with every pair once has the rows of one text.
     """
 
     def __init__(
@@ -96,14 +104,26 @@ class PackedBatches(batching.Batches):
         lengths += 1  # the end mark
         budget = min(source_tokens, target_tokens)
         size = batching.rows_within(budget, length=row_length)
-        if mixture:
-            stages = self._plan_mixture(
-                mixture, lengths, row_length=row_length, size=size
-            )
-        else:
-            self._pairs, starts = plan_rows(lengths, row_length=row_length, seed=[seed])
-            self._rows = Rows(starts[:-1], np.diff(starts))
+        self._plain_layout: Layout | None = None
+        stages = []
+        if not mixture or mixture.begins_plain:
+            pairs, starts = plan_rows(lengths, row_length=row_length, seed=[seed])
+            self._layout = Layout(pairs, Rows(starts[:-1], np.diff(starts)))
+            self._plain_layout = self._layout
             stages = [batching.Stage(0, _slices(len(starts) - 1, size=size))]
+        if mixture:
+            sequences = self._plan_mixture(mixture, lengths, row_length=row_length)
+            # The most rows: an epoch that has fewer of them divides some.
+            for quotas in mixture.stages[len(stages) :]:
+                num_rows = sum(
+                    min(sequence.most_units(count), count)
+                    for sequence, count in zip(sequences, quotas.pairs, strict=True)
+                    if count
+                )
+                stages.append(batching.Stage(quotas.step, _slices(num_rows, size=size)))
+            self._draws = Draws(
+                mixture, sequences, num_batches=[len(stage.slices) for stage in stages]
+            )
         super().__init__(
             buckets=[batching.Bucket(size, row_length, row_length)],
             stages=stages,
@@ -111,17 +131,9 @@ class PackedBatches(batching.Batches):
         )
 
     def _plan_mixture(
-        self,
-        mixture: Mixture,
-        lengths: Int[np.ndarray, "N"],
-        *,
-        row_length: int,
-        size: int,
-    ) -> list[batching.Stage]:
-        """Plan the rows of each corpus, and return the stages with their most rows.
-
-        An epoch that has fewer of them divides some.
-        """
+        self, mixture: Mixture, lengths: Int[np.ndarray, "N"], *, row_length: int
+    ) -> list[UnitSequence]:
+        """Plan the rows of each corpus, and return their sequences."""
         pairs, starts, sequences = [], [], []
         num_rows = num_pairs = 0
         for number, part in enumerate(mixture.parts):
@@ -141,28 +153,12 @@ class PackedBatches(batching.Batches):
             )
             num_rows += len(counts)
             num_pairs += len(pairs_of_corpus)
-        self._pairs = np.concatenate(pairs)
         starts.append(np.array([num_pairs]))
         ends = np.concatenate(starts)
-        self._rows = self._planned_rows = Rows(ends[:-1], np.diff(ends))
-        stages = [
-            batching.Stage(
-                quotas.step,
-                _slices(
-                    sum(
-                        min(sequence.most_units(count), count)
-                        for sequence, count in zip(sequences, quotas.pairs, strict=True)
-                        if count
-                    ),
-                    size=size,
-                ),
-            )
-            for quotas in mixture.stages
-        ]
-        self._draws = Draws(
-            mixture, sequences, num_batches=[len(stage.slices) for stage in stages]
+        self._layout = self._mixed_layout = Layout(
+            np.concatenate(pairs), Rows(ends[:-1], np.diff(ends))
         )
-        return stages
+        return sequences
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
         return self._pairs_of(super().pairs_at(step))[0]
@@ -171,21 +167,26 @@ class PackedBatches(batching.Batches):
         slices = self.stages[stage].slices
         num_rows = slices[-1].end
         seed = [self._seed, epoch]
-        if self._draws:
+        if stage == 0 and self._plain_layout:
+            self._layout = self._plain_layout
+        elif self._draws:
             rows, fragments = self._draws.epoch(stage, epoch)
-            self._rows = divide_rows(
-                self._planned_rows, rows, fragments, num_rows=num_rows
+            self._layout = self._mixed_layout._replace(
+                rows=divide_rows(
+                    self._mixed_layout.rows, rows, fragments, num_rows=num_rows
+                )
             )
             seed = [self._seed, stage, epoch, batching.EPOCH]
         return token_files.shuffled(num_rows, seed), np.arange(len(slices))
 
     def _pairs_of(self, rows: Int[np.ndarray, "R"]) -> tuple[Int[np.ndarray, "N"], ...]:
         """Return pairs, the row and the column of each, and each row's first pair."""
-        counts = self._rows.counts[rows]
+        pairs, (starts, counts) = self._layout
+        counts = counts[rows]
         row = np.repeat(np.arange(len(rows)), counts)
         first = np.cumsum(counts) - counts
         column = np.arange(len(row)) - first[row]
-        return self._pairs[self._rows.starts[rows][row] + column], row, column, first
+        return pairs[starts[rows][row] + column], row, column, first
 
     def _assemble(
         self, bucket: batching.Bucket, rows: Int[np.ndarray, "R"], *, first_row: int
