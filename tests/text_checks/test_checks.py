@@ -12,6 +12,7 @@ from tests import settings
 from tests.text_checks import texts
 from tests.text_checks.texts import Splits
 from vaswani_jax.core import config
+from vaswani_jax.text_checks import checks
 from vaswani_jax.text_checks.report import DataReport
 from vaswani_jax.text_checks.sample import Pair
 
@@ -171,6 +172,77 @@ def test_corpora_are_checked_one_by_one_and_held_out_text_against_all(
     assert swapped == [("train", "crawl")]
 
 
+def check_corpora(
+    directory: pathlib.Path, splits: Splits, corpora: Splits
+) -> DataReport:
+    texts.write(directory, splits | corpora)
+    named = [
+        {"name": n, "source": f"{n}.source", "target": f"{n}.target", "weight": 1}
+        for n in corpora
+    ]
+    changes = {"corpora": named, "train_source": "", "train_target": ""}
+    return vaswani_jax.check_data(of_files(directory, **changes))
+
+
+def test_faults_between_texts_are_found(tmp_path: pathlib.Path) -> None:
+    splits = texts.splits()
+    train = splits.pop("train")
+    splits["valid"] = [(s.lower(), t.lower()) for s, t in splits["valid"]]
+    splits["test"][:30] = splits["valid"][:30]
+    report = check_corpora(
+        tmp_path, splits, {"news": train[:500], "crawl": train[400:], "web": []}
+    )
+    found = {(str(f.severity), f.split, f.corpus, f.kind) for f in report.findings}
+    # 100 of the 1,000 pairs of all corpora are there twice.
+    assert found == {
+        ("minor", "train", "", "duplicates"),
+        ("serious", "train", "web", "no_pairs"),
+        ("serious", "valid", "", "unlike_forms"),
+        ("serious", "test", "", "overlap"),
+    }, report.describe()
+    by_kind = {f.kind: f for f in report.findings}
+    assert by_kind["duplicates"].message == (
+        "10.0% of the pairs are in an earlier corpus, too (repetitions in a corpus "
+        "aside)"
+    )
+    assert "30.0% of the test pairs are also validation pairs" in (
+        by_kind["overlap"].message
+    )
+    assert by_kind["overlap"].examples[0].startswith("validation line 1: ")
+    assert "in training" in report.describe()
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_text_without_pairs_is_a_serious_finding(
+    split: str, tmp_path: pathlib.Path
+) -> None:
+    report = check(tmp_path, texts.splits() | {split: []})
+    [finding] = report.findings
+    assert (finding.kind, finding.split) == ("no_pairs", split) and report.is_serious
+
+
+def test_blocks_of_many_corpora_share_one_budget(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = texts.splits()
+    train = splits.pop("train")
+    corpora = {f"part{n}": train[n * 300 : n * 300 + 300] for n in range(3)}
+    corpora["part1"][200:] = swap(corpora["part1"][200:])
+    learned: list[Pair] = []
+    learn = checks.sides.Profile.learn
+    monkeypatch.setattr(
+        checks.sides.Profile,
+        "learn",
+        lambda pairs: learned.extend(pairs) or learn(pairs),
+    )
+    monkeypatch.setattr(checks, "MAX_BLOCKS", 9)
+    report = check_corpora(tmp_path, splits, corpora)
+    # Three blocks of 50 pairs of each corpus.
+    assert len(learned) == 450
+    [finding] = [f for f in report.findings if f.kind == "swapped_lines"]
+    assert finding.corpus == "part1"
+
+
 def test_sources_without_languages_say_what_does_not_apply(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -227,8 +299,8 @@ def test_text_that_is_gone_is_read_from_the_prepared_data(
     for split in ("train", "valid", "test"):
         assert after.texts[split]["characters"] == before.texts[split]["characters"]
     texts.write(text, texts.splits() | {"valid": texts.splits()["test"]})
-    [finding] = vaswani_jax.check_data(run, workdir=workdir).findings
-    assert finding.kind in ("prepared", "overlap"), finding
+    found = vaswani_jax.check_data(run, workdir=workdir).findings
+    assert {f.kind for f in found} == {"prepared", "overlap"}
     with pytest.raises(FileNotFoundError):
         vaswani_jax.check_data(
             dataclasses.replace(

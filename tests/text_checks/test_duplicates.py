@@ -62,6 +62,20 @@ def test_one_line_all_over_a_side_is_shown() -> None:
     assert "target" in finding.message and "Kommentar melden" in finding.message
 
 
+def test_pairs_of_several_corpora_are_counted_once_for_each() -> None:
+    pairs = texts.sentences(90)
+    for max_kept in (10_000, 60):
+        across = duplicates.AcrossCorpora(max_kept=max_kept)
+        across.add(counted(pairs[:60] + pairs[:30], max_kept=max_kept))
+        assert across.find() == []
+        across.add(counted(pairs[30:], max_kept=10_000))
+        # Of 60 and 60 different pairs, 30 are in both.
+        tolerance = 0.1 if max_kept == 60 else 1e-9
+        [finding] = across.find()
+        assert finding.share == pytest.approx(0.25, abs=tolerance)
+        assert (finding.kind, finding.severity) == ("duplicates", "minor")
+
+
 def test_in_bounded_memory_shares_are_nearly_the_same() -> None:
     generator = random.Random(0)
     lines = [str(generator.randrange(3000)) for _ in range(4000)]

@@ -202,6 +202,37 @@ def forms(blocks: Sequence[Block]) -> list[Forms]:
     return result
 
 
+def mix_forms(texts: Sequence[Sequence[Forms]], weights: Sequence[int]) -> list[Forms]:
+    """Return the forms of source and target of several texts together.
+
+    Args:
+        texts: The forms of source and target of each text.
+        weights: The number of pairs of each.
+    """
+    if len(texts) == 1:
+        return list(texts[0])
+    return [
+        Forms(
+            sum(text[side].num_lines for text in texts),
+            _mean([text[side].capitals for text in texts], weights),
+            _mean([text[side].tokenized for text in texts], weights) or 0.0,
+            _mean([text[side].detokenized for text in texts], weights) or 0.0,
+        )
+        for side in range(len(SIDES))
+    ]
+
+
+def _mean(shares: Sequence[float | None], weights: Sequence[int]) -> float | None:
+    """Return the weighted mean of the shares that are known; None if none is."""
+    terms = [
+        (share, weight)
+        for share, weight in zip(shares, weights, strict=True)
+        if share is not None
+    ]
+    total = sum(weight for _, weight in terms)
+    return sum(share * weight for share, weight in terms) / total if total else None
+
+
 def find_form(both_sides: Sequence[Forms], *, data: config.DataConfig) -> list[Finding]:
     """Return a finding if `data.text_form` is not the form of the training text."""
     names = [

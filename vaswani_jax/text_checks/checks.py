@@ -23,11 +23,19 @@ from vaswani_jax.text_checks import (
     sides,
     spelling,
 )
+from vaswani_jax.text_checks.duplicates import AcrossCorpora
 from vaswani_jax.text_checks.findings import Finding, Severity
-from vaswani_jax.text_checks.held_out import HeldOut
+from vaswani_jax.text_checks.held_out import MAX_HELD_OUT, HeldOut
 from vaswani_jax.text_checks.reading import Text
 from vaswani_jax.text_checks.report import DataReport
-from vaswani_jax.text_checks.sample import Block, Pair, Sample, pairs_of
+from vaswani_jax.text_checks.sample import (
+    MAX_BLOCKS,
+    Block,
+    Pair,
+    Sample,
+    pairs_of,
+    thin,
+)
 
 CHUNK = 10_000
 Locales = tuple[str, str]
@@ -54,33 +62,36 @@ def check_data(
     """
     texts = reading.find(settings, pathlib.Path(workdir))
     held_out = {
-        text.name: list(text.read()) for text in texts.all if text.split != "train"
+        text.split: list(itertools.islice(text.read(), MAX_HELD_OUT))
+        for text in texts.all
+        if text.split != "train"
     }
     overlap = HeldOut(held_out)
+    across = AcrossCorpora()
+    num_training = sum(text.split == "train" for text in texts.all)
     text_checks = []
     for text in texts.all:
         text_check = _TextCheck(text, settings.data)
-        pairs = held_out.get(text.name) or text.read()
-        text_check.read(pairs, overlap=overlap if text.split == "train" else None)
+        is_training = text.split == "train"
+        text_check.read(overlap if is_training else None, across, texts.vocabulary)
+        # The corpora together leave as many blocks in memory as one text.
+        text_check.keep_blocks(
+            MAX_BLOCKS // num_training if is_training else MAX_BLOCKS
+        )
         text_checks.append(text_check)
     profiles = _profiles(text_checks)
     shares = overlap.measures()
+    is_file = settings.data.source == "text"
+    result = overlap.find(is_file=is_file)
+    result += _find_shared_held_out(held_out, is_file=is_file)
+    if num_training > 1:
+        result += across.find()
     measures = {}
-    result = overlap.find(is_file=settings.data.source == "text")
-    trained_forms = [
-        text_check.forms
-        for text_check in text_checks
-        if text_check.text.split == "train"
-    ]
     for text_check in text_checks:
-        name, split = text_check.text.name, text_check.text.split
-        text_measures, text_findings = text_check.judge(texts.vocabulary, profiles)
-        measures[name] = text_measures | shares.get(name, {})
-        result += text_findings
-        if text_check.forms and split != "train" and len(trained_forms) == 1:
-            result += characters.find_unlike_forms(
-                trained_forms[0], text_check.forms, split=split
-            )
+        name = text_check.text.name
+        measures[name] = text_check.measures | shares.get(name, {})
+        result += text_check.find_all(profiles)
+    result += _find_unlike_forms(text_checks)
     result, cleaning_notes = cleaning_remedies.add_cleaning_remedies(
         [*texts.findings, *result], settings.data
     )
@@ -90,28 +101,48 @@ def check_data(
 
 
 class _TextCheck:
-    """The checks of one text, and what they count."""
+    """The checks of one text.
+
+    Attributes:
+        text: The text.
+        blocks: Its sample.
+        forms: Those of source and target, if they are in a language.
+        measures: What was counted.
+    """
 
     def __init__(self, text: Text, data: config.DataConfig) -> None:
         self.text, self._data = text, data
-        self._lengths = lengths.Lengths()
-        self._duplicates = duplicates.Duplicates()
         self.blocks: list[Block] = []
         self.forms: list[characters.Forms] = []
+        self.measures: dict[str, Any] = {}
+        self._findings: list[Finding] = []
 
     @property
     def is_language(self) -> bool:
         """True if both sides are in a language."""
         return self._data.source not in ("copy", "reverse", "treebank")
 
-    def read(self, pairs: Any, *, overlap: HeldOut | None) -> None:
-        """Look at all pairs."""
-        pairs = iter(pairs)
-        sample = Sample()
+    def read(
+        self,
+        overlap: HeldOut | None,
+        across: AcrossCorpora,
+        vocabulary: Vocabulary | None,
+    ) -> None:
+        """Look at all pairs, and judge all but what depends on other texts.
+
+        Args:
+            overlap: Looks for held-out pairs in training text; None for other text.
+            across: Looks for pairs that several corpora have.
+            vocabulary: The vocabulary of the run, if there is one.
+        """
+        pairs = self.text.read()
+        sample = Sample(max_blocks=MAX_BLOCKS)
+        counted_lengths = lengths.Lengths()
+        counted_duplicates = duplicates.Duplicates()
         first_line = 1
         while chunk := list(itertools.islice(pairs, CHUNK)):
-            self._lengths.add(chunk, max_words=self._data.max_length - 1)
-            self._duplicates.add(chunk)
+            counted_lengths.add(chunk, max_words=self._data.max_length - 1)
+            counted_duplicates.add(chunk)
             if overlap:
                 overlap.add(chunk, first_line=first_line, corpus=self.text.corpus)
             for pair in chunk:
@@ -120,6 +151,13 @@ class _TextCheck:
         self.blocks = sample.blocks()
         if self.is_language:
             self.forms = characters.forms(self.blocks)
+        if self.text.split == "train":
+            across.add(counted_duplicates)
+        self._judge(counted_lengths, counted_duplicates, vocabulary)
+
+    def keep_blocks(self, size: int) -> None:
+        """Keep some of the blocks for the checks that compare texts."""
+        self.blocks = thin(self.blocks, max(1, size))
 
     def by_locales(self) -> dict[Locales, list[Block]]:
         """Return the blocks of each pair of languages, without tags."""
@@ -140,18 +178,34 @@ class _TextCheck:
                 groups.setdefault(locales, []).append(part)
         return groups
 
-    def judge(
+    def find_all(self, profiles: Mapping[Locales, sides.Profile]) -> list[Finding]:
+        """Return what is wrong with the text.
+
+        Args:
+            profiles: The words of both sides of the training text, by languages.
+        """
+        result = list(self._findings)
+        if self.is_language:
+            for locales, blocks in self.by_locales().items():
+                if locales in profiles:
+                    result += sides.find_swapped_lines(
+                        blocks, profiles[locales], locales, split=self.text.split
+                    )
+        corpus = self.text.corpus
+        return [dataclasses.replace(f, corpus=corpus) for f in _once(result)]
+
+    def _judge(
         self,
+        counted_lengths: lengths.Lengths,
+        counted_duplicates: duplicates.Duplicates,
         vocabulary: Vocabulary | None,
-        profiles: Mapping[Locales, sides.Profile],
-    ) -> tuple[dict[str, Any], list[Finding]]:
-        """Return the measures of the text, and what is wrong with it."""
+    ) -> None:
         split = self.text.split
         measures: dict[str, Any] = {"origin": self.text.origin}
-        measures |= self._lengths.measures() | self._duplicates.measures()
-        result = self._lengths.find_empty(split=split)
+        measures |= counted_lengths.measures() | counted_duplicates.measures()
+        result = counted_lengths.find_empty(split=split)
         may_copy = self._data.source in data_config.GENERATED
-        result += self._duplicates.find(split=split, may_copy=may_copy)
+        result += counted_duplicates.find(split=split, may_copy=may_copy)
         if vocabulary:
             spellings = spelling.spell(pairs_of(self.blocks), vocabulary)
             measures["tokens"] = {
@@ -160,19 +214,16 @@ class _TextCheck:
             }
             result += spelling.find(spellings, data=self._data, split=split)
         elif split == "train":
-            result += self._lengths.find_too_long(self._data)
+            result += counted_lengths.find_too_long(self._data)
         if self._data.source != "treebank":
             aligned = alignment.judge(self.blocks)
             measures["agreement"] = aligned.agreement
             result += alignment.find(aligned, self.blocks, split=split)
         if self.is_language:
-            result += self._judge_languages(measures, profiles)
-        corpus = self.text.corpus
-        return measures, [dataclasses.replace(f, corpus=corpus) for f in result]
+            result += self._judge_languages(measures)
+        self.measures, self._findings = measures, result
 
-    def _judge_languages(
-        self, measures: dict[str, Any], profiles: Mapping[Locales, sides.Profile]
-    ) -> list[Finding]:
+    def _judge_languages(self, measures: dict[str, Any]) -> list[Finding]:
         split = self.text.split
         character_measures = characters.measure(self.blocks)
         for key in ("scripts", "characters"):
@@ -191,17 +242,46 @@ class _TextCheck:
             seen_languages = sides.languages(blocks, locales)
             if not any(f.severity is Severity.SERIOUS for f in in_scripts):
                 result += sides.find_languages(seen_languages, locales, split=split)
-            if locales in profiles:
-                profile = profiles[locales]
-                result += sides.find_swapped_lines(
-                    blocks, profile, locales, split=split
-                )
         if len(self.by_locales()) == 1:
             measures["languages"] = {
                 name: each.shares if each else {}
                 for name, each in zip(sides.SIDES, seen_languages, strict=True)
             }
-        return _once(result)
+        return result
+
+
+def _find_shared_held_out(
+    held_out: Mapping[str, Sequence[Pair]], *, is_file: bool
+) -> list[Finding]:
+    """Return a finding if the test text has many validation pairs."""
+    if not ("valid" in held_out and "test" in held_out):
+        return []
+    overlap = HeldOut({"test": held_out["test"]}, other_split="valid")
+    overlap.add(held_out["valid"], first_line=1)
+    return overlap.find(is_file=is_file)
+
+
+def _find_unlike_forms(text_checks: Sequence[_TextCheck]) -> list[Finding]:
+    """Return findings of held-out text in another form than all training text."""
+    training = [
+        text_check
+        for text_check in text_checks
+        if text_check.text.split == "train" and text_check.forms
+    ]
+    if not training:
+        return []
+    trained_forms = characters.mix_forms(
+        [text_check.forms for text_check in training],
+        [text_check.measures["pairs"] for text_check in training],
+    )
+    return [
+        finding
+        for text_check in text_checks
+        if text_check.text.split != "train" and text_check.forms
+        for finding in characters.find_unlike_forms(
+            trained_forms, text_check.forms, split=text_check.text.split
+        )
+    ]
 
 
 def _once(all_findings: Sequence[Finding]) -> list[Finding]:

@@ -52,6 +52,13 @@ class Hashes:
         hashes, counts = np.unique(self._hashes, return_counts=True)
         return hashes, counts
 
+    def merge(self, other: "Hashes") -> None:
+        """Take each of the different hashes that another object keeps, once."""
+        hashes, _ = other.counts()
+        self._divisor = max(self._divisor, other._divisor)
+        self._hashes = self._of_divisor(np.concatenate([self._hashes, hashes]))
+        self._flush()
+
     def share_repeated(self) -> float:
         """Return the share of lines that repeat an earlier one."""
         _, counts = self.counts()
@@ -89,6 +96,11 @@ class Duplicates:
         self._copies: list[str] = []
         # The first lines show what is repeated, if something is all over the text.
         self._lines: dict[int, str] = {}
+
+    @property
+    def pairs(self) -> Hashes:
+        """The hashes of its pairs."""
+        return self._pairs
 
     def add(self, pairs: Sequence[Pair]) -> None:
         """Take the next pairs of the text. Empty sides count as no repetition."""
@@ -176,6 +188,38 @@ class Duplicates:
                 ),
                 share=share,
                 remedies=["look at these lines, and leave most of them out"],
+            )
+        ]
+
+
+class AcrossCorpora:
+    """Counts the pairs of a corpus that are in an earlier corpus, too."""
+
+    def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
+        """Start with no corpus."""
+        self._pairs = Hashes(max_kept=max_kept)
+
+    def add(self, corpus: Duplicates) -> None:
+        """Take the different pairs of the next corpus."""
+        self._pairs.merge(corpus.pairs)
+
+    def find(self) -> list[Finding]:
+        """Return a finding if corpora have many pairs in common."""
+        share = self._pairs.share_repeated()
+        severity = findings.severity_of(share, **IDENTICAL)
+        if not severity:
+            return []
+        return [
+            Finding(
+                kind="duplicates",
+                severity=severity,
+                split="train",
+                message=(
+                    f"{findings.percent(share)} of the pairs are in an earlier corpus, "
+                    "too (repetitions in a corpus aside)"
+                ),
+                share=share,
+                remedies=["keep each pair in one corpus"],
             )
         ]
 

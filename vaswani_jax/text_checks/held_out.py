@@ -1,7 +1,7 @@
-"""Find validation and test pairs that are also training pairs, or nearly so.
+"""Find held-out pairs that another text has, too, or nearly so.
 
 Lines are nearly the same if they share most of their shingles, which are sequences of
-three words. The held-out text is in memory; the training text is read chunk by chunk.
+three words. The held-out text is in memory; the other one is read chunk by chunk.
 """
 
 import collections
@@ -27,15 +27,15 @@ MINOR_NEAR, SERIOUS_NEAR = 0.05, 0.2
 
 @dataclasses.dataclass
 class _HeldOut:
-    """A held-out pair, and where the training text has it.
+    """A held-out pair, and where the other text has it.
 
     Attributes:
         pair: The pair.
         shingles: The shingles of each side.
-        exact: Where the first equal training pair is: corpus and line, as "line 7".
+        exact: Where the first equal pair of it is: corpus and line, as "line 7".
         near: Where the first pair with nearly the same sides is.
         near_pair: That pair.
-        has_same_source: Whether a training pair has the same words in its source.
+        has_same_source: Whether a pair of it has the same words in its source.
     """
 
     pair: Pair
@@ -47,15 +47,24 @@ class _HeldOut:
 
     @property
     def place(self) -> str:
-        """The place of the pair in the training text, or of a near one; "" for none."""
+        """The place of the pair in the other text, or of a near one; "" for none."""
         return self.exact or self.near
 
 
 class HeldOut:
-    """Looks for held-out pairs in the training text, chunk by chunk."""
+    """Looks for held-out pairs in another text, chunk by chunk."""
 
-    def __init__(self, splits: Mapping[str, Sequence[Pair]]) -> None:
-        """Take the pairs of each split but the training text's."""
+    def __init__(
+        self, splits: Mapping[str, Sequence[Pair]], *, other_split: str = "train"
+    ) -> None:
+        """Take the text to look for.
+
+        Args:
+            splits: The pairs of each held-out split.
+            other_split: The split whose pairs `add` takes.
+        """
+        self._other_name = findings.NAMES[other_split]
+        self._is_trained = other_split == "train"
         self._splits: dict[str, list[_HeldOut]] = {}
         self._by_pair: dict[Pair, list[_HeldOut]] = {}
         self._by_words: dict[tuple[str, ...], list[_HeldOut]] = {}
@@ -93,7 +102,7 @@ class HeldOut:
         self._shingles = frozenset(self._by_shingle)
 
     def add(self, pairs: Iterable[Pair], *, first_line: int, corpus: str = "") -> None:
-        """Take the next training pairs.
+        """Take the next pairs of the other text.
 
         Args:
             pairs: The pairs.
@@ -114,7 +123,7 @@ class HeldOut:
                 self._compare(pair, shingles, place=f"{name} {number:,}")
 
     def _compare(self, pair: Pair, shingles: frozenset[int], *, place: str) -> None:
-        """Note the held-out pairs that are near to a training pair."""
+        """Note the held-out pairs that are near to a pair of the other text."""
         candidates = {
             id(held_out): held_out
             for shingle in shingles & self._shingles
@@ -134,7 +143,7 @@ class HeldOut:
                 held_out.near, held_out.near_pair = place, pair
 
     def measures(self) -> dict[str, dict[str, float]]:
-        """Return, for each split, the shares of its pairs that training has."""
+        """Return, for each split, the shares of its pairs that the other text has."""
         return {
             split: {
                 "same_pair": _share(line.exact for line in lines),
@@ -145,7 +154,7 @@ class HeldOut:
         }
 
     def find(self, *, is_file: bool) -> list[Finding]:
-        """Return a finding for each split of which training has many pairs.
+        """Return a finding for each split of which the other text has many pairs.
 
         Args:
             is_file: Whether the text is a file that another one can replace.
@@ -167,11 +176,15 @@ class HeldOut:
                 continue
             severity = Severity.SERIOUS if is_serious else Severity.MINOR
             message = (
-                f"{findings.percent(exact)} of the {name} pairs are also training "
-                f"pairs, {findings.percent(near)} are nearly so: scores on them say "
-                "little about other text"
+                f"{findings.percent(exact)} of the {name} pairs are also "
+                f"{self._other_name} pairs, {findings.percent(near)} are nearly so: "
             )
-            remedies = ["remove these pairs from the training text"]
+            message += (
+                "scores on them say little about other text"
+                if self._is_trained
+                else f"the {self._other_name} text chooses checkpoints for them"
+            )
+            remedies = [f"remove these pairs from the {self._other_name} text"]
             if is_file:
                 remedies.append(
                     f"name another text: --config.data.{split}_source=FILE "
@@ -185,19 +198,19 @@ class HeldOut:
                     message=message,
                     share=max(exact, near),
                     remedies=remedies,
-                    examples=_examples(lines),
+                    examples=_examples(lines, self._other_name),
                 )
             )
         return result
 
 
-def _examples(lines: Sequence[_HeldOut]) -> list[str]:
-    trained = [line for line in lines if line.place]
+def _examples(lines: Sequence[_HeldOut], other_name: str) -> list[str]:
+    shared = [line for line in lines if line.place]
     return [
-        f"training {line.place}: "
+        f"{other_name} {line.place}: "
         f"{findings.shorten((line.near_pair or line.pair)[0])} | "
         f"held out: {findings.shorten(line.pair[0])}"
-        for line in trained[: findings.NUM_EXAMPLES]
+        for line in shared[: findings.NUM_EXAMPLES]
     ]
 
 

@@ -92,7 +92,18 @@ class Lengths:
         }
 
     def find_empty(self, *, split: str) -> list[Finding]:
-        """Return a finding if many pairs have an empty side."""
+        """Return a finding if there is no pair, or if many have an empty side."""
+        if not self.num_pairs:
+            return [
+                Finding(
+                    kind="no_pairs",
+                    severity=Severity.SERIOUS,
+                    split=split,
+                    message="the text has no pair",
+                    share=1.0,
+                    remedies=["name files that have text"],
+                )
+            ]
         share = self.num_empty / max(1, self.num_pairs)
         severity = findings.severity_of(share, **EMPTY)
         if not severity:

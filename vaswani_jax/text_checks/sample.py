@@ -66,6 +66,13 @@ def pairs_of(blocks: Sequence[Block]) -> list[Pair]:
     return [pair for _, pair in numbered(blocks)]
 
 
+def thin(blocks: Sequence[Block], size: int) -> list[Block]:
+    """Return at most `size` blocks, spread evenly over all."""
+    if len(blocks) <= size:
+        return list(blocks)
+    return [blocks[number * len(blocks) // size] for number in range(size)]
+
+
 def numbered(blocks: Sequence[Block]) -> list[tuple[int, Pair]]:
     """Return the pairs of blocks, each with the number of its line."""
     return [line for block in blocks for line in block.lines]
