@@ -184,6 +184,11 @@ def test_the_record_of_columns_and_shards_changes_with_each_of_them(tmp_path):
     assert later["source"]["files"][0] == first["source"]["files"][0]
 
 
+def test_a_sample_of_no_pairs_is_empty():
+    pairs = [("a", "b"), ("c", "d")]
+    assert list(sources.spread(iter(pairs), size=0, total=2)) == []
+
+
 def test_there_is_a_test_split_if_it_is_named_or_generated(tmp_path):
     without = {"data.test_source": "", "data.test_target": ""}
     assert sources.splits(text_data(tmp_path, **without)) == ["train", "valid"]

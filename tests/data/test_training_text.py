@@ -1,8 +1,6 @@
 """Several corpora are prepared one after the other, each as its settings say."""
 
 import json
-import random
-from fractions import Fraction
 
 import pytest
 
@@ -109,27 +107,6 @@ def test_the_tag_of_a_corpus_follows_that_of_the_language():
     assert languages.add_tag("<2de> a", "<x>", data) == "<x> <2de> a"
 
 
-@pytest.mark.parametrize(
-    ("totals", "stages", "size", "expected"),
-    [
-        ([100, 100], "", 80, [20, 60]),  # the weights, 1 and 3
-        ([100, 30], "", 80, [50, 30]),  # b has no more
-        ([100, 30], "", 130, [100, 30]),
-        ([100, 100], "9: a=1", 80, [50, 30]),  # a mean of 5/8 and 3/8
-        ([100, 100], "0: b=1", 80, [0, 80]),
-        ([100, 50], "0: b=1", 80, [0, 50]),  # a is never drawn
-    ],
-)
-def test_a_vocabulary_learns_from_corpora_as_training_draws_them(
-    totals, stages, size, expected
-):
-    corpora = [corpus(name, weight=weight) for name, weight in WEIGHTS.items()]
-    data = small_text.settings_of(
-        ".", **{"data.corpora": corpora, "data.stages": stages}
-    ).data
-    assert training_text.sample_sizes(data, totals, size=size) == expected
-
-
 def test_the_sample_of_a_vocabulary_is_spread_over_each_corpus(text, monkeypatch):
     lines_read = []
 
@@ -146,7 +123,7 @@ def test_the_sample_of_a_vocabulary_is_spread_over_each_corpus(text, monkeypatch
     small_text.prepare(
         text, **{"data.corpora": corpora, "data.sentencepiece_sample_size": 80}
     )
-    expected = [f"a {n}" for n in range(0, 60, 6)] + [f"b {n}" for n in range(0, 60, 2)]
+    expected = [f"{name} {n}" for name in WEIGHTS for n in range(0, 60, 3)]
     assert lines_read[::2] == lines_read[1::2] == expected
 
 
@@ -157,17 +134,64 @@ def small_text_vocabulary(text):
     return learn_subwords(lines, small_text.settings_of(text).data)
 
 
-def test_without_weights_the_sizes_decide_whatever_the_copies():
-    data = small_text.settings_of(
-        ".",
-        **{
-            "data.corpora": [
-                corpus("a", noise_typos=0.1, noise_samples=4),
-                corpus("b"),
-            ]
-        },
-    ).data
-    assert training_text.sample_sizes(data, [30, 60], size=30) == [10, 20]
+@pytest.mark.parametrize(
+    ("weights", "changes"),
+    [
+        ([1, 3], {}),
+        ([1, 0], {}),
+        ([None, None], {"data.corpora_temperature": 5.0}),
+        ([None, None], {"data.epoch_pairs": 7}),
+        ([None, None], {"data.stages": "0: b=1; 5: a=1"}),
+    ],
+)
+def test_no_share_changes_the_vocabulary(two_texts, weights, changes):
+    """Prepared data is for any shares, so that they may change without it."""
+    vocabularies = [
+        small_text.prepare(
+            two_texts,
+            rebuild=True,
+            **{"data.sentencepiece_sample_size": 150, "data.corpora": corpora},
+            **shares,
+        ).vocabulary.fingerprint
+        for corpora, shares in (
+            ([corpus("a"), corpus("b")], {}),
+            (
+                [
+                    corpus("a", weight=weights[0]),
+                    corpus("b", weight=weights[1]),
+                ],
+                changes,
+            ),
+        )
+    ]
+    assert len(set(vocabularies)) == 1
+
+
+def test_sizes_decide_what_a_vocabulary_learns_from_whatever_the_copies(two_texts):
+    corpora = [corpus("a", noise_typos=0.1, noise_samples=4), corpus("b")]
+    data = small_text.settings_of(two_texts, **{"data.corpora": corpora}).data
+    text = training_text.TrainingText(data, seed=1)
+    text.count()
+    text.clean()
+    b_lines = set(small_text.read_lines(two_texts / "b.de"))
+    targets = [target for _, target in text.sample(24)]
+    assert len(targets) == 24
+    assert [target in b_lines for target in targets[10:]] == [True] * 14
+
+
+def test_a_share_of_no_pair_is_refused_before_the_text_is_prepared(
+    two_texts, monkeypatch
+):
+    monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)
+    corpora = [corpus("a", weight=1), corpus("b", weight=9999)]
+    with pytest.raises(ValueError, match="corpus 'a' gets none of the 120 pairs of"):
+        small_text.prepare(two_texts, **{"data.corpora": corpora})
+
+
+def test_a_corpus_without_a_share_is_prepared_for_a_later_stage(two_texts):
+    corpora = [corpus("a", weight=1), corpus("b", weight=0)]
+    data = small_text.prepare(two_texts, **{"data.corpora": corpora})
+    assert data.manifest.corpus_sizes == {"a": 45, "b": 70}
 
 
 def test_a_changed_text_is_named_by_its_corpus(two_texts):
@@ -240,29 +264,15 @@ def test_a_manifest_without_corpora_is_read_as_before(text):
     assert "corpora" not in json.loads(path.read_text())
 
 
-def test_a_sample_has_no_pair_twice_and_as_many_as_there_are():
-    generator = random.Random(3)
-    for _ in range(50):
-        weights = [generator.choice([0, 1, 2.5, 40]) for _ in range(3)]
-        if not any(weights):
-            continue
-        totals = [generator.randint(1, 40) for _ in weights]
-        data = small_text.settings_of(
-            ".",
-            **{
-                "data.corpora": [
-                    corpus(f"c{n}", weight=weight) for n, weight in enumerate(weights)
-                ]
-            },
-        ).data
-        size = generator.randint(1, sum(totals))
-        sizes = training_text.sample_sizes(data, totals, size=size)
-        in_use = sum(t for t, weight in zip(totals, weights, strict=True) if weight)
-        assert sum(sizes) == min(size, in_use)
-        for count, total, weight in zip(sizes, totals, weights, strict=True):
-            assert count <= total
-            share = size * Fraction(weight) / sum(map(Fraction, weights))
-            assert count >= min(total, int(share))
+def test_a_sample_of_one_pair_leaves_corpora_out(two_texts):
+    data = small_text.settings_of(
+        two_texts, **{"data.corpora": [corpus("a"), corpus("b")]}
+    ).data
+    text = training_text.TrainingText(data, seed=1)
+    text.count()
+    text.clean()
+    for size in (1, 2, 119, 120):
+        assert len(list(text.sample(size))) == size
 
 
 def test_cleaning_counts_identical_pairs_of_all_corpora(two_texts, caplog):

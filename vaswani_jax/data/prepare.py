@@ -86,6 +86,7 @@ def prepare(
         if split != "train"
     }
     _clean(training)
+    training.check_shares()
     training.cleaner.write_examples(directory)
     origin = "given"
     if vocabulary is None:

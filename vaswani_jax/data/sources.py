@@ -86,7 +86,7 @@ def spread(pairs: Pairs, *, size: int, total: int) -> Pairs:
         yield from pairs
         return
     indices = _spread_indices(size, total)
-    next_index = next(indices)
+    next_index = next(indices, total)
     for index, pair in enumerate(pairs):
         if index == next_index:
             yield pair

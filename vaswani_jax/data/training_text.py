@@ -6,7 +6,7 @@ Held-out text is read by `sources` alone: nothing is left out of it or added to 
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -119,6 +119,17 @@ class TrainingText:
         )
         self.num_kept = [self.cleaner.num_kept(part.name) for part in self.parts]
 
+    def check_shares(self) -> None:
+        """Refuse shares that give a corpus no pair of an epoch; see `mixture.plan`.
+
+        Pairs that are too long still count.
+        """
+        num_pairs = {
+            part.name: part.num_copies * count
+            for part, count in zip(self.parts, self.num_kept, strict=True)
+        }
+        mixture.plan(self._data, num_pairs)
+
     def pairs(
         self, number: int, *, copy: int, watch: Watch | None = None
     ) -> sources.Pairs:
@@ -137,15 +148,14 @@ class TrainingText:
     def sample(self, size: int) -> sources.Pairs:
         """Yield pairs without tags, of the first copies, to learn a vocabulary from.
 
-        They are spread evenly over each part, see `sample_sizes`.
+        A part gives its share by size, spread evenly over its text, whatever the
+        weights: prepared data must not depend on them.
 
         Args:
             size: The number of pairs to yield, at most all.
         """
-        sizes = [size]
-        if self._data.training_corpora:
-            sizes = sample_sizes(self._data, self.num_kept, size=size)
-        for number, count in enumerate(sizes):
+        counts = mixture.split(size, list(map(Fraction, self.num_kept)))
+        for number, count in enumerate(counts):
             total = self.num_kept[number]
             if self.cleaner.is_on or self.parts[number].noise:
                 pairs = self._noisy(self._kept_pairs(number), number, copy=0)
@@ -170,44 +180,6 @@ class TrainingText:
             return text
         key = (self._seed, part.name, copy)
         return add_noise(text, part.noise, part.data, key=key)
-
-
-def sample_sizes(
-    data: config.DataConfig, totals: Sequence[int], *, size: int
-) -> list[int]:
-    """Return how many pairs of each corpus a vocabulary is learned from.
-
-    A corpus gives its mean share over all stages, but no pair twice: the other corpora
-    make up for one that is too small.
-
-    Args:
-        data: Names the corpora and the stages.
-        totals: The number of pairs of each corpus.
-        size: The number of pairs to choose, at most all.
-    """
-    written = [
-        total * mixture.num_copies(data, corpus)
-        for corpus, total in zip(data.training_corpora, totals, strict=True)
-    ]
-    stages = [weights for _, weights in mixture.stage_weights(data, written)]
-    shares = [
-        sum((weights[n] / sum(weights) for weights in stages), Fraction(0))
-        for n in range(len(totals))
-    ]
-    sizes = [0] * len(totals)
-    while size > sum(sizes):
-        open_shares = [
-            share if sizes[n] < totals[n] else Fraction(0)
-            for n, share in enumerate(shares)
-        ]
-        if not any(open_shares):
-            break
-        added = mixture.split(size - sum(sizes), open_shares)
-        sizes = [
-            min(total, count + extra)
-            for total, count, extra in zip(totals, sizes, added, strict=True)
-        ]
-    return sizes
 
 
 def text_record(
