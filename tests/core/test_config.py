@@ -84,6 +84,7 @@ RANGES = {
         *("optimizer.max_gradient_norm", "data.epoch_pairs"),
         "data.clean_max_characters",
     },
+    "at least 0.01": {"data.corpora_temperature"},
     "at least 1": {
         *("model.num_layers", "model.d_model", "model.d_ff", "model.num_heads"),
         *("model.d_k", "model.d_v", "model.max_positions", "data.num_buckets"),
@@ -121,7 +122,6 @@ RANGES = {
     "positive": {
         *("optimizer.epsilon", "optimizer.learning_rate_scale", "model.init_scale"),
         *("model.layer_norm_epsilon", "search.temperature"),
-        "data.corpora_temperature",
     },
     "one of post, pre": {"model.layer_norm_position"},
     "one of sinusoidal, learned": {"model.positional_encoding"},

@@ -73,12 +73,21 @@ def test_a_run_that_was_recorded_before_has_no_corpora():
         ({**NEWS, "weight": "2"}, "corpus 'news': weight must be a number, got '2'"),
         ({**NEWS, "weight": True}, "corpus 'news': weight must be a number, got True"),
         ({**NEWS, "weight": float("inf")}, "'news': weight must be a number, got inf"),
+        ({**NEWS, "weight": 10**400}, "corpus 'news': weight must be a number, got 10"),
         ({**NEWS, "noise_upper": 2}, "'news': noise_upper must be in [0, 1], got 2"),
         (
             {**NEWS, "noise_samples": 0},
             "'news': noise_samples must be at least 1, got 0",
         ),
         ({**NEWS, "noise_samples": 1.5}, "noise_samples must be a whole number, got"),
+        (
+            {**NEWS, "noise_samples": float("inf")},
+            "'news': noise_samples must be a whole number, got inf",
+        ),
+        (
+            {**NEWS, "noise_samples": float("nan")},
+            "'news': noise_samples must be a whole number, got nan",
+        ),
         ({**NEWS, "noise_samples": 2}, "noise_samples=2 needs one of noise_upper"),
         ({**NEWS, "source": "~nobody-here/a"}, "corpus 'news': source: ~nobody-here/a"),
         ({**NEWS, "target": "-#2"}, "'news': target must be files, not standard input"),
@@ -145,6 +154,8 @@ def test_stages_are_a_text_or_a_list():
         ("0: news=1 news=2", "name each corpus once, got '0: news=1 news=2'"),
         ("x: news=1", "the step of a stage must be a whole number from 0, got 'x: "),
         ("-1: news=1", "the step of a stage must be a whole number from 0"),
+        ("٣: news=1", "the step of a stage must be a whole number from 0"),
+        ("3: news=٣", "the weight of 'news' must be a number from 0"),
         (
             "0: news=-1",
             "the weight of 'news' must be a number from 0, got '0: news=-1'",
@@ -160,6 +171,7 @@ def test_stages_are_a_text_or_a_list():
         ([3], "a stage must have a step and weights by corpus, got 3"),
         ([{"step": 1}], "a stage must have a step and weights by corpus"),
         ([{"step": True, "weights": {"news": 1}}], "whole number from 0"),
+        ([{"step": 3, "weights": {"news": 10**400}}], "must be a number from 0"),
     ],
 )
 def test_a_stage_out_of_range_is_refused(stages, rule):
@@ -192,6 +204,11 @@ def test_a_temperature_is_for_corpora_without_weights():
     weighted = [{**NEWS, "weight": 1}, {**CRAWL, "weight": 2}]
     text = refusal({"data.corpora": weighted, "data.corpora_temperature": 5.0})
     assert "config.data.corpora_temperature is for corpora without weights" in text
+
+
+def test_a_temperature_whose_shares_cannot_be_computed_is_refused():
+    text = refusal({"data.corpora": [NEWS, CRAWL], "data.corpora_temperature": 1e-6})
+    assert text.startswith("config.data.corpora_temperature must be")
 
 
 def test_a_tag_is_among_the_user_symbols():

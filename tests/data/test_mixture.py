@@ -84,6 +84,13 @@ def test_a_corpus_that_would_never_be_drawn_is_refused():
     assert planned([5, 995], weights=[0, 1]).stages[0].pairs == (0, 995)
 
 
+def test_the_smallest_temperature_gives_all_to_the_largest_corpus():
+    """The sizes to the power of 100 are too far apart for a pair of the smaller."""
+    with pytest.raises(ValueError, match="corpus 'a' gets none of the 1,000,000,007"):
+        planned([7, 10**9], corpora_temperature=0.01)
+    assert pairs([10**9, 10**9], corpora_temperature=0.01) == [(10**9, 10**9)]
+
+
 @given(
     st.integers(1, 10**9),
     st.lists(st.fractions(0, 10**6), min_size=1, max_size=9).filter(any),

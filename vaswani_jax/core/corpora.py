@@ -12,6 +12,7 @@ import json
 import math
 import pathlib
 import re
+import sys
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -352,6 +353,8 @@ def _typed(value: Any, *, title: str, field: str) -> Any:
     """Return a value in the type of its field, a path without ~."""
     kind = TYPES[field]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # False for nan, too; exact for integers of any size.
+    is_number = is_number and abs(value) <= sys.float_info.max
     if kind is str:
         if not isinstance(value, str):
             raise ValueError(f"{title} {field} must be a string, got {value!r}")
@@ -369,7 +372,7 @@ def _typed(value: Any, *, title: str, field: str) -> Any:
         if not is_number or value != int(value):
             raise ValueError(f"{title} {field} must be a whole number, got {value!r}")
         return int(value)
-    if not is_number or not math.isfinite(value):
+    if not is_number:
         raise ValueError(f"{title} {field} must be a number, got {value!r}")
     return float(value)
 
@@ -430,7 +433,7 @@ def _stage_of_record(record: Any) -> Stage:
 
 def _stage(step: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
     """Return a stage after checking its values, which are texts or numbers."""
-    if not re.fullmatch(r"\d+", str(step)):
+    if not re.fullmatch(r"[0-9]+", str(step)):
         raise ValueError(
             f"{STAGES}: the step of a stage must be a whole number from 0, got {title}"
         )
@@ -438,9 +441,10 @@ def _stage(step: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
     for name, weight in weights.items():
         try:
             value = float(weight)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             value = math.nan
-        if not (math.isfinite(value) and value >= 0) or isinstance(weight, bool):
+        is_number = str(weight).isascii() and not isinstance(weight, bool)
+        if not (is_number and math.isfinite(value) and value >= 0):
             raise ValueError(
                 f"{STAGES}: the weight of {name!r} must be a number from 0, got {title}"
             )

@@ -91,7 +91,7 @@ class DataConfig:
     )
     corpora_temperature: float = setting(
         "T: corpora without weights have shares size^(1/T); 1 for their sizes.",
-        above=0,
+        at_least=0.01,
         legacy=1.0,
     )
     epoch_pairs: int = setting(
