@@ -137,6 +137,15 @@ def test_a_json_line_without_a_text_is_named_with_the_rule(tmp_path, line, messa
     assert str(caught.value).startswith(f"{path}, line 2: {message}")
 
 
+def test_a_huge_number_is_refused_without_advice_to_a_programmer(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"en": "a", "id": ' + "9" * 5000 + "}\n")
+    with pytest.raises(
+        ValueError, match=r"t\.jsonl, line 1: a number of over"
+    ) as caught:
+        lines(columns.read("t.jsonl#en", tmp_path))
+    assert "sys." not in str(caught.value)
+
+
 def test_keys_with_dots_and_texts_with_line_breaks_are_read(tmp_path):
     values = [
         {"a.b": "dotted"},

@@ -128,6 +128,35 @@ def test_shards_are_paired_in_their_order_and_errors_name_them(tmp_path):
     assert "shards/*.en has 1, shards/*.de.gz has 2" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (["s4.en", "s5.en", "s6.en"], ["s4.de", "s6.de", "s55.de"], "s5.en with s6.de"),
+        (["s51.en", "s52.en"], ["s1.de", "s2.de"], "s51.en with s1.de"),
+        (["en-1.txt", "en-10.txt"], ["de-01.txt", "de-10.txt"], ""),
+        (["1/x.en", "2/x.en"], ["1/x.de", "3/x.de"], "2/x.en with 3/x.de"),
+        (["news.en", "crawls.en"], ["news.de", "crawls.de"], ""),
+        (["all.en"], ["text.de"], ""),
+    ],
+)
+def test_shards_whose_names_do_not_belong_together_are_named(
+    source, target, message, tmp_path, caplog
+):
+    for folder, names in (("a", source), ("b", target)):
+        for name in names:
+            (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write(tmp_path / folder / name, b"x\n")
+    names = {"data.train_source": "a/**/*.*", "data.train_target": "b/**/*.*"}
+    data = text_data(tmp_path, **names)
+    assert sources.count(data, "train", seed=0) == len(source)
+    warnings = [r.message for r in caplog.records if r.levelname == "WARNING"]
+    assert len(warnings) == bool(message)
+    if message:
+        assert message in warnings[0].replace(f"{tmp_path}/a/", "").replace(
+            f"{tmp_path}/b/", ""
+        )
+
+
 def test_a_line_without_its_tag_is_named_by_its_shard(tmp_path):
     write(tmp_path / "1.tsv", b"eins\t<2de> one\n")
     write(tmp_path / "2.tsv", b"zwei\t<2de> two\ndrei\tthree\n")

@@ -212,6 +212,17 @@ def test_faults_between_texts_are_found(tmp_path: pathlib.Path) -> None:
     assert "in training" in report.describe()
 
 
+def test_files_that_are_paired_by_order_alone_are_found(tmp_path: pathlib.Path) -> None:
+    splits = texts.splits()
+    parts = {f"s{n}": splits["train"][n * 300 : n * 300 + 300] for n in range(3)}
+    texts.write(tmp_path, parts)
+    (tmp_path / "s1.target").rename(tmp_path / "s11.target")
+    names = {"train_source": "s*.source", "train_target": "s*.target"}
+    report = check(tmp_path, splits, **names)
+    found = {(f.split, f.kind) for f in report.findings}
+    assert found >= {("train", "unlike_shards"), ("train", "misaligned")}
+
+
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_a_text_without_pairs_is_a_serious_finding(
     split: str, tmp_path: pathlib.Path

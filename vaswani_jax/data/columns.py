@@ -6,10 +6,12 @@ column is a number (TSV), or the path of a key (JSON lines, Parquet, datasets).
 
 import dataclasses
 import glob
+import itertools
 import json
 import os
 import pathlib
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -128,6 +130,48 @@ def find(name: str, directory: pathlib.Path) -> Side:
     if not shards:
         raise FileNotFoundError(f"no file {path}{arrow_files.suggest_names(path)}")
     return _check_columns(Side(name, column, shards))
+
+
+def describe_unlike_names(source: Side, target: Side) -> str:
+    """Return which shards are paired although their names differ; "" if none are.
+
+    Of the names of a side, only the part in which they differ counts, numbers by value:
+    s5.en goes with de/s05.de. A single file has no such part.
+    """
+    names = [_varying_parts(list(map(str, s.shards))) for s in (source, target)]
+    pairs = zip(*names, strict=True)
+    unlike = [number for number, pair in enumerate(pairs) if len(set(pair)) > 1]
+    if not unlike or source.shards == target.shards:
+        return ""
+    first, second = (side.shards[unlike[0]] for side in (source, target))
+    return (
+        f"files are paired in their order, but {len(unlike):,} of "
+        f"{len(source.shards):,} pairs have unlike names, as {first} with {second}: "
+        "one may be missing or superfluous"
+    )
+
+
+def _varying_parts(names: Sequence[str]) -> list[str]:
+    """Return the part of each name in which all differ; it cuts no number in two.
+
+    >>> _varying_parts(["s10.en", "s011.en"])
+    ['10', '11']
+    """
+    if len(names) < 2:
+        return [""] * len(names)
+    begin = _common_beginning(names).rstrip("0123456789")
+    reversed_end = _common_beginning([name[::-1] for name in names])
+    end_length = len(reversed_end.rstrip("0123456789"))
+    return [
+        re.sub("[0-9]+", lambda digits: str(int(digits[0])), name)
+        for name in (name[len(begin) : len(name) - end_length] for name in names)
+    ]
+
+
+def _common_beginning(names: Sequence[str]) -> str:
+    characters = zip(*names, strict=False)
+    common = itertools.takewhile(lambda each: len(set(each)) == 1, characters)
+    return "".join(each[0] for each in common)
 
 
 def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:
@@ -286,6 +330,9 @@ def _parse_object(line: str) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise ValueError("JSON nested too deep") from None
+    except ValueError:  # Python refuses to parse it.
+        limit = sys.get_int_max_str_digits()
+        raise ValueError(f"a number of over {limit:,} digits") from None
     if not isinstance(record, dict):
         raise ValueError("every line must be a JSON object")
     return record

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import json
+import logging
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,6 +22,8 @@ from vaswani_jax.data.cldr.pairs import cldr_pairs, cldr_version
 from vaswani_jax.data.columns import Side
 
 Pairs = Iterator[tuple[str, str]]
+logger = logging.getLogger(__name__)
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -50,7 +53,8 @@ def prepare(data: config.DataConfig) -> None:
 def count(data: config.DataConfig, split: str, *, seed: int) -> int:
     """Return the number of pairs of a split, after checking every line of a text file.
 
-    Of trees it logs what is unusual, see `treebank_checks.count_pairs`.
+    Of trees it logs what is unusual, see `treebank_checks.count_pairs`; of several
+    files, that their names do not belong together.
 
     Raises:
         FileNotFoundError, ValueError: The text cannot be used, see `pairs`.
@@ -59,6 +63,8 @@ def count(data: config.DataConfig, split: str, *, seed: int) -> int:
         return tfds.count(data, split)
     if data.source == "treebank":
         return treebank_checks.count_pairs(_local(data), split)
+    if warning := describe_unlike_shards(data, split):
+        logger.warning(warning)
     return sum(1 for _ in pairs(data, split, seed=seed))
 
 
@@ -121,6 +127,17 @@ def _split_sides(data: config.DataConfig, split: str) -> tuple[Side, Side]:
         key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
     }
     return find_sides(data, names)
+
+
+def describe_unlike_shards(data: config.DataConfig, split: str) -> str:
+    """Return which files are paired although their names differ; "" if none are.
+
+    Raises:
+        FileNotFoundError, ValueError: See `find_sides`.
+    """
+    if data.source != "text":
+        return ""
+    return columns.describe_unlike_names(*_split_sides(data, split))
 
 
 def find_sides(data: config.DataConfig, names: Mapping[str, str]) -> tuple[Side, Side]:

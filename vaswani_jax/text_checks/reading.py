@@ -58,7 +58,7 @@ class Texts:
         all: The texts.
         vocabulary: That of the prepared data, or of the file that settings name.
         notes: What could not be read, and what is read instead.
-        findings: What is wrong with the prepared data.
+        findings: What is wrong with the prepared data, and with names of files.
     """
 
     all: list[Text]
@@ -102,16 +102,17 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
     """
     data = settings.data
     notes: list[str] = []
-    prepared_data, differences = None, []
+    prepared_data, faults = None, []
     if prepared.has_directory(data, workdir):
         directory = prepared.data_directory(data, workdir)
         if (directory / manifest.NAME).exists():
             prepared_data = prepared.open_prepared(directory)
-            differences = _differences(settings, directory)
+            faults = _differences(settings, directory)
     texts = []
     for split in sources.splits(data):
         try:
             texts += _of_split(settings, split)
+            faults += _unlike_shards(data, split)
         except (FileNotFoundError, ValueError) as error:
             is_absent = isinstance(error, FileNotFoundError)
             is_absent = is_absent or data.source.startswith(tfds.PREFIX)
@@ -127,7 +128,27 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
             "no vocabulary yet: its spelling is checked once `vaswani prepare` or "
             "`vaswani train` has learned one"
         )
-    return Texts(texts, vocabulary, notes, differences)
+    return Texts(texts, vocabulary, notes, faults)
+
+
+def _unlike_shards(data: config.DataConfig, split: str) -> list[Finding]:
+    """Return a finding for each text whose files have names that are no pairs."""
+    parts = {"": data}
+    if split == "train" and data.training_corpora:
+        parts = {part.name: part.data for part in training_text.parts(data)}
+    return [
+        Finding(
+            kind="unlike_shards",
+            severity=Severity.MINOR,
+            split=split,
+            corpus=corpus,
+            message=message,
+            share=1.0,
+            remedies=["give both sides of a pair of files the same name or number"],
+        )
+        for corpus, part_data in parts.items()
+        if (message := sources.describe_unlike_shards(part_data, split))
+    ]
 
 
 def _of_split(settings: config.Config, split: str) -> list[Text]:
