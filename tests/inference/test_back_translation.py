@@ -12,7 +12,7 @@ import pytest
 from tests import settings
 from tests.inference import echo
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import types
+from vaswani_jax.core import processes, types
 from vaswani_jax.data import columns
 from vaswani_jax.inference import back_translation, generate
 from vaswani_jax.inference.ensemble import Member
@@ -82,6 +82,7 @@ def test_input_becomes_the_target_and_its_translation_the_source(
         ["a b c", "", "hello world", "", LINES[4], "a"],
         LINES,
     ]
+    assert set(result.counts) == set(back_translation.COUNTS)
     assert dict(result.counts) == {
         "lines": 6,
         "empty": 2,
@@ -174,6 +175,39 @@ def test_a_killed_corpus_is_finished_as_if_it_was_not(
     # Once more: nothing is left to do.
     run("killed")
     assert made[-1] == 0
+
+
+def test_after_a_kill_warnings_cover_finished_shards(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = write_input(tmp_path, ["a 漢", "b", "c 漢", "d"])
+    for fails_at in (2, None):
+        monkeypatch.setattr(LineTranslator, "search", Echo(fails_at))
+        caplog.clear()
+        try:
+            back_translation.back_translate(
+                make_translator(), path, tmp_path / "out", shard_lines=2
+            )
+        except KeyboardInterrupt:
+            assert fails_at
+    assert "2 lines have characters that the vocabulary lacks" in caplog.text
+
+
+def test_processes_that_write_nothing_return_the_counts_of_the_main_one(
+    tmp_path: pathlib.Path, model: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = list(range(10, 10 + len(back_translation.COUNTS)))
+    monkeypatch.setattr(processes, "is_main_process", lambda: False)
+    monkeypatch.setattr(processes, "broadcast_numbers_from_main", lambda _: numbers)
+    result = back_translation.back_translate(
+        make_translator(), write_input(tmp_path), tmp_path / "out"
+    )
+    assert dict(result.counts) == dict(
+        zip(back_translation.COUNTS, numbers, strict=True)
+    )
+    assert not (tmp_path / "out").exists()
 
 
 def test_samples_and_noise_depend_on_the_line_of_the_whole_text(

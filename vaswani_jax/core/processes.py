@@ -1,6 +1,6 @@
 """Run one program in several processes: connect, synchronise, write in one of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -130,6 +130,13 @@ def broadcast_from_main(flag: bool) -> bool:
     if num_processes() == 1:
         return flag
     return bool(gather_from_all(np.array(flag))[0])
+
+
+def broadcast_numbers_from_main(numbers: Sequence[int]) -> list[int]:
+    """Return the main process's numbers; all processes pass as many."""
+    if num_processes() == 1:
+        return list(numbers)
+    return list(map(int, gather_from_all(np.array(numbers))[0]))
 
 
 def gather_from_all(tree: Tree) -> Tree:

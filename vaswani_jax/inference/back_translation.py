@@ -37,6 +37,16 @@ INPUT_SIDES = ("target", "source")
 # Caswell et al., 2019, "Tagged Back-Translation".
 TAG = "<BT>"
 
+# The names of `BackTranslation.counts`.
+COUNTS = (
+    "lines",
+    "empty",
+    "untranslated",
+    "data.max_length",
+    "search.max_source_tokens",
+    "search.legal_trees",
+)
+
 logger = logging.getLogger(__name__)
 
 
@@ -171,12 +181,18 @@ def run(
             OSError,
         )
         _translate(translator, settings, options, text=text, corpus=corpus)
-        if corpus is not None:
-            corpora = corpus.finish(tag=options.source_tag)
-            counts = corpus.total
-            _report(counts, settings, corpora=corpora)
-            return BackTranslation(directory, corpora, counts)
-    return BackTranslation(directory, directory / synthetic_corpus.CORPORA, {})
+        totals: collections.Counter[str] = collections.Counter()
+
+        def finish() -> None:
+            if corpus is not None:
+                totals.update(corpus.total)
+                corpora = corpus.finish(tag=options.source_tag)
+                _report(totals, settings, corpora=corpora)
+
+        processes.run_on_main(finish, OSError)
+        numbers = processes.broadcast_numbers_from_main([totals[n] for n in COUNTS])
+        counts = dict(zip(COUNTS, numbers, strict=True))
+        return BackTranslation(directory, directory / synthetic_corpus.CORPORA, counts)
 
 
 def _settings(
@@ -280,6 +296,7 @@ def _translate(
     for shard in range(num_shards):
         start_time = time.monotonic()
         block = list(itertools.islice(lines, options.shard_lines))
+        unknown.count(block)
         is_written = corpus is not None and corpus.is_written(shard)
         if processes.broadcast_from_main(is_written):
             bar.update(len(block))
@@ -288,7 +305,6 @@ def _translate(
         hypotheses = line_translator.hypotheses(
             translator.replicated_params, block, first_line=first_line
         )
-        unknown.count(block)
         if corpus is not None:
             outputs = [n_best[0].text for n_best in hypotheses]
             if options.method == "noised_beam":
