@@ -338,7 +338,7 @@ class Checks:
             {corpus.name: 9 for corpus in data.training_corpora},
         )
         assert plan
-        assert all(sum(stage.pairs) == 10**9 for stage in plan.stages)
+        assert all(sum(quotas.pairs) == 10**9 for quotas in plan.quotas)
 
     def _file(self, name: str, data: bytes) -> pathlib.Path:
         path = self.directory / name

@@ -71,7 +71,7 @@ def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None
 def mix(num_pairs: int) -> mixture.Mixture:
     """Two stages of five corpora; each epoch has as many pairs as all have."""
     sizes = mixture.split(num_pairs, [Fraction(share) for share in SHARES])
-    stages = [
+    quotas = [
         mixture.Quotas(
             step,
             tuple(mixture.split(num_pairs, [Fraction(weight) for weight in weights])),
@@ -79,7 +79,7 @@ def mix(num_pairs: int) -> mixture.Mixture:
         for step, weights in ((0, WEIGHTS), (10_000, WEIGHTS[::-1]))
     ]
     names = tuple(f"corpus{number}" for number in range(len(sizes)))
-    return mixture.Mixture(names, tuple(sizes), (1,) * len(sizes), tuple(stages))
+    return mixture.Mixture(names, tuple(sizes), (1,) * len(sizes), tuple(quotas))
 
 
 def measure(

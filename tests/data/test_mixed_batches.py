@@ -57,11 +57,11 @@ def corpora_of(pairs, sizes):
 
 def epochs(batches, *, count, stage=0):
     """The pairs of each of the first epochs of a stage, batch by batch."""
-    stage = batches.stages[stage]
-    size = len(stage.slices)
+    plan = batches.epoch_plans[stage]
+    size = len(plan.slices)
     return [
         [
-            batches.pairs_at(stage.step + number * size + index).tolist()
+            batches.pairs_at(plan.step + number * size + index).tolist()
             for index in range(size)
         ]
         for number in range(count)
@@ -218,7 +218,7 @@ def test_corpora_continue_after_a_stage_in_proportion_to_their_sizes(form):
     """Two epochs after the first stage's whole passes have each pair of b once."""
     sizes = [24, 14]
     batches = batches_of(LENGTHS[:38], sizes, stages="1: b=1", epoch_pairs=38, **form)
-    assert [stage.step for stage in batches.stages] == [0, 1]
+    assert [plan.step for plan in batches.epoch_plans] == [0, 1]
     seen = collections.Counter(
         itertools.chain.from_iterable(
             itertools.chain.from_iterable(epochs(batches, count=7, stage=1))
@@ -231,7 +231,7 @@ def test_corpora_continue_after_a_stage_in_proportion_to_their_sizes(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_each_stage_has_its_own_shares_from_its_step_on(form):
     batches = batches_of(LENGTHS, SIZES, weights=[1, 5, 0], stages=STAGES, **form)
-    assert [stage.step for stage in batches.stages] == [0, 5, 12, 40]
+    assert [plan.step for plan in batches.epoch_plans] == [0, 5, 12, 40]
     [epoch] = epochs(batches, count=1, stage=3)
     pairs = list(itertools.chain.from_iterable(epoch))
     assert corpora_of(pairs, SIZES) == [63, 0, 7]

@@ -27,7 +27,7 @@ def planned(sizes, *, weights=None, fields=(), **changes):
 
 
 def pairs(*arguments, **options):
-    return [stage.pairs for stage in planned(*arguments, **options).stages]
+    return [quotas.pairs for quotas in planned(*arguments, **options).quotas]
 
 
 def test_there_is_no_mixture_without_corpora():
@@ -36,7 +36,7 @@ def test_there_is_no_mixture_without_corpora():
 
 def test_corpora_without_weights_give_each_pair_once():
     plan = planned([30, 500, 7])
-    assert plan.stages[0].pairs == plan.sizes == (30, 500, 7)
+    assert plan.quotas[0].pairs == plan.sizes == (30, 500, 7)
     assert plan.is_plain
     assert plan.parts == [slice(0, 30), slice(30, 530), slice(530, 537)]
     assert planned([30]).is_plain and planned([30], weights=[9]).is_plain
@@ -65,14 +65,18 @@ def test_copies_change_no_share():
     noisy = {"a": {"noise_typos": 0.1, "noise_samples": 3}}
     plan = planned([300, 100], fields=noisy)
     assert plan.copies == (3, 1)
-    assert plan.stages[0].pairs == (200, 200)
+    assert plan.quotas[0].pairs == (200, 200)
 
 
 def test_stages_have_weights_of_their_own():
     plan = planned([100, 900], weights=[1, 4], stages="50: a=1; 70: a=1 b=9")
-    assert [stage.step for stage in plan.stages] == [0, 50, 70]
+    assert [quotas.step for quotas in plan.quotas] == [0, 50, 70]
     # Only what a stage draws from counts in its epoch.
-    assert [stage.pairs for stage in plan.stages] == [(200, 800), (100, 0), (100, 900)]
+    assert [quotas.pairs for quotas in plan.quotas] == [
+        (200, 800),
+        (100, 0),
+        (100, 900),
+    ]
     assert pairs([100, 900], stages="0: b=1") == [(0, 900)]
 
 
@@ -81,7 +85,7 @@ def test_a_corpus_that_would_never_be_drawn_is_refused():
         planned([5, 995], weights=[1, 9999])
     text = "corpus 'a' gets none of the 1,000 pairs of an epoch from step 0 on: raise"
     assert str(caught.value).startswith(text)
-    assert planned([5, 995], weights=[0, 1]).stages[0].pairs == (0, 995)
+    assert planned([5, 995], weights=[0, 1]).quotas[0].pairs == (0, 995)
 
 
 def test_the_smallest_temperature_gives_all_to_the_largest_corpus():

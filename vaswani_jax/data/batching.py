@@ -195,7 +195,7 @@ class Slice(NamedTuple):
     end: int
 
 
-class Stage(NamedTuple):
+class EpochPlan(NamedTuple):
     """The batches of each epoch from an update on; `step` updates come before it."""
 
     step: int
@@ -210,7 +210,7 @@ class Batches(abc.ABC):
 
     Attributes:
         buckets: The padded shapes of the batches.
-        stages: The epochs of the run, which differ from one stage to the next.
+        epoch_plans: The epochs of each stage of the run, in the order of their steps.
         tokens_per_epoch: The mean number of tokens of an epoch with their end marks,
             source's and target's.
     """
@@ -219,13 +219,13 @@ class Batches(abc.ABC):
         self,
         *,
         buckets: list[Bucket],
-        stages: Sequence[Stage],
+        epoch_plans: Sequence[EpochPlan],
         tokens_per_epoch: tuple[float, float],
     ) -> None:
         self.buckets = buckets
-        self.stages = stages
+        self.epoch_plans = epoch_plans
         self.tokens_per_epoch = tokens_per_epoch
-        self._steps = [stage.step for stage in stages]
+        self._steps = [plan.step for plan in epoch_plans]
         self._epoch = (-1, -1)
         self._order = self._batch_order = np.zeros(0, np.int64)
 
@@ -281,16 +281,16 @@ class Batches(abc.ABC):
 
     @property
     def _slices(self) -> list[Slice]:
-        return self.stages[0].slices
+        return self.epoch_plans[0].slices
 
     def _rows_at(self, step: int) -> tuple[Bucket, Int[np.ndarray, "R"]]:
         stage_number = bisect.bisect(self._steps, step) - 1
-        stage = self.stages[stage_number]
-        epoch, index = divmod(step - stage.step, len(stage.slices))
+        plan = self.epoch_plans[stage_number]
+        epoch, index = divmod(step - plan.step, len(plan.slices))
         if (stage_number, epoch) != self._epoch:
             self._order, self._batch_order = self._order_epoch(stage_number, epoch)
             self._epoch = stage_number, epoch
-        number, start, end = stage.slices[self._batch_order[index]]
+        number, start, end = plan.slices[self._batch_order[index]]
         return self.buckets[number], self._order[start:end]
 
     @abc.abstractmethod
@@ -356,18 +356,18 @@ class BucketedBatches(Batches):
         self._draws: Draws | None = None
         self._begins_plain = mixture is None or mixture.begins_plain
         if mixture:
-            stages = self._plan_mixture(mixture, buckets)
+            epoch_plans = self._plan_mixture(mixture, buckets)
         else:
             counts = token_files.histogram(self._pair_buckets)
-            stages = [Stage(0, plan_slices(counts, buckets))]
+            epoch_plans = [EpochPlan(0, plan_slices(counts, buckets))]
         super().__init__(
             buckets=buckets,
-            stages=stages,
+            epoch_plans=epoch_plans,
             tokens_per_epoch=tokens_per_epoch(corpus, mixture),
         )
 
-    def _plan_mixture(self, mixture: Mixture, buckets: list[Bucket]) -> list[Stage]:
-        """Return the stages of a mixture, from the fewest pairs of short buckets.
+    def _plan_mixture(self, mixture: Mixture, buckets: list[Bucket]) -> list[EpochPlan]:
+        """Return the epochs of a mixture, from the fewest pairs of short buckets.
 
         An epoch that has more of them fills longer buckets with the rest.
         """
@@ -383,21 +383,21 @@ class BucketedBatches(Batches):
             )
             for corpus_number, part in enumerate(mixture.parts)
         ]
-        stages = []
-        for quotas in mixture.stages:
+        epoch_plans = []
+        for quotas in mixture.quotas:
             least = sum(
                 np.array(sequence.least_counts(num_pairs))
                 for sequence, num_pairs in zip(sequences, quotas.pairs, strict=True)
             )
             counts = np.diff(least, prepend=0)
-            stages.append(Stage(quotas.step, plan_slices(counts, buckets)))
+            epoch_plans.append(EpochPlan(quotas.step, plan_slices(counts, buckets)))
         self._draws = Draws(
-            mixture, sequences, num_batches=[len(stage.slices) for stage in stages]
+            mixture, sequences, num_batches=[len(plan.slices) for plan in epoch_plans]
         )
-        return stages
+        return epoch_plans
 
     def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        num_batches = len(self.stages[stage].slices)
+        num_batches = len(self.epoch_plans[stage].slices)
         is_plain = stage == 0 and self._begins_plain
         if self._draws and not is_plain:
             pairs, _ = self._draws.epoch(stage, epoch)
@@ -448,7 +448,7 @@ def tokens_per_epoch(
     source, target = (
         sum(
             count * (side.tokens_in(part) / (part.stop - part.start) + 1)
-            for part, count in zip(mixture.parts, mixture.stages[0].pairs, strict=True)
+            for part, count in zip(mixture.parts, mixture.quotas[0].pairs, strict=True)
         )
         for side in corpus
     )

@@ -40,14 +40,13 @@ class Mixture:
         sizes: The number of prepared pairs of each corpus. Prepared data has one corpus
             after the other.
         copies: How often each corpus was written, see `num_copies`.
-        stages: The quotas of each stage, in the order of their steps; the first has
-            step 0.
+        quotas: Those of each stage, in the order of their steps; the first has step 0.
     """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     copies: tuple[int, ...]
-    stages: tuple[Quotas, ...]
+    quotas: tuple[Quotas, ...]
 
     @property
     def parts(self) -> list[slice]:
@@ -61,12 +60,12 @@ class Mixture:
 
         Then its batches are those of one text, whatever stages follow.
         """
-        return self.stages[0].pairs == self.sizes
+        return self.quotas[0].pairs == self.sizes
 
     @property
     def is_plain(self) -> bool:
         """True if every epoch has every pair once, as if there were one corpus."""
-        return len(self.stages) == 1 and self.begins_plain
+        return len(self.quotas) == 1 and self.begins_plain
 
 
 def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:
@@ -84,7 +83,7 @@ def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:
         return None
     copies = tuple(num_copies(data, corpus) for corpus in corpora)
     num_pairs = tuple(sizes[corpus.name] for corpus in corpora)
-    stages = []
+    quotas = []
     for step, weights in stage_weights(data, num_pairs):
         in_use = [n for n, weight in zip(num_pairs, weights, strict=True) if weight]
         epoch_pairs = data.epoch_pairs or sum(in_use)
@@ -96,9 +95,9 @@ def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:
                     f"an epoch from step {step:,} on: raise config.data.epoch_pairs, "
                     f"or the weight of the corpus in {WEIGHTS}"
                 )
-        stages.append(Quotas(step, tuple(pairs)))
+        quotas.append(Quotas(step, tuple(pairs)))
     names = tuple(corpus.name for corpus in corpora)
-    return Mixture(names, num_pairs, copies, tuple(stages))
+    return Mixture(names, num_pairs, copies, tuple(quotas))
 
 
 def num_copies(data: config.DataConfig, corpus: Corpus | None) -> int:
@@ -153,10 +152,10 @@ def describe(
         num_batches: The number of batches of an epoch of each stage.
     """
     tables = []
-    for stage, count in zip(mixture.stages, num_batches, strict=True):
+    for quotas, count in zip(mixture.quotas, num_batches, strict=True):
         rows: list[tuple[str, ...]] = [HEADING]
         for number, part in enumerate(mixture.parts):
-            quota, size = stage.pairs[number], mixture.sizes[number]
+            quota, size = quotas.pairs[number], mixture.sizes[number]
             tokens = [
                 quota * (side.tokens_in(part) + size) / size
                 for side in (pairs.source, pairs.target)
@@ -165,13 +164,13 @@ def describe(
                 (
                     mixture.names[number],
                     f"{quota:,}",
-                    f"{quota / sum(stage.pairs):.1%}",
+                    f"{quota / sum(quotas.pairs):.1%}",
                     f"{quota * mixture.copies[number] / size:,.3g}",
                     *(f"{count:,.0f}" for count in tokens),
                 )
             )
         title = (
-            f"an epoch from batch {stage.step:,} on: {sum(stage.pairs):,} pairs in "
+            f"an epoch from batch {quotas.step:,} on: {sum(quotas.pairs):,} pairs in "
             f"{count:,} batches"
         )
         tables += [title, *_aligned(rows)]

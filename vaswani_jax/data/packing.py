@@ -105,28 +105,32 @@ class PackedBatches(batching.Batches):
         budget = min(source_tokens, target_tokens)
         size = batching.rows_within(budget, length=row_length)
         self._plain_layout: Layout | None = None
-        stages = []
+        epoch_plans = []
         if not mixture or mixture.begins_plain:
             pairs, starts = plan_rows(lengths, row_length=row_length, seed=[seed])
             self._layout = Layout(pairs, Rows(starts[:-1], np.diff(starts)))
             self._plain_layout = self._layout
-            stages = [batching.Stage(0, _slices(len(starts) - 1, size=size))]
+            epoch_plans = [batching.EpochPlan(0, _slices(len(starts) - 1, size=size))]
         if mixture:
             sequences = self._plan_mixture(mixture, lengths, row_length=row_length)
             # The most rows: an epoch that has fewer of them divides some.
-            for quotas in mixture.stages[len(stages) :]:
+            for quotas in mixture.quotas[len(epoch_plans) :]:
                 num_rows = sum(
                     min(sequence.most_units(count), count)
                     for sequence, count in zip(sequences, quotas.pairs, strict=True)
                     if count
                 )
-                stages.append(batching.Stage(quotas.step, _slices(num_rows, size=size)))
+                epoch_plans.append(
+                    batching.EpochPlan(quotas.step, _slices(num_rows, size=size))
+                )
             self._draws = Draws(
-                mixture, sequences, num_batches=[len(stage.slices) for stage in stages]
+                mixture,
+                sequences,
+                num_batches=[len(plan.slices) for plan in epoch_plans],
             )
         super().__init__(
             buckets=[batching.Bucket(size, row_length, row_length)],
-            stages=stages,
+            epoch_plans=epoch_plans,
             tokens_per_epoch=batching.tokens_per_epoch(corpus, mixture),
         )
 
@@ -164,7 +168,7 @@ class PackedBatches(batching.Batches):
         return self._pairs_of(super().pairs_at(step))[0]
 
     def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        slices = self.stages[stage].slices
+        slices = self.epoch_plans[stage].slices
         num_rows = slices[-1].end
         seed = [self._seed, epoch]
         if stage == 0 and self._plain_layout:
@@ -368,5 +372,5 @@ def describe_corpora(
     mixed = mixture.plan(data, corpus_sizes)
     if not mixed:
         return ""
-    num_batches = [len(stage.slices) for stage in batches.stages]
+    num_batches = [len(plan.slices) for plan in batches.epoch_plans]
     return mixture.describe(mixed, pairs, num_batches=num_batches)

@@ -244,9 +244,9 @@ class Draws:
             sequences: Those of the corpora.
             num_batches: The number of batches of an epoch of each stage.
         """
-        self._quotas = [stage.pairs for stage in mixture.stages]
+        self._quotas = [quotas.pairs for quotas in mixture.quotas]
         self._sequences = sequences
-        steps = [stage.step for stage in mixture.stages]
+        steps = [quotas.step for quotas in mixture.quotas]
         starts = [0] * len(sequences)
         self._starts = [starts]
         for number, (step, next_step) in enumerate(itertools.pairwise(steps)):
