@@ -292,6 +292,46 @@ def test_cleaning_counts_identical_pairs_of_all_corpora(two_texts, caplog):
     assert data.vocabulary.decode(last).startswith("<b> ")
 
 
+def test_cleaning_is_counted_for_each_corpus(two_texts, caplog):
+    for ending in ("en", "de"):
+        lines = small_text.read_lines(two_texts / f"a.{ending}")
+        small_text.write_lines(two_texts / f"b.{ending}", [*lines[20:40], "new one"])
+    changes = {"data.clean_identical_pairs": True, "data.clean_empty": True}
+    changes |= {"data.vocab_size": 43}
+    for names, expected in (
+        ("ab", {"a": (3, 0), "b": (0, 20)}),
+        ("ba", {"b": (0, 0), "a": (3, 20)}),
+    ):
+        caplog.clear()
+        corpora = [corpus(name) for name in names]
+        data = small_text.prepare(
+            two_texts, rebuild=True, **changes, **{"data.corpora": corpora}
+        )
+        assert data.manifest.cleaning_by_corpus == {
+            name: {"empty": empty, "identical_pairs": identical}
+            for name, (empty, identical) in expected.items()
+        }
+        assert (
+            f"corpus 'a': kept {47 - expected['a'][1]} of 50 pairs; left out: 3 "
+            f"empty, {expected['a'][1]} identical_pairs" in caplog.text
+        )
+
+
+def test_cleaning_does_not_change_the_noise_of_other_pairs(two_texts):
+    changes = {"data.corpora": [corpus("a", noise_typos=0.5)]}
+    noisy = []
+    for is_clean in (False, True):
+        data = small_text.settings_of(
+            two_texts, **changes, **{"data.clean_empty": is_clean}
+        ).data
+        text = training_text.TrainingText(data, seed=1)
+        text.count()
+        text.clean()
+        noisy.append(list(text.pairs(0, copy=0)))
+    assert len(noisy[1]) < len(noisy[0])
+    assert noisy[1] == [pair for pair in noisy[0] if all(map(str.strip, pair))]
+
+
 def test_a_corpus_of_which_cleaning_keeps_nothing_is_named(two_texts):
     for ending in ("en", "de"):
         (two_texts / f"b.{ending}").write_bytes(

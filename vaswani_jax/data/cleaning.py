@@ -5,6 +5,7 @@ names it, in the order of `RULES`, and by none if no rule is on. Held-out text i
 cleaned.
 """
 
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -14,7 +15,7 @@ import pathlib
 import random
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, UInt64
@@ -23,6 +24,7 @@ from vaswani_jax.core import config, languages
 from vaswani_jax.data import encodings, language_identification, scripts, text_files
 
 Pair = tuple[str, str]
+Item = TypeVar("Item")
 # The settings' names are the rules' with this prefix.
 PREFIX = "clean_"
 # The file of examples, beside the token files.
@@ -83,11 +85,15 @@ class Removals:
     Attributes:
         rule: Its setting without "clean_".
         count: How many there are.
+        by_corpus: How many there are in each corpus.
         examples: Ten of them, spread over the text, or all.
     """
 
     rule: str
     count: int = 0
+    by_corpus: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter
+    )
     examples: list[Example] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -97,6 +103,7 @@ class Removals:
     def add(self, example: Example) -> None:
         """Count a pair; each of them is as likely as another to be an example."""
         self.count += 1
+        self.by_corpus[example.corpus] += 1
         if len(self.examples) < NUM_EXAMPLES:
             self.examples.append(example)
             return
@@ -137,6 +144,17 @@ class Cleaner:
         """The number of pairs that each rule left out, for the manifest."""
         return {removals.rule: removals.count for removals in self.removals}
 
+    @property
+    def counts_by_corpus(self) -> dict[str, dict[str, int]]:
+        """The counts of each corpus; empty if the text is not mixed from corpora."""
+        if not self.is_on:
+            return {}
+        return {
+            corpus: {each.rule: each.by_corpus[corpus] for each in self.removals}
+            for corpus in self._is_kept
+            if corpus
+        }
+
     def examine(self, corpora: Mapping[str, Iterable[Pair]]) -> None:
         """Decide which pairs of the training text to keep.
 
@@ -157,11 +175,15 @@ class Cleaner:
         """Return how many pairs of a corpus are kept."""
         return sum(self._is_kept[corpus])
 
-    def keep(self, pairs: Iterable[Pair], *, corpus: str = "") -> Iterator[Pair]:
+    def keep(self, pairs: Iterable[Item], *, corpus: str = "") -> Iterator[Item]:
         """Yield the pairs to keep, of a corpus that was examined."""
         if not self.is_on:
             return iter(pairs)
         return itertools.compress(pairs, self._is_kept[corpus])
+
+    def kept_numbers(self, corpus: str = "") -> Iterator[int]:
+        """Yield the numbers of the pairs to keep in their corpus, from 0."""
+        return self.keep(itertools.count(), corpus=corpus)
 
     def log(self) -> None:
         """Log how many pairs each rule left out, if any rule is on."""
@@ -173,6 +195,12 @@ class Cleaner:
             f"cleaning kept {num_kept:,} of {self.num_pairs:,} training pairs; left "
             f"out: {counts}; {EXAMPLES} has examples"
         )
+        for corpus, corpus_counts in self.counts_by_corpus.items():
+            counts = ", ".join(f"{n:,} {rule}" for rule, n in corpus_counts.items())
+            logger.info(
+                f"corpus {corpus!r}: kept {self.num_kept(corpus):,} of "
+                f"{len(self._is_kept[corpus]):,} pairs; left out: {counts}"
+            )
 
     def write_examples(self, directory: pathlib.Path) -> None:
         """Write a table of examples into a directory, if any rule is on."""

@@ -40,6 +40,7 @@ class Manifest:
             were left out: "kept", "empty", "too_long".
         cleaning: The number of training pairs that each rule of `cleaning` left out;
             empty if none is on.
+        cleaning_by_corpus: The same for each corpus of `data.corpora`.
         files: Size and digest of each file. Empty where they were not recorded.
         corpora: For each corpus of `data.corpora`, in the order of the token files, its
             part of `counts["train"]`.
@@ -50,6 +51,9 @@ class Manifest:
     vocabulary: str
     counts: Mapping[str, dict[str, int]]
     cleaning: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cleaning_by_corpus: Mapping[str, Mapping[str, int]] = dataclasses.field(
+        default_factory=dict
+    )
     files: files.Digests = dataclasses.field(default_factory=dict)
     corpora: Mapping[str, dict[str, int]] = dataclasses.field(default_factory=dict)
 
@@ -63,7 +67,7 @@ class Manifest:
         record = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
-        for name in ("cleaning", "files", "corpora"):
+        for name in ("cleaning", "cleaning_by_corpus", "files", "corpora"):
             if not record[name]:
                 del record[name]
         (directory / NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
@@ -138,6 +142,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
             vocabulary=record["vocabulary"],
             counts=record["counts"],
             cleaning=dict(record.get("cleaning", {})),
+            cleaning_by_corpus=dict(record.get("cleaning_by_corpus", {})),
             files=files.parse_digests(record.get("files", {})),
             corpora=record["corpora"],
         )

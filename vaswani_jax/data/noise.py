@@ -7,6 +7,7 @@ the seed, the corpus, the number of the pair and that of the copy.
 
 import dataclasses
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,17 +76,22 @@ def add_noise(
     data: config.DataConfig,
     *,
     key: tuple[int, str, int],
+    numbers: Iterable[int] | None = None,
 ) -> Iterator[Pair]:
     """Yield pairs with changes.
 
     Args:
-        pairs: The text of a corpus, from its first pair on.
+        pairs: The text of a corpus, or a part of it.
         noise: The probabilities.
         data: Has the locales, and the user symbols, which stay as they are.
         key: The seed, the name of the corpus, and the number of the copy.
+        numbers: The number of each pair in its corpus, from 0; by default all follow
+            each other. The noise of a pair depends on it.
     """
     symbols = data.symbols
-    for number, (source, target) in enumerate(pairs):
+    if numbers is None:
+        numbers = itertools.count()
+    for (source, target), number in zip(pairs, numbers, strict=False):
         digest = hashlib.blake2b(repr((*key, number)).encode(), digest_size=32).digest()
         draws = [int.from_bytes(digest[n : n + 8], "big") / 2**64 for n in DRAWS]
         locales_of_sides = data.source_locale, languages.line_locale(source, data)

@@ -139,6 +139,7 @@ def prepare(
             for split, counts in counts_of_texts.items()
         },
         cleaning=training.cleaner.counts,
+        cleaning_by_corpus=training.cleaner.counts_by_corpus,
         corpora={
             part.name: counts
             for part, counts in zip(

@@ -179,7 +179,8 @@ class TrainingText:
         if not part.noise:
             return text
         key = (self._seed, part.name, copy)
-        return add_noise(text, part.noise, part.data, key=key)
+        numbers = self.cleaner.kept_numbers(part.name)
+        return add_noise(text, part.noise, part.data, key=key, numbers=numbers)
 
 
 def text_record(
