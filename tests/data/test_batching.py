@@ -12,7 +12,7 @@ from hypothesis import strategies
 
 from tests.data import small_corpora
 from vaswani_jax.core import parallel, types
-from vaswani_jax.data import batching
+from vaswani_jax.data import batching, bucket_lengths
 
 
 def batches_of(lengths, **overrides):
@@ -251,7 +251,7 @@ def test_a_batch_has_the_next_pairs_of_its_bucket_in_the_order_of_the_epoch(
 def test_shared_lengths_are_the_best_of_the_longer_sides(plan):
     lengths, options = plan
     batches = batches_of(lengths, **options | {"bucket_lengths": "shared"})
-    ends = batching.best_lengths(
+    ends = bucket_lengths.best_lengths(
         np.bincount([max(pair) + 1 for pair in lengths]),
         num_buckets=options["num_buckets"],
         max_length=options["max_length"],
@@ -259,34 +259,6 @@ def test_shared_lengths_are_the_best_of_the_longer_sides(plan):
     assert [
         (bucket.source_length, bucket.target_length) for bucket in batches.buckets
     ] == [(end, end) for end in ends]
-
-
-def padded_tokens(lengths, ends):
-    """Positions if every sentence takes the smallest end that holds it."""
-    return sum(min(end for end in ends if end >= length) for length in lengths)
-
-
-@hypothesis.given(
-    strategies.lists(strategies.integers(1, 30), min_size=1, max_size=40),
-    strategies.integers(1, 5),
-    strategies.integers(0, 6),
-)
-def test_no_other_lengths_need_fewer_padded_tokens(lengths, num_buckets, room):
-    max_length = max(2, max(lengths) + room)
-    ends = batching.best_lengths(
-        np.bincount(lengths), num_buckets=num_buckets, max_length=max_length
-    )
-    candidates = [*range(4, max_length, 4), max_length]
-    assert set(ends) <= set(candidates)
-    assert ends == sorted(set(ends))
-    assert len(ends) <= num_buckets
-    fewest = min(
-        padded_tokens(lengths, subset)
-        for count in range(1, num_buckets + 1)
-        for subset in itertools.combinations(candidates, count)
-        if subset[-1] >= max(lengths)
-    )
-    assert padded_tokens(lengths, ends) == fewest
 
 
 def padded_tokens_of_pairs(pairs, shapes):
@@ -378,12 +350,7 @@ def test_separate_lengths_pad_less_where_one_side_is_twice_as_long():
     assert separate < 0.2
 
 
-def test_long_sentences_leave_few_lengths_to_try():
-    ends = batching.side_lengths(5000, max_length=5001)
-    assert len(ends) < 400
-    np.testing.assert_array_equal(ends[:128], np.arange(4, 516, 4))
-    assert np.diff(ends[128:192]).tolist() == [8] * 63
-    assert ends[-2] < 5000 <= ends[-1] <= 5001
+def test_long_sentences_have_coarse_lengths():
     budgets = {"source_tokens": 1000, "target_tokens": 1000}
     pairs = [(999, 10), (300, 3), (30, 515)]
     shapes = separate_lengths(pairs, num_buckets=2, max_length=999, **budgets)
