@@ -471,7 +471,8 @@ MISTAKES = (
         "may_replace_stages",
         "$stage.step < $num_batches",
         "$stage.step > $num_batches",
-        "tests/core/test_corpora.py::test_stages_that_a_run_has_not_reached_may_change",
+        "tests/core/test_corpora_stages.py::"
+        "test_stages_that_a_run_has_not_reached_may_change",
     ),
     Mistake(
         "every copy of a corpus has the same noise",

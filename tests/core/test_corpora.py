@@ -1,4 +1,4 @@
-"""Corpora and stages are read from files, lists and texts, and refused by name."""
+"""Corpora are read from files and lists, and refused by name."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.valid_config import parsed, refusal
-from vaswani_jax.core import config, corpora, parsing
+from vaswani_jax.core import config, corpora, corpora_stages, parsing
 
 NEWS = {"name": "news", "source": "news.en", "target": "news.de"}
 CRAWL = {"name": "crawl", "source": "c/*.en.gz", "target": "c/*.de.gz"}
@@ -51,8 +51,8 @@ def test_a_file_and_a_list_record_the_same(tmp_path):
 
 def test_no_corpora_are_an_empty_text():
     assert corpora.corpora_text("") == corpora.corpora_text([]) == ""
-    assert corpora.parse_corpora("") == () and corpora.parse_stages("") == ()
-    assert corpora.stages_text("") == corpora.stages_text(" ") == ""
+    assert corpora.parse_corpora("") == () and corpora_stages.parse_stages("") == ()
+    assert corpora_stages.stages_text("") == corpora_stages.stages_text(" ") == ""
 
 
 def test_a_run_that_was_recorded_before_has_no_corpora():
@@ -131,54 +131,6 @@ def test_a_missing_file_is_refused():
     assert "config.data.corpora must be a text, got 3" in refusal({"data.corpora": 3})
 
 
-def test_stages_are_a_text_or_a_list():
-    text = corpora.stages_text(
-        " 0:crawl=4  news=1;20_000 : news=1.50;".replace("_", "")
-    )
-    assert text == "0: crawl=4 news=1; 20000: news=1.5"
-    listed = [
-        {"step": 0, "weights": {"crawl": 4, "news": 1}},
-        {"step": 20000, "weights": {"news": 1.5}},
-    ]
-    assert corpora.stages_text(listed) == text == corpora.stages_text(text)
-    first, second = corpora.parse_stages(text)
-    assert first == corpora.Stage(step=0, weights=(("crawl", 4.0), ("news", 1.0)))
-    assert second.step == 20000
-
-
-@pytest.mark.parametrize(
-    ("stages", "rule"),
-    [
-        ("news=1", "a stage must be like 20000: news=1 crawl=2, got 'news=1'"),
-        ("0: news", "name each corpus as NAME=WEIGHT, got '0: news'"),
-        ("0: news=1 news=2", "name each corpus once, got '0: news=1 news=2'"),
-        ("x: news=1", "the step of a stage must be a whole number from 0, got 'x: "),
-        ("-1: news=1", "the step of a stage must be a whole number from 0"),
-        ("٣: news=1", "the step of a stage must be a whole number from 0"),
-        ("3: news=٣", "the weight of 'news' must be a number from 0"),
-        (
-            "0: news=-1",
-            "the weight of 'news' must be a number from 0, got '0: news=-1'",
-        ),
-        ("0: news=nan", "the weight of 'news' must be a number from 0"),
-        ("0: news=0", "a stage must have a weight above 0, got '0: news=0'"),
-        ("0:", "a stage must have a weight above 0"),
-        ("5: news=1; 5: crawl=1", "steps of stages must rise, got 5 after 5"),
-        (
-            "5: nws=1",
-            "step 5 names the corpus 'nws', but config.data.corpora has news,",
-        ),
-        ([3], "a stage must have a step and weights by corpus, got 3"),
-        ([{"step": 1}], "a stage must have a step and weights by corpus"),
-        ([{"step": True, "weights": {"news": 1}}], "whole number from 0"),
-        ([{"step": 3, "weights": {"news": 10**400}}], "must be a number from 0"),
-    ],
-)
-def test_a_stage_out_of_range_is_refused(stages, rule):
-    text = refusal({"data.corpora": [NEWS, CRAWL], "data.stages": stages})
-    assert text.startswith("config.data.stages") and rule in text
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [("stages", "0: news=1"), ("epoch_pairs", 9), ("corpora_temperature", 5.0)],
@@ -253,23 +205,6 @@ def test_changes_are_described_with_both_values():
     )
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "num_batches", "may"),
-    [
-        ("", "5: news=1", 5, True),
-        ("", "5: news=1", 6, False),
-        ("5: news=1", "", 5, True),
-        ("0: news=1; 9: crawl=1", "0: news=1; 9: news=2", 9, True),
-        ("0: news=1; 9: crawl=1", "0: news=1; 9: news=2", 10, False),
-        ("0: news=1", "0: news=2", 1, False),
-        ("0: news=1; 9: crawl=1", "0: news=1; 8: crawl=1", 8, True),
-        ("0: news=1; 9: crawl=1", "0: news=1; 8: crawl=1", 9, False),
-    ],
-)
-def test_stages_that_a_run_has_not_reached_may_change(was, now, num_batches, may):
-    assert corpora.may_replace_stages(was, now, num_batches) is may
-
-
 def test_a_python_config_takes_lists():
     from configs import own_text
 
@@ -295,7 +230,7 @@ def test_a_python_config_takes_lists():
 )
 def test_any_weights_are_recorded_exactly(weights, steps):
     stages = [{"step": step, "weights": dict(weights)} for step in sorted(steps)]
-    parsed_stages = corpora.parse_stages(corpora.stages_text(stages))
+    parsed_stages = corpora_stages.parse_stages(corpora_stages.stages_text(stages))
     assert [stage.step for stage in parsed_stages] == sorted(steps)
     assert all(stage.weights == tuple(weights) for stage in parsed_stages)
     listed = [
@@ -310,7 +245,7 @@ def test_any_weights_are_recorded_exactly(weights, steps):
 
 @given(st.text())
 def test_any_text_is_read_or_refused_in_one_line(text):
-    for read in (corpora.stages_text, corpora.corpora_text):
+    for read in (corpora_stages.stages_text, corpora.corpora_text):
         try:
             canonical = read(text)
         except ValueError as error:

@@ -1,15 +1,12 @@
-"""The corpora that training text is mixed from: `data.corpora` and `data.stages`.
+"""The corpora that training text is mixed from: `data.corpora`.
 
-Users give corpora as a TOML file or as a list of dictionaries, and stages as a text or
-a list. A run records each as a canonical text, equal for equal corpora or stages:
-JSON for corpora, and "0: crawl=4 news=1; 20000: news=1" for stages.
+Users give corpora as a TOML file or as a list of dictionaries. A run records them as a
+canonical text, JSON that is equal for equal corpora.
 """
 
 import dataclasses
 import functools
-import itertools
 import json
-import math
 import pathlib
 import re
 import sys
@@ -24,7 +21,6 @@ from vaswani_jax.core import paths
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 PROBABILITIES = ("noise_upper", "noise_title", "noise_typos", "noise_punctuation")
 CORPORA = "config.data.corpora"
-STAGES = "config.data.stages"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,19 +59,6 @@ class Corpus:
         return any(getattr(self, name) for name in PROBABILITIES)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Stage:
-    """The weights of corpora from a step on, until the next stage.
-
-    Attributes:
-        step: The number of updates before it.
-        weights: The weight of each corpus that it names; the others have none.
-    """
-
-    step: int
-    weights: tuple[tuple[str, float], ...]
-
-
 FIELDS = tuple(field.name for field in dataclasses.fields(Corpus))
 TYPES = typing.get_type_hints(Corpus)
 # Text is compared by its content, and prepared data does not depend on weights.
@@ -99,7 +82,7 @@ def corpora_text(value: Any) -> Any:
         if not value.strip():
             return ""
         value = _from_json(value) if value.lstrip()[0] == "[" else _from_toml(value)
-    if not _is_list(value):
+    if not is_list(value):
         return value
     corpora = [_corpus(fields, number) for number, fields in enumerate(value, start=1)]
     _check_names([corpus.name for corpus in corpora])
@@ -117,62 +100,6 @@ def parse_corpora(text: str) -> tuple[Corpus, ...]:
     ['news']
     """
     return tuple(Corpus(**record) for record in json.loads(text or "[]"))
-
-
-def stages_text(value: Any) -> Any:
-    """Return the canonical text of stages; "" if there are none.
-
-    Args:
-        value: A text as "0: crawl=4 news=1; 20000: news=1", or a list of dictionaries
-            as {"step": 0, "weights": {"crawl": 4, "news": 1}}. A value of another type
-            comes back as it is.
-
-    >>> stages_text([{"step": 0, "weights": {"crawl": 4, "news": 1.5}}])
-    '0: crawl=4 news=1.5'
-
-    Raises:
-        ValueError: The message has the stage, the value and the rule.
-    """
-    if isinstance(value, str):
-        parts = [part for part in value.split(";") if part.strip()]
-        stages = [_stage_of_text(part.strip()) for part in parts]
-    elif _is_list(value):
-        stages = [_stage_of_record(record) for record in value]
-    else:
-        return value
-    for previous, stage in itertools.pairwise(stages):
-        if stage.step <= previous.step:
-            raise ValueError(
-                f"{STAGES}: the steps of stages must rise, got {stage.step} after "
-                f"{previous.step}"
-            )
-    return "; ".join(map(_describe_stage, stages))
-
-
-@functools.lru_cache(maxsize=8)
-def parse_stages(text: str) -> tuple[Stage, ...]:
-    """Return the stages of a canonical text.
-
-    >>> parse_stages("5: news=1")
-    (Stage(step=5, weights=(('news', 1.0),)),)
-    """
-    return tuple(_stage_of_text(part.strip()) for part in text.split(";") if part)
-
-
-def check_stages(stages: Sequence[Stage], corpora: Sequence[Corpus]) -> None:
-    """Refuse stages that name an unknown corpus.
-
-    Raises:
-        ValueError: The message has the stage and the names that there are.
-    """
-    names = [corpus.name for corpus in corpora]
-    for stage in stages:
-        for name, _ in stage.weights:
-            if name not in names:
-                raise ValueError(
-                    f"{STAGES}: the stage of step {stage.step} names the corpus "
-                    f"{name!r}, but {CORPORA} has {', '.join(names)}"
-                )
 
 
 def check_tags(corpora: Sequence[Corpus], symbols: Sequence[str]) -> None:
@@ -196,19 +123,6 @@ def may_replace_corpora(was: str, now: str, _: int) -> bool:
     """
     old, new = (
         [_without_files(corpus) for corpus in parse_corpora(text)]
-        for text in (was, now)
-    )
-    return old == new
-
-
-def may_replace_stages(was: str, now: str, num_batches: int) -> bool:
-    """Return whether stages are the same as far as a run has used them.
-
-    >>> may_replace_stages("0: a=1; 20: b=1", "0: a=1; 90: b=1", 20)
-    True
-    """
-    old, new = (
-        [stage for stage in parse_stages(text) if stage.step < num_batches]
         for text in (was, now)
     )
     return old == new
@@ -252,17 +166,13 @@ def prepared_part(text: str) -> str:
     return json.dumps(records, ensure_ascii=False) if records else ""
 
 
-def weight_text(weight: float) -> str:
-    """Return a weight as it stands in a text: 4 or 0.5."""
-    return str(int(weight)) if weight.is_integer() else repr(weight)
+def is_list(value: Any) -> bool:
+    """Return whether a value is a sequence of values, and no text."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _without_files(corpus: Corpus) -> Corpus:
     return dataclasses.replace(corpus, source="", target="")
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _from_json(text: str) -> Any:
@@ -402,58 +312,3 @@ def _record(corpus: Corpus) -> dict[str, Any]:
         for field in dataclasses.fields(Corpus)
         if getattr(corpus, field.name) != field.default
     }
-
-
-def _stage_of_text(text: str) -> Stage:
-    step, colon, rest = text.partition(":")
-    if not colon:
-        raise ValueError(
-            f"{STAGES}: a stage must be like 20000: news=1 crawl=2, got {text!r}"
-        )
-    weights = {}
-    for part in rest.split():
-        name, equals, weight = part.partition("=")
-        if not (name and equals and weight) or name in weights:
-            rule = "once" if name in weights else "as NAME=WEIGHT"
-            raise ValueError(
-                f"{STAGES}: a stage must name each corpus {rule}, got {text!r}"
-            )
-        weights[name] = weight
-    return _stage(step.strip(), weights, title=repr(text))
-
-
-def _stage_of_record(record: Any) -> Stage:
-    is_record = isinstance(record, Mapping) and record.keys() == {"step", "weights"}
-    if not is_record or not isinstance(record["weights"], Mapping):
-        raise ValueError(
-            f"{STAGES}: a stage must have a step and weights by corpus, got {record!r}"
-        )
-    return _stage(record["step"], record["weights"], title=repr(dict(record)))
-
-
-def _stage(step: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
-    """Return a stage after checking its values, which are texts or numbers."""
-    if not re.fullmatch(r"[0-9]+", str(step)):
-        raise ValueError(
-            f"{STAGES}: the step of a stage must be a whole number from 0, got {title}"
-        )
-    values = []
-    for name, weight in weights.items():
-        try:
-            value = float(weight)
-        except (TypeError, ValueError, OverflowError):
-            value = math.nan
-        is_number = str(weight).isascii() and not isinstance(weight, bool)
-        if not (is_number and math.isfinite(value) and value >= 0):
-            raise ValueError(
-                f"{STAGES}: the weight of {name!r} must be a number from 0, got {title}"
-            )
-        values.append((str(name), value))
-    if not any(value for _, value in values):
-        raise ValueError(f"{STAGES}: a stage must have a weight above 0, got {title}")
-    return Stage(step=int(step), weights=tuple(values))
-
-
-def _describe_stage(stage: Stage) -> str:
-    weights = (f"{name}={weight_text(weight)}" for name, weight in stage.weights)
-    return f"{stage.step}: {' '.join(weights)}"

@@ -10,14 +10,16 @@ from typing import Any
 from vaswani_jax.core import types
 from vaswani_jax.core.corpora import (
     Corpus,
-    Stage,
     corpora_text,
     describe_corpora_change,
     may_replace_corpora,
-    may_replace_stages,
     parse_corpora,
-    parse_stages,
     prepared_part,
+)
+from vaswani_jax.core.corpora_stages import (
+    Stage,
+    may_replace_stages,
+    parse_stages,
     stages_text,
 )
 from vaswani_jax.core.settings import setting

@@ -7,7 +7,7 @@ ValueError; the message has the key, the value and the rule.
 import re
 from collections.abc import Iterator
 
-from vaswani_jax.core import corpora, languages, locales, suggestions
+from vaswani_jax.core import corpora, corpora_stages, languages, locales, suggestions
 from vaswani_jax.core.config import (
     SETTINGS,
     Config,
@@ -150,7 +150,7 @@ def _check_corpora(data: DataConfig) -> None:
             "their weights out, or set it to 1, got "
             f"{data.corpora_temperature}"
         )
-    corpora.check_stages(data.training_stages, mixed)
+    corpora_stages.check_stages(data.training_stages, mixed)
     corpora.check_tags(mixed, data.symbols)
 
 
