@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import bundle, select
-from vaswani_jax.core import config, parsing, presets, remote, tensor_file
+from vaswani_jax.core import config, parsing, presets, remote, tensor_file, types
 from vaswani_jax.data import prepared
 from vaswani_jax.inference.ensemble import Member, load_members
 from vaswani_jax.inference.translator import Translator
 
 logger = logging.getLogger(__name__)
-SIDES = ("source", "target")
 __all__ = ["Translator", "load", "load_config"]
 
 
@@ -138,7 +137,7 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     imported = marian_import.load(
         directory,
         parsing.override_values(preset.to_dict(), overrides),
-        locales=[str(overrides.get(f"data.{side}_locale", "")) for side in SIDES],
+        locales=[str(overrides.get(f"data.{side}_locale", "")) for side in types.SIDES],
         overridden=list(overrides),
     )
     for note in imported.notes:

@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+from vaswani_jax.core import types
 from vaswani_jax.inference import synthetic_corpus
 
 SETTINGS = {"seed": 1, "method": "beam"}
@@ -37,7 +38,7 @@ def test_a_later_program_finds_what_is_written(tmp_path: pathlib.Path) -> None:
 def test_a_shard_without_a_record_is_not_written(tmp_path: pathlib.Path) -> None:
     """A kill came between its files and the manifest, or the first one's."""
     write(tmp_path)
-    for side in synthetic_corpus.SIDES:
+    for side in types.SIDES:
         (tmp_path / f"shard-00000.{side}").write_text("half")
     assert written(tmp_path) == [False] * 3
     write(tmp_path, 0)

@@ -7,6 +7,7 @@ import pytest
 
 from tests import settings
 from tests.text_checks import texts
+from vaswani_jax.core import types
 from vaswani_jax.text_checks import lengths
 from vaswani_jax.text_checks.sample import Pair
 
@@ -24,7 +25,7 @@ def test_lengths_are_those_of_numpy() -> None:
     pairs = texts.sentences(101)
     measures = measured(pairs).measures()
     assert measures["pairs"] == 101
-    for side, name in enumerate(lengths.SIDES):
+    for side, name in enumerate(types.SIDES):
         numbers = np.array([len(pair[side]) for pair in pairs])
         summary = measures["characters"][name]
         assert summary["mean"] == pytest.approx(numbers.mean(), abs=0.005)

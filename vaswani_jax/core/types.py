@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jaxtyping
 import numpy as np
 
+SIDES = ("source", "target")
 PAD_ID = 0
 BOS_ID = 1
 EOS_ID = 2

@@ -15,12 +15,11 @@ from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.word_subwords import WordSubwords
 
 SHARED = "vocabulary"
-SIDES = ("source", "target")
 ENDINGS = ("model", "json")
 SYMBOLS = "target.symbols.json"
 # The files of all kinds of vocabularies.
 FILES = (
-    *(f"{stem}.{end}" for stem in (SHARED, *SIDES) for end in (*ENDINGS, "spm")),
+    *(f"{stem}.{end}" for stem in (SHARED, *types.SIDES) for end in (*ENDINGS, "spm")),
     SYMBOLS,
 )
 
@@ -222,7 +221,7 @@ def from_files(files: Mapping[str, bytes], *, directory: pathlib.Path) -> Vocabu
         return Subwords.parse(*read(f"{side}.model"))
 
     if f"{SHARED}.json" in files:
-        sides = [read_listed(side, f"{SHARED}.json") for side in SIDES]
+        sides = [read_listed(side, f"{SHARED}.json") for side in types.SIDES]
         return Vocabulary(sides[0], sides[1], is_shared=True)
     if SYMBOLS in files:
         return Vocabulary(
@@ -230,8 +229,8 @@ def from_files(files: Mapping[str, bytes], *, directory: pathlib.Path) -> Vocabu
             TreeSymbols.parse(*read(SYMBOLS)),
             is_shared=False,
         )
-    if files.keys() & {f"{side}.{end}" for side in SIDES for end in ENDINGS}:
-        source, target = map(read_side, SIDES)
+    if files.keys() & {f"{side}.{end}" for side in types.SIDES for end in ENDINGS}:
+        source, target = map(read_side, types.SIDES)
         return Vocabulary(source, target, is_shared=False)
     return Vocabulary.shared(Subwords.parse(*read(f"{SHARED}.model")))
 

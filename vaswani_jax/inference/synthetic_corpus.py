@@ -15,13 +15,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import files
+from vaswani_jax.core import files, types
 from vaswani_jax.data import text_files
 
 MANIFEST = "manifest.json"
 CORPORA = "corpora.toml"
 LOCK = "lock"
-SIDES = ("source", "target")
 VERSION = 1
 # Characters that the name of a corpus may not have, or may not begin with.
 NOT_IN_NAME = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]")
@@ -83,11 +82,11 @@ class SyntheticCorpus:
 
         Args:
             shard: Its number, from 0.
-            sides: The lines of each of `SIDES`.
+            sides: The lines of each of `types.SIDES`.
             counts: Counts of the shard, which `total` adds up.
         """
         paths = []
-        for side in SIDES:
+        for side in types.SIDES:
             path = self.directory / f"shard-{shard:05}.{side}"
             unfinished = path.with_name(f"{path.name}.unfinished")
             lines = (line.lstrip("\ufeff").rstrip("\r") for line in sides[side])
@@ -109,7 +108,7 @@ class SyntheticCorpus:
         folder = glob.escape(str(directory))
         texts = {
             "name": NOT_IN_NAME.sub("", directory.name) or "synthetic",
-            **{side: f"{folder}/shard-*.{side}" for side in SIDES},
+            **{side: f"{folder}/shard-*.{side}" for side in types.SIDES},
             **({"tag": tag} if tag else {}),
         }
         lines = [f"{key} = {_toml_text(value)}" for key, value in texts.items()]

@@ -6,13 +6,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, types
 from vaswani_jax.data import encodings
 from vaswani_jax.text_checks import findings, sides
 from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Block, numbered
 
-SIDES = ("source", "target")
 ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{2,4}) ?;", re.IGNORECASE)
 # A full stop or a comma after a space, as tokenisers write it, and after a word.
 TOKENIZED = re.compile(r"\w [.,](?: |$)")
@@ -123,7 +122,7 @@ class Forms:
 def measure(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
     """Return the scripts and the number of characters of each side."""
     measures = {}
-    for side, name in enumerate(SIDES):
+    for side, name in enumerate(types.SIDES):
         lines = (pair[side] for _, pair in numbered(blocks))
         characters = sides.count_characters(lines)
         letters = sides.count_scripts(characters)
@@ -144,7 +143,7 @@ def find_faults(
     """Return a finding for each kind of characters that should not be there."""
     lines = numbered(blocks)
     result = []
-    for side, name in enumerate(SIDES):
+    for side, name in enumerate(types.SIDES):
         for fault in _FAULTS:
             if not _applies(fault.kind, data):
                 continue
@@ -185,7 +184,7 @@ def _applies(kind: str, data: config.DataConfig) -> bool:
 def forms(blocks: Sequence[Block]) -> list[Forms]:
     """Return the forms of source and target."""
     result = []
-    for side in range(len(SIDES)):
+    for side in range(len(types.SIDES)):
         lines = [pair[side] for _, pair in numbered(blocks)]
         lines = [line for line in lines if any(map(str.isalpha, line))]
         total = max(1, len(lines))
@@ -218,7 +217,7 @@ def mix_forms(texts: Sequence[Sequence[Forms]], weights: Sequence[int]) -> list[
             _mean([text[side].tokenized for text in texts], weights) or 0.0,
             _mean([text[side].detokenized for text in texts], weights) or 0.0,
         )
-        for side in range(len(SIDES))
+        for side in range(len(types.SIDES))
     ]
 
 
@@ -237,7 +236,7 @@ def find_form(both_sides: Sequence[Forms], *, data: config.DataConfig) -> list[F
     """Return a finding if `data.text_form` is not the form of the training text."""
     names = [
         name
-        for name, side in zip(SIDES, both_sides, strict=True)
+        for name, side in zip(types.SIDES, both_sides, strict=True)
         if side.num_lines >= MIN_LINES
         and _has_other_form(side, is_tokenized=data.text_form == "tokenized")
     ]
@@ -270,7 +269,7 @@ def find_unlike_forms(
 ) -> list[Finding]:
     """Return a finding for each form in which held-out text differs from training."""
     result = []
-    for name, trained, other in zip(SIDES, train, held_out, strict=True):
+    for name, trained, other in zip(types.SIDES, train, held_out, strict=True):
         if min(trained.num_lines, other.num_lines) < MIN_LINES:
             continue
         unlike = []

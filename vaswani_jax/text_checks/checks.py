@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import config, data_config, languages
+from vaswani_jax.core import config, data_config, languages, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.text_checks import (
     alignment,
@@ -210,7 +210,7 @@ class _TextCheck:
             spellings = spelling.spell(pairs_of(self.blocks), vocabulary)
             measures["tokens"] = {
                 name: side.measures()
-                for name, side in zip(spelling.SIDES, spellings, strict=True)
+                for name, side in zip(types.SIDES, spellings, strict=True)
             }
             result += spelling.find(spellings, data=self._data, split=split)
         elif split == "train":
@@ -245,7 +245,7 @@ class _TextCheck:
         if len(self.by_locales()) == 1:
             measures["languages"] = {
                 name: each.shares if each else {}
-                for name, each in zip(sides.SIDES, seen_languages, strict=True)
+                for name, each in zip(types.SIDES, seen_languages, strict=True)
             }
         return result
 

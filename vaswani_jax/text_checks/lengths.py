@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, types
 from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Block, Pair, numbered
 
-SIDES = ("source", "target")
 # A pair's ratio of lengths is odd if it differs from the text's by this factor, and one
 # side has at least this many characters.
 ODD_RATIO = 3.0
@@ -55,8 +54,8 @@ class Lengths:
     def __init__(self) -> None:
         """Start with no pair."""
         self.num_pairs = self.num_empty = self.num_too_long = 0
-        self.characters = {side: Distribution() for side in SIDES}
-        self.words = {side: Distribution() for side in SIDES}
+        self.characters = {side: Distribution() for side in types.SIDES}
+        self.words = {side: Distribution() for side in types.SIDES}
         self._examples: list[str] = []
 
     def add(self, pairs: Sequence[Pair], *, max_words: int) -> None:
@@ -72,7 +71,7 @@ class Lengths:
                 if len(self._examples) < findings.NUM_EXAMPLES:
                     self._examples.append(findings.describe_pair(number, *pair))
         numbers_of_words = []
-        for side, name in enumerate(SIDES):
+        for side, name in enumerate(types.SIDES):
             lines = [pair[side] for pair in pairs]
             words = [len(line.split()) for line in lines]
             numbers_of_words.append(words)

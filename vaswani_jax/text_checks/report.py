@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vaswani_jax.core import types
 from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Finding, Severity
 
-SIDES = ("source", "target")
 # Columns of the text.
 _WIDTH, _NUMBER = 18, 10
 _FIGURES = {
@@ -125,7 +125,7 @@ def _line(label: str, text: str) -> str:
 
 def _of_sides(values: Mapping[str, Any], describe: Any) -> str:
     return "; ".join(
-        f"{side}: {describe(values[side])}" for side in SIDES if values.get(side)
+        f"{side}: {describe(values[side])}" for side in types.SIDES if values.get(side)
     )
 
 

@@ -6,13 +6,12 @@ import importlib.util
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from vaswani_jax.core import extras
+from vaswani_jax.core import extras, types
 from vaswani_jax.data import language_identification, scripts
 from vaswani_jax.text_checks import association, findings
 from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Block, Pair, numbered, spread
 
-SIDES = ("source", "target")
 KEYS = ("source_locale", "target_locale")
 # A line is in another script if at most this share of its letters is in its own.
 LINE_SHARE = 0.5
@@ -80,7 +79,7 @@ def find_scripts(
         reason = "each is written in the script of the other's language"
         return [_swapped_sides(locales, split=split, reason=reason)]
     result = []
-    for side, name in enumerate(SIDES):
+    for side, name in enumerate(types.SIDES):
         expected = scripts.scripts_of_locale(locales[side])
         wrong, share = _lines_of_other_scripts(
             [(number, pair[side]) for number, pair in pairs],
@@ -232,11 +231,11 @@ def find_languages(
         split: Which text it is.
     """
     crossed = [each.other_side for each in side_languages if each]
-    if len(crossed) == len(SIDES) and min(crossed) > MIN_CROSSED:
+    if len(crossed) == len(types.SIDES) and min(crossed) > MIN_CROSSED:
         reason = f"the source is in {locales[1]}, the target in {locales[0]}"
         return [_swapped_sides(locales, split=split, reason=reason)]
     result = []
-    for side, name in enumerate(SIDES):
+    for side, name in enumerate(types.SIDES):
         each = side_languages[side]
         if each is None:
             continue
@@ -302,7 +301,9 @@ class Profile:
     @classmethod
     def learn(cls, pairs: Sequence[Pair]) -> "Profile":
         """Count the words of both sides."""
-        counts: list[collections.Counter[str]] = [collections.Counter() for _ in SIDES]
+        counts: list[collections.Counter[str]] = [
+            collections.Counter() for _ in types.SIDES
+        ]
         for pair in pairs:
             for line, counter in zip(pair, counts, strict=True):
                 counter.update(association.words(line))

@@ -12,7 +12,6 @@ from vaswani_jax.text_checks import findings, lengths
 from vaswani_jax.text_checks.findings import Finding
 from vaswani_jax.text_checks.sample import Pair, spread
 
-SIDES = ("source", "target")
 MAX_PAIRS = 5000
 UNKNOWN = {"minor": 0.001, "serious": 0.05}
 BYTES = {"minor": 0.01, "serious": 0.2}
@@ -91,7 +90,7 @@ def find(
         split: The text.
     """
     result = []
-    for name, side in zip(SIDES, sides, strict=True):
+    for name, side in zip(types.SIDES, sides, strict=True):
         if severity := findings.severity_of(side.unknown, **UNKNOWN):
             result.append(
                 Finding(
@@ -151,15 +150,16 @@ def _find_bad_fit(
     worse = int(numbers[1] > numbers[0])
     if numbers[worse] < max(MANY_SUBWORDS, MANY_TIMES * numbers[1 - worse]):
         return []
+    name, other_name = types.SIDES[worse], types.SIDES[1 - worse]
     return [
         Finding(
             kind="spelling",
             severity=findings.Severity.MINOR,
             split=split,
             message=(
-                f"a word of the {SIDES[worse]} has {numbers[worse]:.1f} subwords, one "
-                f"of the {SIDES[1 - worse]} {numbers[1 - worse]:.1f}: the vocabulary "
-                f"does not fit the {SIDES[worse]}"
+                f"a word of the {name} has {numbers[worse]:.1f} subwords, one of the "
+                f"{other_name} {numbers[1 - worse]:.1f}: the vocabulary does not fit "
+                f"the {name}"
             ),
             share=1.0,
             remedies=[
