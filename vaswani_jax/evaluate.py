@@ -13,7 +13,7 @@ from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes, tensor_file
 from vaswani_jax.data import prepared
-from vaswani_jax.evaluation import scores, test_sets
+from vaswani_jax.evaluation import scored_texts, scores
 
 WORKDIR = path_flags.define_path(
     "workdir", "", "The directory of the run; runs/NAME of --config by default."
@@ -32,13 +32,13 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 
 def check_flags() -> None:
     """Refuse a --split that names no text."""
-    test_sets.parse(SPLIT.value)
+    scored_texts.parse(SPLIT.value)
 
 
 def main() -> None:
     """Translate texts, score them, and write both beside a run's checkpoints."""
     settings = program.settings()
-    sets = test_sets.parse(SPLIT.value)
+    sets = scored_texts.parse(SPLIT.value)
     texts = {test_set.name: test_set.read() for test_set in sets if test_set.source}
     if texts and settings.data.source == "treebank":
         raise ValueError(

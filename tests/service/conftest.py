@@ -18,9 +18,9 @@ def client() -> Iterator[TestClient]:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Yield a browser for all tests."""
+    """Yield a browser for a module: while it is open, asyncio.run cannot be called."""
     with chromium.launch() as browser:
         yield browser
 

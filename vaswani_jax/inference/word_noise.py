@@ -50,7 +50,7 @@ class WordNoise:
 
         >>> noise = WordNoise(dropout=0.0, blank=0.0, shuffle=1)
         >>> noise.apply("a b c d e f", np.random.default_rng(0), has_spaces=True)
-        'a c b e d f'
+        'a c b d e f'
 
         Args:
             line: The text.

@@ -4,18 +4,18 @@ import pathlib
 
 import pytest
 
-from vaswani_jax.evaluation import test_sets
+from vaswani_jax.evaluation import scored_texts
 
 
 def test_splits_and_files_are_scored_in_their_order() -> None:
     values = ["test,valid", "a/news.en,b/news.de", "n=17=x#1,x#2"[2:], "k=a.en,b.de"]
-    names = [test_set.name for test_set in test_sets.parse(values)]
+    names = [test_set.name for test_set in scored_texts.parse(values)]
     assert names == ["test", "valid", "news", "17", "k"]
 
 
 def test_files_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    [test_set] = test_sets.parse(["~/news.en,~/news.de"])
+    [test_set] = scored_texts.parse(["~/news.en,~/news.de"])
     files = (test_set.name, test_set.source, test_set.references)
     assert files == ("news", "/home/me/news.en", "/home/me/news.de")
 
@@ -34,13 +34,13 @@ def test_files_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_other_values_are_refused(values: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        test_sets.parse(values)
+        scored_texts.parse(values)
 
 
 def test_files_are_read_as_all_text_is(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "news.tsv"
     path.write_text("one\teins\ntwo\tzwei\n")
-    [test_set] = test_sets.parse([f"{path}#1,{path}#2"])
+    [test_set] = scored_texts.parse([f"{path}#1,{path}#2"])
     assert test_set.name == "news"
     assert test_set.read() == (["one", "two"], ["eins", "zwei"])
 
@@ -48,6 +48,6 @@ def test_files_are_read_as_all_text_is(tmp_path: pathlib.Path) -> None:
 def test_a_missing_reference_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a").write_text("x\ny\n")
     (tmp_path / "b").write_text("x\n")
-    [test_set] = test_sets.parse([f"{tmp_path / 'a'},{tmp_path / 'b'}"])
+    [test_set] = scored_texts.parse([f"{tmp_path / 'a'},{tmp_path / 'b'}"])
     with pytest.raises(ValueError, match=r"a has 2 lines, .*b 1: every source line"):
         test_set.read()

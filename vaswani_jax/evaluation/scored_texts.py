@@ -13,7 +13,7 @@ NAME = re.compile(r"[\w.-]+")
 
 
 @dataclasses.dataclass(frozen=True)
-class TestSet:
+class ScoredText:
     """A text to score: a run's own, or two files.
 
     Attributes:
@@ -46,7 +46,7 @@ class TestSet:
         return source, references
 
 
-def parse(values: Sequence[str]) -> list[TestSet]:
+def parse(values: Sequence[str]) -> list[ScoredText]:
     """Return the texts that values of --split name.
 
     >>> [test_set.name for test_set in parse(["valid,test"])]
@@ -67,10 +67,10 @@ def parse(values: Sequence[str]) -> list[TestSet]:
     return sets
 
 
-def _parse_value(value: str) -> list[TestSet]:
+def _parse_value(value: str) -> list[ScoredText]:
     parts = value.split(",")
     if all(part in SPLITS for part in parts):
-        return [TestSet(part) for part in parts]
+        return [ScoredText(part) for part in parts]
     name, has_name, files = value.rpartition("=")
     parts = files.split(",")
     if len(parts) != 2 or not all(parts):
@@ -84,4 +84,4 @@ def _parse_value(value: str) -> list[TestSet]:
             f"--split={value}: the name must be letters, digits, dots, dashes and "
             f"underscores, not {name!r}: --split=NAME=SOURCE,REFERENCES"
         )
-    return [TestSet(name, *map(paths.expand_home, parts))]
+    return [ScoredText(name, *map(paths.expand_home, parts))]
