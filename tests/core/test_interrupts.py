@@ -43,3 +43,22 @@ def test_an_ignored_interrupt_is_repeated_and_other_errors_are_not() -> None:
         "interrupted",
         "['ValueError']",
     ]
+
+
+SLOW_THREADS = """
+import threading, time
+
+start = threading.Thread.start
+
+
+def start_slowly(thread):
+    start(thread)
+    time.sleep(0.1)
+
+
+threading.Thread.start = start_slowly
+"""
+
+
+def test_an_interrupt_is_not_repeated_before_its_report_has_ended() -> None:
+    assert "interrupted" in interpreter.output_of(SLOW_THREADS + PROGRAM).splitlines()

@@ -28,25 +28,30 @@ def repeated(
         on_ignored: Called with the kind of an ignored one, before SIGINT is sent.
     """
     previous_hook = sys.unraisablehook
-    timers: list[threading.Timer] = []
+    has_ended = threading.Event()
 
     def hook(unraisable: Any) -> None:
         if not issubclass(unraisable.exc_type, kinds):
             previous_hook(unraisable)
             return
         on_ignored(unraisable.exc_type)
-        timer = threading.Timer(DELAY_SECONDS, _interrupt_main_thread)
-        timer.daemon = True
-        timers.append(timer)
-        timer.start()
+        is_at_end = threading.Event()
+
+        def interrupt() -> None:
+            # In the hook an exception would be ignored, too.
+            is_at_end.wait()
+            if not has_ended.wait(DELAY_SECONDS):
+                _interrupt_main_thread()
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        is_at_end.set()
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
         sys.unraisablehook = previous_hook
-        for timer in timers:
-            timer.cancel()
+        has_ended.set()
 
 
 def _interrupt_main_thread() -> None:
