@@ -338,11 +338,10 @@ MISTAKES = (
     ),
     Mistake(
         "the search that began last is read first",
-        "dispatch_ahead",
-        "$results.popleft()",
-        "$results.pop()",
-        "tests/core/test_parallel.py"
-        "::test_dispatched_results_come_in_order_and_are_at_most_the_limit",
+        "side_by_side.compute",
+        "yield results.popleft().result()",
+        "yield results.pop().result()",
+        "tests/core/test_side_by_side.py::test_results_come_in_order_and_are_computed_at_once",
     ),
     Mistake(
         "Moses' tokens are not escaped",

@@ -116,34 +116,3 @@ def test_a_sum_over_devices_is_that_of_every_leaf_on_each_platform(platform):
         )(jnp.zeros(()), tree)
     for name, leaf in tree.items():
         np.testing.assert_array_equal(total[name], leaf.sum(axis=0))
-
-
-@hypothesis.given(
-    num_batches=strategies.integers(0, 9), limit=strategies.integers(1, 4)
-)
-def test_dispatched_results_come_in_order_and_are_at_most_the_limit(num_batches, limit):
-    num_dispatched = 0
-
-    def dispatch(batch):
-        nonlocal num_dispatched
-        num_dispatched += 1
-        return -batch
-
-    results = []
-    for result in parallel.dispatch_ahead(dispatch, range(num_batches), limit=limit):
-        # As many are dispatched as may be, so that no core waits for the reader.
-        assert num_dispatched == min(len(results) + limit, num_batches)
-        results.append(result)
-    assert results == [-batch for batch in range(num_batches)]
-
-
-@pytest.mark.parametrize(
-    ("platform", "num_devices", "expected"),
-    [("cpu", 1, 3), ("cpu", 2, 1), ("gpu", 1, 1), ("tpu", 1, 1)],
-)
-def test_each_core_of_one_cpu_computes_a_small_program(
-    monkeypatch, platform, num_devices, expected
-):
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
-    with parallel.targeting(platform, jax.devices()[:num_devices]):
-        assert parallel.small_programs_at_a_time() == expected

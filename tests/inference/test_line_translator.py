@@ -10,7 +10,7 @@ import pytest
 
 from tests import settings
 from tests.inference import echo
-from vaswani_jax.core import parallel, types
+from vaswani_jax.core import parallel, side_by_side, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import generate
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -142,37 +142,24 @@ def test_batches_are_small_on_a_cpu_alone(vocabulary: Vocabulary) -> None:
     assert rows_of_lengths("gpu") == {16: 256, 32: 128, 64: 64}
 
 
-def test_cores_of_a_cpu_search_different_batches(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("tokens", "expected"), [(2048, 3), (1024, 2), (256, 1)])
+def test_cores_of_a_cpu_search_different_batches_of_no_more_tokens(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, tokens: int, expected: int
 ) -> None:
-    monkeypatch.setattr(parallel, "small_programs_at_a_time", lambda: 3)
+    monkeypatch.setattr(side_by_side, "small_programs_at_a_time", lambda: 3)
+    compute, limits = side_by_side.compute, []
+
+    def record_limit(*args: Any, limit: int) -> Any:
+        limits.append(limit)
+        return compute(*args, limit=limit)
+
+    monkeypatch.setattr(side_by_side, "compute", record_limit)
     translator = echo.echo_translator(
-        vocabulary, monkeypatch, source_tokens_per_batch=2048
+        vocabulary, monkeypatch, source_tokens_per_batch=tokens
     )
-    events = []
-    search, read = translator.search, translator.read
-
-    def record_search(params: object, rows: generate.Rows) -> types.Hypotheses:
-        events.append("search")
-        return search(params, rows)
-
-    def record_reading(*args: Any, **options: Any) -> Any:
-        events.append("read")
-        return read(*args, **options)
-
-    monkeypatch.setattr(translator, "search", record_search)
-    monkeypatch.setattr(translator, "read", record_reading)
     lines = [" ".join("abcdefgh"[k % 8] * (k % 15 + 1)) for k in range(600)]
     assert translator.translate(None, lines) == lines
-    # Eight devices take 128 rows: the fourth batch waits for the first.
-    assert events == [
-        *["search"] * 3,
-        *["read"] * 128,
-        "search",
-        *["read"] * 128,
-        "search",
-        *["read"] * 344,
-    ]
+    assert limits == [expected]
 
 
 def test_real_model_translates_odd_lines(vocabulary: Vocabulary) -> None:

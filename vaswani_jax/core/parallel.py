@@ -5,11 +5,10 @@ batch are split over processes and, within a process, over its devices. What lea
 step must be equal on all devices: sum it with `sum_over_devices` first.
 """
 
-import collections
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -192,35 +191,6 @@ def join_rows(tree: Tree) -> Tree:
         local = jax.tree.map(merge, processes.gather_from_all(local))
     joined: Tree = jax.tree.map(merge, local)
     return joined
-
-
-def small_programs_at_a_time() -> int:
-    """Return how many small programs the devices compute best at a time.
-
-    A CPU divides a small program badly: each of its cores computes one. Virtual devices
-    share the cores already.
-    """
-    if not on_cpu() or num_devices() > 1 or processes.num_processes() > 1:
-        return 1
-    return os.cpu_count() or 1
-
-
-def dispatch_ahead(
-    dispatch: Callable[[Tree], Result], batches: Iterable[Tree], *, limit: int
-) -> Iterator[Result]:
-    """Yield the results of a program for batches, in order, maybe not yet computed.
-
-    Args:
-        dispatch: Calls the program, which JAX computes while Python goes on.
-        batches: Its arguments.
-        limit: The most batches that are dispatched before the first result is yielded.
-    """
-    results: collections.deque[Result] = collections.deque()
-    for batch in batches:
-        results.append(dispatch(batch))
-        if len(results) == limit:
-            yield results.popleft()
-    yield from results
 
 
 def sync_on_cpu(outputs: Any) -> None:

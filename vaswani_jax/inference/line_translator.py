@@ -20,6 +20,7 @@ from vaswani_jax.core import (
     kept_programs,
     languages,
     parallel,
+    side_by_side,
     types,
 )
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -154,7 +155,7 @@ class LineTranslator:
                 wait(_row_shapes(rows))
                 return self.search(tuple(params), rows)
 
-            searches = parallel.dispatch_ahead(
+            searches = side_by_side.compute(
                 search, all_rows, limit=self._searches_at_a_time()
             )
             for (indices, _), hypotheses in zip(batches, searches, strict=True):
@@ -382,7 +383,7 @@ class LineTranslator:
     def _searches_at_a_time(self) -> int:
         """Return the number of batches whose tokens together are those of one."""
         num_batches = self._settings.search.source_tokens_per_batch // CPU_TOKENS
-        return max(1, min(parallel.small_programs_at_a_time(), num_batches))
+        return max(1, min(side_by_side.small_programs_at_a_time(), num_batches))
 
     def _shape(self, piece: Piece, *, shortest: int) -> tuple[int, int]:
         """Return the padded tokens of a piece's source and of its prefix."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent import futures
 from typing import Any, TypeVar
 
-from vaswani_jax.core import parallel
+from vaswani_jax.core import side_by_side
 from vaswani_jax.inference.results import AttendedPair, Hypothesis, PairScore
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import batches
@@ -405,4 +405,4 @@ class Engine:
 
 def _default_threads() -> int:
     """Return how many batches the devices compute best at a time."""
-    return min(parallel.small_programs_at_a_time(), MAX_CPU_THREADS)
+    return min(side_by_side.small_programs_at_a_time(), MAX_CPU_THREADS)
