@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Does back-translation pay on Multi30k? launch/back_translation.sh TEXT RUNS [FLAGS...]
+#
+# TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Every second pair is the parallel
+# text; of the other pairs only the German is kept. A model from German to English, trained
+# on the parallel text, translates that German back (Sennrich et al., 2016). For each of
+# SEEDS="1 2 3", RUNS/half-SEED is trained on the parallel text alone, and RUNS/mixed-SEED
+# on both. Run again with the same TEXT and FLAGS, it resumes. FLAGS are those of
+# vaswani_jax.main, for every training. Compare the runs with
+#
+#   vaswani compare RUNS/half-1 RUNS/half-2 RUNS/half-3 RUNS/mixed-1 RUNS/mixed-2 RUNS/mixed-3
+set -euo pipefail
+if (($# < 2)); then
+    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+text=$(realpath -m "$1") runs=$(realpath -m "$2")
+shift 2
+flags=("$@")
+read -ra seeds <<<"${SEEDS:-1 2 3}"
+cd "$(dirname "$0")/.."
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+for name in {train,val}.{en,de}; do
+    [ -r "$text/$name" ] || { echo "error: there is no $text/$name" >&2; exit 1; }
+done
+mkdir -p "$runs"
+
+# run DIRECTORY [FLAGS...]: train in RUNS/DIRECTORY on the parallel text.
+run() {
+    launch/one_host.sh --config=configs/multi30k_ende.py --workdir="$runs/$1" \
+        --config.data.text_directory="$runs/text" \
+        --config.data.test_source= --config.data.test_target= \
+        --config.data.user_symbols='<BT>' --config.data.vocab_size=6000 \
+        --config.training.num_steps=3000 --config.training.average_checkpoints=8 \
+        "${@:2}" "${flags[@]}"
+}
+
+if [ ! -d "$runs/text" ]; then
+    part=$(mktemp -d "$runs/text.XXXXXX")
+    cp "$text"/val.{en,de} "$part"
+    for side in en de; do
+        awk 'NR % 2 == 1' "$text/train.$side" >"$part/train.$side"
+    done
+    awk 'NR % 2 == 0' "$text/train.de" >"$part/monolingual.de"
+    mv "$part" "$runs/text"
+fi
+run reverse \
+    --config.data.source_locale=de --config.data.target_locale=en \
+    --config.data.train_source=train.de --config.data.train_target=train.en \
+    --config.data.valid_source=val.de --config.data.valid_target=val.en
+"$python" -m vaswani_jax.back_translate_text --workdir="$runs/reverse" \
+    --input="$runs/text/monolingual.de" --output="$runs/synthetic" \
+    --config.search.beam_size=4 --config.search.length_penalty=0.6
+{
+    printf '[[corpora]]\nname = "parallel"\nsource = "train.en"\ntarget = "train.de"\n'
+    cat "$runs/synthetic/corpora.toml"
+} >"$runs/corpora.toml"
+for seed in "${seeds[@]}"; do
+    for arm in mixed half; do
+        mixture=()
+        [ "$arm" = half ] || mixture=(--config.data.corpora="$runs/corpora.toml")
+        run "$arm-$seed" --config.seed="$seed" \
+            --config.data.vocabulary="$runs/reverse/data/vocabulary.model" "${mixture[@]}"
+    done
+done
