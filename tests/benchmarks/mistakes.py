@@ -15,6 +15,7 @@ STEP = "tests/training/test_step.py"
 BEAM = "tests/inference/test_beam_search.py"
 MIXED = "tests/data/test_mixed_batches.py"
 CLEANING = "tests/data/test_cleaning.py"
+CLEANING_RULES = "tests/data/test_cleaning_rules.py"
 BRACKETS = "tests/inference/test_brackets.py"
 PRESETS = "tests/paper/test_presets.py"
 PRINTED = "tests/paper/test_printed.py"
@@ -433,7 +434,7 @@ MISTAKES = (
         "Cleaner._examine_chunk",
         "$is_kept.append(False)",
         "$is_kept.append(True)",
-        f"{CLEANING}::test_a_rule_leaves_out_the_pairs_that_it_names",
+        f"{CLEANING_RULES}::test_a_rule_leaves_out_the_pairs_that_it_names",
     ),
     Mistake(
         "a line without a word of evidence is in another language",

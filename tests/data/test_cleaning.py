@@ -1,12 +1,8 @@
-"""Each rule leaves out the pairs that it names, and no other."""
+"""The pairs that no rule names are prepared; the others are counted and shown."""
 
 import csv
-import functools
 import json
 import pathlib
-import unicodedata
-from collections.abc import Callable
-from fractions import Fraction
 
 import hypothesis
 import hypothesis.strategies as st
@@ -16,161 +12,9 @@ import pytest
 from configs import raw_text
 from tests import settings
 from tests.data import small_text
-from vaswani_jax.core import config, parsing
+from tests.data.unclean_pairs import GOOD, PLANTED, TEXTS, all_rules, cleaned, data_of
+from vaswani_jax.core import parsing
 from vaswani_jax.data import cleaning, manifest, prepare
-
-GOOD = [
-    ("Two dogs are playing on the grass.", "Zwei Hunde spielen auf der Wiese."),
-    ("A man is riding his bicycle.", "Ein Mann fährt mit seinem Fahrrad."),
-    ("Hi.", "Guten Tag."),
-    ("No!", "Nein!"),
-    ("Tom", "Tom's"),
-    ("It is 5 o'clock.", "Es ist 17 Uhr."),
-]
-LONG = "word " * 50
-# For each rule its value, and pairs that it alone leaves out, of all rules.
-PLANTED: dict[str, tuple[object, list[tuple[str, str]]]] = {
-    "empty": (True, [("", "Ein Hund."), (" \t", "Ein Hund."), ("A dog.", "")]),
-    "control_characters": (
-        True,
-        [("A dog\x07.", "Ein Hund."), ("A dog.", "Ein Hund\ue001."), ("A\x85", "Ein")],
-    ),
-    "encodings": (
-        True,
-        [
-            ("A door.", "Eine TÃ¼r."),
-            ("A door.", "Eine T\ufffdr."),
-            ("Itâ€™s", "Es ist"),
-        ],
-    ),
-    "max_characters": (100, [(LONG, "Wort " * 50), ("Words " * 15, "Wort " * 21)]),
-    "equal_sides": (True, [("A dog.", "A  DOG. "), ("London", "London")]),
-    "max_ratio": (2.0, [("Two dogs play on the grass here.", "Hunde.")]),
-    "min_letters": (0.5, [("12:30 - 14:45", "12.30-14.45"), ("(1) a", "(1) ein")]),
-    "min_script": (0.5, [("A dog.", "Одна собака."), ("Собака a", "Ein Hund.")]),
-    "language_odds": (
-        100.0,
-        [
-            ("Zwei Hunde spielen auf der Wiese.", "Drei Hunde spielen auf der Wiese."),
-            ("The dogs are playing there.", "Two dogs are playing on the grass."),
-        ],
-    ),
-    "identical_pairs": (True, [GOOD[0], (" Hi. ", "Guten  Tag."), GOOD[0]]),
-}
-KEYS = [
-    key.removeprefix("data.clean_")
-    for key in config.SETTINGS
-    if key.startswith("data.clean_")
-]
-
-
-@functools.cache
-def data_of(**rules: object) -> config.DataConfig:
-    """Return settings with some rules on."""
-    values = {f"data.clean_{name}": value for name, value in rules.items()}
-    return settings.small_settings(**{"data.source": "reverse", **values}).data
-
-
-def cleaned(pairs: list, data: config.DataConfig) -> cleaning.Cleaner:
-    """Return a cleaner that has examined pairs, after checking its numbers."""
-    cleaner = cleaning.Cleaner(data)
-    cleaner.examine({"": iter(pairs)})
-    kept = list(cleaner.keep(iter(pairs)))
-    assert cleaner.num_pairs == len(pairs)
-    assert cleaner.num_kept() == len(kept) == len(pairs) - sum(cleaner.counts.values())
-    return cleaner
-
-
-def all_rules() -> dict[str, object]:
-    """Return the value of each rule."""
-    return {name: value for name, (value, _) in PLANTED.items()}
-
-
-def test_every_rule_has_planted_pairs_and_a_preset_value_to_turn_it_off() -> None:
-    assert list(PLANTED) == KEYS == [*cleaning.RULES, "identical_pairs"]
-    assert not cleaning.Cleaner(settings.small_settings().data).is_on
-
-
-@pytest.mark.parametrize("name", PLANTED)
-def test_a_rule_leaves_out_the_pairs_that_it_names(name: str) -> None:
-    value, planted = PLANTED[name]
-    pairs = [*GOOD, *planted]
-    cleaner = cleaned(pairs, data_of(**{name: value}))
-    assert cleaner.counts == {name: len(planted)}
-    assert list(cleaner.keep(iter(pairs))) == GOOD
-
-
-def test_all_rules_together_count_each_pair_once() -> None:
-    pairs = [*GOOD, *(pair for _, planted in PLANTED.values() for pair in planted)]
-    cleaner = cleaned(pairs, data_of(**all_rules()))
-    assert list(cleaner.keep(iter(pairs))) == GOOD
-    assert cleaner.counts == {name: len(pairs) for name, (_, pairs) in PLANTED.items()}
-
-
-def has_category(text: str, *kinds: str) -> bool:
-    return any(unicodedata.category(c) in kinds and c != "\t" for c in text)
-
-
-def share_of(text: str, is_meant: Callable[[str], bool]) -> Fraction:
-    characters = [character for character in text if not character.isspace()]
-    return Fraction(sum(map(is_meant, characters)), max(1, len(characters)))
-
-
-def letters(text: str) -> str:
-    return "".join(c for c in text if unicodedata.category(c)[0] == "L")
-
-
-# The rules once more, written otherwise; each of source and target.
-ORACLES: dict[str, tuple[object, Callable[[str, str], bool]]] = {
-    "empty": (True, lambda *sides: any(not side.split() for side in sides)),
-    "control_characters": (
-        True,
-        lambda *sides: any(has_category(side, "Cc", "Co") for side in sides),
-    ),
-    "max_characters": (4, lambda *sides: any(side[4:] for side in sides)),
-    "equal_sides": (
-        True,
-        lambda s, t: " ".join(s.lower().split()) == " ".join(t.lower().split()),
-    ),
-    "max_ratio": (
-        1.25,
-        lambda s, t: (
-            max(
-                Fraction(len(a.strip()) + 10, len(b.strip()) + 10)
-                for a, b in ((s, t), (t, s))
-            )
-            > Fraction(5, 4)
-        ),
-    ),
-    "min_letters": (
-        0.5,
-        lambda *sides: any(
-            side.split() and share_of(side, str.isalpha) < Fraction(1, 2)
-            for side in sides
-        ),
-    ),
-    "min_script": (
-        0.5,
-        lambda *sides: any(
-            letters(side)
-            and share_of(letters(side), lambda c: c < "\u0250") < Fraction(1, 2)
-            for side in sides
-        ),
-    ),
-}
-TEXTS = st.text(st.sampled_from("aBäß яЖ1.-\t \x07\ue000"), max_size=7)
-
-
-@pytest.mark.parametrize("name", ORACLES)
-@hypothesis.settings(max_examples=30)
-@hypothesis.given(pairs=st.lists(st.tuples(TEXTS, TEXTS), max_size=8))
-def test_a_rule_agrees_with_its_definition(
-    name: str, pairs: list[tuple[str, str]]
-) -> None:
-    value, is_named = ORACLES[name]
-    cleaner = cleaned(pairs, data_of(**{name: value}))
-    expected = [pair for pair in pairs if not is_named(*pair)]
-    assert list(cleaner.keep(iter(pairs))) == expected
 
 
 @hypothesis.settings(max_examples=30)
@@ -233,21 +77,11 @@ def test_many_pairs_are_compared_in_sorted_runs() -> None:
             seen.add(number)
 
 
-@pytest.mark.parametrize("name", ["min_script", "language_odds", "equal_sides"])
-def test_the_tag_of_a_target_language_decides_its_locale_and_is_no_text(
-    name: str,
-) -> None:
-    values = settings.TWO_TARGETS | {f"data.clean_{name}": PLANTED[name][0]}
-    values |= {"data.target_locale": "de,ru", "data.user_symbols": "<2de>,<2ru>"}
-    data = settings.small_settings(**values).data
-    german, russian = "Zwei Hunde spielen auf der Wiese.", "Две собаки играют на траве."
-    english = GOOD[0][0]
-    pairs = [(f"<2de> {english}", german), (f"<2ru> {english}", russian)]
-    swapped = [(f"<2ru> {english}", german), (f"<2de> {english}", russian)]
-    swapped = [] if name == "equal_sides" else swapped
-    equal = [(f"<2de> {english}", english)] if name != "min_script" else []
-    cleaner = cleaned(pairs + swapped + equal, data)
-    assert list(cleaner.keep(iter(pairs + swapped + equal))) == pairs
+def test_all_rules_together_count_each_pair_once() -> None:
+    pairs = [*GOOD, *(pair for _, planted in PLANTED.values() for pair in planted)]
+    cleaner = cleaned(pairs, data_of(**all_rules()))
+    assert list(cleaner.keep(iter(pairs))) == GOOD
+    assert cleaner.counts == {name: len(pairs) for name, (_, pairs) in PLANTED.items()}
 
 
 def prepared_text(text, **rules):
@@ -368,14 +202,6 @@ def test_examples_are_ten_of_all_the_text_in_one_printable_line_each(tmp_path):
     assert [rule.examples for rule in again.removals] == [
         rule.examples for rule in cleaner.removals
     ]
-
-
-def test_a_language_that_the_identifier_does_not_know_is_refused() -> None:
-    data = settings.small_settings(
-        **{"data.clean_language_odds": 100.0, "data.target_locale": "tlh"}
-    ).data
-    with pytest.raises(ValueError, match=r"knows, got 'tlh' in config.data.target_loc"):
-        cleaning.Cleaner(data)
 
 
 @pytest.mark.parametrize("name", ["max_ratio", "language_odds"])

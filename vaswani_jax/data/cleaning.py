@@ -1,64 +1,39 @@
 """Leave out training pairs that are hardly translations: the settings `data.clean_*`.
 
 Each rule names what is wrong with a pair. A pair is left out by the first rule that
-names it, in the order of `RULES`, and by none if no rule is on. Held-out text is never
-cleaned.
+names it, in the order of `cleaning_rules.RULES`, and by none if no rule is on. Held-out
+text is never cleaned.
 """
 
 import collections
 import dataclasses
-import functools
 import hashlib
 import itertools
 import logging
 import pathlib
 import random
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, UInt64
 
-from vaswani_jax.core import config, languages
-from vaswani_jax.data import encodings, language_identification, scripts, text_files
+from vaswani_jax.core import config
+from vaswani_jax.data import cleaning_rules, text_files
 
 Pair = tuple[str, str]
 Item = TypeVar("Item")
-# The settings' names are the rules' with this prefix.
-PREFIX = "clean_"
 # The file of examples, beside the token files.
 EXAMPLES = "cleaning.tsv"
 HEADER: tuple[str, ...] = ("rule", "corpus", "pair", "reason", "source", "target")
 NUM_EXAMPLES = 10
 # Characters of an example that are shown.
 SHOWN_LENGTH = 300
-# Added to both lengths of a ratio, as short translations differ much in length.
-LENGTH_ALLOWANCE = 10
 # Pairs that are examined at a time.
 CHUNK_PAIRS = 10_000
 PAIRS_PER_LOG_LINE = 200_000
 
 logger = logging.getLogger(__name__)
-
-
-class Side(NamedTuple):
-    """One side of a pair, for rules.
-
-    Attributes:
-        name: "source" or "target".
-        text: The line.
-        locale: The language that it should be in.
-    """
-
-    name: str
-    text: str
-    locale: str
-
-
-Sides = tuple[Side, Side]
-# Returns what is wrong with a pair, or "".
-Rule = Callable[[Sides], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +103,7 @@ class Cleaner:
             ImportError: The identifier is not installed.
         """
         self._data = data
-        self._rules = make_rules(data)
+        self._rules = cleaning_rules.make_rules(data)
         names = [*self._rules, *["identical_pairs"] * data.clean_identical_pairs]
         self.removals = [Removals(name) for name in names]
         self.is_on = bool(names)
@@ -221,7 +196,7 @@ class Cleaner:
         first = len(is_kept)
         rules = self._rules.values()
         for number, pair in enumerate(chunk, start=first + 1):
-            sides = split_sides(pair, self._data)
+            sides = cleaning_rules.split_sides(pair, self._data)
             for removals, find in zip(self.removals, rules, strict=False):
                 if reason := find(sides):
                     removals.add(Example(corpus, number, reason, pair))
@@ -267,181 +242,6 @@ class PairSet:
         if len(additions):
             self._runs.append(additions)
         return is_first
-
-
-def make_rules(data: config.DataConfig) -> dict[str, Rule]:
-    """Return the rules that settings turn on, except the one on identical pairs.
-
-    Raises:
-        ValueError: The language of a locale is unknown to the identifier.
-        ImportError: The identifier is not installed.
-    """
-    if data.clean_language_odds:
-        _check_languages(data)
-    values = {name: getattr(data, PREFIX + name) for name in RULES}
-    return {name: RULES[name](value) for name, value in values.items() if value}
-
-
-def length_ratio(source: str, target: str) -> float:
-    """Return the ratio of the longer side's characters to the shorter side's.
-
-    Each side counts with 10 more.
-
-    >>> length_ratio("Go!", "Geh jetzt endlich!")
-    2.1538461538461537
-    """
-    lengths = [len(text.strip()) + LENGTH_ALLOWANCE for text in (source, target)]
-    return max(lengths) / min(lengths)
-
-
-def share_of_letters(text: str) -> float:
-    """Return the share of letters and their marks among characters except spaces.
-
-    It is 1 for a text of spaces.
-
-    >>> share_of_letters("Seite 12 (von 30)")
-    0.5714285714285714
-    """
-    characters = "".join(text.split())
-    if not characters or characters.isalpha():
-        return 1.0
-    return sum(map(_is_letter, characters)) / len(characters)
-
-
-def are_equal(source: str, target: str) -> bool:
-    """Return whether two sides are equal except for case and spaces."""
-    return source.casefold().split() == target.casefold().split()
-
-
-def split_sides(pair: Pair, data: config.DataConfig) -> Sides:
-    """Return the sides of a pair without user symbols, each with its locale.
-
-    With several target locales, the source's tag names the target's.
-    """
-    source, target = pair
-    target_locale = languages.line_locale(source, data)
-    for symbol in data.symbols:
-        source, target = source.replace(symbol, " "), target.replace(symbol, " ")
-    return (
-        Side("source", source, data.source_locale),
-        Side("target", target, target_locale),
-    )
-
-
-def _each_side(find: Callable[[Side], str]) -> Rule:
-    """Return the rule that names a pair if a function finds something in a side."""
-
-    def find_in_pair(sides: Sides) -> str:
-        for side in sides:
-            if reason := find(side):
-                return f"{side.name}: {reason}"
-        return ""
-
-    return find_in_pair
-
-
-def _empty(_: bool) -> Rule:
-    return _each_side(lambda side: "" if side.text.strip() else "empty")
-
-
-def _control_characters(_: bool) -> Rule:
-    def find(side: Side) -> str:
-        characters = dict.fromkeys(encodings.control_characters(side.text))
-        return ", ".join(f"U+{ord(character):04X}" for character in characters)
-
-    return _each_side(find)
-
-
-def _encodings(_: bool) -> Rule:
-    def find(side: Side) -> str:
-        if encodings.REPLACEMENT in side.text:
-            return "U+FFFD"
-        return encodings.mojibake(side.text)
-
-    return _each_side(find)
-
-
-def _max_characters(limit: int) -> Rule:
-    def find(side: Side) -> str:
-        length = len(side.text)
-        return f"{length:,} characters" if length > limit else ""
-
-    return _each_side(find)
-
-
-def _max_ratio(limit: float) -> Rule:
-    def find(sides: Sides) -> str:
-        ratio = length_ratio(*(side.text for side in sides))
-        return f"ratio {ratio:.2f}" if ratio > limit else ""
-
-    return find
-
-
-def _equal_sides(_: bool) -> Rule:
-    def find(sides: Sides) -> str:
-        return "the same text" if are_equal(*(side.text for side in sides)) else ""
-
-    return find
-
-
-def _min_letters(limit: float) -> Rule:
-    def find(side: Side) -> str:
-        share = share_of_letters(side.text)
-        return f"{share:.0%} letters" if share < limit else ""
-
-    return _each_side(find)
-
-
-def _min_script(limit: float) -> Rule:
-    def find(side: Side) -> str:
-        expected = scripts.scripts_of_locale(side.locale)
-        share = scripts.share_in_scripts(side.text, expected)
-        names = "+".join(sorted(expected))
-        return f"{share:.0%} {names}" if share < limit else ""
-
-    return _each_side(find)
-
-
-def _language_odds(limit: float) -> Rule:
-    def find(side: Side) -> str:
-        language = language_identification.language_of(side.locale)
-        verdict = language_identification.judge(side.text, language)
-        if verdict.odds <= limit:
-            return ""
-        return f"{verdict.language}, odds {min(verdict.odds, 1e9):,.0f}"
-
-    return _each_side(find)
-
-
-def _check_languages(data: config.DataConfig) -> None:
-    for key in ("source_locale", "target_locale"):
-        for locale in getattr(data, key).split(","):
-            if not language_identification.language_of(locale):
-                raise ValueError(
-                    f"config.data.{PREFIX}language_odds={data.clean_language_odds:g} "
-                    f"needs languages that py3langid knows, got {locale!r} in "
-                    f"config.data.{key}; set config.data.{PREFIX}language_odds=0"
-                )
-
-
-# In the order of application: what costs most comes last. The rule on identical pairs,
-# which needs all pairs before, follows them.
-RULES: Mapping[str, Callable[[Any], Rule]] = {
-    "empty": _empty,
-    "control_characters": _control_characters,
-    "encodings": _encodings,
-    "max_characters": _max_characters,
-    "equal_sides": _equal_sides,
-    "max_ratio": _max_ratio,
-    "min_letters": _min_letters,
-    "min_script": _min_script,
-    "language_odds": _language_odds,
-}
-
-
-@functools.lru_cache(maxsize=100_000)
-def _is_letter(character: str) -> bool:
-    return unicodedata.category(character)[0] in "LM"
 
 
 def _hashes(pairs: Sequence[Pair]) -> UInt64[np.ndarray, "N"]:

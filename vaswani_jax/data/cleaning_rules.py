@@ -1,0 +1,208 @@
+"""Name what is wrong with a training pair: the rules of the settings `data.clean_*`."""
+
+import functools
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from vaswani_jax.core import config, languages
+from vaswani_jax.data import encodings, language_identification, scripts
+
+# The settings' names are the rules' with this prefix.
+PREFIX = "clean_"
+# Added to both lengths of a ratio, as short translations differ much in length.
+LENGTH_ALLOWANCE = 10
+
+
+class Side(NamedTuple):
+    """One side of a pair, for rules.
+
+    Attributes:
+        name: "source" or "target".
+        text: The line.
+        locale: The language that it should be in.
+    """
+
+    name: str
+    text: str
+    locale: str
+
+
+Sides = tuple[Side, Side]
+# Returns what is wrong with a pair, or "".
+Rule = Callable[[Sides], str]
+
+
+def make_rules(data: config.DataConfig) -> dict[str, Rule]:
+    """Return the rules that settings turn on, except the one on identical pairs.
+
+    Raises:
+        ValueError: The language of a locale is unknown to the identifier.
+        ImportError: The identifier is not installed.
+    """
+    if data.clean_language_odds:
+        _check_languages(data)
+    values = {name: getattr(data, PREFIX + name) for name in RULES}
+    return {name: RULES[name](value) for name, value in values.items() if value}
+
+
+def length_ratio(source: str, target: str) -> float:
+    """Return the ratio of the longer side's characters to the shorter side's.
+
+    Each side counts with 10 more.
+
+    >>> length_ratio("Go!", "Geh jetzt endlich!")
+    2.1538461538461537
+    """
+    lengths = [len(text.strip()) + LENGTH_ALLOWANCE for text in (source, target)]
+    return max(lengths) / min(lengths)
+
+
+def share_of_letters(text: str) -> float:
+    """Return the share of letters and their marks among characters except spaces.
+
+    It is 1 for a text of spaces.
+
+    >>> share_of_letters("Seite 12 (von 30)")
+    0.5714285714285714
+    """
+    characters = "".join(text.split())
+    if not characters or characters.isalpha():
+        return 1.0
+    return sum(map(_is_letter, characters)) / len(characters)
+
+
+def are_equal(source: str, target: str) -> bool:
+    """Return whether two sides are equal except for case and spaces."""
+    return source.casefold().split() == target.casefold().split()
+
+
+def split_sides(pair: tuple[str, str], data: config.DataConfig) -> Sides:
+    """Return the sides of a pair without user symbols, each with its locale.
+
+    With several target locales, the source's tag names the target's.
+    """
+    source, target = pair
+    target_locale = languages.line_locale(source, data)
+    for symbol in data.symbols:
+        source, target = source.replace(symbol, " "), target.replace(symbol, " ")
+    return (
+        Side("source", source, data.source_locale),
+        Side("target", target, target_locale),
+    )
+
+
+def _each_side(find: Callable[[Side], str]) -> Rule:
+    """Return the rule that names a pair if a function finds something in a side."""
+
+    def find_in_pair(sides: Sides) -> str:
+        for side in sides:
+            if reason := find(side):
+                return f"{side.name}: {reason}"
+        return ""
+
+    return find_in_pair
+
+
+def _empty(_: bool) -> Rule:
+    return _each_side(lambda side: "" if side.text.strip() else "empty")
+
+
+def _control_characters(_: bool) -> Rule:
+    def find(side: Side) -> str:
+        characters = dict.fromkeys(encodings.control_characters(side.text))
+        return ", ".join(f"U+{ord(character):04X}" for character in characters)
+
+    return _each_side(find)
+
+
+def _encodings(_: bool) -> Rule:
+    def find(side: Side) -> str:
+        if encodings.REPLACEMENT in side.text:
+            return "U+FFFD"
+        return encodings.mojibake(side.text)
+
+    return _each_side(find)
+
+
+def _max_characters(limit: int) -> Rule:
+    def find(side: Side) -> str:
+        length = len(side.text)
+        return f"{length:,} characters" if length > limit else ""
+
+    return _each_side(find)
+
+
+def _max_ratio(limit: float) -> Rule:
+    def find(sides: Sides) -> str:
+        ratio = length_ratio(*(side.text for side in sides))
+        return f"ratio {ratio:.2f}" if ratio > limit else ""
+
+    return find
+
+
+def _equal_sides(_: bool) -> Rule:
+    def find(sides: Sides) -> str:
+        return "the same text" if are_equal(*(side.text for side in sides)) else ""
+
+    return find
+
+
+def _min_letters(limit: float) -> Rule:
+    def find(side: Side) -> str:
+        share = share_of_letters(side.text)
+        return f"{share:.0%} letters" if share < limit else ""
+
+    return _each_side(find)
+
+
+def _min_script(limit: float) -> Rule:
+    def find(side: Side) -> str:
+        expected = scripts.scripts_of_locale(side.locale)
+        share = scripts.share_in_scripts(side.text, expected)
+        names = "+".join(sorted(expected))
+        return f"{share:.0%} {names}" if share < limit else ""
+
+    return _each_side(find)
+
+
+def _language_odds(limit: float) -> Rule:
+    def find(side: Side) -> str:
+        language = language_identification.language_of(side.locale)
+        verdict = language_identification.judge(side.text, language)
+        if verdict.odds <= limit:
+            return ""
+        return f"{verdict.language}, odds {min(verdict.odds, 1e9):,.0f}"
+
+    return _each_side(find)
+
+
+def _check_languages(data: config.DataConfig) -> None:
+    for key in ("source_locale", "target_locale"):
+        for locale in getattr(data, key).split(","):
+            if not language_identification.language_of(locale):
+                raise ValueError(
+                    f"config.data.{PREFIX}language_odds={data.clean_language_odds:g} "
+                    f"needs languages that py3langid knows, got {locale!r} in "
+                    f"config.data.{key}; set config.data.{PREFIX}language_odds=0"
+                )
+
+
+# In the order of application: what costs most comes last. The rule on identical pairs,
+# which needs all pairs before, follows them.
+RULES: Mapping[str, Callable[[Any], Rule]] = {
+    "empty": _empty,
+    "control_characters": _control_characters,
+    "encodings": _encodings,
+    "max_characters": _max_characters,
+    "equal_sides": _equal_sides,
+    "max_ratio": _max_ratio,
+    "min_letters": _min_letters,
+    "min_script": _min_script,
+    "language_odds": _language_odds,
+}
+
+
+@functools.lru_cache(maxsize=100_000)
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LM"
