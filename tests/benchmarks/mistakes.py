@@ -432,14 +432,23 @@ MISTAKES = (
     Mistake(
         "a rule counts a pair and keeps it",
         "Cleaner._examine_chunk",
-        "$is_kept.append(False)",
-        "$is_kept.append(True)",
+        "removals.add(Example(corpus, first + n + 1, reason, chunk[n]))"
+        "is_kept[first + n] = False",
+        "removals.add(Example(corpus, first + n + 1, reason, chunk[n]))",
         f"{CLEANING_RULES}::test_a_rule_leaves_out_the_pairs_that_it_names",
+    ),
+    Mistake(
+        "a feature counts once, however often a line has it",
+        "_Model._scores",
+        "np.log1p(np.diff($starts, append=len($keys)), dtype=np.float32)",
+        "np.log1p(np.ones(len($starts)), dtype=np.float32)",
+        "tests/data/test_language_identification.py::"
+        "test_many_lines_at_a_time_get_the_probabilities_of_py3langid",
     ),
     Mistake(
         "a line without a word of evidence is in another language",
         "language_identification.judge",
-        "len($letters.encode()) < MIN_BYTES",
+        'len($letters.encode(errors="surrogatepass")) < MIN_BYTES',
         "False",
         "tests/data/test_language_identification.py::"
         "test_a_short_line_is_in_the_language_that_it_should_be_in",

@@ -194,19 +194,18 @@ class Cleaner:
     ) -> None:
         is_kept = self._is_kept[corpus]
         first = len(is_kept)
-        rules = self._rules.values()
-        for number, pair in enumerate(chunk, start=first + 1):
-            sides = cleaning_rules.split_sides(pair, self._data)
-            for removals, find in zip(self.removals, rules, strict=False):
-                if reason := find(sides):
-                    removals.add(Example(corpus, number, reason, pair))
-                    is_kept.append(False)
-                    break
-            else:
-                is_kept.append(True)
+        is_kept.extend(itertools.repeat(True, len(chunk)))
+        sides = [cleaning_rules.split_sides(pair, self._data) for pair in chunk]
+        indices = list(range(len(chunk)))
+        for removals, find in zip(self.removals, self._rules.values(), strict=False):
+            reasons = find([sides[n] for n in indices])
+            for n, reason in zip(indices, reasons, strict=True):
+                if reason:
+                    removals.add(Example(corpus, first + n + 1, reason, chunk[n]))
+                    is_kept[first + n] = False
+            indices = [n for n in indices if is_kept[first + n]]
         if pair_set is None:
             return
-        indices = [n for n in range(len(chunk)) if is_kept[first + n]]
         is_first = pair_set.add([chunk[n] for n in indices])
         for n in itertools.compress(indices, ~is_first):
             reason = "an earlier pair"

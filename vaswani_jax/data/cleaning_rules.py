@@ -2,10 +2,10 @@
 
 import functools
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vaswani_jax.core import config, languages
+from vaswani_jax.core import config, languages, types
 from vaswani_jax.data import encodings, language_identification, scripts
 
 # The settings' names are the rules' with this prefix.
@@ -29,8 +29,8 @@ class Side(NamedTuple):
 
 
 Sides = tuple[Side, Side]
-# Returns what is wrong with a pair, or "".
-Rule = Callable[[Sides], str]
+# Returns what is wrong with each of many pairs, or "".
+Rule = Callable[[Sequence[Sides]], Iterable[str]]
 
 
 def make_rules(data: config.DataConfig) -> dict[str, Rule]:
@@ -92,6 +92,11 @@ def split_sides(pair: tuple[str, str], data: config.DataConfig) -> Sides:
     )
 
 
+def _each_pair(find: Callable[[Sides], str]) -> Rule:
+    """Return the rule that looks at one pair after the other."""
+    return lambda pairs: map(find, pairs)
+
+
 def _each_side(find: Callable[[Side], str]) -> Rule:
     """Return the rule that names a pair if a function finds something in a side."""
 
@@ -101,7 +106,7 @@ def _each_side(find: Callable[[Side], str]) -> Rule:
                 return f"{side.name}: {reason}"
         return ""
 
-    return find_in_pair
+    return _each_pair(find_in_pair)
 
 
 def _empty(_: bool) -> Rule:
@@ -138,14 +143,14 @@ def _max_ratio(limit: float) -> Rule:
         ratio = length_ratio(*(side.text for side in sides))
         return f"ratio {ratio:.2f}" if ratio > limit else ""
 
-    return find
+    return _each_pair(find)
 
 
 def _equal_sides(_: bool) -> Rule:
     def find(sides: Sides) -> str:
         return "the same text" if are_equal(*(side.text for side in sides)) else ""
 
-    return find
+    return _each_pair(find)
 
 
 def _min_letters(limit: float) -> Rule:
@@ -167,14 +172,24 @@ def _min_script(limit: float) -> Rule:
 
 
 def _language_odds(limit: float) -> Rule:
-    def find(side: Side) -> str:
-        language = language_identification.language_of(side.locale)
-        verdict = language_identification.judge(side.text, language)
-        if verdict.odds <= limit:
-            return ""
-        return f"{verdict.language}, odds {min(verdict.odds, 1e9):,.0f}"
+    def find(pairs: Sequence[Sides]) -> list[str]:
+        reasons = [""] * len(pairs)
+        for index in range(len(types.SIDES)):
+            numbers = [n for n, reason in enumerate(reasons) if not reason]
+            sides = [pairs[n][index] for n in numbers]
+            expected = map(
+                language_identification.language_of, [side.locale for side in sides]
+            )
+            verdicts = language_identification.judge(
+                [side.text for side in sides], list(expected)
+            )
+            for n, verdict in zip(numbers, verdicts, strict=True):
+                if verdict.odds > limit:
+                    odds = f"odds {min(verdict.odds, 1e9):,.0f}"
+                    reasons[n] = f"{types.SIDES[index]}: {verdict.language}, {odds}"
+        return reasons
 
-    return _each_side(find)
+    return find
 
 
 def _check_languages(data: config.DataConfig) -> None:

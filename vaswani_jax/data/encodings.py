@@ -27,17 +27,17 @@ def control_characters(text: str) -> str:
 def mojibake(text: str) -> str:
     """Return the first wrongly decoded characters of a text, or "".
 
-    These are the bytes of one character in UTF-8, or of several. As a text might have
-    them for other reasons, one character alone counts only if it is a letter, a sign or
-    a quotation mark of western languages, and what stands for it does not look like
-    quotation marks or dashes after a letter. Two characters in a row always count.
+    These are the bytes of one character in UTF-8, or of several. Two characters in a
+    row always count. One alone counts only if it is a letter, a sign or a quotation
+    mark of western languages, as correct text may have such bytes. They must not look
+    like quotation marks or dashes after a letter, either.
 
     >>> mojibake("MÃ¼nchen"), mojibake("itâ€™s"), mojibake("РїСЂРёРІРµС‚")
     ('Ã¼', 'â€™', 'РїСЂРёРІРµС‚')
     >>> mojibake("NESCAFÉ®"), mojibake("déclaré»…"), mojibake("„der Buchstabe Ä“")
     ('', '', '')
     """
-    if text.isascii():
+    if text.isascii() or not _suspects().search(text):  # nearly all texts
         return ""
     for codec in _CODECS:
         single, sequence = _patterns(codec)
@@ -59,24 +59,34 @@ def _is_control(character: str) -> bool:
 
 
 def _characters(codec: str, first: int, last: int) -> str:
-    """Return a set for a pattern: what a codec reads for each byte of a range."""
+    """Return the part of a set in a pattern that a codec reads for a range of bytes."""
     characters = set()
     for byte in range(first, last + 1):
         characters.add(bytes([byte]).decode(codec, errors="replace"))
         if codec == "cp1252":
             characters.add(chr(byte))
     characters.discard(REPLACEMENT)
-    return "[" + "".join(map(re.escape, sorted(characters))) + "]"
+    return "".join(map(re.escape, sorted(characters)))
+
+
+@functools.lru_cache
+def _suspects() -> re.Pattern[str]:
+    """Return a pattern of the first two bytes of a character in any of the codecs."""
+    first, second = (
+        "".join(_characters(codec, *limits) for codec in _CODECS)
+        for limits in ((0xC2, 0xF4), (0x80, 0xBF))
+    )
+    return re.compile(f"[{first}][{second}]")
 
 
 @functools.lru_cache
 def _patterns(codec: str) -> tuple[re.Pattern[str] | None, re.Pattern[str]]:
     """Return patterns of one wrongly decoded character, and of two or more in a row."""
-    following = _characters(codec, 0x80, 0xBF)
+    following = f"[{_characters(codec, 0x80, 0xBF)}]"
     group = (
-        f"(?:{_characters(codec, 0xC2, 0xDF)}{following}"
-        f"|{_characters(codec, 0xE0, 0xEF)}{following}{{2}}"
-        f"|{_characters(codec, 0xF0, 0xF4)}{following}{{3}})"
+        f"(?:[{_characters(codec, 0xC2, 0xDF)}]{following}"
+        f"|[{_characters(codec, 0xE0, 0xEF)}]{following}{{2}}"
+        f"|[{_characters(codec, 0xF0, 0xF4)}]{following}{{3}})"
     )
     sequence = re.compile(f"{group}{{2,}}")
     if codec != "cp1252":

@@ -146,6 +146,8 @@ def share_in_scripts(text: str, scripts: Set[str]) -> float:
     >>> share_in_scripts("Wi-Fi в метро", {"Cyrl"})
     0.6
     """
+    if text.isascii() and "Latn" in scripts:
+        return 1.0
     counts = letters_by_script(text)
     num_letters = counts.total()
     if not num_letters:

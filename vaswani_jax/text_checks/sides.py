@@ -188,13 +188,14 @@ def identify(lines: Sequence[str], *, locale: str, other_locale: str) -> Languag
         " ".join(lines[begin : begin + LINES_AT_ONCE])
         for begin in range(0, len(lines), LINES_AT_ONCE)
     ]
-    counts: collections.Counter[str] = collections.Counter()
-    num_other = 0
-    for reading in readings:
-        verdict = language_identification.judge(reading, expected)
-        counts[verdict.language if verdict.is_other else expected] += 1
-        by_language = language_identification.probabilities(reading)
-        num_other += by_language.get(other, 0.0) > by_language[expected]
+    verdicts = language_identification.judge(readings, [expected] * len(readings))
+    counts = collections.Counter(
+        verdict.language if verdict.is_other else expected for verdict in verdicts
+    )
+    num_other = sum(
+        by_language.get(other, 0.0) > by_language[expected]
+        for by_language in language_identification.probabilities(readings)
+    )
     total = counts.total()
     shares = {language: count / total for language, count in counts.most_common()}
     return Languages(shares, num_other / total)
