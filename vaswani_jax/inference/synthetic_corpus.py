@@ -20,6 +20,7 @@ from vaswani_jax.data import text_files
 
 MANIFEST = "manifest.json"
 CORPORA = "corpora.toml"
+COMMENT = "# Set config.data.corpora to this file to train on its pairs."
 LOCK = "lock"
 VERSION = 1
 # Characters that the name of a corpus may not have, or may not begin with.
@@ -114,7 +115,7 @@ class SyntheticCorpus:
         lines = [f"{key} = {_toml_text(value)}" for key, value in texts.items()]
         return files.write_atomically(
             self.directory / CORPORA,
-            "\n".join(["# Take it as config.data.corpora.", "[[corpora]]", *lines, ""]),
+            "\n".join([COMMENT, "[[corpora]]", *lines, ""]),
         )
 
     @property
