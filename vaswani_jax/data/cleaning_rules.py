@@ -185,8 +185,10 @@ def _language_odds(limit: float) -> Rule:
             )
             for n, verdict in zip(numbers, verdicts, strict=True):
                 if verdict.odds > limit:
-                    odds = f"odds {min(verdict.odds, 1e9):,.0f}"
-                    reasons[n] = f"{types.SIDES[index]}: {verdict.language}, {odds}"
+                    # Further digits depend on the machine.
+                    odds = float(f"{min(verdict.odds, 1e9):.2g}")
+                    description = f"{verdict.language}, odds {odds:,.0f}"
+                    reasons[n] = f"{types.SIDES[index]}: {description}"
         return reasons
 
     return find
