@@ -1,14 +1,18 @@
 """Training from Python: it returns what it reached, and raises what programs print."""
 
+import dataclasses
+import json
 import pathlib
 import signal
 
 import jax
+import numpy as np
 import pytest
 
 import vaswani_jax
 from tests import interpreter, settings
-from vaswani_jax.core import compilation_cache, files
+from vaswani_jax.checkpoints import store
+from vaswani_jax.core import compilation_cache, config, files, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.plots import canvas, learning_curves
 
@@ -111,9 +115,9 @@ def test_what_programs_refuse_raises_with_the_same_sentence(
 
 
 def test_a_configuration_is_loaded_by_name() -> None:
-    config = vaswani_jax.load_config("demo", {"training.num_steps": 10})
-    assert config.training.num_steps == 10
-    assert config.data.source == "cldr"
+    demo = vaswani_jax.load_config("demo", {"training.num_steps": 10})
+    assert demo.training.num_steps == 10
+    assert demo.data.source == "cldr"
     assert vaswani_jax.load_config("table3:A1").model.num_heads == 1
     with pytest.raises(ValueError, match=r"unknown key config.training.steps"):
         vaswani_jax.load_config("demo", {"training.steps": 10})
@@ -125,3 +129,103 @@ def test_training_loads_nothing_of_the_paper() -> None:
         "print([name for name in sys.modules if name.startswith('vaswani_jax.paper')])"
     )
     assert interpreter.output_of(program) == "[]"
+
+
+@pytest.fixture(scope="module")
+def text_settings(tmp_path_factory: pytest.TempPathFactory) -> config.Config:
+    """Settings of a text in files, which is the same for every seed."""
+    folder = tmp_path_factory.mktemp("text")
+    for split, count in (("train", 48), ("valid", 8), ("test", 8)):
+        for side in ("source", "target"):
+            lines = (f"{'abcd'[n % 4]} {'efgh'[n % 3]} a\n" for n in range(count))
+            (folder / f"{split}.{side}").write_text("".join(lines))
+    return settings.small_settings(
+        **{
+            "data.source": "text",
+            "data.text_directory": str(folder),
+            **{
+                f"data.{split}_{side}": f"{split}.{side}"
+                for split in ("train", "valid", "test")
+                for side in ("source", "target")
+            },
+            "data.target_locale": "de",
+            "data.vocab_size": 18,
+        }
+    )
+
+
+def assert_same_run(workdir: pathlib.Path, expected: pathlib.Path) -> None:
+    """Compare the states of two runs bit for bit, and their scores."""
+    for folder, names in (("checkpoints", ["params", "optimizer"]), ("averaged", None)):
+        found, other = (
+            store.restore(run / folder, 4, names=names or ["params"])
+            for run in (workdir, expected)
+        )
+        jax.tree.map(np.testing.assert_array_equal, found.items, other.items)
+    for path in (expected / "evaluations").iterdir():
+        assert path.read_bytes() == (workdir / "evaluations" / path.name).read_bytes()
+
+
+def test_runs_of_seeds_are_those_of_train_and_resume(
+    text_settings: config.Config, tmp_path: pathlib.Path
+) -> None:
+    several, single = tmp_path / "several", tmp_path / "single"
+    starts = []
+
+    def stop(params: object) -> dict[str, float]:
+        if (several / "seed-4").exists():
+            signal.raise_signal(signal.SIGTERM)
+        return {}
+
+    first = dataclasses.replace(text_settings, seed=3)
+    with pytest.raises(vaswani_jax.Stopped, match="at step 2"):
+        vaswani_jax.train_seeds(first, several, num_seeds=2, evaluators=[stop])
+    assert not list((several / "seed-4").glob("evaluations/*"))
+    result = vaswani_jax.train_seeds(
+        first,
+        several,
+        num_seeds=3,
+        on_evaluation=lambda seed, evaluation: starts.append((seed, evaluation.split)),
+    )
+    assert list(result.runs) == [3, 4, 5] == list(seeds.find(several))
+    assert starts == [(n, split) for n in (3, 4, 5) for split in ("valid", "test")]
+    # What was finished is not trained again.
+    lines = (several / "seed-3/starts.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [0, 4]
+    expected = vaswani_jax.train(dataclasses.replace(first, seed=4), single)
+    assert_same_run(several / "seed-4", single)
+    assert result.runs[4].evaluations == expected.evaluations
+    # The text is prepared once.
+    manifests = {
+        (several / f"seed-{n}/data/manifest.json").stat().st_ino for n in (3, 4)
+    }
+    assert len(manifests) == 1
+    bleu = [result.runs[n].evaluations[1].scores[0].value for n in (3, 4, 5)]
+    assert result.spreads()["test/sacrebleu"].values == bleu
+    shown = result.format().splitlines()
+    assert shown[0] == "mean of the seeds 3, 4, 5"
+    assert any(line.startswith("test/sacrebleu ") for line in shown)
+
+
+def test_generated_text_is_that_of_the_seed(tmp_path: pathlib.Path) -> None:
+    small = settings.small_settings()
+    result = vaswani_jax.train_seeds(small, tmp_path / "several", num_seeds=2)
+    expected = vaswani_jax.train(
+        dataclasses.replace(small, seed=2), tmp_path / "single"
+    )
+    assert_same_run(result.runs[2].workdir, expected.workdir)
+    sources = [run.evaluations[1].source for run in result.runs.values()]
+    assert sources[0] != sources[1]
+
+
+def test_seeds_and_one_run_do_not_share_a_directory(
+    text_settings: config.Config, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "seed-1").mkdir()
+    (tmp_path / "seed-1/config.json").write_text("{}")
+    with pytest.raises(ValueError, match="is that of one run: name another"):
+        vaswani_jax.train_seeds(text_settings, tmp_path / "seed-1", num_seeds=2)
+    with pytest.raises(ValueError, match="from 1 to 100, got 0"):
+        vaswani_jax.train_seeds(text_settings, tmp_path, num_seeds=0)
+    with pytest.raises(ValueError, match=r"seed-1 \(--seeds trains them"):
+        vaswani_jax.train(text_settings, tmp_path)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vaswani_jax.text_checks.checks import check_data
     from vaswani_jax.text_checks.findings import Finding
     from vaswani_jax.text_checks.report import DataReport
-    from vaswani_jax.trainer import TrainingResult, train
+    from vaswani_jax.trainer import SeedsResult, TrainingResult, train, train_seeds
     from vaswani_jax.training.divergence import DivergedError
     from vaswani_jax.training.preemption import Stopped
 
@@ -55,6 +55,7 @@ __all__ = [
     "PageFile",
     "PairScore",
     "Score",
+    "SeedsResult",
     "Stopped",
     "Subwords",
     "SystemComparison",
@@ -71,6 +72,7 @@ __all__ = [
     "load_config",
     "make_page",
     "train",
+    "train_seeds",
     "write_comparison",
     "write_page",
 ]
@@ -92,6 +94,7 @@ _MODULES = {
     "PageFile": "pages.page_file",
     "PairScore": "inference.results",
     "Score": "evaluation.bleu",
+    "SeedsResult": "trainer",
     "Stopped": "training.preemption",
     "Subwords": "data.subwords",
     "SystemComparison": "evaluation.comparison",
@@ -107,6 +110,7 @@ _MODULES = {
     "load_config": "api",
     "make_page": "pages.build",
     "train": "trainer",
+    "train_seeds": "trainer",
     "write_comparison": "pages.comparison_page",
     "write_page": "pages.page_file",
 }

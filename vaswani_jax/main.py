@@ -4,6 +4,7 @@ Prepares the data first if needed; at the end scores the mean of the last checkp
 the validation and the test set. The same command resumes a run that was interrupted.
 
   vaswani train demo --workdir=runs/demo
+  vaswani train demo --workdir=runs/seeds --seeds=3
   python -m vaswani_jax.main --config=configs/demo.py --workdir=runs/demo
 """
 
@@ -15,7 +16,7 @@ from absl import flags
 from vaswani_jax import trainer
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import processes
+from vaswani_jax.core import processes, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.training import divergence, preemption
 
@@ -35,17 +36,40 @@ REBUILD = flags.DEFINE_bool(
 )
 
 
+SEEDS = flags.DEFINE_integer(
+    "seeds",
+    None,
+    "Train this number of runs one after the other, with the seeds config.seed, "
+    "config.seed + 1, ..., each in its directory WORKDIR/seed-SEED.",
+    lower_bound=1,
+    upper_bound=seeds.MAX_SEEDS,
+)
+
+
+def check_flags() -> None:
+    """Refuse seeds that are out of range, and a workdir of one run for them."""
+    if SEEDS.value:
+        seeds.check(seed=program.settings().seed, num_seeds=SEEDS.value)
+        trainer.check_seeds_directory(WORKDIR.value)
+
+
 def main() -> None:
     """Train, and print the scores of the mean of the last checkpoints."""
-    settings = program.settings()
-    program.open_workdir(WORKDIR.value)  # It logs where the local copy of a URL lies.
+    options = {"init_from": INIT_FROM.value, "rebuild_data": REBUILD.value}
     try:
+        if SEEDS.value:
+            result = trainer.train_seeds(
+                program.settings(),
+                WORKDIR.value,
+                num_seeds=SEEDS.value,
+                on_evaluation=_print_scores_of_seed,
+                **options,
+            )
+            _print(f"\n{result.format()}")
+            return
+        program.open_workdir(WORKDIR.value)  # It logs where a URL's local copy lies.
         trainer.train(
-            settings,
-            WORKDIR.value,
-            init_from=INIT_FROM.value,
-            rebuild_data=REBUILD.value,
-            on_evaluation=_print_scores,
+            program.settings(), WORKDIR.value, on_evaluation=_print_scores, **options
         )
     except preemption.Stopped as stopped:
         logger.info(str(stopped))
@@ -53,8 +77,16 @@ def main() -> None:
 
 
 def _print_scores(evaluation: scores.Evaluation) -> None:
+    _print(evaluation.format(samples=0))
+
+
+def _print_scores_of_seed(seed: int, evaluation: scores.Evaluation) -> None:
+    _print(f"\nseed {seed}{evaluation.format(samples=0)}")
+
+
+def _print(text: str) -> None:
     if processes.is_main_process():
-        print(evaluation.format(samples=0), flush=True)
+        print(text, flush=True)
 
 
 PROGRAM = program.Program(
@@ -65,6 +97,7 @@ PROGRAM = program.Program(
         default_workdir=True,
         multi_process=True,
     ),
+    check_flags=check_flags,
     expected=(*program.EXPECTED_ERRORS, divergence.DivergedError),
     handles_sigterm=True,
 )

@@ -4,12 +4,14 @@
     config = vaswani_jax.load_config("demo", {"training.num_steps": 500})
     result = vaswani_jax.train(config, "runs/demo")
     print(result.step, result.metrics["valid/bleu"])
+    print(vaswani_jax.train_seeds(config, "runs/seeds", num_seeds=3).format())
 
 The program `main` calls it, too.
 """
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 import pathlib
@@ -24,6 +26,7 @@ from vaswani_jax.core import (
     parallel,
     processes,
     remote,
+    seeds,
     tensor_file,
     tpu_flags,
 )
@@ -31,7 +34,7 @@ from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator, MetricsLogger
 from vaswani_jax.data import prepared, treebank_checks
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.evaluation import scores, validation
+from vaswani_jax.evaluation import scores, spread, validation
 from vaswani_jax.plots import canvas, learning_curves
 from vaswani_jax.training import divergence, frozen, loggers, loop, step
 
@@ -68,6 +71,39 @@ class TrainingResult(loop.Outcome):
     def averaged(self) -> pathlib.Path:
         """The directory of the mean of the last checkpoints."""
         return self.workdir / "averaged"
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedsResult:
+    """The results of runs that differ in their seeds alone.
+
+    Attributes:
+        runs: The result of each run by its seed.
+    """
+
+    runs: dict[int, TrainingResult]
+
+    def spreads(self) -> dict[str, spread.Spread]:
+        """Return how each score differs between the seeds, by "test/sacrebleu"."""
+        values: dict[str, list[float]] = {}
+        for result in self.runs.values():
+            for evaluation in result.evaluations:
+                for score in evaluation.scores:
+                    name = f"{evaluation.split}/{score.name}"
+                    values.setdefault(name, []).append(score.value)
+        return {name: spread.Spread(scores) for name, scores in values.items()}
+
+    def format(self) -> str:
+        """Return mean and spread of each score as lines of text."""
+        spreads = self.spreads()
+        width = max(map(len, spreads), default=0)
+        lines = [
+            f"{name:<{width}}  {each.mean:6.2f}  {each.format_range()}"
+            for name, each in spreads.items()
+        ]
+        return "\n".join(
+            [f"mean of the seeds {', '.join(map(str, self.runs))}", *lines]
+        )
 
 
 def train(
@@ -118,11 +154,112 @@ def train(
         KeyboardInterrupt: A second Ctrl-C came while the state was being saved. The
             run resumes from the checkpoint before.
     """
+    return _train(
+        config,
+        workdir,
+        evaluators=evaluators,
+        metrics_loggers=metrics_loggers,
+        init_from=init_from,
+        rebuild_data=rebuild_data,
+        on_evaluation=on_evaluation,
+    )
+
+
+def train_seeds(
+    config: Config,
+    workdir: str | os.PathLike[str],
+    *,
+    num_seeds: int,
+    evaluators: Sequence[Evaluator] = (),
+    metrics_loggers: Sequence[MetricsLogger] = (),
+    init_from: str = "",
+    rebuild_data: bool = False,
+    on_evaluation: Callable[[int, scores.Evaluation], None] | None = None,
+) -> SeedsResult:
+    """Train runs that differ in their seeds alone, one after the other.
+
+    The seeds are `config.seed`, the next one, and so on. Each run lies in its own
+    directory of the workdir, seed-1 for the seed 1, and is that which `train` trains
+    with this seed, bit for bit. The same call resumes what was interrupted; one with
+    more seeds trains those that are missing. All use the data that the first prepares,
+    unless data depends on the seed: generated text, noise, subword dropout.
+
+    Args:
+        config: All settings, with the first seed.
+        workdir: The directory of all runs, or a URL.
+        num_seeds: The number of runs, from 1 to `core.seeds.MAX_SEEDS`.
+        evaluators: See `train`; so for all others.
+        metrics_loggers: Get the metrics of all runs.
+        init_from: Parameters that each run starts from.
+        rebuild_data: Prepare the data of each run again.
+        on_evaluation: Called with the seed, too.
+
+    Raises:
+        ValueError: The number is out of range, the workdir is that of one run, or as
+            `train` does. The other errors of `train` are raised, too.
+    """
+    _check_config(config)
+    seeds.check(seed=config.seed, num_seeds=num_seeds)
+    name = os.fspath(workdir)
+    check_seeds_directory(name)
+    results: dict[int, TrainingResult] = {}
+    shared_data = None
+    if prepared.depends_on_seed(config.data):
+        logger.info("each seed prepares its own data, which depends on the seed")
+    for seed in range(config.seed, config.seed + num_seeds):
+        run = f"{name.rstrip('/')}/{seeds.folder_name(seed)}"
+        logger.info(f"seed {seed}, {len(results) + 1} of {num_seeds}: {run}")
+        results[seed] = _train(
+            dataclasses.replace(config, seed=seed),
+            run,
+            evaluators=evaluators,
+            metrics_loggers=metrics_loggers,
+            init_from=init_from,
+            rebuild_data=rebuild_data,
+            on_evaluation=on_evaluation and functools.partial(on_evaluation, seed),
+            shared_data=shared_data,
+        )
+        if not (config.data.directory or prepared.depends_on_seed(config.data)):
+            shared_data = results[seed].workdir / "data"
+    return SeedsResult(results)
+
+
+def check_seeds_directory(name: str) -> None:
+    """Refuse a directory of seeds that is a run itself.
+
+    Raises:
+        ValueError: It is one, or no name of a directory.
+    """
+    workdir = remote.open_workdir(name).path
+    if (workdir / "config.json").exists() or select.has_checkpoints(workdir):
+        raise ValueError(
+            f"--workdir={name} is that of one run: name another for the runs of "
+            "--seeds, or train without --seeds"
+        )
+
+
+def _check_config(config: Config) -> None:
     if not isinstance(config, Config):
         raise TypeError(f"config must be a Config, as load_config makes: {config!r}")
+
+
+def _train(
+    config: Config,
+    workdir: str | os.PathLike[str],
+    *,
+    evaluators: Sequence[Evaluator],
+    metrics_loggers: Sequence[MetricsLogger],
+    init_from: str,
+    rebuild_data: bool,
+    on_evaluation: Callable[[scores.Evaluation], None] | None,
+    shared_data: pathlib.Path | None = None,
+) -> TrainingResult:
+    """As `train`; data that is missing is linked from `shared_data`, if that is one."""
+    _check_config(config)
     parallel.disable_async_dispatch()
     tpu_flags.set_defaults(os.environ)
     directory = remote.open_workdir(os.fspath(workdir))
+    seeds.refuse(directory.path)
     step.check_settings(config)
     loggers.require(config)
     with contextlib.ExitStack() as stack:
@@ -141,7 +278,13 @@ def train(
             )
             init_from = ""
         initial = _load_initial(config, init_from) if init_from else None
-        data = _prepare(config, directory, initial=initial, rebuild=rebuild_data)
+        data = _prepare(
+            config,
+            directory,
+            initial=initial,
+            rebuild=rebuild_data,
+            shared_data=shared_data,
+        )
         if data.vocabulary.is_trees:
             treebank_checks.warn_of_lengths(
                 data.corpus("train"), settings=config, counts=data.counts["train"]
@@ -242,6 +385,7 @@ def _prepare(
     *,
     initial: _InitialModel | None,
     rebuild: bool,
+    shared_data: pathlib.Path | None,
 ) -> prepared.PreparedData:
     """Prepare the data in the main process; the others open what it has prepared."""
 
@@ -255,6 +399,9 @@ def _prepare(
         )
 
     def prepare_and_push() -> prepared.PreparedData:
+        if shared_data and not rebuild:
+            directory = prepared.data_directory(config.data, workdir.path)
+            prepared.share(shared_data, directory)
         data = prepare(rebuild=rebuild)
         prepared.push(config.data, workdir)
         return data

@@ -350,3 +350,67 @@ def test_prepared_data_that_cannot_be_written_can_be_read(text, monkeypatch):
     shutil.rmtree(data.directory)
     with pytest.raises(OSError, match="Read-only"):
         small_text.prepare(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "depends"),
+    [
+        ({}, False),
+        ({"data.subword_dropout": 0.5}, True),
+        ({"data.source": "copy"}, True),
+        (
+            {
+                "data.corpora": [
+                    {
+                        "name": "a",
+                        "source": "train.en",
+                        "target": "train.de",
+                        "noise_upper": 0.5,
+                    }
+                ],
+                **{"data.vocab_size": 300, "data.byte_fallback": True},
+                "data.max_length": 100,
+            },
+            True,
+        ),
+    ],
+    ids=["text", "dropout", "generated", "noise"],
+)
+def test_data_depends_on_the_seed_or_is_shared(text, tmp_path, changes, depends):
+    of_seeds = [small_text.settings_of(text, seed=seed, **changes) for seed in (1, 2)]
+    first, second = (
+        small_text.sentences(
+            prepared.open_or_prepare(each, tmp_path / f"{each.seed}", rebuild=False)
+            .corpus("train")
+            .source
+        )
+        for each in of_seeds
+    )
+    assert (first != second) == depends
+    assert prepared.depends_on_seed(of_seeds[0].data) == depends
+
+
+def test_shared_data_is_opened_as_if_it_was_prepared(text, tmp_path, monkeypatch):
+    first = small_text.prepare(text)
+    monkeypatch.setattr(prepare, "prepare", small_text.forbidden)
+    prepared.share(first.directory, tmp_path / "shared")
+    second = prepared.open_or_prepare(
+        small_text.settings_of(text, seed=5), tmp_path / "shared", rebuild=False
+    )
+    assert second.manifest == first.manifest
+    assert small_text.contents(second.directory) == small_text.contents(first.directory)
+    # What is there stays; nothing gives nothing.
+    (tmp_path / "other").mkdir()
+    prepared.share(first.directory, tmp_path / "other")
+    prepared.share(tmp_path / "other", tmp_path / "none")
+    assert not (tmp_path / "none").exists() and not list((tmp_path / "other").iterdir())
+
+
+def test_data_is_copied_where_there_are_no_links(text, tmp_path, monkeypatch):
+    def no_link(*names):
+        raise OSError(errno.EPERM, "no links")
+
+    first = small_text.prepare(text)
+    monkeypatch.setattr(os, "link", no_link)
+    prepared.share(first.directory, tmp_path / "shared")
+    assert prepared.open_prepared(tmp_path / "shared").manifest == first.manifest

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+import sys
 
 import jax
 import numpy as np
@@ -130,3 +131,31 @@ def test_new_symbols_extend_the_vocabulary_of_another_run(
     rows = len(old_table)
     assert len(table) == rows + 2 and table[rows:].all()
     np.testing.assert_allclose(table[:rows], old_table, atol=2e-3)
+
+
+def test_seeds_are_trained_one_after_the_other_and_refused_as_one_run(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    workdir = tmp_path / "several"
+    result = runs.vaswani("main", workdir, "--seeds=2")
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"seed 1, 1 of 2: " in result.stderr
+    shown = result.stdout.decode()
+    *_, seeds = shown.split("\n\n")
+    assert "\nseed 2\ntest: 10 lines in" in shown
+    head, *scores = seeds.splitlines()
+    assert head == "mean of the seeds 1, 2"
+    assert all(" sd " in line and " to " in line for line in scores)
+    names = f"holds the runs of seeds: name one of {workdir}/seed-1, {workdir}/seed-2"
+    for program in ("main", "decode", "evaluate", "average_checkpoints", "export"):
+        assert names in runs.error_of(runs.vaswani(program, workdir, stdin=b"a\n"))
+    # Without settings they are not found in the directory either.
+    for words in (["decode", f"--workdir={workdir}"], ["main", f"--config={workdir}"]):
+        program, flag = words
+        command = [sys.executable, "-m", f"vaswani_jax.{program}", flag]
+        assert names in runs.error_of(runs.run(*command))
+    for name, message in (("--seeds=0", "[1, 100]"), ("--config.seed=4294967295", "")):
+        error = runs.error_of(runs.vaswani("main", tmp_path / "x", "--seeds=2", name))
+        assert (message or "config.seed must be at most 4294967295") in error
+    error = runs.error_of(runs.vaswani("main", trained, "--seeds=2"))
+    assert "is that of one run: name another for the runs of --seeds" in error

@@ -37,9 +37,9 @@ def test_what_stopped_a_run_passes_between_processes() -> None:
 def test_a_signal_is_noted_until_the_watch_ends(number: signal.Signals) -> None:
     previous = signal.getsignal(number)
     with preemption.SignalWatch() as signals:
-        assert not signals.should_stop(1)
+        assert not signals.should_stop()
         send(number, signal.SIGTERM, signal.SIGHUP)  # The first one counts.
-        assert signals.should_stop(1)
+        assert signals.should_stop()
         assert signals.signal_number == number
     assert signal.getsignal(number) == previous
 

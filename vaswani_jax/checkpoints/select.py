@@ -15,7 +15,7 @@ import re
 
 from vaswani_jax.checkpoints import average, bundle, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, files, tensor_file
+from vaswani_jax.core import config, files, seeds, tensor_file
 from vaswani_jax.core.suggestions import suggest, suggest_directory
 
 # Checkpoints of these names lie in directories of the same names.
@@ -186,7 +186,8 @@ def why_no_run(workdir: pathlib.Path) -> str:
     """Return in words why a directory cannot be the workdir of a run."""
     if not workdir.is_dir():
         return f"there is no directory {workdir}{suggest_directory(workdir)}"
-    return f"{workdir} is no workdir of a run: it has no config.json"
+    no_config = f"{workdir} is no workdir of a run: it has no config.json"
+    return seeds.why_no_run(workdir) or no_config
 
 
 def has_checkpoints(workdir: pathlib.Path) -> bool:

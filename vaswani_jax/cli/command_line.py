@@ -15,7 +15,7 @@ from ml_collections import config_flags
 
 from vaswani_jax.cli import help_text
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import paths, presets
+from vaswani_jax.core import paths, presets, seeds
 from vaswani_jax.core.config import SETTINGS, flatten
 from vaswani_jax.core.suggestions import suggest, suggest_setting
 
@@ -193,6 +193,8 @@ def _missing_config(syntax: Syntax, workdir: str, *, init_from: str) -> str:
     if init_from:
         folder = pathlib.Path(select.split_name(init_from)[0])
         return f"--init_from={init_from}: {select.why_no_run(folder)}"
+    if workdir and (reason := seeds.why_no_run(pathlib.Path(workdir))):
+        return f"--workdir={reason}"
     if workdir and pathlib.Path(workdir).is_dir():
         return f"--workdir={workdir} holds no run (no config.json): name its --config"
     if syntax.arguments[0] != "workdir":

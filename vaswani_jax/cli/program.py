@@ -23,6 +23,7 @@ from vaswani_jax.core import (
     interrupts,
     parsing,
     remote,
+    seeds,
     tensor_file,
     tpu_flags,
 )
@@ -187,9 +188,10 @@ def open_workdir(name: str) -> files.Directory:
     """Return the directory that --workdir names; nothing is fetched.
 
     Raises:
-        ValueError: It is a file, or no name of a directory.
+        ValueError: It is a file, no name of a directory, or one of several runs.
     """
     directory = remote.open_workdir(name)
+    seeds.refuse(directory.path)
     if remote.is_remote(name):
         logger.info(f"--workdir={name} has its local copy in {directory.path}")
     return directory

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import ml_collections
 
-from vaswani_jax.core import config, rules, suggestions, tensor_file
+from vaswani_jax.core import config, rules, seeds, suggestions, tensor_file
 
 Section = TypeVar("Section")
 
@@ -60,7 +60,8 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
         record = dict(json.loads(path.read_text(encoding="utf-8")))
         recorded = config.flatten_record(record)
     except FileNotFoundError:
-        raise ValueError(f"{workdir} holds no run: it has no config.json") from None
+        no_config = f"{workdir} holds no run: it has no config.json"
+        raise ValueError(seeds.why_no_run(workdir) or no_config) from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (TypeError, ValueError) as error:

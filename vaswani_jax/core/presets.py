@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import ml_collections
 
-from vaswani_jax.core import paths, tensor_file
+from vaswani_jax.core import paths, seeds, tensor_file
 from vaswani_jax.core.suggestions import suggest
 
 # Reads the settings of a run from its workdir, so it is no preset by itself.
@@ -58,6 +58,7 @@ def find(name: str) -> tuple[pathlib.Path, str]:
             raise ValueError(f"there is no file {file}{suggest(file.stem, names())}")
         return file, variant
     if pathlib.Path(name).is_dir():
+        seeds.refuse(pathlib.Path(name))
         raise ValueError(f"{name} holds no run: it has no config.json")
     raise ValueError(
         f"{name} is no preset, FILE.py or workdir{suggest(stem, names())} "

@@ -1,5 +1,6 @@
 """Run one program in several processes: connect, synchronise, write in one of them."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ Tree = TypeVar("Tree")
 Output = TypeVar("Output")
 # The others exit when a process has been silent for this long.
 LOST_AFTER_SECONDS = 60
+_preemption_calls = itertools.count()
 
 
 def connect(
@@ -81,12 +83,14 @@ def is_main_process() -> bool:
     return not jax.distributed.is_initialized() or jax.process_index() == 0
 
 
-def reached_preemption(step: int) -> bool:
-    """Return True if any process has received SIGTERM; all learn it at the same step.
+def reached_preemption() -> bool:
+    """Return True if any process has received SIGTERM; all learn it at the same call.
 
-    Every process calls it after every step.
+    Every process calls it after every step, also of another run and of an earlier step.
     """
-    return bool(multihost_utils.reached_preemption_sync_point(step))
+    # JAX waits for the call whose number is one above the last: no number may return.
+    call = next(_preemption_calls)
+    return bool(multihost_utils.reached_preemption_sync_point(call))
 
 
 def wait_for_all(barrier: str) -> None:

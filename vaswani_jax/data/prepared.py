@@ -9,11 +9,13 @@ import errno
 import hashlib
 import json
 import logging
+import os
 import pathlib
 import re
+import shutil
 from collections.abc import Callable, Mapping
 
-from vaswani_jax.core import config, files, remote, tensor_file
+from vaswani_jax.core import config, data_config, files, remote, tensor_file
 from vaswani_jax.data import manifest, text_files, token_files, vocabulary
 from vaswani_jax.data.manifest import Difference, Manifest
 from vaswani_jax.data.subwords import WORD_START, load_configured
@@ -280,6 +282,33 @@ def open_or_prepare(
                 )
             record.write(unfinished)
         return open_prepared(directory)
+
+
+def depends_on_seed(data: config.DataConfig) -> bool:
+    """Return whether another seed prepares other data from the same text."""
+    return (
+        data.source in data_config.GENERATED
+        or data.subword_dropout > 0
+        or any(corpus.is_noisy for corpus in data.training_corpora)
+    )
+
+
+def share(source: pathlib.Path, directory: pathlib.Path) -> None:
+    """Link the prepared data of a directory into another one, if that is not there.
+
+    The files are those of both directories: they are replaced, and never changed.
+    """
+    directory = directory.resolve()
+    with files.locked(directory):
+        files.recover(directory, mark=manifest.NAME)
+        if directory.exists() or not (source / manifest.NAME).exists():
+            return
+        with files.replacing(directory) as unfinished:
+            for path in source.iterdir():
+                try:
+                    os.link(path, unfinished / path.name)
+                except OSError:  # Not every file system has links.
+                    shutil.copy2(path, unfinished / path.name)
 
 
 def _check_vocabulary(data: PreparedData, initial: Vocabulary | None) -> None:

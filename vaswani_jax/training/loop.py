@@ -201,7 +201,7 @@ class _Loop:
             pending.append(metrics)
             step += 1
             is_last = step == training.num_steps
-            must_stop = self.signals.should_stop(step)
+            must_stop = self.signals.should_stop()
             is_save_due = is_last or step % training.checkpoint_every_steps == 0
             is_evaluation_due = is_last or step % training.evaluate_every_steps == 0
             is_log_due = step % training.log_every_steps == 0

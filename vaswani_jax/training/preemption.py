@@ -88,14 +88,12 @@ class SignalWatch:
             signal.signal(number, handler)
         self._repetition.close()
 
-    def should_stop(self, step: int) -> bool:
+    def should_stop(self) -> bool:
         """Return whether the run stops after this update, alike in all processes."""
         if processes.num_processes() == 1:
             return self.signal_number is not None
         # JAX says so once, but a bad update may have to be taken back first.
-        self._stops_together = self._stops_together or processes.reached_preemption(
-            step
-        )
+        self._stops_together = self._stops_together or processes.reached_preemption()
         return self._stops_together
 
     def run_interruptible(self, work: Callable[[], Result]) -> Result | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, files, parallel, processes, shards
+from vaswani_jax.core import config, files, parallel, processes, seeds, shards
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
@@ -282,9 +282,9 @@ def _check_agreement(
 
 def _new_state(run: Run, initial_params: Any) -> TrainState:
     settings = run.settings
-    if settings.seed >= 2**32:  # JAX's keys lose the rest.
+    if settings.seed > seeds.MAX_SEED:
         raise ValueError(
-            f"config.seed must be at most {2**32 - 1}, got {settings.seed}"
+            f"config.seed must be at most {seeds.MAX_SEED}, got {settings.seed}"
         )
     state = step.create_state(settings, vocab_size=run.vocabulary.size)
     if initial_params is None:
