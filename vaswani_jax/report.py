@@ -1,6 +1,7 @@
 """Print the paper's tables and figures, from the code and from scored runs.
 
 vaswani report --output=runs/report
+vaswani report runs/seeds
 python -m vaswani_jax.report --output=runs/report
 """
 
@@ -40,7 +41,8 @@ logger = logging.getLogger(__name__)
 RUNS = path_flags.define_path_list(
     "runs",
     ["runs", "docs/results"],
-    "Where workdirs lie that were trained; docs/results/ has the records of ours.",
+    "Where workdirs lie that were trained, or a directory of `vaswani train --seeds`; "
+    "docs/results/ has the records of ours.",
 )
 OUTPUT = path_flags.define_path("output", "runs/report", "Where the report goes.")
 LENGTHS = flags.DEFINE_list(
@@ -98,6 +100,7 @@ def main() -> None:
         "Table 3 at the scale of two cores": small_table3.format_table(small, runs),
         "Table 4: constituency parsing": table4.format_table(runs),
         "All scored runs": tables.evaluations(runs),
+        "Means of seeds": tables.seeds(runs),
         "Section 5.3: the learning rate": (
             f"{tables.learning_rate(rows['base'])}\n\n"
             "![learning rate](learning_rate.png)"
@@ -210,7 +213,7 @@ def _lengths() -> list[int]:
 
 PROGRAM = program.Program(
     main=main,
-    syntax=Syntax(),
+    syntax=Syntax(arguments=("runs",)),
 )
 
 if __name__ == "__main__":

@@ -239,3 +239,33 @@ def test_a_run_from_before_a_setting_was_one_did_what_was_done_then(tmp_path):
     assert "activation" not in (tmp_path / "then" / "config.json").read_text()
     table = tables.table3(ROWS, read(tmp_path))
     assert str(tmp_path / "then") in cells(table, "base")[-1]
+
+
+def test_runs_of_seeds_have_their_mean_and_spread(tmp_path):
+    values = {number: table3.get_config("base") for number in (1, 2, 3, 4)}
+    for number, value in values.items():
+        value.seed = number
+    values[4].model.dropout_rate = 0.2  # of another system
+    for number, bleu in ((1, 24.0), (2, 25.0), (3, 26.5), (4, 90.0)):
+        leave(
+            tmp_path / "several" / f"seed-{number}",
+            parsing.parse(values[number]),
+            bleu=bleu,
+            perplexity=4 + number,
+        )
+    leave(tmp_path / "alone", ROWS["base"], bleu=80.0)
+    # Read from above, and as the directory of seeds that it is.
+    for directory in (tmp_path, tmp_path / "several"):
+        first, second = scored_runs.group_seeds(read(directory))
+        assert [run.settings["seed"] for run in first] == [1, 2, 3]
+        assert [run.settings["seed"] for run in second] == [4]
+        [row] = [
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in tables.seeds(read(directory)).splitlines()
+            if "| 1, 2, 3 |" in line
+        ]
+        assert row[0] == str(tmp_path / "several")
+        # Deviations of -1.1667, -0.1667 and 1.3333: squares 3.1667, over 2.
+        assert row[5:8] == ["6.00", "25.17", "sd 1.26, 24.00 to 26.50"]
+        assert row[8] == "paper_bleu_split_ascii"
+    assert "Nothing" in tables.seeds(read(tmp_path / "none"))

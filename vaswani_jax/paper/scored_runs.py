@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vaswani_jax.core import config, locales
+from vaswani_jax.core import config, locales, seeds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +142,8 @@ class Records(NamedTuple):
 def read(directory: pathlib.Path) -> Records:
     """Read the evaluations of all workdirs in a directory.
 
+    It may itself hold the runs of seeds, or hold directories of such runs.
+
     Raises:
         ValueError: The directory is itself a workdir.
     """
@@ -150,7 +152,8 @@ def read(directory: pathlib.Path) -> Records:
             f"--runs={directory} is a workdir; name the directory that workdirs lie in"
         )
     runs, unreadable = [], []
-    for path in sorted(directory.glob("*/evaluations/*.json")):
+    patterns = ("*/evaluations/*.json", "*/seed-*/evaluations/*.json")
+    for path in sorted(p for pattern in patterns for p in directory.glob(pattern)):
         try:
             if (run := _read_run(path)) is not None:
                 runs.append(run)
@@ -260,6 +263,32 @@ def find_seeds(
     by_time = sorted(filter(complete, candidates), key=lambda run: run.time)
     newest = {int(run.settings["seed"]): run for run in by_time}
     return dict(sorted(newest.items()))
+
+
+def group_seeds(runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]:
+    """Return the runs of each directory of seeds, and of each text and search.
+
+    Runs of the same directory, whose settings differ in more than the seed, are no
+    group.
+    """
+    groups: dict[str, list[ScoredRun]] = {}
+    for run in runs:
+        if seeds.NAME.fullmatch(run.workdir.name):
+            same = {
+                key: value
+                for key, value in {**run.settings, **run.scoring}.items()
+                if not (key in config.SETTINGS and config.SETTINGS[key].incidental)
+            }
+            key = (
+                str(run.workdir.parent),
+                *(run.record[name] for name in ("split", "checkpoint", "references")),
+                sorted(same.items()),
+            )
+            groups.setdefault(repr(key), []).append(run)
+    return [
+        sorted(group, key=lambda run: int(run.settings["seed"]))
+        for group in groups.values()
+    ]
 
 
 def _with_settings(

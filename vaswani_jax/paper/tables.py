@@ -11,6 +11,7 @@ import numpy as np
 
 from vaswani_jax.checkpoints import run_record
 from vaswani_jax.core import config, parallel
+from vaswani_jax.evaluation.spread import Spread
 from vaswani_jax.model import cost, positional_encoding
 from vaswani_jax.paper import markdown, printed, scored_runs
 from vaswani_jax.paper.presets import SystemName
@@ -183,6 +184,42 @@ def evaluations(runs: Sequence[ScoredRun]) -> str:
     score = "BLEU or F1" if any(run.is_parsing for run in runs) else "BLEU"
     head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", score, "is"]
     return markdown.table(head, lines)
+
+
+def seeds(runs: Sequence[ScoredRun]) -> str:
+    """Return mean and spread of the scores of each directory of seeds."""
+    groups = scored_runs.group_seeds(runs)
+    if not groups:
+        return "Nothing: `vaswani train --seeds` trains such runs."
+    lines = []
+    for group in groups:
+        first = group[0]
+        score = Spread([run.score for run in group])
+        perplexity = Spread([run.perplexity for run in group])
+        search = first.record["search"]
+        lines.append(
+            [
+                first.workdir.parent,
+                ", ".join(str(run.settings["seed"]) for run in group),
+                first.record["split"],
+                first.record["checkpoint"],
+                f"{search['beam_size']}, {search['length_penalty']:g}",
+                f"{perplexity.mean:.2f}",
+                f"{score.mean:.2f}",
+                score.format_range(),
+                "; ".join(
+                    dict.fromkeys(
+                        f"{run.workdir.name}: {run.flaw}" if run.flaw else run.metric
+                        for run in group
+                    )
+                ),
+            ]
+        )
+    score_name = "F1" if all(group[0].is_parsing for group in groups) else "BLEU"
+    head = ["workdir", "seeds", "split", "checkpoint", "beam, alpha"]
+    head += ["perplexity", score_name, "spread", "is"]
+    note = "Perplexity and score are means; sd is their standard deviation."
+    return f"{note}\n\n{markdown.table(head, lines)}"
 
 
 def matrices(rows: Mapping[str, config.Config]) -> str:
