@@ -159,7 +159,7 @@ class Checks:
         text = comparison.Text("text", list(source), list(references), data, counts)
         available = metrics.find_metrics(references, data=data)
         compared = [
-            comparison.System(f"system {number}", list(outputs), "")
+            comparison.System(f"system {number}", [list(outputs)], "")
             for number, outputs in enumerate(systems)
         ]
         with (

@@ -167,6 +167,44 @@ def test_another_checkpoint_translates(make_run: Any, translations: list[str]) -
     assert [name for name, _ in found.systems] == ["a", "a@best"]
 
 
+def test_a_directory_of_seeds_is_one_system(
+    make_run: Any, tmp_path: pathlib.Path, translations: list[str]
+) -> None:
+    for number, outputs in ((1, OUTPUTS), (2, OTHERS)):
+        make_run(f"W/seed-{number}", outputs, settings_changes={"seed": number})
+    other = make_run("b", OUTPUTS)
+    found = comparer.compare_systems([tmp_path / "W", other])
+    assert found.systems == [
+        ("W", "2 seeds: averaged, step 4, beam 3, alpha 0.6, kept"),
+        ("b", "averaged, step 4, beam 3, alpha 0.6, kept"),
+    ]
+    assert found.num_seeds == [2, 1] and translations == []
+    assert found.training_text == "50 of 50 training lines of W, seed-1"
+    single = comparer.compare_systems([tmp_path / "W/seed-1", tmp_path / "W/seed-2"])
+    values = [score.value for score in single.scores[0].scores]
+    assert found.scores[0].spreads[0].values == pytest.approx(values)
+    best = comparer.compare_systems([f"{tmp_path}/W@best", other])
+    assert translations == ["seed-1@best", "seed-2@best"]
+    assert best.systems[0] == ("W@best", "2 seeds: best, step 7, beam 3, alpha 0.6")
+    itself = comparer.compare_systems([tmp_path / "W"] * 2)
+    [difference] = itself.scores[0].differences
+    assert (difference.value, difference.verdict) == (0, "no difference")
+
+
+def test_seeds_of_other_settings_are_no_system(
+    make_run: Any, tmp_path: pathlib.Path
+) -> None:
+    make_run("W/seed-1", OUTPUTS)
+    changes = {"seed": 2, "training.num_steps": 9, "training.keep_checkpoints": 7}
+    make_run("W/seed-2", OTHERS, settings_changes=changes)
+    with pytest.raises(
+        ValueError,
+        match=r"^W, seed-1 and W, seed-2 are no seeds of the same settings: "
+        r"config\.training\.num_steps is 9, was 4; compare them as",
+    ):
+        comparer.compare_systems([tmp_path / "W", tmp_path / "W"])
+
+
 def test_a_file_stands_in_for_a_run(make_run: Any, tmp_path: pathlib.Path) -> None:
     other = write(tmp_path / "other.out", OTHERS)
     found = comparer.compare_systems([make_run("a", OUTPUTS), other])

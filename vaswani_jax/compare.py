@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 SYSTEMS = path_flags.define_repeated_path(
     "systems",
     [],
-    "Runs (WORKDIR, WORKDIR@CHECKPOINT, FILE.safetensors) or files of other systems' "
-    "outputs, a line for each reference.",
+    "Runs (WORKDIR, WORKDIR@CHECKPOINT, FILE.safetensors), directories of `vaswani "
+    "train --seeds`, each one system, or files of other systems' outputs, a line for "
+    "each reference.",
 )
 SPLIT = flags.DEFINE_string(
     "split",
@@ -55,9 +56,10 @@ METRICS = flags.DEFINE_list(
 )
 TEST = flags.DEFINE_enum(
     "test",
-    significance.BOOTSTRAP,
+    None,
     list(significance.CODES),
-    "sacreBLEU's paired bootstrap, or its approximate randomization.",
+    "sacreBLEU's paired bootstrap, which is the default, or approximate randomization, "
+    "which several seeds need.",
 )
 LINES = flags.DEFINE_integer(
     "lines",
@@ -116,7 +118,7 @@ def main() -> None:
         training_text=TRAINING_TEXT.value,
         scoring=scoring,
         metrics=METRICS.value,
-        test=TEST.value,
+        test=TEST.value or "",
         num_lines=LINES.value,
     )
     print(compared.format())

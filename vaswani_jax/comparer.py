@@ -16,32 +16,32 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from vaswani_jax import api
-from vaswani_jax.checkpoints import select, store
+from vaswani_jax.checkpoints import run_record, select, store
 from vaswani_jax.core import (
     compilation_cache,
     config,
+    data_config,
     languages,
     locales,
     parsing,
+    seeds,
     tensor_file,
 )
+from vaswani_jax.core import paths as paths_module
 from vaswani_jax.data import columns, prepared, text_files
 from vaswani_jax.evaluation import (
     bleu,
     comparison,
     line_tables,
     scores,
-    significance,
+    word_counts,
 )
 from vaswani_jax.evaluation import metrics as metrics_module
-from vaswani_jax.evaluation.comparison import System, SystemComparison, WordCounts
+from vaswani_jax.evaluation.comparison import System, SystemComparison
+from vaswani_jax.evaluation.word_counts import WordCounts
 
 logger = logging.getLogger(__name__)
-# Lines of the training text in which words are counted.
-MAX_TRAINING_LINES = 100_000
 # Settings that decide how outputs are scored, and the values of texts without a run.
 SCORING = {
     "text_form": "detokenized",
@@ -98,7 +98,7 @@ def compare_systems(
     training_text: str = "",
     scoring: Mapping[str, Any] | None = None,
     metrics: Sequence[str] = (),
-    test: str = significance.BOOTSTRAP,
+    test: str = "",
     num_lines: int = 5,
 ) -> SystemComparison:
     """Compare the translations of systems on one text.
@@ -109,8 +109,9 @@ def compare_systems(
 
     Args:
         systems: 2 to 10 runs (WORKDIR, `WORKDIR@CHECKPOINT`, FILE.safetensors) or files
-            with a translation a line. If `evaluate` has kept outputs of a run, they
-            are used; if not, the run translates the text.
+            with a translation a line. The directory of `train_seeds` is one system of
+            several runs, and its score is their mean. If `evaluate` has kept outputs of
+            a run, they are used; if not, the run translates the text.
         split: "valid" or "test", a text of the runs. With `references`, the name under
             which runs may have kept outputs.
         source: FILES[#COLUMN] of source lines, instead of the runs'.
@@ -122,7 +123,8 @@ def compare_systems(
             several.
         metrics: Some of "bleu", "chrf", "chrf++" and "ter"; the tables show the first.
             By default BLEU, and chrF2 of detokenized text.
-        test: "bootstrap" or "randomization".
+        test: "bootstrap" or "randomization"; by default the first, or the second if a
+            system has several seeds, which need it.
         num_lines: The most lines to list in favour of each system of a pair.
 
     Raises:
@@ -137,16 +139,26 @@ def compare_systems(
         )
     if bool(source) != bool(references):
         raise ValueError("name source and references together: each needs the other")
-    opened = [_open(*names) for names in zip(paths, _unique(paths), strict=True)]
-    runs = [run for run in opened if isinstance(run, _Run)]
+    names = _unique(paths)
+    opened = [
+        _open_seeds(path, name) or [_open(path, name)]
+        for path, name in zip(paths, names, strict=True)
+    ]
+    runs = [run for of_system in opened for run in of_system if isinstance(run, _Run)]
     text = _read_text(source, references) if references else _text_of_runs(runs, split)
     data = _scoring(runs, scoring or {}, text=text)
     numbers = _lines_of_locale(runs, text, locale=data.target_locale)
     counts = _training_words(runs, training_text, text=text, data=data)
     return comparison.compare(
         [
-            _choose_lines(_outputs(system, text, split=split), text, numbers)
-            for system in opened
+            _join_seeds(
+                name,
+                [
+                    _choose_lines(_outputs(run, text, split=split), text, numbers)
+                    for run in of_system
+                ],
+            )
+            for name, of_system in zip(names, opened, strict=True)
         ],
         comparison.Text(
             name=text.name,
@@ -179,10 +191,49 @@ def _unique(paths: Sequence[str]) -> list[str]:
     return names
 
 
+def _open_seeds(path: str, name: str) -> list[_Run | System]:
+    """Open the runs of a directory of seeds; none of any other system.
+
+    Raises:
+        ValueError: Their settings differ in more than the seed.
+    """
+    folder, checkpoint = select.split_name(paths_module.expand_home(path))
+    ending = f"@{checkpoint}" * bool(checkpoint)
+    runs = [
+        _open(f"{directory}{ending}", f"{name}, {directory.name}")
+        for directory in seeds.find(pathlib.Path(folder)).values()
+    ]
+    settings = [run.settings for run in runs if isinstance(run, _Run)]
+    for run, other in zip(runs[1:], settings[1:], strict=True):
+        changes = run_record.find_changes(config.to_dict(settings[0]), other)
+        if different := [
+            str(change)
+            for change in changes
+            if not config.SETTINGS[change.key].incidental
+        ]:
+            raise ValueError(
+                f"{runs[0].name} and {run.name} are no seeds of the same settings: "
+                f"{'; '.join(different)}; compare them as systems of their own"
+            )
+    return runs
+
+
+def _join_seeds(name: str, runs: Sequence[System]) -> System:
+    """Return the runs of a system as one, with where their outputs come from."""
+    if len(runs) == 1:
+        return dataclasses.replace(runs[0], name=name)
+    origins = dict.fromkeys(run.origin for run in runs)
+    return System(
+        name,
+        [outputs for run in runs for outputs in run.outputs],
+        f"{len(runs)} seeds: {'; '.join(origins)}",
+    )
+
+
 def _open(path: str, name: str) -> _Run | System:
     """Open a run, or read the outputs of another system from a file."""
     if pathlib.Path(path).is_file() and not tensor_file.is_tensor_file(path):
-        return System(name, list(columns.read(path, pathlib.Path())), "a file")
+        return System(name, [list(columns.read(path, pathlib.Path()))], "a file")
     workdir, checkpoint = api.locate(path)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
         raise ValueError(f"{path}: no run, and no file of outputs, has this name")
@@ -223,6 +274,14 @@ def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
     (name, first), *others = texts.items()
     for other_name, other in others:
         if other.references != first.references:
+            if len({run.settings.seed for run in runs}) > 1 and any(
+                run.settings.data.source in data_config.GENERATED for run in runs
+            ):
+                raise ValueError(
+                    f"{name} and {other_name} have different references, because "
+                    "generated text depends on the seed; name a text of files, by "
+                    "--source and --references"
+                )
             raise ValueError(
                 f"{name} and {other_name} have different references: "
                 f"{len(first.references):,} lines, sha256 {first.checksum}, and "
@@ -303,14 +362,13 @@ def _lines_of_locale(runs: Sequence[_Run], text: _Text, *, locale: str) -> list[
 
 
 def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System:
-    if len(system.outputs) != len(text.references):
+    [outputs] = system.outputs
+    if len(outputs) != len(text.references):
         raise ValueError(
-            f"{system.name} has {len(system.outputs):,} lines, {text.name} has "
+            f"{system.name} has {len(outputs):,} lines, {text.name} has "
             f"{len(text.references):,} references: each needs one output"
         )
-    return dataclasses.replace(
-        system, outputs=[system.outputs[number] for number in numbers]
-    )
+    return dataclasses.replace(system, outputs=[[outputs[n] for n in numbers]])
 
 
 def _outputs(system: _Run | System, text: _Text, *, split: str) -> System:
@@ -329,7 +387,7 @@ def _outputs(system: _Run | System, text: _Text, *, split: str) -> System:
     )
     step = translator.member.checkpoint.step
     outputs = translator.translate(text.source)
-    return System(system.name, outputs, _origin(system, step=step))
+    return System(system.name, [outputs], _origin(system, step=step))
 
 
 def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
@@ -357,7 +415,7 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
         reason = "another model" if is_whole and references == text.checksum else ""
         logger.info(f"note: {path} is of {reason or 'other lines'}")
         return None
-    return System(run.name, outputs, f"{_origin(run, step=step)}, kept")
+    return System(run.name, [outputs], f"{_origin(run, step=step)}, kept")
 
 
 def _origin(run: _Run, *, step: int) -> str:
@@ -375,44 +433,15 @@ def _training_words(
     text: _Text,
     data: config.DataConfig,
 ) -> WordCounts | None:
-    """Count the words of the training text; None if there is none.
-
-    At most `MAX_TRAINING_LINES` lines are read, evenly spread over a run's.
-    """
+    """Count the words of the training text; None if there is none."""
     metric = metrics_module.find_metrics(text.references, data=data)[0]
     tokenize = line_tables.tokenizer_of(metric)
     if training_text:
-        lines = [
-            line
-            for _, line in zip(
-                range(MAX_TRAINING_LINES),
-                columns.read(training_text, pathlib.Path()),
-                strict=False,
+        return word_counts.count_file(training_text, tokenize=tokenize)
+    for run in runs:
+        if run.prepared_data:
+            return word_counts.count_prepared(
+                run.prepared_data, name=run.name, tokenize=tokenize
             )
-        ]
-        origin = f"the first {len(lines):,} lines of {training_text}"
-    else:
-        texts = [(run.name, run.prepared_data) for run in runs]
-        available = [(name, training) for name, training in texts if training]
-        if not available:
-            logger.info("note: no training text, no table by frequency of words")
-            return None
-        name, training_data = available[0]
-        lines = _training_lines(training_data)
-        total = training_data.counts["train"]["kept"]
-        origin = f"{len(lines):,} of {total:,} training lines of {name}"
-    counts = collections.Counter(word for line in lines for word in tokenize(line))
-    return WordCounts(counts, origin)
-
-
-def _training_lines(data: prepared.PreparedData) -> list[str]:
-    """Return target lines of the training text, evenly spread."""
-    tokens = data.corpus("train").target
-    count = min(len(tokens), MAX_TRAINING_LINES)
-    numbers = np.linspace(0, len(tokens) - 1, count).astype(np.int64)
-    joined, lengths = tokens.joined(numbers)
-    ends = np.cumsum(lengths)
-    return [
-        data.vocabulary.decode(joined[end - length : end].tolist())
-        for end, length in zip(ends, lengths, strict=True)
-    ]
+    logger.info("note: no training text, no table by frequency of words")
+    return None

@@ -24,6 +24,7 @@ FLOPS = "tests/model/test_cost.py"
 LAYERS = "tests/paper/test_table1.py"
 BLEU = "tests/evaluation/test_bleu.py"
 SIGNIFICANCE = "tests/evaluation/test_significance.py"
+REPLICATES = "tests/evaluation/test_replicates.py"
 TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 LINEARIZATION = "tests/data/test_linearization.py"
@@ -385,6 +386,41 @@ MISTAKES = (
         "(len($order) - $rank) * $p_values[$index]",
         "len($order) * $p_values[$index]",
         f"{SIGNIFICANCE}::test_holm_s_correction_by_hand",
+    ),
+    Mistake(
+        "the runs of a system are not told apart from another's",
+        "replicates.exchange",
+        "$scores[:, :$num_first].mean(1), $scores[:, $num_first:].mean(1)",
+        "$scores[:, :1].mean(1), $scores[:, 1:].mean(1)",
+        f"{REPLICATES}::test_p_values_are_those_of_the_enumeration",
+    ),
+    Mistake(
+        "all lines of a run are exchanged together",
+        "replicates.exchange",
+        "$generator.random(($D, $L, $R)).argsort(-1)",
+        "np.repeat($generator.random(($D, 1, $R)).argsort(-1), $L, axis=1)",
+        f"{REPLICATES}::test_p_values_are_those_of_the_enumeration",
+    ),
+    Mistake(
+        "equal systems differ by chance",
+        "replicates.exchange",
+        ">= $observed - TIES",
+        "> $observed + TIES",
+        f"{REPLICATES}::test_the_same_runs_are_no_difference_in_any_order",
+    ),
+    Mistake(
+        "a deviation of seeds as if there were no others",
+        "Spread.deviation",
+        "(len($self.values) - 1)",
+        "len($self.values)",
+        "tests/evaluation/test_spread.py::test_mean_and_deviation_are_numpys",
+    ),
+    Mistake(
+        "a seed's subword dropout is that of the first",
+        "depends_on_seed",
+        "$data.subword_dropout > 0",
+        "False",
+        "tests/data/test_prepared.py::test_data_depends_on_the_seed_or_is_shared",
     ),
     Mistake(
         "more errors are better",

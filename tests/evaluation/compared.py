@@ -4,7 +4,8 @@ import random
 
 from tests import settings
 from vaswani_jax.core import config
-from vaswani_jax.evaluation.comparison import System, Text, WordCounts
+from vaswani_jax.evaluation.comparison import System, Text
+from vaswani_jax.evaluation.word_counts import WordCounts
 
 WORDS = (
     "der die das Haus Hund Weg geht sieht liest heute morgen Anna Berlin 12 7".split()
@@ -47,7 +48,19 @@ TEXT = Text(
 )
 # Two seeds of a recipe, and the recipe with half of the pairs.
 SEEDS = [
-    System(f"seed{seed}", with_errors(REFERENCES, share=0.2, seed=seed), "made up")
+    System(f"seed{seed}", [with_errors(REFERENCES, share=0.2, seed=seed)], "made up")
     for seed in (1, 2)
 ]
-HALF = System("half", with_errors(REFERENCES, share=0.3, seed=3), 'made <up> & "short"')
+RECIPE = System(
+    "recipe",
+    [with_errors(REFERENCES, share=0.2, seed=seed) for seed in (1, 2)],
+    "2 seeds: made up",
+)
+SAME = System(
+    "same",
+    [with_errors(REFERENCES, share=0.2, seed=seed) for seed in (14, 15, 16)],
+    "3 seeds: made up",
+)
+HALF = System(
+    "half", [with_errors(REFERENCES, share=0.3, seed=3)], 'made <up> & "short"'
+)

@@ -55,7 +55,11 @@ def test_a_comparison_has_every_table_and_every_pair(found: SystemComparison) ->
 
 def test_json_has_the_verdicts(found: SystemComparison) -> None:
     record: dict[str, Any] = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert record["systems"][2] == {"name": "half", "origin": compared.HALF.origin}
+    assert record["systems"][2] == {
+        "name": "half",
+        "origin": compared.HALF.origin,
+        "seeds": 1,
+    }
     assert (record["test"], record["draws"], record["seed"]) == (
         "bootstrap",
         1000,
@@ -65,6 +69,59 @@ def test_json_has_the_verdicts(found: SystemComparison) -> None:
     assert (first["verdict"], first["better"]) == ("no difference", None)
     assert (second["verdict"], second["better"]) == ("different", 0)
     assert record["pairs"][0]["first_better"][0]["pieces"]
+
+
+@pytest.fixture(scope="module")
+def of_seeds() -> SystemComparison:
+    return comparison.compare(
+        [compared.RECIPE, compared.SAME, compared.HALF], compared.TEXT, num_lines=1
+    )
+
+
+def test_a_system_of_seeds_is_compared_by_its_mean(of_seeds: SystemComparison) -> None:
+    assert of_seeds.num_seeds == [2, 3, 1] and of_seeds.has_seeds
+    assert (of_seeds.test, of_seeds.draws) == ("randomization", 10_000)
+    single = comparison.compare(compared.SEEDS, compared.TEXT)
+    for scores, each in zip(of_seeds.scores, single.scores, strict=True):
+        verdicts = [difference.verdict for difference in scores.differences]
+        assert verdicts == ["no difference", "different", "different"]
+        values = [score.value for score in each.scores]
+        assert scores.spreads[0].values == pytest.approx(values)
+        assert scores.scores[0].value == pytest.approx(sum(values) / 2)
+        for difference in scores.differences:
+            assert difference.interval is not None
+            low, high = difference.interval
+            assert low < difference.value < high
+            assert (low < 0 < high) == (difference.verdict == "no difference")
+
+
+def test_tables_and_lines_of_seeds_have_their_means(of_seeds: SystemComparison) -> None:
+    single = comparison.compare(compared.SEEDS, compared.TEXT)
+    for table, each in zip(of_seeds.tables, single.tables, strict=True):
+        for row, other in zip(table.rows, each.rows, strict=True):
+            assert len(row.values) == 3
+            known = [value for value in other.values if value is not None]
+            assert row.values[0] == pytest.approx(sum(known) / 2 if known else None)
+    for pair in of_seeds.pairs:
+        assert pair.num_first + pair.num_second + pair.num_equal == 150
+        [line] = pair.first_better
+        outputs = [
+            " ".join(piece.text for piece in line.output(side))
+            for side in ("first", "second")
+        ]
+        systems = [compared.RECIPE, compared.SAME, compared.HALF]
+        for output, number in zip(outputs, (pair.first, pair.second), strict=True):
+            runs = systems[number].outputs
+            assert output in [run[line.line - 1] for run in runs]
+
+
+def test_json_has_the_seeds(of_seeds: SystemComparison) -> None:
+    record: dict[str, Any] = json.loads(json.dumps(of_seeds.as_dict(), allow_nan=False))
+    assert [system["seeds"] for system in record["systems"]] == [2, 3, 1]
+    first, _, third = record["scores"][0]["spreads"]
+    assert len(first["values"]) == 2 and first["deviation"] > 0
+    assert third["deviation"] is None
+    assert len(record["scores"][0]["differences"][0]["interval"]) == 2
 
 
 def test_without_training_text_there_is_no_table_of_frequencies() -> None:
@@ -79,8 +136,12 @@ def test_without_training_text_there_is_no_table_of_frequencies() -> None:
     [
         ({"systems": compared.SEEDS[:1]}, "2 to 10 systems can be compared, got 1"),
         (
-            {"systems": [*compared.SEEDS, System("short", ["a"], "")]},
+            {"systems": [*compared.SEEDS, System("short", [["a"]], "")]},
             "short has 1 lines, test has 150 references",
+        ),
+        (
+            {"systems": [compared.RECIPE, compared.HALF], "test": "bootstrap"},
+            "several seeds are compared by randomization: leave the test out",
         ),
         ({"test": "t"}, "the test is bootstrap or randomization, not 't'"),
         ({"metrics": ["comet"]}, "a metric is one of bleu, chrf, chrf\\+\\+, ter, not"),
@@ -95,7 +156,7 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -
 
 def test_a_text_of_too_many_lines_is_refused() -> None:
     lines = ["a"] * 10_001
-    systems = [System(name, lines, "") for name in "ab"]
+    systems = [System(name, [lines], "") for name in "ab"]
     text = Text("long", lines, lines, compared.scoring())
     with pytest.raises(ValueError, match="long has 10,001 lines; at most 10,000 can"):
         comparison.compare(systems, text)
@@ -122,7 +183,7 @@ def test_two_published_systems_are_different() -> None:
         **{"data.text_form": "tokenized", "data.target_locale": "en"}
     )
     found = comparison.compare(
-        [System(str(number), lines, "") for number, lines in enumerate(systems)],
+        [System(str(number), [lines], "") for number, lines in enumerate(systems)],
         Text("ted", references, references, data),
         test=significance.RANDOMIZATION,
     )

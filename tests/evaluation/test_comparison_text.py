@@ -56,3 +56,31 @@ def test_words_of_one_output_stand_in_the_marks_of_wdiff(shown: str) -> None:
 def test_one_pair_is_not_corrected() -> None:
     found = comparison.compare(compared.SEEDS, compared.TEXT, metrics=["ter"])
     assert comparison_text.describe_test(found).endswith("if p is below 0.05")
+
+
+def test_systems_of_seeds_have_their_spread_and_notes() -> None:
+    found = comparison.compare(
+        [compared.RECIPE, compared.HALF], compared.TEXT, metrics=["bleu"], num_lines=0
+    )
+    _, scores, test, *_ = found.format().split("\n\n")
+    _, first, second, difference = scores.split("\n")
+    number = r"\d+\.\d\d"
+    assert re.fullmatch(
+        rf"A      {number}  sd {number}, {number} to {number}  μ = {number} ± {number}",
+        first,
+    )
+    assert re.fullmatch(rf"B      {number}  one seed +μ = {number} ± {number}", second)
+    assert first.index("μ") == second.index("μ")
+    assert re.fullmatch(
+        rf"B - A -{number}  \[-{number}, -{number}\]  p = 0\.0\d+  "
+        "different: A is better",
+        difference,
+    )
+    assert test.split("\n") == [
+        "approximate randomisation over all seeds, 10,000 exchanges; differences with "
+        "their 95% of 1,000 resamples, seed 12345; systems are different if p is below "
+        "0.05",
+        "scores and tables have the mean of a system's seeds; lines, the mean of their "
+        "chrF2 and the output that is nearest to it",
+        "B is of one seed: what another seed would give, no test can say",
+    ]

@@ -1,6 +1,7 @@
 """The lines that differ most, and the words in which they differ."""
 
 import hypothesis
+import numpy as np
 import pytest
 import sacrebleu
 from hypothesis import strategies
@@ -64,3 +65,20 @@ def test_the_pieces_give_both_outputs_back(first: str, second: str) -> None:
     for side, output in (("first", first), ("second", second)):
         texts = [piece.text for piece in pieces if piece.side in ("both", side)]
         assert " ".join(texts) == output
+
+
+def test_of_several_seeds_the_output_nearest_to_their_mean_stands_for_them() -> None:
+    references = ["ein Hund geht", "das Haus"]
+    runs = [
+        ["ein Hund geht", "das Haus"],
+        ["ein Hund", "das"],
+        ["nichts", "das Haus"],
+    ]
+    typical = line_differences.typical_outputs(runs, references, lowercase=False)
+    assert typical.outputs == ["ein Hund", "das Haus"]
+    by_run = [
+        line_differences.line_scores(run, references, lowercase=False) for run in runs
+    ]
+    assert typical.scores == pytest.approx(np.mean(by_run, axis=0))
+    single = line_differences.typical_outputs(runs[2:], references, lowercase=False)
+    assert (single.outputs, single.scores) == (runs[2], by_run[2])

@@ -8,7 +8,7 @@ import pytest
 
 from tests import chromium
 from tests.evaluation import compared
-from vaswani_jax.evaluation import comparison
+from vaswani_jax.evaluation import comparison, comparison_text
 from vaswani_jax.evaluation.comparison import System, SystemComparison
 from vaswani_jax.pages import comparison_page
 
@@ -17,8 +17,8 @@ UGLY = '</p><script>alert("x")</script> ‏שלום & <b>'
 
 @pytest.fixture(scope="module")
 def found() -> SystemComparison:
-    ugly = [UGLY, *compared.SEEDS[0].outputs[1:]]
-    systems = [*compared.SEEDS, compared.HALF, System(UGLY, ugly, UGLY)]
+    ugly = [UGLY, *compared.SEEDS[0].outputs[0][1:]]
+    systems = [*compared.SEEDS, compared.HALF, System(UGLY, [ugly], UGLY)]
     return comparison.compare(systems, compared.TEXT, metrics=["bleu"], num_lines=2)
 
 
@@ -59,6 +59,23 @@ def test_the_page_is_whole_and_shows_text_as_text(found: SystemComparison) -> No
     assert tags.text.count("different: A is better") >= 1
     for words in ("http:", "https:", "src=", "@import", "url("):
         assert words not in page
+
+
+def test_the_page_of_seeds_says_what_it_shows() -> None:
+    found = comparison.compare(
+        [compared.RECIPE, compared.HALF], compared.TEXT, metrics=["bleu"], num_lines=1
+    )
+    tags = _Tags()
+    tags.feed(comparison_page.render(found))
+    assert tags.open == []
+    [scores] = found.scores
+    for words in (
+        scores.spreads[0].format_range(),
+        comparison_text.describe_difference(scores.differences[0]),
+        "the mean of a system's seeds; lines, the mean of their chrF2",
+        "B is of one seed: what another seed would give, no test can say",
+    ):
+        assert words in tags.text
 
 
 @pytest.mark.parametrize("ending", [".html", ".json", ".txt"])

@@ -2,7 +2,7 @@
 
 import dataclasses
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vaswani_jax.core.config import DataConfig
@@ -11,11 +11,13 @@ from vaswani_jax.evaluation import (
     intervals,
     line_differences,
     line_tables,
+    replicates,
     significance,
 )
 from vaswani_jax.evaluation import metrics as metrics_module
 from vaswani_jax.evaluation.line_differences import PairOfSystems
 from vaswani_jax.evaluation.line_tables import Lines, Table
+from vaswani_jax.evaluation.word_counts import WordCounts
 
 LETTERS = string.ascii_uppercase
 MAX_SYSTEMS = 10
@@ -31,16 +33,16 @@ DEFAULT_METRICS = ("bleu", "chrf")
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A system: the outputs of a run, or those of a file.
+    """A system: the outputs of a run or of several seeds, or those of a file.
 
     Attributes:
         name: A run or a file; no other system of a comparison has the same.
-        outputs: A line for each reference.
+        outputs: For each run a line for each reference; the runs differ in their seeds.
         origin: Where the outputs come from, in words.
     """
 
     name: str
-    outputs: list[str]
+    outputs: list[list[str]]
     origin: str
 
 
@@ -61,20 +63,7 @@ class Text:
     source: list[str]
     references: list[str]
     data: DataConfig
-    training_words: "WordCounts | None" = None
-
-
-@dataclasses.dataclass(frozen=True)
-class WordCounts:
-    """The counts of words in a text.
-
-    Attributes:
-        counts: The number of each word.
-        origin: The counted text, in words.
-    """
-
-    counts: Mapping[str, int]
-    origin: str
+    training_words: WordCounts | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +75,7 @@ class SystemComparison:
         num_lines: Its lines.
         references: The checksum of the references, as `evaluate` prints it.
         systems: Name and origin of each system, in the order of their letters.
+        num_seeds: The number of runs of each system.
         test: "bootstrap" or "randomization".
         draws: How many resamples or random exchanges the test draws.
         scores: The scores of one metric and their test, for each metric.
@@ -98,6 +88,7 @@ class SystemComparison:
     num_lines: int
     references: str
     systems: list[tuple[str, str]]
+    num_seeds: list[int]
     test: str
     draws: int
     scores: list[significance.MetricComparison]
@@ -109,6 +100,11 @@ class SystemComparison:
     def letters(self) -> str:
         """A letter for each system."""
         return LETTERS[: len(self.systems)]
+
+    @property
+    def has_seeds(self) -> bool:
+        """True if a system has several runs."""
+        return max(self.num_seeds) > 1
 
     def format(self) -> str:
         """Return it as lines of text, without the details of JSON."""
@@ -126,7 +122,10 @@ class SystemComparison:
         """Return it as JSON has it; systems are numbered from 0."""
         record = dataclasses.asdict(self)
         record["systems"] = [
-            {"name": name, "origin": origin} for name, origin in self.systems
+            {"name": name, "origin": origin, "seeds": count}
+            for (name, origin), count in zip(
+                self.systems, record.pop("num_seeds"), strict=True
+            )
         ]
         record["level"], record["seed"] = significance.LEVEL, self.seed
         for scores, written in zip(self.scores, record["scores"], strict=True):
@@ -135,6 +134,8 @@ class SystemComparison:
             ):
                 entry["verdict"] = difference.verdict
                 entry["better"] = scores.better(difference)
+            for spread, entry in zip(scores.spreads, written["spreads"], strict=True):
+                entry["deviation"] = spread.deviation
         return record
 
 
@@ -170,57 +171,102 @@ def compare(
     text: Text,
     *,
     metrics: Sequence[str] = (),
-    test: str = significance.BOOTSTRAP,
+    test: str = "",
     num_lines: int = 5,
 ) -> SystemComparison:
     """Compare systems on one text.
+
+    Systems of several seeds are compared by their means, see `replicates.compare`. The
+    tables have the means of the runs; of each line the outputs are shown whose chrF2
+    is nearest to the mean of their system.
 
     Args:
         systems: At least two, at most `MAX_SYSTEMS`.
         text: The text.
         metrics: Names of `METRICS`; by default BLEU, and chrF2 of detokenized text.
-        test: "bootstrap" or "randomization", sacreBLEU's paired tests.
+        test: "bootstrap" or "randomization", sacreBLEU's paired tests. By default the
+            first; of several seeds the second, which they need.
         num_lines: The most lines to list in favour of each system of a pair.
 
     Raises:
         ValueError: The number of systems or of the lines of one is wrong, or the text
-            has no such score.
+            has no such score, or several seeds no such test.
     """
     if not 2 <= len(systems) <= MAX_SYSTEMS:
         raise ValueError(
             f"2 to {MAX_SYSTEMS} systems can be compared, got {len(systems)}"
         )
     for system in systems:
-        if len(system.outputs) != len(text.references):
-            raise ValueError(
-                f"{system.name} has {len(system.outputs):,} lines, {text.name} has "
-                f"{len(text.references):,} references: each needs one output"
-            )
+        for outputs in system.outputs:
+            if len(outputs) != len(text.references):
+                raise ValueError(
+                    f"{system.name} has {len(outputs):,} lines, {text.name} has "
+                    f"{len(text.references):,} references: each needs one output"
+                )
     if len(text.references) > intervals.MAX_LINES:
         raise ValueError(
             f"{text.name} has {len(text.references):,} lines; at most "
             f"{intervals.MAX_LINES:,} can be compared: the tests would need gigabytes "
             "of memory; compare a part of them"
         )
-    if test not in significance.CODES:
-        raise ValueError(f"the test is {' or '.join(significance.CODES)}, not {test!r}")
+    num_seeds = [len(system.outputs) for system in systems]
+    test = _choose_test(test, has_seeds=max(num_seeds) > 1)
     score_metrics = choose_metrics(metrics, references=text.references, data=text.data)
-    lines = Lines(text.source, text.references, [system.outputs for system in systems])
-    scores = [
-        significance.compare(lines.systems, lines.references, metric=metric, test=test)
-        for metric in score_metrics
-    ]
+    lines = Lines(
+        text.source,
+        text.references,
+        [outputs for system in systems for outputs in system.outputs],
+    )
     return SystemComparison(
         text=text.name,
         num_lines=len(text.references),
         references=bleu.references_checksum(text.references),
         systems=[(system.name, system.origin) for system in systems],
+        num_seeds=num_seeds,
         test=test,
         draws=significance.DRAWS[test],
-        scores=scores,
-        tables=_tables(lines, text, metric=score_metrics[0]),
+        scores=[
+            _compare_scores(systems, text, metric=metric, test=test)
+            for metric in score_metrics
+        ],
+        tables=[
+            line_tables.mean_of_runs(table, num_seeds)
+            for table in _tables(lines, text, metric=score_metrics[0])
+        ],
         training_text=text.training_words.origin if text.training_words else "",
-        pairs=_pairs(lines, lowercase=text.data.lowercase_scores, num_lines=num_lines),
+        pairs=_pairs(systems, text, num_lines=num_lines),
+    )
+
+
+def _choose_test(test: str, *, has_seeds: bool) -> str:
+    """Return the name of the test; see `compare`."""
+    if test and test not in significance.CODES:
+        raise ValueError(f"the test is {' or '.join(significance.CODES)}, not {test!r}")
+    if not has_seeds:
+        return test or significance.BOOTSTRAP
+    if test == significance.BOOTSTRAP:
+        raise ValueError(
+            "several seeds are compared by randomization: leave the test out"
+        )
+    return significance.RANDOMIZATION
+
+
+def _compare_scores(
+    systems: Sequence[System],
+    text: Text,
+    *,
+    metric: metrics_module.Metric,
+    test: str,
+) -> significance.MetricComparison:
+    if any(len(system.outputs) > 1 for system in systems):
+        return replicates.compare(
+            [system.outputs for system in systems], text.references, metric=metric
+        )
+    return significance.compare(
+        [outputs for system in systems for outputs in system.outputs],
+        text.references,
+        metric=metric,
+        test=test,
     )
 
 
@@ -239,15 +285,25 @@ def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[
     ]
 
 
-def _pairs(lines: Lines, *, lowercase: bool, num_lines: int) -> list[PairOfSystems]:
-    scores = [
-        line_differences.line_scores(outputs, lines.references, lowercase=lowercase)
-        for outputs in lines.systems
+def _pairs(
+    systems: Sequence[System], text: Text, *, num_lines: int
+) -> list[PairOfSystems]:
+    """Compare each pair of systems line by line, by the mean chrF2 of their runs."""
+    shown = [
+        line_differences.typical_outputs(
+            system.outputs, text.references, lowercase=text.data.lowercase_scores
+        )
+        for system in systems
     ]
+    lines = Lines(text.source, text.references, [each.outputs for each in shown])
     return [
         line_differences.compare_pair(
-            lines, scores, first=first, second=second, num_lines=num_lines
+            lines,
+            [each.scores for each in shown],
+            first=first,
+            second=second,
+            num_lines=num_lines,
         )
-        for first in range(len(lines.systems))
-        for second in range(first + 1, len(lines.systems))
+        for first in range(len(systems))
+        for second in range(first + 1, len(systems))
     ]

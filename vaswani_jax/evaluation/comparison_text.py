@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
-from vaswani_jax.evaluation import significance
+from vaswani_jax.evaluation import metrics, significance
 from vaswani_jax.evaluation.comparison import SystemComparison
 from vaswani_jax.evaluation.line_differences import LineDifference, PairOfSystems
 from vaswani_jax.evaluation.line_tables import Table
 
+SEEDS_TEST = (
+    "approximate randomisation over all seeds, {draws:,} exchanges; differences with "
+    "their 95% of {resamples:,} resamples"
+)
 TEST_NAMES = {
     significance.BOOTSTRAP: "paired bootstrap, {draws:,} resamples",
     significance.RANDOMIZATION: "approximate randomisation, {draws:,} exchanges",
@@ -31,7 +35,7 @@ def format_comparison(comparison: SystemComparison) -> str:
             ]
         ),
         *(_format_scores(scores, letters) for scores in comparison.scores),
-        describe_test(comparison),
+        "\n".join([describe_test(comparison), *describe_seeds(comparison)]),
         *(format_table(table, letters) for table in comparison.tables),
         *(_format_pair(pair, letters) for pair in comparison.pairs),
     ]
@@ -41,12 +45,43 @@ def format_comparison(comparison: SystemComparison) -> str:
 def describe_test(comparison: SystemComparison) -> str:
     """Return the test behind the verdicts, in words."""
     num_pairs = len(comparison.pairs)
-    test = TEST_NAMES[comparison.test].format(draws=comparison.draws)
+    name = SEEDS_TEST if comparison.has_seeds else TEST_NAMES[comparison.test]
+    test = name.format(draws=comparison.draws, resamples=metrics.RESAMPLES)
     corrected = f", corrected by Holm's method for {num_pairs} pairs of systems"
     return (
         f"{test}, seed {comparison.seed}; systems are different if p"
         f"{corrected + ',' if num_pairs > 1 else ''} is below {significance.LEVEL}"
     )
+
+
+def describe_seeds(comparison: SystemComparison) -> list[str]:
+    """Return what a reader must know of systems of several seeds; none without them."""
+    if not comparison.has_seeds:
+        return []
+    notes = [
+        "scores and tables have the mean of a system's seeds; lines, the mean of their "
+        "chrF2 and the output that is nearest to it"
+    ]
+    single = [
+        letter
+        for letter, count in zip(comparison.letters, comparison.num_seeds, strict=True)
+        if count == 1
+    ]
+    if single:
+        verb = "are" if len(single) > 1 else "is"
+        notes.append(
+            f"{' and '.join(single)} {verb} of one seed: what another seed would give, "
+            "no test can say"
+        )
+    return notes
+
+
+def describe_difference(difference: significance.Difference) -> str:
+    """Return the interval of a difference; "" if it has none."""
+    if difference.interval is None:
+        return ""
+    low, high = difference.interval
+    return f"[{low:+.2f}, {high:+.2f}]"
 
 
 def describe_verdict(
@@ -72,16 +107,22 @@ def format_p_value(value: float) -> str:
 
 def _format_scores(scores: significance.MetricComparison, letters: str) -> str:
     lines = [f"{scores.metric}  {scores.scores[0].signature}"]
-    for letter, score in zip(letters, scores.scores, strict=True):
-        shown = ""
+    has_seeds = any(spread.deviation is not None for spread in scores.spreads)
+    ranges = [spread.format_range() * has_seeds for spread in scores.spreads]
+    width = max(map(len, ranges))
+    for letter, score, seeds in zip(letters, scores.scores, ranges, strict=True):
+        parts = [f"{letter}     {score.value:6.2f}"]
+        if has_seeds:
+            parts.append(f"{seeds:<{width}}")
         if score.interval:
             mean, half_width = score.interval.mean, score.interval.half_width
-            shown = f"  μ = {mean:.2f} ± {half_width:.2f}"
-        lines.append(f"{letter}     {score.value:6.2f}{shown}")
+            parts.append(f"μ = {mean:.2f} ± {half_width:.2f}")
+        lines.append("  ".join(parts).rstrip())
     for difference in scores.differences:
         pair = f"{letters[difference.second]} - {letters[difference.first]}"
+        interval = describe_difference(difference)
         lines.append(
-            f"{pair} {difference.value:+6.2f}  "
+            f"{pair} {difference.value:+6.2f}  {interval}{'  ' if interval else ''}"
             f"p = {format_p_value(difference.corrected_p_value)}  "
             f"{describe_verdict(scores, difference, letters)}"
         )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -30,7 +31,7 @@ class LineDifference:
         line: Its number, from 1.
         source: The source line.
         reference: Its reference.
-        first: chrF2 of the first system's output.
+        first: chrF2 of the first system's output, the mean of its runs.
         second: chrF2 of the second's.
         pieces: The words of both outputs.
     """
@@ -79,6 +80,34 @@ def line_scores(
         float(metric.sentence_score(output, [reference]).score)
         for output, reference in zip(outputs, references, strict=True)
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class TypicalOutputs:
+    """An output of each line that stands for those of all runs of a system.
+
+    Attributes:
+        outputs: The output whose chrF2 is nearest to the mean of the runs.
+        scores: The mean chrF2.
+    """
+
+    outputs: list[str]
+    scores: list[float]
+
+
+def typical_outputs(
+    runs: Sequence[Sequence[str]], references: Sequence[str], *, lowercase: bool
+) -> TypicalOutputs:
+    """Return the outputs that stand for a system's; those of a run are themselves."""
+    scores = [line_scores(outputs, references, lowercase=lowercase) for outputs in runs]
+    typical, means = [], []
+    for line in range(len(references)):
+        by_run = [of_run[line] for of_run in scores]
+        mean = math.fsum(by_run) / len(by_run)
+        nearest = min(range(len(runs)), key=lambda n: abs(by_run[n] - mean))
+        typical.append(runs[nearest][line])
+        means.append(mean)
+    return TypicalOutputs(typical, means)
 
 
 def compare_pair(

@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
@@ -65,7 +67,9 @@ class Table:
             return "-"
         if self.form == "share":
             return f"{100 * value:.1f} %"
-        return f"{value:,.0f}" if self.form == "count" else f"{value:.2f}"
+        if self.form == "count":  # The mean of several seeds may be no whole number.
+            return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
+        return f"{value:.2f}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +85,42 @@ class Lines:
     source: list[str]
     references: list[str]
     systems: list[list[str]]
+
+
+def mean_of_runs(table: Table, num_seeds: Sequence[int]) -> Table:
+    """Return a table with a column for each system from one with a column for each run.
+
+    A value is the mean of the system's runs, None if one has none. A fault's lines are
+    those of any run.
+
+    Args:
+        table: A table of all runs, system by system.
+        num_seeds: The number of runs of each system.
+    """
+    ends = list(itertools.accumulate(num_seeds))
+    columns = [
+        slice(end - count, end) for count, end in zip(num_seeds, ends, strict=True)
+    ]
+    rows = [
+        dataclasses.replace(
+            row,
+            values=[_mean(row.values[runs]) for runs in columns],
+            lines=row.lines
+            and [
+                sorted(set(itertools.chain(*row.lines[runs])))[:MAX_EXAMPLES]
+                for runs in columns
+            ],
+        )
+        for row in table.rows
+    ]
+    return dataclasses.replace(table, rows=rows)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        return None
+    return math.fsum(numbers) / len(numbers)
 
 
 def tokenizer_of(metric: metrics.Metric) -> Tokenizer:

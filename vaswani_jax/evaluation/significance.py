@@ -12,6 +12,7 @@ from sacrebleu import significance
 
 from vaswani_jax.evaluation import metrics
 from vaswani_jax.evaluation.bleu import Score
+from vaswani_jax.evaluation.spread import Spread
 
 # The tests, by the names that sacreBLEU has for them, and how often each draws.
 BOOTSTRAP, RANDOMIZATION = "bootstrap", "randomization"
@@ -31,6 +32,8 @@ class Difference:
         num_lines: The number of lines whose statistics for the score differ.
         p_value: The probability of a difference as large between equal systems.
         corrected_p_value: The same, corrected for the number of comparisons.
+        interval: The ends of the 95% interval of `value`, from a bootstrap over the
+            lines; None of two runs.
     """
 
     first: int
@@ -39,6 +42,7 @@ class Difference:
     num_lines: int
     p_value: float
     corrected_p_value: float
+    interval: tuple[float, float] | None = None
 
     @property
     def is_significant(self) -> bool:
@@ -60,12 +64,14 @@ class MetricComparison:
         lower_is_better: True for an error rate.
         scores: A score of each system, with its interval.
         differences: One of each pair.
+        spreads: The scores of the runs of each system, whose mean is its score.
     """
 
     metric: str
     lower_is_better: bool
     scores: list[Score]
     differences: list[Difference]
+    spreads: list[Spread]
 
     def better(self, difference: Difference) -> int | None:
         """Return the number of the better system; None if there is no difference."""
@@ -154,7 +160,13 @@ def compare(
             pairs, values, holm(values), strict=True
         )
     ]
-    return MetricComparison(metric.name, metric.lower_is_better, scores, differences)
+    return MetricComparison(
+        metric.name,
+        metric.lower_is_better,
+        scores,
+        differences,
+        spreads=[Spread([score.value]) for score in scores],
+    )
 
 
 def _paired_test(

@@ -79,7 +79,14 @@ def render(comparison: SystemComparison) -> str:
         ),
         style=style,
         body="\n".join(sections),
-        test=_escape(comparison_text.describe_test(comparison)),
+        test=_escape(
+            ". ".join(
+                [
+                    comparison_text.describe_test(comparison),
+                    *comparison_text.describe_seeds(comparison),
+                ]
+            )
+        ),
     )
 
 
@@ -133,17 +140,19 @@ def _systems(comparison: SystemComparison) -> str:
 
 
 def _scores(scores: significance.MetricComparison, letters: str) -> str:
+    has_seeds = any(spread.deviation is not None for spread in scores.spreads)
     rows = [
         [
             letter,
             f"{score.value:.2f}",
+            *[spread.format_range()] * has_seeds,
             f"{score.interval.mean:.2f} ± {score.interval.half_width:.2f}"
             if score.interval
             else "",
             _interval(scores, number),
         ]
-        for number, (letter, score) in enumerate(
-            zip(letters, scores.scores, strict=True)
+        for number, (letter, score, spread) in enumerate(
+            zip(letters, scores.scores, scores.spreads, strict=True)
         )
     ]
     pairs = []
@@ -156,6 +165,7 @@ def _scores(scores: significance.MetricComparison, letters: str) -> str:
                 f"{letters[difference.second]} − {letters[difference.first]}",
                 verdict,
                 f"{difference.value:+.2f}",
+                *[comparison_text.describe_difference(difference)] * has_seeds,
                 f"{difference.num_lines:,}",
                 comparison_text.format_p_value(difference.p_value),
                 comparison_text.format_p_value(difference.corrected_p_value),
@@ -164,10 +174,18 @@ def _scores(scores: significance.MetricComparison, letters: str) -> str:
     return (
         f"<h2>{_escape(scores.metric)}</h2>"
         f'<p class="quiet">{_escape(scores.scores[0].signature)}</p>'
-        + _rows(scores.metric, ["", "Score", "Mean ± half of 95 %", ""], rows)
+        + _rows(
+            scores.metric,
+            ["", "Score", *["Seeds"] * has_seeds, "Mean ± half of 95 %", ""],
+            rows,
+        )
         + _rows(
             f"{scores.metric}: pairs",
-            ["", "Verdict", "Difference", "Lines that differ", "p", "p, corrected"],
+            [
+                *("", "Verdict", "Difference"),
+                *["Its 95 %"] * has_seeds,
+                *("Lines that differ", "p", "p, corrected"),
+            ],
             pairs,
             num_texts=1,
         )

@@ -1,0 +1,201 @@
+"""Test whether systems of several seeds differ (Clark, Dyer, Lavie and Smith, 2011).
+
+"Better Hypothesis Testing for Statistical Machine Translation: Controlling for
+Optimizer Instability": a system's score is the mean of its runs. Of each sentence the
+outputs of all runs of both systems are exchanged at random, as their program MultEval
+does.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from vaswani_jax.evaluation import metrics, significance
+from vaswani_jax.evaluation.bleu import Interval, Score
+from vaswani_jax.evaluation.significance import Difference, MetricComparison
+from vaswani_jax.evaluation.spread import Spread
+
+# Axes: R runs, L lines, N statistics of a line, D draws.
+# Differences of scores that are equal but for rounding.
+TIES = 1e-9
+# The memory of the exchanges that are computed at a time.
+BLOCK_BYTES = 2**26
+
+
+def compare(
+    systems: Sequence[Sequence[Sequence[str]]],
+    references: Sequence[str],
+    *,
+    metric: metrics.Metric,
+) -> MetricComparison:
+    """Score systems by the mean of their runs, and test each pair of systems.
+
+    Args:
+        systems: The outputs of each run of each system, a line for each reference.
+        references: The references.
+        metric: The score.
+    """
+    scorer = metric.scorer
+    statistics = [
+        np.stack([_extract(metric, outputs, references) for outputs in runs])
+        for runs in systems
+    ]
+    spreads = [
+        Spread([float(v) for v in _scores(scorer, each.sum(1))]) for each in statistics
+    ]
+    seed = os.environ.get("SACREBLEU_SEED", "12345").lower()
+    samples = draw_lines(len(references), seed=seed)
+    resampled = [resample(scorer, each, samples) for each in statistics]
+    signature = metric.score(systems[0][0], references, resamples=0).signature
+    scores = [
+        Score(metric.name, spread.mean, signature, _interval(values, seed=seed))
+        for spread, values in zip(spreads, resampled, strict=True)
+    ]
+    pairs = [
+        (first, second)
+        for first in range(len(systems))
+        for second in range(first + 1, len(systems))
+    ]
+    p_values = [
+        exchange(
+            scorer,
+            statistics[first],
+            statistics[second],
+            generator=_generator(seed),
+        )
+        for first, second in pairs
+    ]
+    differences = [
+        Difference(
+            first=first,
+            second=second,
+            value=scores[second].value - scores[first].value,
+            num_lines=_count_different(statistics[first], statistics[second]),
+            p_value=p_value,
+            corrected_p_value=corrected,
+            interval=_bounds(resampled[second] - resampled[first]),
+        )
+        for (first, second), p_value, corrected in zip(
+            pairs, p_values, significance.holm(p_values), strict=True
+        )
+    ]
+    return MetricComparison(
+        metric.name, metric.lower_is_better, scores, differences, spreads
+    )
+
+
+def exchange(
+    scorer: Any,
+    first: Float[np.ndarray, "F L N"],
+    second: Float[np.ndarray, "S L N"],
+    *,
+    generator: np.random.Generator,
+    draws: int = significance.DRAWS[significance.RANDOMIZATION],
+) -> float:
+    """Return the p-value of a difference of means by approximate randomisation.
+
+    In each draw, the outputs of every line are dealt to the runs of both systems at
+    random, whatever run they are of. The p-value is the share of draws, the systems
+    themselves among them, whose means differ at least as much.
+
+    Args:
+        scorer: sacreBLEU's metric.
+        first: The statistics of the lines of each run of a system.
+        second: Those of another system.
+        generator: Draws the exchanges.
+        draws: Their number.
+    """
+    pool = np.concatenate([first, second]).astype(np.float32)
+    R, L, N = pool.shape
+    num_first = len(first)
+
+    def differences(sums: Float[np.ndarray, "D R N"]) -> Float[np.ndarray, " D"]:
+        scores = _scores(scorer, sums.reshape(-1, N)).reshape(-1, R)
+        means = scores[:, :num_first].mean(1), scores[:, num_first:].mean(1)
+        return np.abs(means[1] - means[0])
+
+    [observed] = differences(pool.sum(1)[None])
+    by_line = pool.swapaxes(0, 1).reshape(L * R, N)
+    block = max(1, BLOCK_BYTES // (4 * L * R * R))
+    extreme = 0
+    for start in range(0, draws, block):
+        D = min(block, draws - start)
+        order = generator.random((D, L, R)).argsort(-1)
+        extreme += int(np.sum(differences(_deal(by_line, order)) >= observed - TIES))
+    return (extreme + 1) / (draws + 1)
+
+
+def _deal(
+    by_line: Float[np.ndarray, "LR N"], order: Int[np.ndarray, "D L R"]
+) -> Float[np.ndarray, "D R N"]:
+    """Return the sums of the statistics that each run gets in each draw."""
+    D, L, R = order.shape
+    choice = np.zeros((D, R, L * R), np.float32)
+    columns = (order + R * np.arange(L)[:, None]).swapaxes(1, 2)
+    np.put_along_axis(choice, columns, 1, axis=-1)
+    return (choice.reshape(D * R, L * R) @ by_line).reshape(D, R, -1)
+
+
+def draw_lines(num_lines: int, *, seed: str) -> Float[np.ndarray, "D L"]:
+    """Return how often each resample has each line: the draws of sacreBLEU."""
+    choices = _generator(seed).choice(
+        num_lines, size=(metrics.RESAMPLES, num_lines), replace=True
+    )
+    return np.stack(
+        [np.bincount(lines, minlength=num_lines) for lines in choices]
+    ).astype(np.float32)
+
+
+def resample(
+    scorer: Any,
+    statistics: Float[np.ndarray, "R L N"],
+    samples: Float[np.ndarray, "D L"],
+) -> Float[np.ndarray, " D"]:
+    """Return the mean score of all runs in each resample of the lines."""
+    by_run = [
+        _scores(scorer, samples @ lines.astype(np.float32)) for lines in statistics
+    ]
+    return np.mean(by_run, axis=0)
+
+
+def _extract(
+    metric: metrics.Metric, outputs: Sequence[str], references: Sequence[str]
+) -> Float[np.ndarray, "L N"]:
+    rows = metric.scorer._extract_corpus_statistics(
+        metric.prepare(outputs), [metric.prepare(references)]
+    )
+    return np.array(rows, np.float64)
+
+
+def _scores(scorer: Any, sums: Float[np.ndarray, "D N"]) -> Float[np.ndarray, " D"]:
+    return np.array(
+        [scorer._compute_score_from_stats(row).score for row in sums.tolist()],
+        np.float64,
+    )
+
+
+def _generator(seed: str) -> np.random.Generator:
+    return np.random.default_rng(None if seed == "none" else int(seed))
+
+
+def _bounds(values: Float[np.ndarray, " D"]) -> tuple[float, float]:
+    """Return the ends of the middle 95%, as sacreBLEU chooses them."""
+    ordered = np.sort(values)
+    cut = len(values) // 40
+    return float(ordered[cut]), float(ordered[len(values) - cut - 1])
+
+
+def _interval(values: Float[np.ndarray, " D"], *, seed: str) -> Interval:
+    low, high = _bounds(values)
+    return Interval(float(values.mean()), (high - low) / 2, len(values), seed)
+
+
+def _count_different(
+    first: Float[np.ndarray, "F L N"], second: Float[np.ndarray, "S L N"]
+) -> int:
+    """Return the number of lines on which not all runs have equal statistics."""
+    pool = np.concatenate([first, second])
+    return int((pool != pool[:1]).any(axis=(0, 2)).sum())
