@@ -1,0 +1,243 @@
+"""Write docs/results/peers.md, its picture and its JSON from the records of runs."""
+
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.benchmarks.quality import comparison, records, systems
+from tests.benchmarks.quality.clock import DISTURBED_SHARE, ROOT
+from tests.benchmarks.quality.systems import SYSTEMS
+from tests.benchmarks.quality.tasks import SPLITS, TASKS, Task
+from tests.benchmarks.quality.text import Text
+
+SPEED = ROOT / "docs/results/speed.json"
+SET_NAMES = {"valid": "val", "test": "test"}
+INTRODUCTION = """\
+# Peers at equal minutes
+
+Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
+and the model size of the published 41.02. The clock begins with the process. At each
+time the newest checkpoints are averaged by the system's own means and searched with the
+same beam. Their number and the length penalty are chosen on val by one procedure for
+all. [peers.json](peers.json) has all figures, settings and commits.
+"""
+
+
+def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) -> None:
+    """Compare what is recorded, and write the page, its pictures and its JSON.
+
+    Raises:
+        ValueError: There is nothing to compare, or trials would go into docs/.
+    """
+    runs = records.all_records(workdir)
+    ours, peers = comparison.split_keys(runs)
+    if not ours or not peers:
+        raise ValueError(f"{workdir} needs a run of ours and one of a peer")
+    is_trial = any(run["is_trial"] for run in runs.values())
+    if is_trial and path.resolve().is_relative_to(ROOT / "docs"):
+        raise ValueError(f"{workdir} has trials, which are no results for {path}")
+    lengths = {len(run["readings"]) for run in runs.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"{workdir} has runs that were read at different times")
+
+    def outputs(key: str, index: int, split: str) -> list[str]:
+        return comparison.outputs_of(runs[key], workdir / key, index=index, split=split)
+
+    content = {
+        "runs": runs,
+        "scores": comparison.score_all(runs, outputs, text.references, data=text.data),
+        "comparisons": comparison.compare_all(
+            runs, outputs, text.references, data=text.data
+        ),
+    }
+    json_path = path.with_suffix(".json")
+    everything = json.loads(json_path.read_text()) if json_path.exists() else {}
+    everything[task.name] = content
+    records.write_json(json_path, everything)
+    speed = json.loads(SPEED.read_text())
+    path.write_text(render(everything, speed=speed), encoding="utf-8")
+    for name in everything:
+        draw(everything[name], path.with_name(f"{path.stem}_{name}.png"))
+
+
+def render(everything: Mapping[str, Mapping[str, Any]], *, speed: Any) -> str:
+    """Return the page."""
+    runs = [run for content in everything.values() for run in content["runs"].values()]
+    parts = [INTRODUCTION]
+    if any(run["is_trial"] for run in runs):
+        parts.insert(0, "**A trial: these figures are no results.**\n")
+    for name, task in TASKS.items():
+        if name in everything:
+            parts += _render_task(task, everything[name], speed=speed)
+    return "\n".join(parts)
+
+
+def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[str]:
+    minutes = sorted({score["minutes"] for score in content["scores"]})
+    signatures = sorted({score["signature"] for score in content["scores"]})
+    disturbed = [key for key, run in content["runs"].items() if run["is_disturbed"]]
+    parts = [
+        f"## {task.title}\n",
+        f"Scores with the 95 % intervals of a bootstrap (`{'`, `'.join(signatures)}`, "
+        f"beam {task.beam}):\n",
+        score_table(content, minutes),
+        f"![Loss, BLEU and training loss over minutes](peers_{task.name}.png)\n",
+        "Ours minus the peer's. A star: the paired bootstrap, corrected for the number "
+        "of peers by Holm's method, has p < 0.05:\n",
+        difference_table(content, minutes),
+        verdict(content),
+        "How each was run. The expected rate is that of an update in "
+        "[speed](speed.md), without padding:\n",
+        run_table(content, speed=speed),
+    ]
+    if disturbed:
+        parts.append(
+            f"Disturbed (others took more than {DISTURBED_SHARE:.0%} of the machine): "
+            f"{', '.join(label(content['runs'][key]) for key in disturbed)}.\n"
+        )
+    parts.append(
+        "```console\n$ python -m tests.benchmarks.quality_against_peers "
+        f"--task={task.name} \\\n    --data=TEXT --workdir=DIR --venvs=DIR "
+        "--systems=SYSTEM\n```\n"
+    )
+    return parts
+
+
+def label(run: Mapping[str, Any]) -> str:
+    """Return the name of a run in a table."""
+    if run["system"] == systems.OURS:
+        return f"{run['title']}, seed {run['seed']}"
+    is_default = run["settings"] == SYSTEMS[run["system"]].settings[0]
+    return run["title"] + ("" if is_default else f", {run['settings']} settings")
+
+
+def score_table(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
+    """Return the scores: a run a row, a set at a time a column."""
+    cells = {
+        (score["run"], score["split"], score["minutes"]): (
+            f"{score['score']:.2f} ± {score['half_width']:.2f}"
+        )
+        for score in content["scores"]
+    }
+    return _table(
+        ["system", *_columns(minutes)],
+        [
+            [
+                label(run) + ("†" if run["is_disturbed"] else ""),
+                *(cells[key, split, at] for split in SPLITS for at in minutes),
+            ]
+            for key, run in content["runs"].items()
+        ],
+    )
+
+
+def difference_table(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
+    """Return ours minus the peers', a star where they differ."""
+    rows: dict[tuple[str, str], dict[tuple[str, float], str]] = {}
+    for entry in content["comparisons"]:
+        star = " *" if entry["is_significant"] else ""
+        row = rows.setdefault((entry["run"], entry["peer"]), {})
+        row[entry["split"], entry["minutes"]] = f"{entry['difference']:+.2f}{star}"
+    runs = content["runs"]
+    return _table(
+        ["seed", "peer", *_columns(minutes)],
+        [
+            [
+                str(runs[key]["seed"]),
+                label(runs[peer]),
+                *(row[split, at] for split in SPLITS for at in minutes),
+            ]
+            for (key, peer), row in rows.items()
+        ],
+    )
+
+
+def verdict(content: Mapping[str, Any]) -> str:
+    """Return in a sentence how often ours is ahead."""
+    entries = content["comparisons"]
+    ahead = [entry for entry in entries if entry["difference"] > 0]
+    clearly = [entry for entry in ahead if entry["is_significant"]]
+    behind = [
+        entry
+        for entry in entries
+        if entry["difference"] < 0 and entry["is_significant"]
+    ]
+    return (
+        f"Ours is ahead in {len(ahead)} of {len(entries)} comparisons, significantly "
+        f"in {len(clearly)}; significantly behind in {len(behind)}.\n"
+    )
+
+
+def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
+    """Return updates, rate, choices and load of each run."""
+    rows = []
+    for run in content["runs"].values():
+        last = run["readings"][-1]
+        expected = comparison.expected_rate(SYSTEMS[run["system"]].speed_name, speed)
+        rows.append(
+            [
+                label(run),
+                f"{run['checkpoints'][-1]['step']:,}",
+                f"{comparison.word_rate(run):,.0f}",
+                f"{expected:,.0f}" if expected else "",
+                ", ".join(f"{r['count']:g}" for r in run["readings"]),
+                ", ".join(f"{r['penalty']:g}" for r in run["readings"]),
+                f"{last['loss']:.3f}",
+                f"{100 * run['load']['share']:.1f} %",
+                run["started"][:10],
+                run["commit"],
+            ]
+        )
+    return _table(
+        [
+            *("system", "updates", "target tokens/s", "expected", "averaged"),
+            *("alpha", "val loss", "others", "date", "commit"),
+        ],
+        rows,
+    )
+
+
+def _columns(minutes: Sequence[float]) -> list[str]:
+    return [f"{SET_NAMES[split]}, {at:g} min" for split in SPLITS for at in minutes]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def draw(content: Mapping[str, Any], path: pathlib.Path) -> None:
+    """Draw val loss, val BLEU and training loss of all runs over minutes."""
+    from vaswani_jax.plots import canvas
+    from vaswani_jax.plots.learning_curves import COLOURS, MARKERS
+
+    figure = canvas.new_figure(11.0, 4.0)
+    panels = figure.subplots(1, 3)
+    for axes, title in zip(
+        panels,
+        ("val loss (nats)", "val BLEU, greedy", "training loss, as logged"),
+        strict=True,
+    ):
+        axes.set_xlabel("minutes")
+        axes.set_title(title, fontsize="medium")
+        axes.grid(alpha=0.3)
+    for number, run in enumerate(content["runs"].values()):
+        style = {
+            "color": COLOURS[number % len(COLOURS)],
+            "label": label(run),
+            "linewidth": 1.2,
+        }
+        marker = {"marker": MARKERS[number % len(MARKERS)], "markersize": 3}
+        times = [point["minutes"] for point in run["curve"]]
+        for axes, name in zip(panels[:2], ("loss", "bleu"), strict=True):
+            values = [point[name] for point in run["curve"]]
+            axes.plot(times, values, **style, **marker)
+        progress = run["progress"]
+        panels[2].plot(
+            [point["elapsed"] / 60 for point in progress],
+            [point["loss"] for point in progress],
+            **style,
+        )
+    panels[1].legend(fontsize="x-small")
+    canvas.save(figure, path)

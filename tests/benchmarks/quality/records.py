@@ -1,0 +1,209 @@
+"""The record of each run: trained once, read once, each step kept as it is done."""
+
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.benchmarks.quality import clock, readings, tasks
+from tests.benchmarks.quality.clock import ROOT, Checkpoint
+from tests.benchmarks.quality.systems import FOLDER, System
+from tests.benchmarks.quality.tasks import Task
+from tests.benchmarks.quality.text import Text
+
+TRAINING, RECORD = "training.json", "record.json"
+# What a run depends on; a commit says nothing while these have changes.
+SOURCES = ("vaswani_jax", "configs", "tests/benchmarks")
+LOGGED_POINTS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of a system.
+
+    Attributes:
+        task: What it trains on.
+        system: What trains.
+        settings: Which settings of its worker.
+        seed: Its seed.
+        minutes: How long.
+        checkpoint_every: Updates between checkpoints.
+        is_trial: True if it is no result: shorter than the task's, or on fewer lines.
+    """
+
+    task: Task
+    system: System
+    settings: str
+    seed: int
+    minutes: float
+    checkpoint_every: int
+    is_trial: bool
+
+    @property
+    def key(self) -> str:
+        """Its directory in the workdir."""
+        return f"{self.system.name}-{self.settings}-{self.seed}"
+
+    @property
+    def read_at(self) -> list[float]:
+        """The minutes at which it is read: the task's shares of its own."""
+        return [t * self.minutes / self.task.minutes for t in self.task.read_at]
+
+
+def complete(
+    run: Run,
+    text: Text,
+    *,
+    data: pathlib.Path,
+    workdir: pathlib.Path,
+    venvs: pathlib.Path,
+) -> dict[str, Any]:
+    """Train and read what is missing of a run; return its record."""
+    directory = workdir / run.key
+    if (directory / RECORD).exists():
+        return json.loads((directory / RECORD).read_text())
+    python = run.system.python(venvs, sys.executable)
+    if not pathlib.Path(python).exists():
+        raise FileNotFoundError(f"{python} is missing: --venvs names the environments")
+    job = readings.job_of(
+        run.system,
+        text,
+        directory,
+        settings=run.settings,
+        seed=run.seed,
+        checkpoint_every=run.checkpoint_every,
+        flags=tasks.our_flags(run.task, data=data, prepared=text.directory / "data"),
+    )
+    script = str(FOLDER / run.system.worker)
+    if not (directory / TRAINING).exists():
+        _train(run, directory, [python, script, json.dumps({**job, "action": "train"})])
+    training = json.loads((directory / TRAINING).read_text())
+    checkpoints = [Checkpoint(**entry) for entry in training["checkpoints"]]
+
+    def run_job(job: Mapping[str, Any], name: str) -> None:
+        clock.run_worker(
+            python,
+            script,
+            job,
+            log=directory / f"{name}.log",
+            environment=run.system.environment,
+        )
+
+    reader = readings.Reader(
+        run.system, text, directory, run.task.beam, job=job, run=run_job
+    )
+    parts = {
+        f"reading.{minutes:g}": lambda minutes=minutes: reader.read(
+            checkpoints, minutes=minutes
+        )
+        for minutes in run.read_at
+    }
+    parts["curve"] = lambda: reader.curve(checkpoints, minutes=run.minutes)
+    for name, make in parts.items():
+        path = directory / f"{name}.part.json"
+        if not path.exists():
+            print(f"{run.key}: {name}", file=sys.stderr)
+            write_json(path, make())
+    read = {
+        name: json.loads((directory / f"{name}.part.json").read_text())
+        for name in parts
+    }
+    record = {
+        **training,
+        "curve": read.pop("curve"),
+        "readings": list(read.values()),
+    }
+    write_json(directory / RECORD, record)
+    return record
+
+
+def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
+    """Train by the clock, and record how it went."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    log = directory / "training.log"
+    print(f"{run.key}: trains for {run.minutes:g} minutes: {log}", file=sys.stderr)
+    start, load = clock.run_by_the_clock(
+        command,
+        seconds=60 * run.minutes,
+        log=log,
+        environment=run.system.environment,
+    )
+    progress = run.system.parse(clock.read_log(log))
+    checkpoints = clock.find_checkpoints(
+        run.system.find_checkpoints(directory), start=start
+    )
+    in_time = [c for c in checkpoints if c.elapsed <= 60 * run.minutes]
+    print(
+        f"{run.key}: {len(in_time)} checkpoints; others took {load.share:.1%} of the "
+        f"machine{' (DISTURBED)' if load.is_disturbed else ''}",
+        file=sys.stderr,
+    )
+    step = max(1, len(progress) // LOGGED_POINTS)
+    write_json(
+        directory / TRAINING,
+        {
+            "system": run.system.name,
+            "title": run.system.title,
+            "task": run.task.name,
+            "settings": run.settings,
+            "seed": run.seed,
+            "minutes": run.minutes,
+            "is_trial": run.is_trial,
+            "started": datetime.datetime.fromtimestamp(start, datetime.UTC).isoformat(
+                timespec="seconds"
+            ),
+            "commit": commit(),
+            "machine": machine(),
+            "load": {**dataclasses.asdict(load), "share": load.share},
+            "is_disturbed": load.is_disturbed,
+            "made_by": json.loads((directory / "settings.json").read_text()),
+            "progress": [dataclasses.asdict(point) for point in progress[::step]],
+            "checkpoints": [dataclasses.asdict(c) for c in in_time],
+        },
+    )
+
+
+def commit() -> str:
+    """Return the commit, with `+` if a source has changed since."""
+    git = ["git", "-C", str(ROOT)]
+    head = subprocess.run(
+        [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True
+    )
+    changes = subprocess.run(
+        [*git, "status", "--porcelain", "--", *SOURCES], capture_output=True, text=True
+    )
+    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
+
+
+def machine() -> dict[str, Any]:
+    """Return what the machine is."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+    }
+
+
+def write_json(path: pathlib.Path, content: Any) -> None:
+    """Write JSON; the file is whole or the one from before."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.write_text(json.dumps(content, indent=1) + "\n")
+    temporary.replace(path)
+
+
+def all_records(workdir: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the records of all complete runs, by their keys."""
+    return {
+        path.parent.name: json.loads(path.read_text())
+        for path in sorted(workdir.glob(f"*/{RECORD}"))
+    }

@@ -1,0 +1,223 @@
+"""The systems, how each is run, and what their logs say.
+
+A worker is a program of a system's environment. It reads a job, JSON of these keys:
+
+    action            "train", until killed, or "translate"
+    text              the directory of pieces (see `text.py`)
+    output            the directory of the run
+    flags             our preset and the flags that name its text, for our own worker
+    settings, seed    which settings of the worker
+    threads, checkpoint_every, log_every, batch_tokens
+    models            to translate with: `checkpoints` are averaged by the system's own
+                      means; each of `searches` has `source`, `words`, `output`, `beam`
+                      and `penalty`; `score` has `source`, `target` and `output`, or is
+                      null
+    batch, longest    sentences of a search, and the longest output
+"""
+
+import dataclasses
+import json
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from tests.benchmarks.against_peers import KEEP_MEMORY
+
+FOLDER = pathlib.Path(__file__).parent
+CHECKPOINT_EVERY = 125  # As our recipe.
+BATCH_TOKENS = 4096
+THREADS = 2
+OURS = "vaswani_jax"
+THREAD_VARIABLES = {
+    name: str(THREADS) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """A line of a log: the training loss, and target tokens a second."""
+
+    elapsed: float
+    step: int
+    loss: float
+    rate: float
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A system and how it is run.
+
+    Attributes:
+        name: On the command line.
+        title: On the page.
+        venv: Its environment in the directory of all; "" for ours.
+        worker: The program that runs it.
+        environment: Variables of its best allocator and of its threads.
+        settings: The settings of its worker, the default first.
+        checkpoints: A pattern of its checkpoints in the run's directory, and what finds
+            the step in a name.
+        counts: How many checkpoints may be averaged; 1 alone if it averages by itself.
+        parse: Reads its log.
+        penalty: Its form of length penalty, in words.
+        average: Its means of averaging, in words.
+        speed_name: Its name in docs/results/speed.json.
+    """
+
+    name: str
+    title: str
+    venv: str
+    worker: str
+    environment: Mapping[str, str]
+    settings: tuple[str, ...]
+    checkpoints: tuple[str, str]
+    counts: tuple[int, ...]
+    parse: Callable[[Iterable[tuple[float, str]]], list[Progress]]
+    penalty: str
+    average: str
+    speed_name: str
+
+    def python(self, venvs: pathlib.Path, default: str) -> str:
+        """Return the interpreter that runs the worker."""
+        return str(venvs / self.venv / "bin/python") if self.venv else default
+
+    def find_checkpoints(self, directory: pathlib.Path) -> dict[int, pathlib.Path]:
+        """Return the checkpoints of a run by their step."""
+        pattern, step = self.checkpoints
+        paths = {}
+        for path in directory.glob(pattern):
+            if match := re.fullmatch(step, path.name):
+                paths[int(match[1])] = path
+        return paths
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _parser(
+    pattern: str,
+) -> Callable[[Iterable[tuple[float, str]]], list[Progress]]:
+    """Return a reader of lines with a step, a loss and a rate."""
+    compiled = re.compile(pattern)
+
+    def parse(lines: Iterable[tuple[float, str]]) -> list[Progress]:
+        matches = ((elapsed, compiled.search(line)) for elapsed, line in lines)
+        return [
+            Progress(
+                elapsed=elapsed,
+                step=int(_number(match["step"])),
+                loss=_number(match["loss"]),
+                rate=_number(match["rate"]),
+            )
+            for elapsed, match in matches
+            if match
+        ]
+
+    return parse
+
+
+def parse_counts(lines: Iterable[tuple[float, str]]) -> list[Progress]:
+    """Read lines of JSON that count all target tokens so far."""
+    result, last = [], (0.0, 0)
+    for elapsed, line in lines:
+        if line.startswith("PROGRESS "):
+            record = json.loads(line.removeprefix("PROGRESS "))
+            if "loss" in record:
+                tokens = record["target_tokens"]
+                rate = (tokens - last[1]) / max(elapsed - last[0], 1e-9)
+                last = (elapsed, tokens)
+                result.append(
+                    Progress(elapsed, record["step"], float(record["loss"]), rate)
+                )
+    return result
+
+
+SYSTEMS = {
+    system.name: system
+    for system in (
+        System(
+            name=OURS,
+            title="vaswani_jax",
+            venv="",
+            worker="worker_vaswani_jax.py",
+            environment={},  # It sets its own allocator and threads.
+            settings=("recipe",),
+            checkpoints=("run/checkpoints/*", r"(\d+)"),
+            counts=(1, 4, 8, 16, 32),
+            parse=_parser(
+                r"step (?P<step>[\d,]+) of .* loss (?P<loss>[\d.]+) .* "
+                r"(?P<rate>[\d,]+) target tokens/s"
+            ),
+            penalty="log P / ((5 + length) / 6)^alpha",
+            average="`vaswani average`",
+            speed_name="",
+        ),
+        System(
+            name="joeynmt",
+            title="JoeyNMT",
+            venv="joey",
+            worker="worker_joeynmt.py",
+            environment={**KEEP_MEMORY, **THREAD_VARIABLES},
+            settings=("ours", "own"),
+            checkpoints=("model/*.ckpt", r"(\d+)\.ckpt"),
+            counts=(1, 4, 8, 16, 32),
+            parse=_parser(
+                r"Step: +(?P<step>\d+), Batch Loss: +(?P<loss>[\d.]+), .*"
+                r"Tokens per Sec: +(?P<rate>[\d,.]+),"
+            ),
+            penalty="log P / ((5 + length) / 6)^alpha",
+            average="the mean of scripts/average_checkpoints.py",
+            speed_name="JoeyNMT",
+        ),
+        System(
+            name="transformers",
+            title="MarianMT, transformers' Trainer",
+            venv="hf",
+            worker="worker_transformers.py",
+            environment={**KEEP_MEMORY, **THREAD_VARIABLES},
+            settings=("ours",),
+            checkpoints=("checkpoint-*", r"checkpoint-(\d+)"),
+            counts=(1, 4, 8, 16, 32),
+            parse=parse_counts,
+            penalty="log P / length^alpha",
+            average="the mean of saved state dicts",
+            speed_name="transformers MarianMT, fused Adam",
+        ),
+        System(
+            name="eole",
+            title="EOLE",
+            venv="eole",
+            worker="worker_eole.py",
+            environment={**KEEP_MEMORY, **THREAD_VARIABLES},
+            settings=("ours", "own"),
+            checkpoints=("model/step_*", r"step_(\d+)"),
+            counts=(1, 4, 8, 16, 32),
+            parse=_parser(
+                r"Step (?P<step>\d+)/.* xent: +(?P<loss>[\d.]+);.* "
+                r"\d+ */ *(?P<rate>\d+) tok/s"
+            ),
+            penalty="log P / ((5 + length) / 6)^alpha (`wu`)",
+            average="`eole tools`' mean of models",
+            speed_name="EOLE",
+        ),
+        System(
+            name="marian",
+            title="Marian",
+            venv="marian",
+            worker="worker_marian.py",
+            # Its own allocator is the faster one, and its two replicas want a thread
+            # each (docs/results/speed.md).
+            environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            settings=("ours", "own"),
+            checkpoints=("model.iter*.npz", r"model\.iter(\d+)\.npz"),
+            counts=(1,),
+            parse=_parser(
+                r"Up\. (?P<step>[\d,]+) : .*Cost (?P<loss>[\d.]+) .* "
+                r"(?P<rate>[\d.]+) words/s"
+            ),
+            penalty="log P / length^alpha",
+            average="its exponential smoothing",
+            speed_name="Marian",
+        ),
+    )
+}

@@ -1,0 +1,88 @@
+"""The texts that systems are trained on, and what each task fixes for all of them."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+
+SPLITS = ("valid", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A text, our recipe for it, and when the systems are read.
+
+    Attributes:
+        name: Its name on the command line.
+        preset: Our recipe.
+        minutes: The wall time of a run that counts.
+        read_at: The minutes at which all systems are read.
+        beam: The beam of everyone's search.
+        files: The settings `config.data.*` that name files in the data's directory.
+        split_valid: True if the lines of the validation set serve as both sets: the
+            first, third, ... to choose settings, the others to test.
+        title: Its name on the page.
+    """
+
+    name: str
+    preset: str
+    minutes: float
+    read_at: tuple[float, ...]
+    beam: int
+    files: Mapping[str, str]
+    split_valid: bool
+    title: str
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """The settings of our recipe that name the text."""
+        return {f"data.{key}": value for key, value in self.files.items()}
+
+    def split(self, lines: list[str]) -> dict[str, list[str]]:
+        """Return the lines for each set, of a validation set that serves as both."""
+        assert self.split_valid
+        return {"valid": lines[::2], "test": lines[1::2]}
+
+
+MULTI30K = Task(
+    name="multi30k",
+    preset="multi30k_ende",
+    minutes=80,
+    read_at=(20, 40, 80),
+    beam=10,
+    files={},  # The recipe names them.
+    split_valid=False,
+    title="Multi30k, English to German, lower-cased and tokenised",
+)
+TATOEBA = Task(
+    name="tatoeba",
+    preset="own_text:small",
+    minutes=60,
+    read_at=(20, 40, 60),
+    beam=4,
+    files={
+        "source_locale": "en",
+        "target_locale": "fr",
+        "train_source": "train.en",
+        "train_target": "train.fr",
+        "valid_source": "dev.en",
+        "valid_target": "dev.fr",
+        "test_source": "",
+        "test_target": "",
+    },
+    split_valid=True,
+    title="Tatoeba, English to French",
+)
+TASKS = {task.name: task for task in (MULTI30K, TATOEBA)}
+
+
+def our_flags(task: Task, *, data: pathlib.Path, prepared: pathlib.Path) -> list[str]:
+    """Return the preset and the flags that name its text and its prepared data."""
+    settings = {
+        "data.text_directory": str(data.resolve()),
+        "data.directory": str(prepared.resolve()),
+        **task.overrides,
+    }
+    return [
+        task.preset,
+        *(f"--config.{key}={value}" for key, value in settings.items()),
+    ]

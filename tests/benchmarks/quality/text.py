@@ -1,0 +1,170 @@
+"""One segmentation for all systems: pieces in files, and pieces joined into words.
+
+`prepare` learns the vocabulary as our recipe does. Peers get files of these pieces,
+separated by spaces, and the list of all pieces, so that none has a tokenizer to choose.
+What they write is joined by our vocabulary, like our own outputs.
+"""
+
+import dataclasses
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+import vaswani_jax
+from tests.benchmarks.quality import tasks
+from tests.benchmarks.quality.tasks import SPLITS, Task
+from vaswani_jax.core import types
+from vaswani_jax.core.config import DataConfig
+from vaswani_jax.data import prepared
+from vaswani_jax.data.vocabulary import Vocabulary
+
+SIDES = ("source", "target")
+NUM_SPECIAL = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """The prepared text of a task.
+
+    Attributes:
+        directory: Has SPLIT.SIDE (pieces), vocabulary.txt (a piece a line, without the
+            special ones) and `data`, which our own runs read.
+        vocabulary: Ours.
+        sources: The source lines of each split, as our translator reads them.
+        references: The references of each split, words as given.
+        data: The form and the language of the text, which choose its scores.
+    """
+
+    directory: pathlib.Path
+    vocabulary: Vocabulary
+    sources: dict[str, list[str]]
+    references: dict[str, list[str]]
+    data: DataConfig
+
+    def path(self, split: str, side: str) -> pathlib.Path:
+        """Return the file of pieces of one side of "train", "valid" or "test"."""
+        return self.directory / f"{split}.{side}"
+
+    def words(self, split: str, side: str) -> pathlib.Path:
+        """Return the file of words of one side of "valid" or "test"."""
+        return self.directory / f"{split}.{side}.words"
+
+
+def prepare(
+    task: Task, *, data: pathlib.Path, workdir: pathlib.Path, most_lines: int | None
+) -> Text:
+    """Prepare the text of a task, or open it if it is there.
+
+    Args:
+        task: The task.
+        data: The directory of its text.
+        workdir: Gets a directory `text`.
+        most_lines: How many lines of the held-out sets are used; None for all.
+    """
+    directory = workdir / "text"
+    flags = tasks.our_flags(task, data=data, prepared=directory / "data")
+    command = [sys.executable, "-m", "vaswani_jax", "prepare", *flags]
+    workdir_flag = f"--workdir={directory / 'preparation'}"
+    subprocess.run([*command, workdir_flag], check=True)
+    opened = prepared.open_prepared(directory / "data")
+    spell_training_text(opened, directory)
+    sources, references = (
+        {split: lines[:most_lines] for split, lines in side.items()}
+        for side in _held_out(opened, task)
+    )
+    for split in SPLITS:
+        spelled = [
+            spell(opened.vocabulary, sources[split]),
+            spell(opened.vocabulary, references[split], target=True),
+        ]
+        for side, lines in zip(SIDES, spelled, strict=True):
+            write_lines(directory / f"{split}.{side}", lines)
+        write_lines(directory / f"{split}.source.words", sources[split])
+        write_lines(directory / f"{split}.target.words", references[split])
+    write_lines(
+        directory / "vocabulary.txt",
+        check_pieces(opened.vocabulary.target.spellings[NUM_SPECIAL:]),
+    )
+    settings = vaswani_jax.load_config(task.preset, task.overrides)
+    return Text(directory, opened.vocabulary, sources, references, settings.data)
+
+
+def _held_out(
+    opened: prepared.PreparedData, task: Task
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the source lines and the references of each split."""
+    if task.split_valid:
+        source, target = map(task.split, opened.text("valid"))
+        return source, target
+    texts = {split: opened.text(split) for split in SPLITS}
+    return (
+        {split: source for split, (source, _) in texts.items()},
+        {split: target for split, (_, target) in texts.items()},
+    )
+
+
+def check_pieces(pieces: Sequence[str]) -> list[str]:
+    """Return the pieces, which a program that splits at white space must keep whole.
+
+    Raises:
+        ValueError: A piece has white space.
+    """
+    for piece in pieces:
+        if piece.split() != [piece]:
+            raise ValueError(f"the piece {piece!r} has white space, where peers split")
+    return list(pieces)
+
+
+def spell_training_text(opened: prepared.PreparedData, directory: pathlib.Path) -> None:
+    """Write the pairs that our own training reads, as pieces."""
+    corpus = opened.corpus("train")
+    for side in SIDES:
+        tokens = getattr(corpus, side)
+        subwords = getattr(opened.vocabulary, side)
+        joined, lengths = tokens.joined(np.arange(len(tokens)))
+        rows = np.split(joined, np.cumsum(lengths)[:-1])
+        lines = [" ".join(map(subwords.subword, without_marks(ids))) for ids in rows]
+        write_lines(directory / f"train.{side}", lines)
+
+
+def without_marks(ids: Iterable[int]) -> list[int]:
+    """Return ids without padding, begin and end marks, which peers add themselves."""
+    return [int(i) for i in ids if i not in (types.PAD_ID, types.BOS_ID, types.EOS_ID)]
+
+
+def spell(
+    vocabulary: Vocabulary, lines: Sequence[str], *, target: bool = False
+) -> list[str]:
+    """Return each line as pieces, separated by spaces."""
+    subwords = vocabulary.target if target else vocabulary.source
+    encoded = vocabulary.encode(lines, target=target)
+    return [" ".join(map(subwords.subword, ids)) for ids in encoded]
+
+
+def join(vocabulary: Vocabulary, lines: Sequence[str]) -> list[str]:
+    """Return lines of pieces as words; a piece of no vocabulary is the unknown one.
+
+    The pieces of a system that writes its end mark end there.
+    """
+    return [
+        vocabulary.decode(
+            [vocabulary.subword_id(piece) for piece in line.split(" ") if piece]
+        )
+        for line in lines
+    ]
+
+
+def read_lines(path: pathlib.Path) -> list[str]:
+    """Return the lines of a file, which may be empty."""
+    content = path.read_text(encoding="utf-8")
+    return content.removesuffix("\n").split("\n") if content else []
+
+
+def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
+    """Write lines; the file is whole or the one from before."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    temporary.replace(path)

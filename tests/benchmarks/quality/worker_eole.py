@@ -1,0 +1,243 @@
+"""EOLE in its own environment: trains and translates by its command line.
+
+    eole/bin/python worker_eole.py JOB
+
+JOB is JSON; `systems.py` says what is in it. Needs eole==0.6.4 and torch==2.13.0.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+EOLE = [sys.executable, "-m", "eole.bin.main"]
+# github.com/eole-nlp/eole/blob/main/recipes/wmt17/wmt17_ende_spm.yaml, for a big model;
+# there is none for a small one. Its learning rate is multiplied by d_model**-0.5.
+OWN = {
+    "optim": "adamw",
+    "adam_beta2": 0.998,
+    "decay_method": "noam",
+    "learning_rate": 2.0,
+    "warmup_steps": 4000,
+    "dropout": [0.1],
+    "attention_dropout": [0.1],
+    "label_smoothing": 0.1,
+    "max_grad_norm": 0.0,
+    "param_init_method": "xavier_uniform",
+}
+OURS = {
+    **OWN,
+    "optim": "adam",
+    "adam_beta2": 0.98,
+    "adam_eps": 1e-9,
+    "learning_rate": 0.8,
+    "warmup_steps": 1000,
+    "dropout": [0.3],
+    "attention_dropout": [0.0],
+}
+SETTINGS = {"own": OWN, "ours": OURS}
+
+
+def configuration(job: dict) -> dict:
+    """Return EOLE's configuration; its layer norms come before each sub-layer."""
+    text = pathlib.Path(job["text"])
+    vocabulary = str(text / "vocabulary.txt")
+    return {
+        "seed": job["seed"],
+        "report_every": job["log_every"],
+        "src_vocab": vocabulary,
+        "tgt_vocab": vocabulary,
+        "share_vocab": True,
+        "src_vocab_size": 100_000,
+        "tgt_vocab_size": 100_000,
+        "vocab_size_multiple": 1,
+        "n_sample": 0,
+        "save_data": job["output"] + "/data",
+        "overwrite": True,
+        "data": {
+            "train": {
+                "path_src": str(text / "train.source"),
+                "path_tgt": str(text / "train.target"),
+                "transforms": [],
+            }
+        },
+        "transforms": [],
+        "training": {
+            "model_path": job["output"] + "/model",
+            "save_checkpoint_steps": job["checkpoint_every"],
+            "keep_checkpoint": -1,
+            "train_steps": 10_000_000,
+            "valid_steps": 10_000_000,
+            "batch_type": "tokens",
+            "batch_size": job["batch_tokens"],
+            "batch_size_multiple": 1,
+            "normalization": "tokens",
+            "accum_count": [1],
+            "accum_steps": [0],
+            # All pairs; a worker would take a core of the two from the updates.
+            "bucket_size": 32_768,
+            "num_workers": 0,
+            "gpu_ranks": [],
+            "world_size": 1,
+            "compute_dtype": "fp32",
+            "use_amp": False,
+            "average_decay": 0.0,
+            "dropout_steps": [0],
+            **SETTINGS[job["settings"]],
+        },
+        "model": {
+            "architecture": "transformer",
+            "layers": 4,
+            "heads": 4,
+            "hidden_size": 128,
+            "transformer_ff": 256,
+            "share_embeddings": True,
+            "share_decoder_embeddings": True,
+            "add_qkvbias": True,
+            "add_ffnbias": True,
+            "embeddings": {
+                "word_vec_size": 128,
+                "position_encoding_type": "SinusoidalInterleaved",
+            },
+        },
+    }
+
+
+def train(job: dict) -> None:
+    """Train until killed; checkpoints stay."""
+    import yaml
+
+    output = pathlib.Path(job["output"])
+    settings = configuration(job)
+    path = output / "config.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    record = {"settings": settings, "versions": versions()}
+    (output / "settings.json").write_text(json.dumps(record, indent=1))
+    subprocess.run([*EOLE, "train", "--config", str(path)], check=True)
+
+
+def average(paths: list[str], target: pathlib.Path) -> str:
+    """Write a model whose parameters are the mean of checkpoints'; return its path."""
+    from safetensors.torch import load_file, save_file
+
+    if len(paths) == 1:
+        return paths[0]
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(paths[-1], target)
+    for file in target.glob("*.safetensors"):
+        total: dict = {}
+        for path in paths:
+            for name, value in load_file(pathlib.Path(path, file.name)).items():
+                total[name] = total[name] + value if name in total else value
+        save_file(
+            {name: (v / len(paths)).contiguous() for name, v in total.items()}, file
+        )
+    return str(target)
+
+
+def translate(job: dict) -> None:
+    """Translate and score with the mean of checkpoints."""
+    for model in job["models"]:
+        path = average(model["checkpoints"], pathlib.Path(job["output"], "averaged"))
+        for search in model["searches"]:
+            options = {
+                "model_path": path,
+                "src": search["source"],
+                "output": search["output"],
+                "beam_size": search["beam"],
+                "length_penalty": "wu",
+                "alpha": search["penalty"],
+                "max_length": job["longest"],
+                "batch_size": job["batch"],
+                "batch_type": "sents",
+                "world_size": 1,
+                "compute_dtype": "fp32",
+            }
+            flags = [f for key, value in options.items() for f in _flag(key, value)]
+            subprocess.run([*EOLE, "predict", *flags], check=True)
+        if score := model["score"]:
+            record = {"loss": measure_loss(path, score, job)}
+            pathlib.Path(score["output"]).write_text(json.dumps(record))
+
+
+def _flag(key: str, value: object) -> list[str]:
+    return [f"--{key}", str(value)]
+
+
+def measure_loss(path: str, score: dict, job: dict) -> float:
+    """Return the cross entropy of a text by EOLE's own model, without smoothing."""
+    import torch
+    from eole.config.run import TrainConfig
+    from eole.models.model import get_model_class
+    from safetensors.torch import load_file
+
+    words = json.loads(pathlib.Path(path, "vocab.json").read_text("utf-8"))["src"]
+    table = {word: token for token, word in enumerate(words)}
+    specials = {
+        "pad_token": "<blank>",
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+    }
+    vocabularies = {
+        "src": table,
+        "tgt": table,
+        "decoder_start_token": "<s>",
+        "specials": specials,
+    }
+    config = TrainConfig(**configuration(job))
+    model = get_model_class(config.model).for_training(
+        config.model, vocabularies, config.training
+    )
+    values = load_file(pathlib.Path(path, "model.00.safetensors"))
+    missing, unexpected = model.load_state_dict(values, strict=False)
+    if unexpected or any("embeddings" not in n and "pe" not in n for n in missing):
+        raise ValueError(f"missing {missing}, unexpected {unexpected}")
+    model.eval()
+    ids = {
+        side: [
+            [table.get(piece, table["<unk>"]) for piece in line.split()]
+            for line in pathlib.Path(score[side]).read_text("utf-8").split("\n")[:-1]
+        ]
+        for side in ("source", "target")
+    }
+    blank, start, end = (table[name] for name in ("<blank>", "<s>", "</s>"))
+    total, count = 0.0, 0
+    for first in range(0, len(ids["source"]), job["batch"]):
+        part = slice(first, first + job["batch"])
+        source = _pad(ids["source"][part], blank)
+        target = _pad([[start, *row, end] for row in ids["target"][part]], blank)
+        lengths = torch.tensor([len(row) for row in ids["source"][part]])
+        with torch.inference_mode():
+            output = model(source, target, lengths)
+            logits = model.generator(output.dec_out)
+        total += torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1),
+            target[:, 1:].flatten(),
+            ignore_index=blank,
+            reduction="sum",
+        ).item()
+        count += int((target[:, 1:] != blank).sum())
+    return total / count
+
+
+def _pad(rows: list[list[int]], value: int):
+    import torch
+
+    longest = max(map(len, rows))
+    return torch.tensor([row + [value] * (longest - len(row)) for row in rows])
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that compute."""
+    from importlib import metadata
+
+    return {name: metadata.version(name) for name in ("eole", "torch")}
+
+
+if __name__ == "__main__":
+    JOB = json.loads(sys.argv[1])
+    os.environ.setdefault("OMP_NUM_THREADS", str(JOB["threads"]))
+    {"train": train, "translate": translate}[JOB["action"]](JOB)

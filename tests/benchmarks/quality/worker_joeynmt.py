@@ -1,0 +1,242 @@
+"""JoeyNMT in its own environment: trains by its command line, translates by its search.
+
+    joey/bin/python worker_joeynmt.py JOB
+
+JOB is JSON; `systems.py` says what is in it. Needs joeynmt==2.3.0, torch==2.13.0 and
+importlib_metadata.
+"""
+
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# github.com/joeynmt/joeynmt/blob/main/configs/iwslt14_deen_bpe_early_stopping.yaml is
+# for 6 layers and 256; a smaller model has only the toy data of transformer_small.yaml.
+OWN = {
+    "adam_betas": [0.9, 0.999],
+    "scheduling": "warmupinversesquareroot",
+    "learning_rate": 0.0005,
+    "learning_rate_warmup": 4000,
+    "label_smoothing": 0.1,
+    "dropout": 0.3,
+    "embedding_dropout": 0.0,
+    "layer_norm": "pre",
+}
+# Ours: 0.8 * 128**-0.5 * 1000**-0.5 is the highest rate; Adam's epsilon is fixed at
+# 1e-8. Before and after a layer norm the same; theirs is the former.
+OURS = {
+    **OWN,
+    "adam_betas": [0.9, 0.98],
+    "learning_rate": 0.002236,
+    "learning_rate_warmup": 1000,
+    "embedding_dropout": 0.3,
+}
+SETTINGS = {"own": OWN, "ours": OURS}
+
+
+def configuration(job: dict) -> dict:
+    """Return JoeyNMT's configuration; its initialisers are those of its IWSLT model."""
+    chosen = SETTINGS[job["settings"]]
+    text = pathlib.Path(job["text"])
+    side = {
+        "type": "transformer",
+        "num_layers": 4,
+        "num_heads": 4,
+        "hidden_size": 128,
+        "ff_size": 256,
+        "dropout": chosen["dropout"],
+        "layer_norm": chosen["layer_norm"],
+        "activation": "relu",
+        "embeddings": {
+            "embedding_dim": 128,
+            "scale": True,
+            "dropout": chosen["embedding_dropout"],
+        },
+    }
+
+    def language(name: str) -> dict:
+        return {
+            "lang": name,
+            "level": "word",
+            "lowercase": False,
+            "normalize": False,
+            "max_length": -1,
+            "voc_file": str(text / "vocabulary.txt"),
+        }
+
+    # Each validation is over before it costs time: it reads two pairs.
+    return {
+        "name": "peer",
+        "joeynmt_version": "2.3.0",
+        "model_dir": job["output"] + "/model",
+        "use_cuda": False,
+        "random_seed": job["seed"],
+        "normalization": "tokens",
+        "data": {
+            "train": str(text / "train"),
+            "dev": job["output"] + "/two",
+            "dataset_type": "plain",
+            "src": language("source"),
+            "trg": language("target"),
+        },
+        "testing": {"beam_size": 1, "eval_metrics": [], "max_output_length": 20},
+        "training": {
+            "optimizer": "adam",
+            "normalization": "tokens",
+            "adam_betas": chosen["adam_betas"],
+            "scheduling": chosen["scheduling"],
+            "learning_rate": chosen["learning_rate"],
+            "learning_rate_warmup": chosen["learning_rate_warmup"],
+            "learning_rate_min": 1e-8,
+            "weight_decay": 0.0,
+            "label_smoothing": chosen["label_smoothing"],
+            "loss": "crossentropy",
+            "batch_size": job["batch_tokens"],
+            "batch_type": "token",
+            "early_stopping_metric": "loss",
+            "epochs": 100_000,
+            "logging_freq": job["log_every"],
+            "validation_freq": job["checkpoint_every"],
+            "print_valid_sents": [],
+            "keep_best_ckpts": -1,
+            "overwrite": True,
+            "shuffle": True,
+        },
+        "model": {
+            "initializer": "xavier_uniform",
+            "bias_initializer": "zeros",
+            "init_gain": 1.0,
+            "embed_initializer": "xavier_uniform",
+            "embed_init_gain": 1.0,
+            "tied_embeddings": True,
+            "tied_softmax": True,
+            "encoder": side,
+            "decoder": side,
+        },
+    }
+
+
+def train(job: dict) -> None:
+    """Train until killed; checkpoints stay."""
+    import yaml
+
+    output = pathlib.Path(job["output"])
+    settings = configuration(job)
+    path = output / "config.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    record = {"settings": settings, "versions": versions()}
+    (output / "settings.json").write_text(json.dumps(record, indent=1))
+    for side in ("source", "target"):
+        lines = pathlib.Path(job["text"], f"valid.{side}").read_text("utf-8")
+        (output / f"two.{side}").write_text("\n".join(lines.split("\n")[:2]) + "\n")
+    subprocess.run(
+        [sys.executable, "-m", "joeynmt", "train", str(path), "--skip-test"], check=True
+    )
+
+
+def average(paths: list[str]) -> dict:
+    """Return the mean of the parameters, as scripts/average_checkpoints.py does."""
+    import torch
+
+    total: dict = {}
+    for path in paths:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=False)
+        for name, value in checkpoint["model_state"].items():
+            total[name] = total[name] + value if name in total else value.clone()
+    return {
+        name: value / len(paths) if value.is_floating_point() else value // len(paths)
+        for name, value in total.items()
+    }
+
+
+def translate(job: dict) -> None:
+    """Translate and score with the means of checkpoints."""
+    import torch
+
+    torch.set_num_threads(job["threads"])
+    model = None
+    for wanted in job["models"]:
+        parameters = average(wanted["checkpoints"])
+        for search in wanted["searches"]:
+            model, order, (_, _, _, tokens, _, _) = run(
+                job,
+                model,
+                parameters,
+                {"source": search["source"]},
+                beam_size=search["beam"],
+                beam_alpha=search["penalty"],
+                max_output_length=job["longest"],
+            )
+            outputs = [""] * len(order)
+            for index, pieces in zip(order, tokens, strict=True):
+                outputs[index] = " ".join(piece for piece in pieces if piece != "</s>")
+            text = "".join(f"{line}\n" for line in outputs)
+            pathlib.Path(search["output"]).write_text(text, "utf-8")
+        if score := wanted["score"]:
+            paths = {side: score[side] for side in ("source", "target")}
+            model, _, (scores, *_) = run(
+                job, model, parameters, paths, return_prob="ref"
+            )
+            record = {"loss": math.log(scores["ppl"])}
+            pathlib.Path(score["output"]).write_text(json.dumps(record))
+
+
+def run(job: dict, model, parameters: dict, paths: dict, **options: object) -> tuple:
+    """Return the model, the order of the lines that it read, and its predictions."""
+    import torch
+    from joeynmt.config import parse_global_args, parse_test_args
+    from joeynmt.data import load_data
+    from joeynmt.model import build_model
+    from joeynmt.prediction import predict
+
+    settings = configuration(job)
+    data = parse_global_args(settings, mode="test").data
+    with tempfile.TemporaryDirectory() as directory:
+        order = sort_lines(paths, directory)
+        source, target, _, lines, _ = load_data(
+            {**data, "dev": f"{directory}/part"}, datasets=["dev"]
+        )
+    if model is None:
+        model = build_model(settings["model"], src_vocab=source, trg_vocab=target)
+        # Without smoothing: the loss of all systems is the same.
+        model.loss_function = ("crossentropy", 0.0)
+    model.load_state_dict(parameters)
+    model.eval()
+    test = {"batch_size": job["batch"], "eval_metrics": [], **options}
+    predictions = predict(
+        model=model,
+        data=lines,
+        device=torch.device("cpu"),
+        n_gpu=0,
+        compute_loss="target" in paths,
+        normalization="tokens",
+        args=parse_test_args(test, mode="test"),
+        autocast={"device_type": "cpu", "enabled": False},
+    )
+    return model, order, predictions
+
+
+def sort_lines(paths: dict[str, str], directory: str) -> list[int]:
+    """Write lines by their length, because JoeyNMT takes batches in order."""
+    order: list[int] = []
+    for side, path in paths.items():
+        lines = pathlib.Path(path).read_text("utf-8").split("\n")[:-1]
+        order = order or sorted(range(len(lines)), key=lambda n: len(lines[n].split()))
+        text = "".join(f"{lines[index]}\n" for index in order)
+        pathlib.Path(directory, f"part.{side}").write_text(text, "utf-8")
+    return order
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that compute."""
+    from importlib import metadata
+
+    return {name: metadata.version(name) for name in ("joeynmt", "torch")}
+
+
+if __name__ == "__main__":
+    JOB = json.loads(sys.argv[1])
+    {"train": train, "translate": translate}[JOB["action"]](JOB)

@@ -1,0 +1,157 @@
+"""Marian in its own environment: trains, translates and scores by its own programs.
+
+    marian/bin/python worker_marian.py JOB
+
+JOB is JSON; `systems.py` says what is in it. Needs pymarian==1.12.42 alone.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+MARIAN = [sys.executable, "-m", "pymarian"]
+# The model: the size of the task, post-norm as in `--task transformer-base`.
+MODEL = {
+    "type": "transformer",
+    "dim-emb": 128,
+    "enc-depth": 4,
+    "dec-depth": 4,
+    "transformer-heads": 4,
+    "transformer-dim-ffn": 256,
+    "transformer-ffn-activation": "relu",
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "tied-embeddings-all": True,
+}
+# github.com/marian-nmt/marian-examples/blob/master/transformer-intro/
+# transformer-model.yml, the same as `--task transformer-base`. It has no batches for a
+# CPU (mini-batch-fit asks for a GPU's memory): ours.
+OWN = {
+    "cost-type": "ce-mean-words",
+    "optimizer-params": [0.9, 0.98, 1e-9],
+    "learn-rate": 0.0003,
+    "lr-warmup": 16000,
+    "lr-decay-inv-sqrt": 16000,
+    "label-smoothing": 0.1,
+    "clip-norm": 0,
+    "exponential-smoothing": 1e-4,
+    "transformer-dropout": 0.1,
+}
+# Ours: 0.8 * 128**-0.5 * 1000**-0.5 is the highest rate.
+OURS = {
+    **OWN,
+    "learn-rate": 0.002236,
+    "lr-warmup": 1000,
+    "lr-decay-inv-sqrt": 1000,
+    "transformer-dropout": 0.3,
+}
+SETTINGS = {"own": OWN, "ours": OURS}
+
+
+def train(job: dict) -> None:
+    """Train until killed; models are saved as they pass."""
+    output = pathlib.Path(job["output"])
+    settings = {
+        **MODEL,
+        **SETTINGS[job["settings"]],
+        "mini-batch": 1000,
+        "mini-batch-words": job["batch_tokens"],
+        "maxi-batch": 1000,
+        "max-length": 101,
+        "seed": job["seed"],
+        "after": "0e",
+        "save-freq": f"{job['checkpoint_every']}u",
+        "disp-freq": f"{job['log_every']}u",
+        "keep-best": False,
+        "shuffle-in-ram": True,
+        "cpu-threads": job["threads"],
+        "sync-sgd": True,
+        "workspace": 3000,
+    }
+    vocabulary = write_vocabulary(pathlib.Path(job["text"]))
+    record = {"settings": settings, "versions": versions()}
+    (output / "settings.json").write_text(json.dumps(record, indent=1))
+    files = {
+        "model": str(output / "model.npz"),
+        "train-sets": [f"{job['text']}/train.{s}" for s in ("source", "target")],
+        "vocabs": [vocabulary, vocabulary],
+        "tempdir": str(output),
+    }
+    run("train", {**settings, **files})
+
+
+def _flag(key: str, value: object) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{key}"] if value else [f"--{key}", "false"]
+    values = value if isinstance(value, list) else [value]
+    return [f"--{key}", *map(str, values)]
+
+
+def write_vocabulary(text: pathlib.Path) -> str:
+    """Write the pieces in Marian's form; return the file."""
+    path = text / "vocabulary.marian.yml"
+    pieces = (text / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    with path.open("w", encoding="utf-8") as file:
+        for token, piece in enumerate(["</s>", "<unk>", *pieces]):
+            file.write(f"{json.dumps(piece, ensure_ascii=False)}: {token}\n")
+    return str(path)
+
+
+def translate(job: dict) -> None:
+    """Translate and score with models whose parameters Marian has smoothed."""
+    vocabulary = str(pathlib.Path(job["text"]) / "vocabulary.marian.yml")
+    common = {
+        "vocabs": [vocabulary, vocabulary],
+        "cpu-threads": job["threads"],
+        "workspace": 1000,
+        "quiet": True,
+    }
+    for model in job["models"]:
+        [path] = model["checkpoints"]  # It averages while it trains.
+        for search in model["searches"]:
+            settings = {
+                **common,
+                "models": path,
+                "quiet-translation": True,
+                "input": search["source"],
+                "output": search["output"],
+                "beam-size": search["beam"],
+                "normalize": search["penalty"],
+                "mini-batch": job["batch"],
+                "maxi-batch": 100,
+                "max-length": 1000,
+                "max-length-factor": 3,
+            }
+            run("decode", settings)
+        if score := model["score"]:
+            settings = {
+                **common,
+                "model": path,
+                "train-sets": [score["source"], score["target"]],
+                "summary": "ce-mean-words",
+                "max-length": 1000,
+            }
+            loss = abs(float(run("score", settings).split()[-1]))
+            pathlib.Path(score["output"]).write_text(json.dumps({"loss": loss}))
+
+
+def run(program: str, settings: dict) -> str:
+    """Run one of Marian's programs; return what it prints."""
+    flags = [flag for key, value in settings.items() for flag in _flag(key, value)]
+    result = subprocess.run(
+        [*MARIAN, program, *flags], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return result.stdout
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that compute."""
+    from importlib import metadata
+
+    return {"pymarian": metadata.version("pymarian")}
+
+
+if __name__ == "__main__":
+    JOB = json.loads(sys.argv[1])
+    {"train": train, "translate": translate}[JOB["action"]](JOB)

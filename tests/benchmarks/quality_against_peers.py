@@ -1,0 +1,124 @@
+"""Our quality beside the peers', all trained for as many minutes, alone.
+
+    python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
+        --venvs=DIR --systems=joeynmt
+
+trains JoeyNMT for 80 minutes, reads it at 20, 40 and 80 minutes (some 20 minutes more)
+and records it; a run that is recorded is not made again. Each system so, in any order
+and on any day; then
+
+    python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
+        --page=docs/results/peers.md
+
+compares all that are recorded, and writes the page, its picture and its JSON.
+`--task=tatoeba` is the same on Tatoeba, 60 minutes each.
+
+Everyone gets the same pieces of the same text, and the same time, which begins with the
+process. `--venvs` has an environment for each peer, Python 3.11:
+
+    hf      torch==2.13.0 transformers==5.23.0 accelerate
+    joey    torch==2.13.0 joeynmt==2.3.0 importlib_metadata
+    eole    torch==2.13.0 eole==0.6.4 aiohttp
+    marian  pymarian==1.12.42 numpy
+"""
+
+import argparse
+import pathlib
+import sys
+
+from tests.benchmarks.quality import records, systems, tasks, text
+from tests.benchmarks.quality.records import Run
+from tests.benchmarks.quality.systems import SYSTEMS
+
+
+def main() -> None:
+    """Make the runs that are named, or the page of those that are recorded."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--data", type=pathlib.Path, required=True, help="the directory of the text")
+    add("--workdir", type=pathlib.Path, required=True, help="of all runs of a task")
+    add("--venvs", type=pathlib.Path, default=pathlib.Path("~/.cache/peers/venvs"))
+    add("--task", choices=tasks.TASKS, default=tasks.MULTI30K.name)
+    add("--systems", default="", help=f"some of {','.join(SYSTEMS)}")
+    add("--settings", help="of the worker; its first ones by default")
+    add("--seeds", default="1", help="such as 1,2,3")
+    add("--minutes", type=float, help="fewer than the task's are a trial, no result")
+    add("--checkpoint_every", type=int, default=systems.CHECKPOINT_EVERY)
+    add("--most_lines", type=int, help="of the held-out sets, for a trial")
+    add("--page", type=pathlib.Path, help="write the page of what is recorded")
+    arguments = parser.parse_args()
+    runs = _runs(parser, arguments)
+    task = tasks.TASKS[arguments.task]
+    workdir = arguments.workdir.expanduser().resolve()
+    data = arguments.data.expanduser()
+    prepared = text.prepare(
+        task, data=data, workdir=workdir, most_lines=arguments.most_lines
+    )
+    for run in runs:
+        record = records.complete(
+            run,
+            prepared,
+            data=data,
+            workdir=workdir,
+            venvs=arguments.venvs.expanduser(),
+        )
+        for reading in record["readings"]:
+            print(
+                f"{run.key} at {reading['minutes']:g} minutes: valid "
+                f"{reading['valid']:.2f}, test {reading['test']:.2f} "
+                f"({reading['count']} checkpoints, alpha {reading['penalty']:g})"
+            )
+    if arguments.page:
+        from tests.benchmarks.quality import page
+
+        page.write(arguments.page, task=task, text=prepared, workdir=workdir)
+
+
+def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[Run]:
+    """Return the runs that the arguments name; end with an error if one is wrong."""
+    names = [name for name in arguments.systems.split(",") if name]
+    if not names and not arguments.page:
+        parser.error("name --systems to run, or a --page to write")
+    if unknown := set(names) - set(SYSTEMS):
+        parser.error(
+            f"--systems has {', '.join(sorted(unknown))}; the systems are "
+            f"{', '.join(SYSTEMS)}"
+        )
+    seeds = arguments.seeds.split(",")
+    if not all(seed.isdecimal() for seed in seeds):
+        parser.error(f"--seeds must be whole numbers, got {arguments.seeds}")
+    task = tasks.TASKS[arguments.task]
+    minutes = arguments.minutes or task.minutes
+    if minutes <= 0:
+        parser.error(f"--minutes must be positive, got {minutes:g}")
+    runs = []
+    for name in names:
+        system = SYSTEMS[name]
+        settings = arguments.settings or system.settings[0]
+        if settings not in system.settings:
+            parser.error(
+                f"--settings={settings}: {name} has {', '.join(system.settings)}"
+            )
+        is_trial = minutes < task.minutes or arguments.most_lines is not None
+        is_trial |= arguments.checkpoint_every != systems.CHECKPOINT_EVERY
+        runs += [
+            Run(
+                task,
+                system,
+                settings,
+                int(seed),
+                minutes,
+                arguments.checkpoint_every,
+                is_trial,
+            )
+            for seed in seeds
+        ]
+    if runs and any(run.is_trial for run in runs):
+        print("a trial: its figures are no results", file=sys.stderr)
+    return runs
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,404 @@
+"""The parts of `quality_against_peers` that could be wrong without a sign."""
+
+import itertools
+import json
+import os
+import pathlib
+import types
+
+import pytest
+import sentencepiece
+
+from configs import base_ende
+from tests.benchmarks.quality import clock, comparison, page, readings, text
+from tests.benchmarks.quality import worker_transformers as transformers_worker
+from tests.benchmarks.quality.clock import Checkpoint, Sample
+from tests.benchmarks.quality.systems import OURS, SYSTEMS
+from tests.benchmarks.quality.tasks import MULTI30K, TATOEBA
+from vaswani_jax.core import parsing
+from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.vocabulary import Vocabulary
+
+LINES = ["ein hund läuft .", "zwei hunde laufen .", "ein mann läuft schnell ."] * 20
+TOKENIZED = parsing.parse(
+    parsing.override_values(
+        base_ende.get_config().to_dict(), {"data.text_form": "tokenized"}
+    )
+).data
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
+    directory = tmp_path_factory.mktemp("vocabulary")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_prefix=str(directory / "subwords"),
+        model_type="bpe",
+        vocab_size=300,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        pad_id=0,
+        bos_id=1,
+        eos_id=2,
+        unk_id=3,
+        minloglevel=2,
+    )
+    return Vocabulary.shared(Subwords.load(directory / "subwords.model"))
+
+
+class TestPieces:
+    def test_joined_pieces_are_the_words(self, vocabulary: Vocabulary) -> None:
+        lines = ["ein mann läuft .", "", "zwei Γάτες", "hunde läufen ein - zwei"]
+        spelled = text.spell(vocabulary, lines, target=True)
+        assert spelled[0] != lines[0]
+        assert text.join(vocabulary, spelled) == lines
+
+    def test_what_is_no_piece_is_unknown(self, vocabulary: Vocabulary) -> None:
+        [joined] = text.join(vocabulary, ["▁ein no_piece ▁ hund"])
+        assert joined == vocabulary.decode(
+            [vocabulary.subword_id("▁ein"), 3]
+            + [vocabulary.subword_id(piece) for piece in ("▁", "hund")]
+        )
+
+    def test_pieces_end_at_the_end_mark(self, vocabulary: Vocabulary) -> None:
+        [line] = text.spell(vocabulary, ["ein hund"], target=True)
+        assert text.join(vocabulary, [f"{line} </s> ▁ein"]) == ["ein hund"]
+
+    @pytest.mark.parametrize("piece", ["a b", "\u00a0", "a\u2028", ""])
+    def test_white_space_in_a_piece_is_refused(self, piece: str) -> None:
+        with pytest.raises(ValueError, match="white space"):
+            text.check_pieces(["▁a", piece])
+
+    def test_empty_lines_of_a_file_stay(self, tmp_path: pathlib.Path) -> None:
+        lines = ["", "a", "", ""]
+        text.write_lines(tmp_path / "lines", lines)
+        assert text.read_lines(tmp_path / "lines") == lines
+
+    def test_both_sets_share_the_lines_of_a_task_with_one(self) -> None:
+        split = TATOEBA.split(["a", "b", "c"])
+        assert split == {"valid": ["a", "c"], "test": ["b"]}
+
+
+class TestCheckpoints:
+    CHECKPOINTS = tuple(
+        Checkpoint(path=f"c{step}", step=step, elapsed=elapsed)
+        for step, elapsed in [(1000, 99.0), (250, 30.0), (500, 60.0), (750, 60.5)]
+    )
+
+    def test_the_newest_in_time_are_chosen_oldest_first(self) -> None:
+        chosen = clock.choose(self.CHECKPOINTS, until_seconds=60.0, count=2)
+        assert [c.step for c in chosen] == [250, 500]
+        chosen = clock.choose(self.CHECKPOINTS, until_seconds=100.0, count=3)
+        assert [c.step for c in chosen] == [500, 750, 1000]
+
+    @pytest.mark.parametrize("count", [0, 3])
+    def test_too_few_are_an_error(self, count: int) -> None:
+        with pytest.raises(ValueError, match="of 2 within 60 s"):
+            clock.choose(self.CHECKPOINTS, until_seconds=60.0, count=count)
+
+    def test_a_directory_is_as_old_as_its_newest_file(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        folder = tmp_path / "run/checkpoints"
+        for step, newest in ((125, 1060.0), (250, 1120.0)):
+            (folder / f"{step}/state").mkdir(parents=True)
+            for name, time in (("state/a", newest), ("b", 1010.0)):
+                (folder / f"{step}/{name}").touch()
+                os.utime(folder / f"{step}/{name}", (time, time))
+            for path in (folder / f"{step}/state", folder / f"{step}"):
+                os.utime(path, (1020.0, 1020.0))
+        (folder / "375.tmp").mkdir()
+        paths = SYSTEMS[OURS].find_checkpoints(tmp_path)
+        found = clock.find_checkpoints(paths, start=1000.0)
+        assert [(c.step, c.elapsed) for c in found] == [(125, 60.0), (250, 120.0)]
+
+
+class TestClock:
+    def test_a_program_is_stopped_with_its_children(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        _, load = clock.run_by_the_clock(
+            ["sh", "-c", "sleep 600 & echo $!; wait"],
+            seconds=0.5,
+            log=tmp_path / "log",
+            environment={},
+            report=lambda message: None,
+        )
+        [(elapsed, pid)] = clock.read_log(tmp_path / "log")
+        assert elapsed > 0
+        stat = pathlib.Path(f"/proc/{pid}/stat")
+        assert not stat.exists() or ") Z " in stat.read_text()
+        assert load.cores == os.cpu_count()
+
+    def test_a_program_that_ends_early_is_an_error(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        with pytest.raises(RuntimeError, match="ended with 3 after"):
+            clock.run_by_the_clock(
+                ["sh", "-c", "exit 3"],
+                seconds=600,
+                log=tmp_path / "log",
+                environment={},
+            )
+
+    def test_the_load_is_what_the_run_did_not_take(self) -> None:
+        quiet = Sample(elapsed=0, busy=5, stolen=0, own=0)
+        later = Sample(elapsed=60, busy=125, stolen=1, own=100)
+        load = clock.measure_load([quiet, later], cores=2)
+        assert load.others == 20
+        assert load.share == pytest.approx((20 + 1) / 120)
+        assert load.worst == load.share
+        assert load.is_disturbed
+        alone = Sample(elapsed=60, busy=105, stolen=0, own=99)
+        assert not clock.measure_load([quiet, alone], cores=2).is_disturbed
+
+
+LOGS = {
+    OURS: (
+        "step 1,250 of 1,000,000  loss 2.345  perplexity 5.10  lr 2.00e-03  "
+        "5,432 target tokens/s  left 10 h 2 min",
+        (1250, 2.345, 5432),
+    ),
+    "joeynmt": (
+        "2026-11-26 21:30:00,000 - INFO - joeynmt.training - Epoch   1, "
+        "Step:     1250, Batch Loss:     2.345000, Batch Acc: 0.500000, "
+        "Tokens per Sec:     5432, Lr: 0.002000",
+        (1250, 2.345, 5432),
+    ),
+    "marian": (
+        "[2026-11-26 21:17:28] Ep. 1 : Up. 1250 : Sen. 1,370 : Cost 2.34500000 : "
+        "Time 61.97s : 5432.34 words/s : gNorm 3.0880",
+        (1250, 2.345, 5432.34),
+    ),
+    "eole": (
+        "[2026-11-26 21:17:28,000 INFO] Step 1250/10000000; acc: 50.0; ppl: 10.43; "
+        "xent: 2.34; aux: 0.000; mtp: 0.000; attn_ent: 0.000; lr: 2.00e-03; sents: "
+        "   5000; bsz: 3500/3800/270; 5000/5432 tok/s;     62 sec;",
+        (1250, 2.34, 5432),
+    ),
+}
+
+
+class TestLogs:
+    @pytest.mark.parametrize("name", LOGS)
+    def test_step_loss_and_rate_are_read(self, name: str) -> None:
+        line, expected = LOGS[name]
+        [point] = SYSTEMS[name].parse([(7.5, line), (8.0, "another line")])
+        assert (point.step, point.loss, point.rate) == expected
+        assert point.elapsed == 7.5
+
+    def test_rates_of_counts_are_of_the_time_since_the_last_line(self) -> None:
+        lines = [
+            (
+                elapsed,
+                "PROGRESS " + json.dumps({"loss": 2, "step": n, "target_tokens": n}),
+            )
+            for elapsed, n in ((10.0, 1000), (30.0, 2000))
+        ]
+        points = SYSTEMS["transformers"].parse(lines)
+        assert [point.rate for point in points] == [100.0, 50.0]
+
+
+class TestBatches:
+    def test_each_pair_comes_once_an_epoch_within_the_tokens(self) -> None:
+        lengths = [(1 + n % 17, 1 + n % 23) for n in range(300)]
+        batches = transformers_worker.Batches(lengths, tokens=120, seed=1)
+        first, second = list(batches), list(batches)
+        assert sorted(itertools.chain(*first)) == list(range(300))
+        assert first != second
+        for batch in first:
+            assert len(batch) * max(max(lengths[index]) for index in batch) <= 120
+
+
+def make_reader(
+    directory: pathlib.Path, vocabulary: Vocabulary, *, counts: tuple[int, ...]
+) -> tuple[readings.Reader, list[dict]]:
+    """Return a reader whose outputs are best with 4 checkpoints and alpha 1.5."""
+    references = ["ein hund läuft schnell .", "zwei hunde laufen ."]
+    words = {split: references for split in ("valid", "test")}
+    prepared = text.Text(directory, vocabulary, words, words, TOKENIZED)
+    jobs: list[dict] = []
+
+    def run(job: dict, name: str) -> None:
+        jobs.append(job)
+        for model in job["models"]:
+            for search in model["searches"]:
+                is_best = len(model["checkpoints"]) == 4
+                is_best &= search["penalty"] in (1.0, 1.5)
+                lines = references if is_best else ["ein mann läuft .", "zwei ."]
+                if is_best and search["penalty"] == 1.0:
+                    lines = [references[0], "zwei hunde ."]
+                pieces = text.spell(vocabulary, lines, target=True)
+                text.write_lines(pathlib.Path(search["output"]), pieces)
+            if model["score"]:
+                record = json.dumps({"loss": 2.5})
+                pathlib.Path(model["score"]["output"]).write_text(record)
+
+    system = types.SimpleNamespace(counts=counts, title="a peer")
+    return readings.Reader(system, prepared, directory, 10, job={}, run=run), jobs
+
+
+class TestReadings:
+    CHECKPOINTS = tuple(
+        Checkpoint(path=f"c{n}", step=n, elapsed=10.0 * n) for n in range(1, 11)
+    )
+
+    def test_number_and_penalty_are_the_best_on_the_validation_set(
+        self, tmp_path: pathlib.Path, vocabulary: Vocabulary
+    ) -> None:
+        reader, jobs = make_reader(tmp_path, vocabulary, counts=(1, 4, 8, 32))
+        reading = reader.read(self.CHECKPOINTS, minutes=1.5)
+        assert (reading["count"], reading["penalty"]) == (4, 1.5)
+        assert reading["steps"] == [6, 7, 8, 9]
+        assert [count for count, _ in reading["by_count"]] == [1, 4, 8]
+        assert [p for p, _ in reading["by_penalty"]] == list(readings.PENALTIES)
+        assert reading["valid"] == reading["test"] == pytest.approx(100.0)
+        [tested] = jobs[-1]["models"]
+        assert tested["checkpoints"] == ["c6", "c7", "c8", "c9"]
+        [search] = tested["searches"]
+        assert search["source"].endswith("test.source") and search["beam"] == 10
+        kept = text.read_lines(tmp_path / reading["outputs"]["valid"])
+        assert kept == reader.text.references["valid"]
+
+    def test_a_system_that_averages_by_itself_is_read_by_its_newest(
+        self, tmp_path: pathlib.Path, vocabulary: Vocabulary
+    ) -> None:
+        reader, _ = make_reader(tmp_path, vocabulary, counts=(1,))
+        assert reader.read(self.CHECKPOINTS, minutes=1)["steps"] == [6]
+
+    def test_no_checkpoint_in_time_is_an_error(
+        self, tmp_path: pathlib.Path, vocabulary: Vocabulary
+    ) -> None:
+        reader, _ = make_reader(tmp_path, vocabulary, counts=(1,))
+        with pytest.raises(ValueError, match=r"no checkpoint within 0\.1 minutes"):
+            reader.read(self.CHECKPOINTS, minutes=0.1)
+
+    def test_a_missing_line_is_an_error(
+        self, tmp_path: pathlib.Path, vocabulary: Vocabulary
+    ) -> None:
+        reader, _ = make_reader(tmp_path, vocabulary, counts=(1,))
+        reader.text.references["valid"] = ["a", "b", "c"]
+        with pytest.raises(ValueError, match="wrote 2 lines of 3"):
+            reader.read(self.CHECKPOINTS, minutes=1)
+
+    def test_the_curve_is_of_single_checkpoints(
+        self, tmp_path: pathlib.Path, vocabulary: Vocabulary
+    ) -> None:
+        reader, jobs = make_reader(tmp_path, vocabulary, counts=(1,))
+        points = reader.curve(self.CHECKPOINTS, minutes=16 * 25 / 60)
+        assert [point["step"] for point in points] == [2, 5, 7, 10]
+        assert [point["minutes"] for point in points] == pytest.approx(
+            [20 / 60, 50 / 60, 70 / 60, 100 / 60]
+        )
+        assert {len(model["checkpoints"]) for model in jobs[0]["models"]} == {1}
+
+
+REFERENCES = [f"der {n} mann läuft mit einem großen hund weiter" for n in range(60)]
+
+
+def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
+    """Return the record of a run with one reading."""
+    return {
+        "system": system,
+        "title": SYSTEMS[system].title,
+        "task": "multi30k",
+        "settings": SYSTEMS[system].settings[0],
+        "seed": seed,
+        "minutes": 80,
+        "is_trial": False,
+        "started": "2026-12-01T10:00:00+00:00",
+        "commit": "abc",
+        "load": {"share": 0.004},
+        "is_disturbed": False,
+        "progress": [{"elapsed": 60, "step": 125, "loss": 3.0, "rate": 4000.0}],
+        "checkpoints": [{"path": "c", "step": 8000, "elapsed": 4790.0}],
+        "curve": [{"minutes": 5, "step": 500, "loss": 3.0, "bleu": 12.0}],
+        "readings": [
+            {
+                "minutes": 80,
+                "count": 8,
+                "penalty": 1.5,
+                "loss": 1.5,
+                "outputs": {"valid": "valid.txt", "test": "test.txt"},
+            }
+        ],
+        **changes,
+    }
+
+
+@pytest.fixture(scope="module")
+def content() -> dict:
+    """Ours has every line right, one peer few, the other all but one."""
+    wrong = "eine frau läuft mit einem hund"
+    lines = {
+        f"{OURS}-recipe-1": REFERENCES,
+        "marian-ours-1": [wrong] * 50 + REFERENCES[50:],
+        "eole-ours-1": [wrong, *REFERENCES[1:]],
+    }
+    runs = {key: make_record(key.split("-")[0]) for key in lines}
+    references = {split: REFERENCES for split in ("valid", "test")}
+
+    def outputs(key: str, index: int, split: str) -> list[str]:
+        assert index == 0
+        return lines[key]
+
+    return {
+        "runs": runs,
+        "scores": comparison.score_all(runs, outputs, references, data=TOKENIZED),
+        "comparisons": comparison.compare_all(
+            runs, outputs, references, data=TOKENIZED
+        ),
+    }
+
+
+SPEED = {"training": {"seconds": {"rows": [["EOLE", 1.024, 0.8192, 2, 2]]}}}
+
+
+class TestPage:
+    def test_a_difference_is_ours_minus_the_peers(self, content: dict) -> None:
+        table = page.difference_table(content, [80])
+        rows = [row.split(" | ") for row in table.splitlines()[2:]]
+        by_peer = {row[1]: row[2:] for row in rows}
+        assert float(by_peer["Marian"][0].removesuffix(" *")) > 20
+        assert by_peer["Marian"][0].endswith(" *")
+        assert float(by_peer["EOLE"][0]) > 0
+
+    def test_values_are_corrected_for_the_number_of_peers(self, content: dict) -> None:
+        [strong] = [
+            entry
+            for entry in content["comparisons"]
+            if entry["peer"] == "marian-ours-1" and entry["split"] == "test"
+        ]
+        assert strong["corrected_p_value"] == pytest.approx(2 * strong["p_value"])
+
+    def test_the_page_has_scores_with_intervals(self, content: dict) -> None:
+        written = page.render({"multi30k": content}, speed=SPEED)
+        assert "| vaswani_jax, seed 1 | 100.00 ± 0.00 | 100.00 ± 0.00 |" in written
+        assert "multi-bleu|tok:as-given" in written
+        assert "ahead in 4 of 4 comparisons, significantly in 2" in written
+        assert "trial" not in written and "†" not in written
+
+    def test_a_rate_stands_beside_the_one_of_its_updates(self, content: dict) -> None:
+        table = page.run_table(content, speed=SPEED)
+        [row] = [row for row in table.splitlines() if "EOLE" in row]
+        assert "| 4,000 | 5,000 |" in row
+
+    def test_trials_and_disturbed_runs_are_marked(self, content: dict) -> None:
+        marked = make_record("eole", is_trial=True, is_disturbed=True)
+        runs = {**content["runs"], "eole-ours-1": marked}
+        written = page.render({"multi30k": {**content, "runs": runs}}, speed=SPEED)
+        assert written.startswith("**A trial")
+        assert "| EOLE† |" in written and "Disturbed" in written
+
+    def test_no_trial_goes_into_the_docs(self, tmp_path: pathlib.Path) -> None:
+        for system in (OURS, "eole"):
+            (tmp_path / system).mkdir()
+            record = make_record(system, is_trial=True)
+            (tmp_path / system / "record.json").write_text(json.dumps(record))
+        with pytest.raises(ValueError, match="no results"):
+            page.write(
+                clock.ROOT / "docs/results/peers.md",
+                task=MULTI30K,
+                text=None,
+                workdir=tmp_path,
+            )
