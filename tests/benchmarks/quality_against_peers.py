@@ -26,7 +26,7 @@ import argparse
 import pathlib
 import sys
 
-from tests.benchmarks.quality import records, systems, tasks, text
+from tests.benchmarks.quality import records, tasks, text
 from tests.benchmarks.quality.records import Run
 from tests.benchmarks.quality.systems import SYSTEMS
 
@@ -45,8 +45,9 @@ def main() -> None:
     add("--settings", help="of the worker; its first ones by default")
     add("--seeds", default="1", help="such as 1,2,3")
     add("--minutes", type=float, help="fewer than the task's are a trial, no result")
-    add("--checkpoint_every", type=int, default=systems.CHECKPOINT_EVERY)
+    add("--checkpoint_every", type=int, help="updates; others than ours are a trial")
     add("--most_lines", type=int, help="of the held-out sets, for a trial")
+    add("--again", action="store_true", help="make runs again that are recorded")
     add("--page", type=pathlib.Path, help="write the page of what is recorded")
     arguments = parser.parse_args()
     runs = _runs(parser, arguments)
@@ -63,6 +64,7 @@ def main() -> None:
             data=data,
             workdir=workdir,
             venvs=arguments.venvs.expanduser(),
+            again=arguments.again,
         )
         for reading in record["readings"]:
             print(
@@ -101,21 +103,19 @@ def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> lis
             parser.error(
                 f"--settings={settings}: {name} has {', '.join(system.settings)}"
             )
-        is_trial = minutes < task.minutes or arguments.most_lines is not None
-        is_trial |= arguments.checkpoint_every != systems.CHECKPOINT_EVERY
         runs += [
             Run(
-                task,
-                system,
-                settings,
-                int(seed),
-                minutes,
-                arguments.checkpoint_every,
-                is_trial,
+                task=task,
+                system=system,
+                settings=settings,
+                seed=int(seed),
+                minutes=minutes,
+                checkpoint_every=arguments.checkpoint_every or task.checkpoint_every,
+                most_lines=arguments.most_lines,
             )
             for seed in seeds
         ]
-    if runs and any(run.is_trial for run in runs):
+    if any(run.is_trial for run in runs):
         print("a trial: its figures are no results", file=sys.stderr)
     return runs
 

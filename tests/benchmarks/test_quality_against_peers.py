@@ -1,5 +1,6 @@
 """The parts of `quality_against_peers` that could be wrong without a sign."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -10,7 +11,14 @@ import pytest
 import sentencepiece
 
 from configs import base_ende
-from tests.benchmarks.quality import clock, comparison, page, readings, text
+from tests.benchmarks.quality import (
+    clock,
+    comparison,
+    page,
+    readings,
+    records,
+    text,
+)
 from tests.benchmarks.quality import worker_transformers as transformers_worker
 from tests.benchmarks.quality.clock import Checkpoint, Sample
 from tests.benchmarks.quality.systems import OURS, SYSTEMS
@@ -231,7 +239,7 @@ def make_reader(
                 pieces = text.spell(vocabulary, lines, target=True)
                 text.write_lines(pathlib.Path(search["output"]), pieces)
             if model["score"]:
-                record = json.dumps({"loss": 2.5})
+                record = json.dumps({"loss": 2.5, "parameters": 7})
                 pathlib.Path(model["score"]["output"]).write_text(record)
 
     system = types.SimpleNamespace(counts=counts, title="a peer")
@@ -305,6 +313,8 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
         "settings": SYSTEMS[system].settings[0],
         "seed": seed,
         "minutes": 80,
+        "checkpoint_every": 125,
+        "most_lines": None,
         "is_trial": False,
         "started": "2026-12-01T10:00:00+00:00",
         "commit": "abc",
@@ -319,6 +329,7 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
                 "count": 8,
                 "penalty": 1.5,
                 "loss": 1.5,
+                "parameters": 2_600_000,
                 "outputs": {"valid": "valid.txt", "test": "test.txt"},
             }
         ],
@@ -402,3 +413,44 @@ class TestPage:
                 text=None,
                 workdir=tmp_path,
             )
+
+
+class TestRecords:
+    RUN = records.Run(
+        task=MULTI30K,
+        system=SYSTEMS["eole"],
+        settings="ours",
+        seed=1,
+        minutes=80,
+        checkpoint_every=125,
+        most_lines=None,
+    )
+
+    @pytest.mark.parametrize(
+        "change", [{"minutes": 4}, {"checkpoint_every": 5}, {"most_lines": 10}]
+    )
+    def test_less_than_the_task_is_a_trial(self, change: dict[str, int]) -> None:
+        assert not self.RUN.is_trial
+        assert dataclasses.replace(self.RUN, **change).is_trial
+
+    def test_a_shorter_run_is_read_at_the_same_shares(self) -> None:
+        assert dataclasses.replace(self.RUN, minutes=8).read_at == [2, 4, 8]
+
+    def test_a_recorded_run_is_not_made_again(self, tmp_path: pathlib.Path) -> None:
+        record = make_record("eole") | {"note": "recorded"}
+        self.write(tmp_path, record)
+        assert self.complete(self.RUN, tmp_path)["note"] == "recorded"
+
+    def test_another_run_is_not_taken_for_it(self, tmp_path: pathlib.Path) -> None:
+        self.write(tmp_path, make_record("eole", minutes=4, is_trial=True))
+        with pytest.raises(ValueError, match="minutes 4 instead of 80"):
+            self.complete(self.RUN, tmp_path)
+
+    def write(self, workdir: pathlib.Path, record: dict) -> None:
+        (workdir / self.RUN.key).mkdir()
+        for name in (records.TRAINING, records.RECORD):
+            (workdir / self.RUN.key / name).write_text(json.dumps(record))
+
+    def complete(self, run: records.Run, workdir: pathlib.Path) -> dict:
+        paths = {"data": workdir, "workdir": workdir, "venvs": workdir}
+        return records.complete(run, None, **paths, again=False)

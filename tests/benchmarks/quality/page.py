@@ -37,9 +37,9 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
     is_trial = any(run["is_trial"] for run in runs.values())
     if is_trial and path.resolve().is_relative_to(ROOT / "docs"):
         raise ValueError(f"{workdir} has trials, which are no results for {path}")
-    lengths = {len(run["readings"]) for run in runs.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"{workdir} has runs that were read at different times")
+    kinds = {(run["minutes"], run["most_lines"]) for run in runs.values()}
+    if len(kinds) > 1:
+        raise ValueError(f"{workdir} has runs of different lengths or lines: {kinds}")
 
     def outputs(key: str, index: int, split: str) -> list[str]:
         return comparison.outputs_of(runs[key], workdir / key, index=index, split=split)
@@ -178,6 +178,7 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
         rows.append(
             [
                 label(run),
+                f"{last['parameters']:,}",
                 f"{run['checkpoints'][-1]['step']:,}",
                 f"{comparison.word_rate(run):,.0f}",
                 f"{expected:,.0f}" if expected else "",
@@ -191,7 +192,8 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
         )
     return _table(
         [
-            *("system", "updates", "target tokens/s", "expected", "averaged"),
+            *("system", "parameters", "updates", "target tokens/s", "expected"),
+            "averaged",
             *("alpha", "val loss", "others", "date", "commit"),
         ],
         rows,

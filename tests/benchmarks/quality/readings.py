@@ -73,7 +73,7 @@ class Reader:
             {
                 "minutes": checkpoint.elapsed / 60,
                 "step": step,
-                "loss": self._loss(names[step]),
+                "loss": self._loss(names[step])["loss"],
                 "bleu": self._score(names[step], "valid"),
             }
             for step, checkpoint in sorted(chosen.items())
@@ -126,7 +126,8 @@ class Reader:
             "steps": [checkpoint.step for checkpoint in chosen[count]],
             "by_count": [[n, value] for n, value in by_count.items()],
             "by_penalty": [[p, by_penalty[p]] for p in sorted(by_penalty)],
-            "loss": self._loss(f"{at}.loss"),
+            "loss": self._loss(f"{at}.loss")["loss"],
+            "parameters": self._loss(f"{at}.loss")["parameters"],
             "valid": self._score(valid, "valid"),
             "test": self._score(test, "test"),
             "outputs": {"valid": f"{valid}.txt", "test": f"{test}.txt"},
@@ -192,9 +193,9 @@ class Reader:
             "penalty": penalty,
         }
 
-    def _loss(self, name: str) -> float:
-        record = json.loads((self.directory / f"{name}.json").read_text())
-        return float(record["loss"])
+    def _loss(self, name: str) -> dict[str, float]:
+        """Return the cross entropy and the size that a worker has measured."""
+        return json.loads((self.directory / f"{name}.json").read_text())
 
     def _score(self, name: str, split: str) -> float:
         """Join the pieces of outputs into words, keep these, and return their BLEU."""

@@ -35,7 +35,7 @@ class Run:
         seed: Its seed.
         minutes: How long.
         checkpoint_every: Updates between checkpoints.
-        is_trial: True if it is no result: shorter than the task's, or on fewer lines.
+        most_lines: How many lines of the held-out sets are read; None for all.
     """
 
     task: Task
@@ -44,7 +44,27 @@ class Run:
     seed: int
     minutes: float
     checkpoint_every: int
-    is_trial: bool
+    most_lines: int | None
+
+    @property
+    def is_trial(self) -> bool:
+        """True if its figures are no results."""
+        return (
+            self.minutes < self.task.minutes
+            or self.checkpoint_every != self.task.checkpoint_every
+            or self.most_lines is not None
+        )
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What makes it another run of the same key."""
+        return {
+            "task": self.task.name,
+            "minutes": self.minutes,
+            "checkpoint_every": self.checkpoint_every,
+            "most_lines": self.most_lines,
+            "is_trial": self.is_trial,
+        }
 
     @property
     def key(self) -> str:
@@ -64,9 +84,18 @@ def complete(
     data: pathlib.Path,
     workdir: pathlib.Path,
     venvs: pathlib.Path,
+    again: bool,
 ) -> dict[str, Any]:
-    """Train and read what is missing of a run; return its record."""
+    """Train and read what is missing of a run; return its record.
+
+    Raises:
+        ValueError: The directory has another run.
+    """
     directory = workdir / run.key
+    if again:
+        shutil.rmtree(directory, ignore_errors=True)
+    if (directory / TRAINING).exists():
+        _check_same(run, json.loads((directory / TRAINING).read_text()), directory)
     if (directory / RECORD).exists():
         return json.loads((directory / RECORD).read_text())
     python = run.system.python(venvs, sys.executable)
@@ -124,6 +153,19 @@ def complete(
     return record
 
 
+def _check_same(run: Run, recorded: Mapping[str, Any], directory: pathlib.Path) -> None:
+    differences = [
+        f"{name} {recorded[name]} instead of {value}"
+        for name, value in run.description.items()
+        if recorded[name] != value
+    ]
+    if differences:
+        raise ValueError(
+            f"{directory} has another run: {', '.join(differences)}; name another "
+            "--workdir, or make it --again"
+        )
+
+
 def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
     """Train by the clock, and record how it went."""
     shutil.rmtree(directory, ignore_errors=True)
@@ -152,11 +194,9 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         {
             "system": run.system.name,
             "title": run.system.title,
-            "task": run.task.name,
+            **run.description,
             "settings": run.settings,
             "seed": run.seed,
-            "minutes": run.minutes,
-            "is_trial": run.is_trial,
             "started": datetime.datetime.fromtimestamp(start, datetime.UTC).isoformat(
                 timespec="seconds"
             ),

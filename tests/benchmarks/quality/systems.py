@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Mapping
 from tests.benchmarks.against_peers import KEEP_MEMORY
 
 FOLDER = pathlib.Path(__file__).parent
-CHECKPOINT_EVERY = 125  # As our recipe.
 BATCH_TOKENS = 4096
 THREADS = 2
 OURS = "vaswani_jax"

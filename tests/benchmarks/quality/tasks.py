@@ -17,6 +17,7 @@ class Task:
         minutes: The wall time of a run that counts.
         read_at: The minutes at which all systems are read.
         beam: The beam of everyone's search.
+        checkpoint_every: The updates between everyone's checkpoints, as in our recipe.
         files: The settings `config.data.*` that name files in the data's directory.
         split_valid: True if the lines of the validation set serve as both sets: the
             first, third, ... to choose settings, the others to test.
@@ -28,6 +29,7 @@ class Task:
     minutes: float
     read_at: tuple[float, ...]
     beam: int
+    checkpoint_every: int
     files: Mapping[str, str]
     split_valid: bool
     title: str
@@ -49,6 +51,7 @@ MULTI30K = Task(
     minutes=80,
     read_at=(20, 40, 80),
     beam=10,
+    checkpoint_every=125,
     files={},  # The recipe names them.
     split_valid=False,
     title="Multi30k, English to German, lower-cased and tokenised",
@@ -59,6 +62,7 @@ TATOEBA = Task(
     minutes=60,
     read_at=(20, 40, 60),
     beam=4,
+    checkpoint_every=250,
     files={
         "source_locale": "en",
         "target_locale": "fr",

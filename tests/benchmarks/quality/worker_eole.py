@@ -158,7 +158,7 @@ def translate(job: dict) -> None:
             flags = [f for key, value in options.items() for f in _flag(key, value)]
             subprocess.run([*EOLE, "predict", *flags], check=True)
         if score := model["score"]:
-            record = {"loss": measure_loss(path, score, job)}
+            record = measure_loss(path, score, job)
             pathlib.Path(score["output"]).write_text(json.dumps(record))
 
 
@@ -166,8 +166,8 @@ def _flag(key: str, value: object) -> list[str]:
     return [f"--{key}", str(value)]
 
 
-def measure_loss(path: str, score: dict, job: dict) -> float:
-    """Return the cross entropy of a text by EOLE's own model, without smoothing."""
+def measure_loss(path: str, score: dict, job: dict) -> dict:
+    """Return a text's cross entropy by EOLE's own model, unsmoothed, and its size."""
     import torch
     from eole.config.run import TrainConfig
     from eole.models.model import get_model_class
@@ -220,7 +220,8 @@ def measure_loss(path: str, score: dict, job: dict) -> float:
             reduction="sum",
         ).item()
         count += int((target[:, 1:] != blank).sum())
-    return total / count
+    size = sum(parameter.numel() for parameter in model.parameters())
+    return {"loss": total / count, "parameters": size}
 
 
 def _pad(rows: list[list[int]], value: int):

@@ -180,7 +180,10 @@ def translate(job: dict) -> None:
             model, _, (scores, *_) = run(
                 job, model, parameters, paths, return_prob="ref"
             )
-            record = {"loss": math.log(scores["ppl"])}
+            record = {
+                "loss": math.log(scores["ppl"]),
+                "parameters": sum(p.numel() for p in model.parameters()),
+            }
             pathlib.Path(score["output"]).write_text(json.dumps(record))
 
 

@@ -88,6 +88,14 @@ def _flag(key: str, value: object) -> list[str]:
     return [f"--{key}", *map(str, values)]
 
 
+def count_parameters(path: str) -> int:
+    """Return the number of a model's parameters."""
+    import numpy as np
+
+    with np.load(path) as arrays:
+        return sum(arrays[n].size for n in arrays if not n.startswith("special:"))
+
+
 def write_vocabulary(text: pathlib.Path) -> str:
     """Write the pieces in Marian's form; return the file."""
     path = text / "vocabulary.marian.yml"
@@ -133,7 +141,8 @@ def translate(job: dict) -> None:
                 "max-length": 1000,
             }
             loss = abs(float(run("score", settings).split()[-1]))
-            pathlib.Path(score["output"]).write_text(json.dumps({"loss": loss}))
+            record = {"loss": loss, "parameters": count_parameters(path)}
+            pathlib.Path(score["output"]).write_text(json.dumps(record))
 
 
 def run(program: str, settings: dict) -> str:

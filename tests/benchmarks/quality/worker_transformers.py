@@ -237,7 +237,9 @@ def translate(job: dict) -> None:
             pathlib.Path(search["output"]).write_text(text, "utf-8")
         if score := model["score"]:
             loss = measure_loss(network, score, vocabulary, job)
-            pathlib.Path(score["output"]).write_text(json.dumps({"loss": loss}))
+            learned = (p.numel() for p in network.parameters() if p.requires_grad)
+            record = {"loss": loss, "parameters": sum(learned)}
+            pathlib.Path(score["output"]).write_text(json.dumps(record))
 
 
 def load(checkpoints: list[str], job: dict):

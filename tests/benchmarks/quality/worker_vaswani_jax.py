@@ -24,7 +24,11 @@ UNTIL_KILLED = {
 def train(job: dict) -> None:
     """Become `vaswani train`."""
     output = pathlib.Path(job["output"])
-    settings = {**UNTIL_KILLED, "seed": job["seed"]}
+    settings = {
+        **UNTIL_KILLED,
+        "training.checkpoint_every_steps": job["checkpoint_every"],
+        "seed": job["seed"],
+    }
     flags = [*job["flags"], f"--workdir={output / 'run'}"]
     flags += [f"--config.{key}={value}" for key, value in settings.items()]
     record = {"settings": settings, "versions": versions()}
@@ -36,6 +40,8 @@ def train(job: dict) -> None:
 
 def translate(job: dict) -> None:
     """Translate and score with the mean of checkpoints."""
+    import jax
+
     import vaswani_jax
 
     run = pathlib.Path(job["output"]) / "run"
@@ -63,7 +69,10 @@ def translate(job: dict) -> None:
         if score := model["score"]:
             pairs = translator.score(read(score["words"]), read(score["references"]))
             log_probs = np.concatenate([pair.log_probs for pair in pairs])
-            record = {"loss": -float(np.mean(log_probs, dtype=np.float64))}
+            record = {
+                "loss": -float(np.mean(log_probs, dtype=np.float64)),
+                "parameters": sum(map(np.size, jax.tree.leaves(translator.params))),
+            }
             pathlib.Path(score["output"]).write_text(json.dumps(record))
 
 
