@@ -207,7 +207,7 @@ SYSTEMS = {
             # Its own allocator is the faster one, and its two replicas want a thread
             # each (docs/results/speed.md).
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
-            settings=("ours", "own"),
+            settings=("ours", "own", "prenorm"),
             checkpoints=("model.iter*.npz", r"model\.iter(\d+)\.npz"),
             counts=(1,),
             parse=_parser(

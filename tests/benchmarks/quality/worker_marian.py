@@ -46,7 +46,14 @@ OURS = {
     "lr-decay-inv-sqrt": 1000,
     "transformer-dropout": 0.3,
 }
-SETTINGS = {"own": OWN, "ours": OURS}
+# The layer norms of `--task transformer-base-prenorm`: should post-norm stall.
+PRENORM = {
+    **OURS,
+    "transformer-preprocess": "n",
+    "transformer-postprocess": "da",
+    "transformer-postprocess-top": "n",
+}
+SETTINGS = {"own": OWN, "ours": OURS, "prenorm": PRENORM}
 
 
 def train(job: dict) -> None:
