@@ -98,7 +98,7 @@ def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> lis
     runs = []
     for name in names:
         system = SYSTEMS[name]
-        settings = arguments.settings or system.settings[0]
+        settings = arguments.settings or system.default_settings
         if settings not in system.settings:
             parser.error(
                 f"--settings={settings}: {name} has {', '.join(system.settings)}"

@@ -310,7 +310,7 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
         "system": system,
         "title": SYSTEMS[system].title,
         "task": "multi30k",
-        "settings": SYSTEMS[system].settings[0],
+        "settings": SYSTEMS[system].default_settings,
         "seed": seed,
         "minutes": 80,
         "checkpoint_every": 125,

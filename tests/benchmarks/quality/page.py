@@ -90,6 +90,7 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         "How each was run. The expected rate is that of an update in "
         "[speed](speed.md), without padding:\n",
         run_table(content, speed=speed),
+        settings_list(content),
     ]
     if disturbed:
         parts.append(
@@ -108,7 +109,7 @@ def label(run: Mapping[str, Any]) -> str:
     """Return the name of a run in a table."""
     if run["system"] == systems.OURS:
         return f"{run['title']}, seed {run['seed']}"
-    is_default = run["settings"] == SYSTEMS[run["system"]].settings[0]
+    is_default = run["settings"] == SYSTEMS[run["system"]].default_settings
     return run["title"] + ("" if is_default else f", {run['settings']} settings")
 
 
@@ -198,6 +199,18 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
         ],
         rows,
     )
+
+
+def settings_list(content: Mapping[str, Any]) -> str:
+    """Return a line for each system and settings: what is not the same for all."""
+    lines = {}
+    for run in content["runs"].values():
+        system = SYSTEMS[run["system"]]
+        lines[system.name, run["settings"]] = (
+            f"- {system.title}: {system.settings[run['settings']]}; averaged by "
+            f"{system.average}; penalty {system.penalty}.\n"
+        )
+    return "".join(lines.values())
 
 
 def _columns(minutes: Sequence[float]) -> list[str]:

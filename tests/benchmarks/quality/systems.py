@@ -27,6 +27,7 @@ FOLDER = pathlib.Path(__file__).parent
 BATCH_TOKENS = 4096
 THREADS = 2
 OURS = "vaswani_jax"
+SCHEDULE = "our rates: inverse square root, 0.0022 after 1,000 updates"
 THREAD_VARIABLES = {
     name: str(THREADS) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 }
@@ -52,7 +53,7 @@ class System:
         venv: Its environment in the directory of all; "" for ours.
         worker: The program that runs it.
         environment: Variables of its best allocator and of its threads.
-        settings: The settings of its worker, the default first.
+        settings: The settings of its worker in words, the default first.
         checkpoints: A pattern of its checkpoints in the run's directory, and what finds
             the step in a name.
         counts: How many checkpoints may be averaged; 1 alone if it averages by itself.
@@ -67,13 +68,18 @@ class System:
     venv: str
     worker: str
     environment: Mapping[str, str]
-    settings: tuple[str, ...]
+    settings: Mapping[str, str]
     checkpoints: tuple[str, str]
     counts: tuple[int, ...]
     parse: Callable[[Iterable[tuple[float, str]]], list[Progress]]
     penalty: str
     average: str
     speed_name: str
+
+    @property
+    def default_settings(self) -> str:
+        """The first of its settings."""
+        return next(iter(self.settings))
 
     def python(self, venvs: pathlib.Path, default: str) -> str:
         """Return the interpreter that runs the worker."""
@@ -140,7 +146,7 @@ SYSTEMS = {
             venv="",
             worker="worker_vaswani_jax.py",
             environment={},  # It sets its own allocator and threads.
-            settings=("recipe",),
+            settings={"recipe": f"post-norm; the recipe as it stands; {SCHEDULE}"},
             checkpoints=("run/checkpoints/*", r"(\d+)"),
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
@@ -157,7 +163,11 @@ SYSTEMS = {
             venv="joey",
             worker="worker_joeynmt.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
-            settings=("ours", "own"),
+            settings={
+                "ours": f"pre-norm; dropout 0.3; {SCHEDULE}",
+                "own": "pre-norm; dropout 0.3; those of its IWSLT14 model: inverse "
+                "square root, 0.0005 after 4,000 updates",
+            },
             checkpoints=("model/*.ckpt", r"(\d+)\.ckpt"),
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
@@ -174,7 +184,7 @@ SYSTEMS = {
             venv="hf",
             worker="worker_transformers.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
-            settings=("ours",),
+            settings={"ours": f"post-norm; dropout 0.3; {SCHEDULE}"},
             checkpoints=("checkpoint-*", r"checkpoint-(\d+)"),
             counts=(1, 4, 8, 16, 32),
             parse=parse_counts,
@@ -188,7 +198,11 @@ SYSTEMS = {
             venv="eole",
             worker="worker_eole.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
-            settings=("ours", "own"),
+            settings={
+                "ours": f"pre-norm; dropout 0.3; {SCHEDULE}",
+                "own": "pre-norm; dropout 0.1; those of its WMT17 recipe: inverse "
+                "square root, 0.0028 after 4,000 updates",
+            },
             checkpoints=("model/step_*", r"step_(\d+)"),
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
@@ -207,7 +221,12 @@ SYSTEMS = {
             # Its own allocator is the faster one, and its two replicas want a thread
             # each (docs/results/speed.md).
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
-            settings=("ours", "own", "prenorm"),
+            settings={
+                "ours": f"post-norm; dropout 0.3; {SCHEDULE}",
+                "own": "post-norm; dropout 0.1; those of `--task transformer-base`: "
+                "inverse square root, 0.0003 after 16,000 updates",
+                "prenorm": f"pre-norm; dropout 0.3; {SCHEDULE}",
+            },
             checkpoints=("model.iter*.npz", r"model\.iter(\d+)\.npz"),
             counts=(1,),
             parse=_parser(

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-# github.com/joeynmt/joeynmt/blob/main/configs/iwslt14_deen_bpe_early_stopping.yaml is
-# for 6 layers and 256; a smaller model has only the toy data of transformer_small.yaml.
+# github.com/joeynmt/joeynmt/blob/e4436a1b2ae684bbef7a5dd0b202a8557947a0a0/configs/
+# iwslt14_deen_bpe_early_stopping.yaml is for 6 layers and 256; a smaller model has only
+# the toy data of transformer_small.yaml.
 OWN = {
     "adam_betas": [0.9, 0.999],
     "scheduling": "warmupinversesquareroot",
