@@ -24,6 +24,7 @@ process. `--venvs` has an environment for each peer, Python 3.11:
 
 import argparse
 import pathlib
+import subprocess
 import sys
 
 from tests.benchmarks.quality import records, tasks, text
@@ -50,7 +51,16 @@ def main() -> None:
     add("--again", action="store_true", help="make runs again that are recorded")
     add("--page", type=pathlib.Path, help="write the page of what is recorded")
     arguments = parser.parse_args()
-    runs = _runs(parser, arguments)
+    try:
+        _complete(_runs(parser, arguments), arguments)
+    except (ValueError, OSError, RuntimeError) as error:
+        parser.exit(1, f"{error}\n")
+    except subprocess.CalledProcessError as error:
+        parser.exit(error.returncode)  # It has said what is wrong.
+
+
+def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
+    """Make what is missing of the runs, then the page."""
     task = tasks.TASKS[arguments.task]
     workdir = arguments.workdir.expanduser().resolve()
     data = arguments.data.expanduser()

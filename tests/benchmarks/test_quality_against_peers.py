@@ -21,7 +21,7 @@ from tests.benchmarks.quality import (
 )
 from tests.benchmarks.quality import worker_transformers as transformers_worker
 from tests.benchmarks.quality.clock import Checkpoint, Sample
-from tests.benchmarks.quality.systems import OURS, SYSTEMS
+from tests.benchmarks.quality.systems import SYSTEMS, VASWANI_JAX
 from tests.benchmarks.quality.tasks import MULTI30K, TATOEBA
 from vaswani_jax.core import parsing
 from vaswani_jax.data.subwords import Subwords
@@ -116,7 +116,7 @@ class TestCheckpoints:
             for path in (folder / f"{step}/state", folder / f"{step}"):
                 os.utime(path, (1020.0, 1020.0))
         (folder / "375.tmp").mkdir()
-        paths = SYSTEMS[OURS].find_checkpoints(tmp_path)
+        paths = SYSTEMS[VASWANI_JAX].find_checkpoints(tmp_path)
         found = clock.find_checkpoints(paths, start=1000.0)
         assert [(c.step, c.elapsed) for c in found] == [(125, 60.0), (250, 120.0)]
 
@@ -150,19 +150,19 @@ class TestClock:
             )
 
     def test_the_load_is_what_the_run_did_not_take(self) -> None:
-        quiet = Sample(elapsed=0, busy=5, stolen=0, own=0)
-        later = Sample(elapsed=60, busy=125, stolen=1, own=100)
+        quiet = Sample(elapsed=0, busy=5, stolen=0, run=0)
+        later = Sample(elapsed=60, busy=125, stolen=1, run=100)
         load = clock.measure_load([quiet, later], cores=2)
-        assert load.others == 20
+        assert load.other_seconds == 20
         assert load.share == pytest.approx((20 + 1) / 120)
         assert load.worst == load.share
         assert load.is_disturbed
-        alone = Sample(elapsed=60, busy=105, stolen=0, own=99)
+        alone = Sample(elapsed=60, busy=105, stolen=0, run=99)
         assert not clock.measure_load([quiet, alone], cores=2).is_disturbed
 
 
 LOGS = {
-    OURS: (
+    VASWANI_JAX: (
         "step 1,250 of 1,000,000  loss 2.345  perplexity 5.10  lr 2.00e-03  "
         "5,432 target tokens/s  left 10 h 2 min",
         (1250, 2.345, 5432),
@@ -342,9 +342,9 @@ def content() -> dict:
     """Ours has every line right, one peer few, the other all but one."""
     wrong = "eine frau läuft mit einem hund"
     lines = {
-        f"{OURS}-recipe-1": REFERENCES,
-        "marian-ours-1": [wrong] * 50 + REFERENCES[50:],
-        "eole-ours-1": [wrong, *REFERENCES[1:]],
+        f"{VASWANI_JAX}-recipe-1": REFERENCES,
+        "marian-recipe-1": [wrong] * 50 + REFERENCES[50:],
+        "eole-recipe-1": [wrong, *REFERENCES[1:]],
     }
     runs = {key: make_record(key.split("-")[0]) for key in lines}
     references = {split: REFERENCES for split in ("valid", "test")}
@@ -378,7 +378,7 @@ class TestPage:
         [strong] = [
             entry
             for entry in content["comparisons"]
-            if entry["peer"] == "marian-ours-1" and entry["split"] == "test"
+            if entry["peer"] == "marian-recipe-1" and entry["split"] == "test"
         ]
         assert strong["corrected_p_value"] == pytest.approx(2 * strong["p_value"])
 
@@ -396,13 +396,13 @@ class TestPage:
 
     def test_trials_and_disturbed_runs_are_marked(self, content: dict) -> None:
         marked = make_record("eole", is_trial=True, is_disturbed=True)
-        runs = {**content["runs"], "eole-ours-1": marked}
+        runs = {**content["runs"], "eole-recipe-1": marked}
         written = page.render({"multi30k": {**content, "runs": runs}}, speed=SPEED)
         assert written.startswith("**A trial")
         assert "| EOLE† |" in written and "Disturbed" in written
 
     def test_no_trial_goes_into_the_docs(self, tmp_path: pathlib.Path) -> None:
-        for system in (OURS, "eole"):
+        for system in (VASWANI_JAX, "eole"):
             (tmp_path / system).mkdir()
             record = make_record(system, is_trial=True)
             (tmp_path / system / "record.json").write_text(json.dumps(record))
@@ -419,7 +419,7 @@ class TestRecords:
     RUN = records.Run(
         task=MULTI30K,
         system=SYSTEMS["eole"],
-        settings="ours",
+        settings="recipe",
         seed=1,
         minutes=80,
         checkpoint_every=125,

@@ -27,28 +27,28 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What a run and others took of the machine.
+    """The shares of the machine that a run and others took.
 
     Attributes:
         seconds: The time between the samples.
         cores: The cores of the machine.
-        own: CPU seconds of the run.
-        others: CPU seconds of all other processes.
-        stolen: CPU seconds that the hypervisor gave to others.
+        run_seconds: CPU seconds of the run.
+        other_seconds: CPU seconds of all other processes.
+        stolen_seconds: CPU seconds that the hypervisor gave to others.
         worst: The largest share that others and the hypervisor had of a minute.
     """
 
     seconds: float
     cores: int
-    own: float
-    others: float
-    stolen: float
+    run_seconds: float
+    other_seconds: float
+    stolen_seconds: float
     worst: float
 
     @property
     def share(self) -> float:
         """The share of the machine that others and the hypervisor took."""
-        return (self.others + self.stolen) / (self.seconds * self.cores)
+        return (self.other_seconds + self.stolen_seconds) / (self.seconds * self.cores)
 
     @property
     def is_disturbed(self) -> bool:
@@ -63,7 +63,7 @@ class Sample:
     elapsed: float
     busy: float
     stolen: float
-    own: float
+    run: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,28 +132,28 @@ def measure_load(samples: Sequence[Sample], cores: int | None = None) -> Load:
 
     >>> quiet, busy = Sample(0, 5, 0, 0), Sample(60, 125, 1, 100)
     >>> load = measure_load([quiet, busy], cores=2)
-    >>> load.others, round(load.share, 3), load.is_disturbed
+    >>> load.other_seconds, round(load.share, 3), load.is_disturbed
     (20.0, 0.175, True)
     """
     cores = cores or os.cpu_count() or 1
 
-    def others(first: Sample, last: Sample) -> float:
-        busy, own = last.busy - first.busy, last.own - first.own
-        return max(0.0, busy - own)
+    def take_of_others(first: Sample, last: Sample) -> float:
+        busy, run = last.busy - first.busy, last.run - first.run
+        return max(0.0, busy - run)
 
     first, last = samples[0], samples[-1]
     shares = [0.0]
     for sample in samples:
         later = [s for s in samples if s.elapsed >= sample.elapsed + 60]
         if later:
-            taken = others(sample, later[0]) + later[0].stolen - sample.stolen
-            shares.append(taken / ((later[0].elapsed - sample.elapsed) * cores))
+            lost = take_of_others(sample, later[0]) + later[0].stolen - sample.stolen
+            shares.append(lost / ((later[0].elapsed - sample.elapsed) * cores))
     return Load(
         seconds=last.elapsed - first.elapsed,
         cores=cores,
-        own=last.own - first.own,
-        others=others(first, last),
-        stolen=last.stolen - first.stolen,
+        run_seconds=last.run - first.run,
+        other_seconds=take_of_others(first, last),
+        stolen_seconds=last.stolen - first.stolen,
         worst=max(shares),
     )
 
@@ -184,7 +184,7 @@ def _sample(session: int, start: float, cpu: dict[int, float]) -> Sample:
         elapsed=time.time() - start,
         busy=(user + nice + system + irq + softirq) / TICKS,
         stolen=steal / TICKS,
-        own=sum(cpu.values()),
+        run=sum(cpu.values()),
     )
 
 

@@ -16,8 +16,8 @@ SPEED_TOKENS = 128 * 32
 
 def split_keys(records: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Return the keys of our runs and those of the peers'."""
-    ours = [key for key, r in records.items() if r["system"] == systems.OURS]
-    return ours, [key for key in records if key not in ours]
+    our_keys = [key for key, r in records.items() if r["system"] == systems.VASWANI_JAX]
+    return our_keys, [key for key in records if key not in our_keys]
 
 
 def outputs_of(
@@ -70,9 +70,9 @@ def compare_all(
     The p-values of one run of ours, at one time on one set, are corrected for the
     number of peers, by Holm's method.
     """
-    ours, peers = split_keys(records)
+    our_keys, peers = split_keys(records)
     comparisons: list[dict[str, Any]] = []
-    for key in ours:
+    for key in our_keys:
         for index, reading in enumerate(records[key]["readings"]):
             for split in SPLITS:
                 metric = metrics.find_metrics(references[split], data=data)[0]

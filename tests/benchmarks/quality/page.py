@@ -31,8 +31,8 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
         ValueError: There is nothing to compare, or trials would go into docs/.
     """
     runs = records.all_records(workdir)
-    ours, peers = comparison.split_keys(runs)
-    if not ours or not peers:
+    our_keys, peers = comparison.split_keys(runs)
+    if not our_keys or not peers:
         raise ValueError(f"{workdir} needs a run of ours and one of a peer")
     is_trial = any(run["is_trial"] for run in runs.values())
     if is_trial and path.resolve().is_relative_to(ROOT / "docs"):
@@ -107,7 +107,7 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
 
 def label(run: Mapping[str, Any]) -> str:
     """Return the name of a run in a table."""
-    if run["system"] == systems.OURS:
+    if run["system"] == systems.VASWANI_JAX:
         return f"{run['title']}, seed {run['seed']}"
     is_default = run["settings"] == SYSTEMS[run["system"]].default_settings
     return run["title"] + ("" if is_default else f", {run['settings']} settings")

@@ -29,7 +29,7 @@ MORE_PIECES = 50
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """What translates with a system's checkpoints, and scores.
+    """Translates with a system's checkpoints, and scores.
 
     Attributes:
         system: The system.

@@ -26,7 +26,7 @@ from tests.benchmarks.against_peers import KEEP_MEMORY
 FOLDER = pathlib.Path(__file__).parent
 BATCH_TOKENS = 4096
 THREADS = 2
-OURS = "vaswani_jax"
+VASWANI_JAX = "vaswani_jax"
 SCHEDULE = "our rates: inverse square root, 0.0022 after 1,000 updates"
 THREAD_VARIABLES = {
     name: str(THREADS) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -141,7 +141,7 @@ SYSTEMS = {
     system.name: system
     for system in (
         System(
-            name=OURS,
+            name=VASWANI_JAX,
             title="vaswani_jax",
             venv="",
             worker="worker_vaswani_jax.py",
@@ -164,9 +164,9 @@ SYSTEMS = {
             worker="worker_joeynmt.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={
-                "ours": f"pre-norm; dropout 0.3; {SCHEDULE}",
-                "own": "pre-norm; dropout 0.3; those of its IWSLT14 model: inverse "
-                "square root, 0.0005 after 4,000 updates",
+                "recipe": f"pre-norm; dropout 0.3; {SCHEDULE}",
+                "published": "pre-norm; dropout 0.3; the rates of its IWSLT14 model: "
+                "inverse square root, 0.0005 after 4,000 updates",
             },
             checkpoints=("model/*.ckpt", r"(\d+)\.ckpt"),
             counts=(1, 4, 8, 16, 32),
@@ -184,7 +184,7 @@ SYSTEMS = {
             venv="hf",
             worker="worker_transformers.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
-            settings={"ours": f"post-norm; dropout 0.3; {SCHEDULE}"},
+            settings={"recipe": f"post-norm; dropout 0.3; {SCHEDULE}"},
             checkpoints=("checkpoint-*", r"checkpoint-(\d+)"),
             counts=(1, 4, 8, 16, 32),
             parse=parse_counts,
@@ -199,9 +199,9 @@ SYSTEMS = {
             worker="worker_eole.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={
-                "ours": f"pre-norm; dropout 0.3; {SCHEDULE}",
-                "own": "pre-norm; dropout 0.1; those of its WMT17 recipe: inverse "
-                "square root, 0.0028 after 4,000 updates",
+                "recipe": f"pre-norm; dropout 0.3; {SCHEDULE}",
+                "published": "pre-norm; dropout 0.1; the rates of its WMT17 recipe: "
+                "inverse square root, 0.0028 after 4,000 updates",
             },
             checkpoints=("model/step_*", r"step_(\d+)"),
             counts=(1, 4, 8, 16, 32),
@@ -222,9 +222,9 @@ SYSTEMS = {
             # each (docs/results/speed.md).
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
             settings={
-                "ours": f"post-norm; dropout 0.3; {SCHEDULE}",
-                "own": "post-norm; dropout 0.1; those of `--task transformer-base`: "
-                "inverse square root, 0.0003 after 16,000 updates",
+                "recipe": f"post-norm; dropout 0.3; {SCHEDULE}",
+                "published": "post-norm; dropout 0.1; the rates of `--task "
+                "transformer-base`: inverse square root, 0.0003 after 16,000 updates",
                 "prenorm": f"pre-norm; dropout 0.3; {SCHEDULE}",
             },
             checkpoints=("model.iter*.npz", r"model\.iter(\d+)\.npz"),

@@ -15,7 +15,7 @@ import sys
 EOLE = [sys.executable, "-m", "eole.bin.main"]
 # github.com/eole-nlp/eole/blob/main/recipes/wmt17/wmt17_ende_spm.yaml, for a big model;
 # there is none for a small one. Its learning rate is multiplied by d_model**-0.5.
-OWN = {
+PUBLISHED = {
     "optim": "adamw",
     "adam_beta2": 0.998,
     "decay_method": "noam",
@@ -27,8 +27,8 @@ OWN = {
     "max_grad_norm": 0.0,
     "param_init_method": "xavier_uniform",
 }
-OURS = {
-    **OWN,
+RECIPE = {
+    **PUBLISHED,
     "optim": "adam",
     "adam_beta2": 0.98,
     "adam_eps": 1e-9,
@@ -37,7 +37,7 @@ OURS = {
     "dropout": [0.3],
     "attention_dropout": [0.0],
 }
-SETTINGS = {"own": OWN, "ours": OURS}
+SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
 
 
 def configuration(job: dict) -> dict:

@@ -16,7 +16,7 @@ import tempfile
 # github.com/joeynmt/joeynmt/blob/e4436a1b2ae684bbef7a5dd0b202a8557947a0a0/configs/
 # iwslt14_deen_bpe_early_stopping.yaml is for 6 layers and 256; a smaller model has only
 # the toy data of transformer_small.yaml.
-OWN = {
+PUBLISHED = {
     "adam_betas": [0.9, 0.999],
     "scheduling": "warmupinversesquareroot",
     "learning_rate": 0.0005,
@@ -28,14 +28,14 @@ OWN = {
 }
 # Ours: 0.8 * 128**-0.5 * 1000**-0.5 is the highest rate; Adam's epsilon is fixed at
 # 1e-8. Before and after a layer norm the same; theirs is the former.
-OURS = {
-    **OWN,
+RECIPE = {
+    **PUBLISHED,
     "adam_betas": [0.9, 0.98],
     "learning_rate": 0.002236,
     "learning_rate_warmup": 1000,
     "embedding_dropout": 0.3,
 }
-SETTINGS = {"own": OWN, "ours": OURS}
+SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
 
 
 def configuration(job: dict) -> dict:

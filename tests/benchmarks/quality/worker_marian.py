@@ -27,7 +27,7 @@ MODEL = {
 # github.com/marian-nmt/marian-examples/blob/master/transformer-intro/
 # transformer-model.yml, the same as `--task transformer-base`. It has no batches for a
 # CPU (mini-batch-fit asks for a GPU's memory): ours.
-OWN = {
+PUBLISHED = {
     "cost-type": "ce-mean-words",
     "optimizer-params": [0.9, 0.98, 1e-9],
     "learn-rate": 0.0003,
@@ -39,8 +39,8 @@ OWN = {
     "transformer-dropout": 0.1,
 }
 # Ours: 0.8 * 128**-0.5 * 1000**-0.5 is the highest rate.
-OURS = {
-    **OWN,
+RECIPE = {
+    **PUBLISHED,
     "learn-rate": 0.002236,
     "lr-warmup": 1000,
     "lr-decay-inv-sqrt": 1000,
@@ -48,12 +48,12 @@ OURS = {
 }
 # The layer norms of `--task transformer-base-prenorm`: should post-norm stall.
 PRENORM = {
-    **OURS,
+    **RECIPE,
     "transformer-preprocess": "n",
     "transformer-postprocess": "da",
     "transformer-postprocess-top": "n",
 }
-SETTINGS = {"own": OWN, "ours": OURS, "prenorm": PRENORM}
+SETTINGS = {"published": PUBLISHED, "recipe": RECIPE, "prenorm": PRENORM}
 
 
 def train(job: dict) -> None:

@@ -16,7 +16,7 @@ IGNORED = -100
 # transformers publishes no settings to train a translation model from nothing: ours.
 # 0.8 * 128**-0.5 * 1000**-0.5 is the highest rate. Its layer norms come after, and its
 # first weights are N(0, 0.02), which has no other setting in its documentation.
-OURS = {
+RECIPE = {
     "learning_rate": 0.002236,
     "warmup_steps": 1000,
     "lr_scheduler_type": "inverse_sqrt",
@@ -30,7 +30,7 @@ OURS = {
     "init_std": 0.02,
     "optim": "adamw_torch_fused",
 }
-SETTINGS = {"own": OURS, "ours": OURS}
+SETTINGS = {"published": RECIPE, "recipe": RECIPE}
 
 
 def build(job: dict):
