@@ -167,7 +167,11 @@ def _check_same(run: Run, recorded: Mapping[str, Any], directory: pathlib.Path) 
 
 
 def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
-    """Train by the clock, and record how it went."""
+    """Train by the clock, and record how it went.
+
+    Raises:
+        RuntimeError: It ends before, or has no checkpoint at the first reading.
+    """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     log = directory / "training.log"
@@ -183,6 +187,10 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         run.system.find_checkpoints(directory), start=start
     )
     in_time = [c for c in checkpoints if c.elapsed <= 60 * run.minutes]
+    if not any(c.elapsed <= 60 * run.read_at[0] for c in in_time):
+        raise RuntimeError(
+            f"{run.key} has no checkpoint within {run.read_at[0]:g} minutes: {log}"
+        )
     print(
         f"{run.key}: {len(in_time)} checkpoints; others took {load.share:.1%} of the "
         f"machine{' (DISTURBED)' if load.is_disturbed else ''}",
