@@ -60,7 +60,10 @@ def test_known_text_is_decoded_as_it_was_encoded(subword_model, byte_fallback):
 @hypothesis.given(strategies.lists(any_text, max_size=5))
 def test_lines_are_encoded_one_by_one(subword_model, lines):
     vocabulary = small_vocabularies.trained(subword_model, True)
-    assert vocabulary.encode(lines) == [vocabulary.encode([line])[0] for line in lines]
+    each = [vocabulary.encode([line])[0] for line in lines]
+    # Few lines and many are encoded in different ways.
+    for repeats in (1, subwords.FEW_TEXTS):
+        assert vocabulary.encode(lines * repeats) == each * repeats
 
 
 @either_model

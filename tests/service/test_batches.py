@@ -141,20 +141,28 @@ def test_a_lone_sentence_is_ready_at_once() -> None:
     assert queue.ready_time() is None
     for arrival in (3.0, 4.0):
         queue.add(sentence(batches.Request(arrival=arrival)))
-        assert queue.ready_time() == arrival
+        assert queue.ready_time(num_requests=1) == arrival
         queue.take()
 
 
-def test_a_sentence_waits_for_others_after_a_shared_batch() -> None:
+def test_a_sentence_waits_for_requests_that_are_expected() -> None:
     queue = empty_queue()
-    for _ in range(3):
-        queue.add(sentence(batches.Request(arrival=0.0)))
-    queue.take()
     queue.add(sentence(batches.Request(arrival=5.0)))
-    assert queue.ready_time() == 5.0 + WAIT_SECONDS
+    assert queue.ready_time(num_requests=3) == 5.0 + WAIT_SECONDS
     queue.add(sentence(batches.Request(arrival=5.25)))
-    queue.add(sentence(batches.Request(arrival=5.25)))
-    assert queue.ready_time() == 5.0
+    assert queue.ready_time(num_requests=3) == 5.0 + WAIT_SECONDS
+    assert queue.ready_time(num_requests=2) == 5.0
+
+
+def test_a_full_batch_waits_for_nobody() -> None:
+    queue = empty_queue()
+    request = batches.Request(arrival=5.0)
+    num_rows = max(rows[-1] for rows in SHAPES.search_rows.values())
+    for index in range(num_rows - 1):
+        queue.add(sentence(request, index))
+    assert queue.ready_time(num_requests=2) == 5.0 + WAIT_SECONDS
+    queue.add(sentence(request, num_rows))
+    assert queue.ready_time(num_requests=2) == 5.0
 
 
 def test_what_is_discarded_or_late_does_not_count() -> None:

@@ -25,8 +25,16 @@ def run(
     *,
     limits: Limits = small_models.LIMITS,
     num_threads: int = 1,
+    num_requests: int = 0,
 ) -> None:
-    """Run a check with an engine that reverses lines; it drains at the end."""
+    """Run a check with an engine that reverses lines; it drains at the end.
+
+    Args:
+        check: Takes the engine and its model.
+        limits: The limits of requests.
+        num_threads: How many batches are computed at a time.
+        num_requests: How many requests the server has not answered.
+    """
 
     async def main() -> None:
         model = small_models.Reverser(limits=limits)
@@ -37,7 +45,7 @@ def run(
             num_threads=num_threads,
         )
         engine.translator = model
-        engine.start()
+        engine.start(count_requests=lambda: num_requests)
         try:
             await check(engine, model)
         finally:
@@ -161,6 +169,56 @@ def test_sentences_of_waiting_requests_share_a_batch() -> None:
         assert figures.tokens < figures.padded_tokens
 
     run(check)
+
+
+PATIENT = dataclasses.replace(small_models.LIMITS, wait_seconds=1000.0)
+
+
+def test_a_batch_waits_for_all_requests_that_are_read() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        two = [engine.translate([line], search=SEARCH) for line in ("b c", "d e")]
+        tasks = list(map(asyncio.create_task, two))
+        assert not await asyncio.to_thread(model.is_searching.wait, 0.2)
+        await asyncio.gather(*tasks, engine.translate(["f g"], search=SEARCH))
+        assert list(map(len, model.batches)) == [3]
+
+    run(check, limits=PATIENT, num_requests=3)
+
+
+def test_a_batch_waits_for_the_clients_that_have_just_been_answered() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        begun = asyncio.create_task(engine.translate(["a"], search=SEARCH))
+        await wait_for_search(model)
+        two = [engine.translate([line], search=SEARCH) for line in ("b c", "d e")]
+        tasks = list(map(asyncio.create_task, two))
+        await asyncio.sleep(0)
+        model.gate.set()
+        await asyncio.gather(begun, *tasks)
+        model.is_searching.clear()
+        first = asyncio.create_task(engine.translate(["f g"], search=SEARCH))
+        assert not await asyncio.to_thread(model.is_searching.wait, 0.2)
+        await asyncio.gather(first, engine.translate(["h a"], search=SEARCH))
+        assert list(map(len, model.batches)) == [1, 2, 2]
+
+    run(check, limits=PATIENT)
+
+
+def test_a_batch_does_not_wait_for_requests_that_are_computed() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        tasks = [
+            asyncio.create_task(engine.translate([line], search=SEARCH))
+            for line in ("a b", "c d")
+        ]
+        await wait_for_search(model)
+        tasks.append(asyncio.create_task(engine.translate(["e f"], search=SEARCH)))
+        while engine.figures().running < 3:
+            await asyncio.sleep(0.01)
+        model.gate.set()
+        await asyncio.gather(*tasks)
+
+    run(check, limits=PATIENT, num_threads=2, num_requests=2)
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:

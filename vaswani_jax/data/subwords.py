@@ -20,6 +20,8 @@ UNKNOWN = " \u2047 "
 # Spellings of the special ids, whatever a model calls them.
 SPECIAL_SPELLINGS = ("<pad>", "<s>", "</s>", "<unk>")
 BPE_CODES = b"#version:"
+# SentencePiece starts threads for each list: fewer texts are encoded before they run.
+FEW_TEXTS = 64
 
 
 class Subwords:
@@ -153,6 +155,8 @@ class Subwords:
         """
         processor = self._reader_of(texts) if reads else self._processor
         if not dropout:
+            if len(texts) < FEW_TEXTS:
+                return self._from_model([processor.encode(text) for text in texts])
             return self._from_model(processor.encode(texts, num_threads=-1))
         # Each call starts a generator, which only this global function can seed.
         call_seed = np.random.SeedSequence(seed).generate_state(1)[0]

@@ -241,7 +241,7 @@ class LineTranslator:
         outputs = [
             Output(
                 source=tuple(piece.ids),
-                ids=tuple(int(token) for token in ids if token),
+                ids=tuple(ids[ids != types.PAD_ID].tolist()),
                 score=float(score),
             )
             for ids, score in zip(tokens, scores, strict=True)

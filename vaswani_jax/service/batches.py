@@ -103,10 +103,10 @@ class Queue:
                 computed.
         """
         self._shapes = shapes
+        self._max_rows = max(rows[-1] for rows in shapes.search_rows.values())
         self._wait_seconds = wait_seconds
         # A dictionary has an order and forgets a job at once.
         self._jobs: dict[Job, None] = {}
-        self._num_requests = 0  # Of the previous batch.
         self._is_oldest_next = True
         self.num_sentences = 0
 
@@ -133,17 +133,19 @@ class Queue:
             if job.request.deadline is not None and job.request.deadline <= now
         ]
 
-    def ready_time(self) -> float | None:
+    def ready_time(self, *, num_requests: int = 0) -> float | None:
         """Return the time from which `take` may be called; None if nothing waits.
 
-        A job that arrives while nothing is computed waits for others if the previous
-        batch had jobs of more requests: those clients have their answers and soon ask
-        again.
+        The oldest job waits for others, unless they fill a batch already.
+
+        Args:
+            num_requests: How many requests wait or may soon do.
         """
         oldest = next(iter(self._jobs), None)
         if oldest is None:
             return None
-        if len({job.request for job in self._jobs}) >= self._num_requests:
+        is_full = self.num_sentences >= self._max_rows
+        if is_full or len({job.request for job in self._jobs}) >= num_requests:
             return oldest.request.arrival
         return oldest.request.arrival + self._wait_seconds
 
@@ -167,7 +169,6 @@ class Queue:
             batch = self._batch_with(first)
         for job in batch.jobs:
             self.discard(job)
-        self._num_requests = len({job.request for job in batch.jobs})
         return batch
 
     def _batch_with(self, first: Sentence) -> Batch:
@@ -179,10 +180,9 @@ class Queue:
             and job.beam_size == first.beam_size
             and bool(job.piece.prefix) == has_prefix
         ]
-        max_rows = max(rows[-1] for rows in self._shapes.search_rows.values())
         # Outputs are about as long as their sources, and all wait for the longest.
         nearest = heapq.nsmallest(
-            max_rows + 1,
+            self._max_rows + 1,
             candidates,
             key=lambda job: (job is not first, abs(job.length - first.length)),
         )

@@ -1,6 +1,7 @@
 """One model in memory that answers the requests of many clients in shared batches."""
 
 import asyncio
+import collections
 import dataclasses
 import functools
 import logging
@@ -89,6 +90,11 @@ class Engine:
         self._changed = threading.Condition()
         self._is_draining = True
         self._figures = Figures()
+        self._count_requests: Callable[[], int] = lambda: 0
+        # The requests of the batches that are computed, and how many jobs each has.
+        self._running: collections.Counter[batches.Request] = collections.Counter()
+        # The requests of the batch that was computed last, until one is taken.
+        self._num_answered = 0
         self._seconds_per_sentence = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: list[threading.Thread] = []
@@ -97,6 +103,8 @@ class Engine:
         """Compile everything that a request can need; returns when it is done."""
         begin = time.monotonic()
         programs = self.translator.programs()
+        # The first line reads the vocabulary's tags.
+        self.translator.vocabulary.source.num_tags([])
         # Parameters are placed once, before several threads need them.
         assert self.translator.replicated_params
         with futures.ThreadPoolExecutor(COMPILING_THREADS) as pool:
@@ -107,8 +115,13 @@ class Engine:
             f"{time.monotonic() - begin:.1f} s"
         )
 
-    def start(self) -> None:
-        """Begin to accept sentences; call it where the event loop runs."""
+    def start(self, *, count_requests: Callable[[], int] = lambda: 0) -> None:
+        """Begin to accept sentences; call it where the event loop runs.
+
+        Args:
+            count_requests: Returns how many requests the server has not answered.
+        """
+        self._count_requests = count_requests
         self._loop = asyncio.get_running_loop()
         self._is_draining = False
         self._threads = [
@@ -320,6 +333,9 @@ class Engine:
                 change = mean - self._seconds_per_sentence
                 is_first = not self._seconds_per_sentence
                 self._seconds_per_sentence += change * (1 if is_first else RATE_SHARE)
+                self._running.subtract(job.request for job in batch.jobs)
+                self._running = +self._running  # without those that have none
+                self._num_answered = len({job.request for job in batch.jobs})
                 self._figures.running -= number
                 self._figures.busy_seconds += seconds
                 self._figures.failures += error is not None
@@ -338,17 +354,27 @@ class Engine:
                     # The request's own timer raises the error.
                     self._queue.discard(job)
                     self._figures.late += job.num_sentences
-                ready = self._queue.ready_time()
+                ready = self._queue.ready_time(num_requests=self._num_expected())
                 if ready is None:
                     if self._is_draining:
                         return None
                     self._changed.wait()
                 elif ready <= now or self._is_draining:
                     batch = self._queue.take()
+                    self._running.update(job.request for job in batch.jobs)
+                    self._num_answered = 0
                     self._figures.add_batch(batch, now)
                     return batch
                 else:
                     self._changed.wait(ready - now)
+
+    def _num_expected(self) -> int:
+        """Return how many requests wait or may soon do.
+
+        The others are read at this moment, or come from clients that just got their
+        answers and ask again.
+        """
+        return max(self._count_requests() - len(self._running), self._num_answered)
 
     def _compute(self, batch: batches.Batch) -> tuple[list[Any], Exception | None]:
         """Return what was computed for each job of a batch, or the error."""

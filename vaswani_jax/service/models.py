@@ -322,7 +322,7 @@ class Models:
         self._prepare(served)
 
     def _begin(self, engine: Engine) -> None:
-        engine.start()
+        engine.start(count_requests=lambda: len(self._requests))
         self._running.add(engine)
 
     def choose(
