@@ -4,14 +4,13 @@
 # TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Every second pair is the parallel
 # text; of the other pairs only the German is kept. A model from German to English, trained
 # on the parallel text, translates that German back (Sennrich et al., 2016). For each of
-# SEEDS="1 2 3", RUNS/half-SEED is trained on the parallel text alone, and RUNS/mixed-SEED
-# on both. Run again with the same TEXT and FLAGS, it resumes. FLAGS are those of
-# vaswani_jax.main, for every training. Compare the runs with
-#
-#   vaswani compare RUNS/half-1 RUNS/half-2 RUNS/half-3 RUNS/mixed-1 RUNS/mixed-2 RUNS/mixed-3
+# SEEDS="1 2 3", RUNS/half/seed-SEED is trained on the parallel text alone, and
+# RUNS/mixed/seed-SEED on both. The end compares RUNS/half with RUNS/mixed on the
+# validation set. Run again with the same TEXT and FLAGS, it resumes. FLAGS are those of
+# vaswani_jax.main, for every training.
 set -euo pipefail
 if (($# < 2)); then
-    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") runs=$(realpath -m "$2")
@@ -60,7 +59,8 @@ for seed in "${seeds[@]}"; do
     for arm in mixed half; do
         mixture=()
         [ "$arm" = half ] || mixture=(--config.data.corpora="$runs/corpora.toml")
-        run "$arm-$seed" --config.seed="$seed" \
+        run "$arm/seed-$seed" --config.seed="$seed" \
             --config.data.vocabulary="$runs/reverse/data/vocabulary.model" "${mixture[@]}"
     done
 done
+"$python" -m vaswani_jax.compare "$runs/half" "$runs/mixed" --split=valid

@@ -67,7 +67,7 @@ def test_the_halves_share_no_pair_and_lose_none(text: pathlib.Path) -> None:
 
 
 def test_both_arms_have_the_same_flags_but_for_the_corpora(text: pathlib.Path) -> None:
-    reverse, translation, *trainings = run_script(text, SEEDS="1 4")
+    reverse, translation, *trainings, comparison = run_script(text, SEEDS="1 4")
     runs = text.parent / "runs"
     assert "--config.data.source_locale=de" in reverse
     assert f"--input={runs}/text/monolingual.de" in translation
@@ -78,11 +78,13 @@ def test_both_arms_have_the_same_flags_but_for_the_corpora(text: pathlib.Path) -
         assert mixed.replace(corpora, "").replace("/mixed", "/half") == half
     assert all(call.endswith(" --config.a=b") for call in (reverse, *trainings[1::2]))
     names = [call.split("--workdir=")[1].split(" --")[0] for call in trainings]
-    arms = "mixed-1", "half-1", "mixed-4", "half-4"
+    arms = "mixed/seed-1", "half/seed-1", "mixed/seed-4", "half/seed-4"
     assert names == [f"{runs}/{arm}" for arm in arms]
+    module = "-m vaswani_jax.compare"
+    assert comparison == f"{module} {runs}/half {runs}/mixed --split=valid"
 
 
 def test_no_arm_reads_a_test_set(text: pathlib.Path) -> None:
-    reverse, _, *trainings = run_script(text)
+    reverse, _, *trainings, _ = run_script(text)
     for call in (reverse, *trainings):
         assert "--config.data.test_source= --config.data.test_target= " in call
