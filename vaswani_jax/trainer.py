@@ -188,15 +188,15 @@ def train_seeds(
         config: All settings, with the first seed.
         workdir: The directory of all runs, or a URL.
         num_seeds: The number of runs, from 1 to `core.seeds.MAX_SEEDS`.
-        evaluators: See `train`; so for all others.
+        evaluators: See `train`.
         metrics_loggers: Get the metrics of all runs.
         init_from: Parameters that each run starts from.
         rebuild_data: Prepare the data of each run again.
         on_evaluation: Called with the seed, too.
 
     Raises:
-        ValueError: The number is out of range, the workdir is that of one run, or as
-            `train` does. The other errors of `train` are raised, too.
+        ValueError: The number is out of range, or the workdir is that of one run. All
+            errors of `train` are raised, too.
     """
     _check_config(config)
     seeds.check(seed=config.seed, num_seeds=num_seeds)
@@ -254,7 +254,7 @@ def _train(
     on_evaluation: Callable[[scores.Evaluation], None] | None,
     shared_data: pathlib.Path | None = None,
 ) -> TrainingResult:
-    """As `train`; data that is missing is linked from `shared_data`, if that is one."""
+    """Train as `train` does; link data that is missing from `shared_data`."""
     _check_config(config)
     parallel.disable_async_dispatch()
     tpu_flags.set_defaults(os.environ)

@@ -356,7 +356,7 @@ def test_prepared_data_that_cannot_be_written_can_be_read(text, monkeypatch):
     ("changes", "depends"),
     [
         ({}, False),
-        ({"data.subword_dropout": 0.5}, True),
+        ({"data.subword_dropout": 0.5, "data.subword_samples": 2}, True),
         ({"data.source": "copy"}, True),
         (
             {

@@ -140,3 +140,21 @@ def test_p_values_of_several_pairs_are_corrected() -> None:
     assert [d.corrected_p_value for d in found.differences] == significance.holm(
         [d.p_value for d in found.differences]
     )
+
+
+def test_seeds_overlap_if_one_of_the_worse_system_is_as_good() -> None:
+    worse, better = FIRST[0], REFERENCES
+    metric = multi_bleu_metric()
+
+    def overlap(*systems: list[list[str]]) -> bool:
+        found = replicates.compare(systems, REFERENCES, metric=metric)
+        return found.seeds_overlap(found.differences[0])
+
+    assert overlap([worse, better], [better]) and overlap([better], [worse, better])
+    assert not overlap([worse, worse], [better]) and not overlap(
+        [better, better], [worse]
+    )
+    single = significance.compare(
+        [worse, worse], REFERENCES, metric=metric, test=significance.BOOTSTRAP
+    )
+    assert not single.seeds_overlap(single.differences[0])

@@ -147,8 +147,15 @@ def test_seeds_are_trained_one_after_the_other_and_refused_as_one_run(
     assert head == "mean of the seeds 1, 2"
     assert all(" sd " in line and " to " in line for line in scores)
     names = f"holds the runs of seeds: name one of {workdir}/seed-1, {workdir}/seed-2"
-    for program in ("main", "decode", "evaluate", "average_checkpoints", "export"):
-        assert names in runs.error_of(runs.vaswani(program, workdir, stdin=b"a\n"))
+    for program, *flags in (
+        ["main"],
+        ["decode"],
+        ["evaluate"],
+        ["average_checkpoints", "--last=1"],
+        ["export", f"--output={tmp_path / 'x.safetensors'}"],
+    ):
+        refused = runs.vaswani(program, workdir, *flags, stdin=b"a\n")
+        assert names in runs.error_of(refused)
     # Without settings they are not found in the directory either.
     for words in (["decode", f"--workdir={workdir}"], ["main", f"--config={workdir}"]):
         program, flag = words

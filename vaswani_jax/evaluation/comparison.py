@@ -134,6 +134,7 @@ class SystemComparison:
             ):
                 entry["verdict"] = difference.verdict
                 entry["better"] = scores.better(difference)
+                entry["seeds_overlap"] = scores.seeds_overlap(difference)
             for spread, entry in zip(scores.spreads, written["spreads"], strict=True):
                 entry["deviation"] = spread.deviation
         return record

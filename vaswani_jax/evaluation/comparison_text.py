@@ -89,11 +89,12 @@ def describe_verdict(
     difference: significance.Difference,
     letters: str,
 ) -> str:
-    """Return the verdict, and which system is better."""
+    """Return the verdict, which system is better, and whether its every seed is."""
     better = scores.better(difference)
     if better is None:
         return difference.verdict
-    return f"{difference.verdict}: {letters[better]} is better"
+    overlap = ", but seeds overlap" if scores.seeds_overlap(difference) else ""
+    return f"{difference.verdict}: {letters[better]} is better{overlap}"
 
 
 def format_p_value(value: float) -> str:

@@ -73,6 +73,16 @@ class MetricComparison:
     differences: list[Difference]
     spreads: list[Spread]
 
+    def seeds_overlap(self, difference: Difference) -> bool:
+        """Return whether a seed of the worse system is as good as one of the better."""
+        first, second = (
+            self.spreads[number].values
+            for number in (difference.first, difference.second)
+        )
+        if max(len(first), len(second)) == 1:
+            return False
+        return max(first) >= min(second) and max(second) >= min(first)
+
     def better(self, difference: Difference) -> int | None:
         """Return the number of the better system; None if there is no difference."""
         if not difference.is_significant:
