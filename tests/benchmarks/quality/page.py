@@ -95,7 +95,7 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
     if disturbed:
         parts.append(
             f"Disturbed (others took more than {DISTURBED_SHARE:.0%} of the machine): "
-            f"{', '.join(label(content['runs'][key]) for key in disturbed)}.\n"
+            f"{'; '.join(label(content['runs'][key]) for key in disturbed)}.\n"
         )
     parts.append(
         "```console\n$ python -m tests.benchmarks.quality_against_peers "

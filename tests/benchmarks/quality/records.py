@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.benchmarks.quality import clock, readings, tasks
 from tests.benchmarks.quality.clock import ROOT, Checkpoint
-from tests.benchmarks.quality.systems import FOLDER, System
+from tests.benchmarks.quality.systems import FOLDER, VASWANI_JAX, System
 from tests.benchmarks.quality.tasks import Task
 from tests.benchmarks.quality.text import Text
 
@@ -250,8 +250,10 @@ def write_json(path: pathlib.Path, content: Any) -> None:
 
 
 def all_records(workdir: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Return the records of all complete runs, by their keys."""
-    return {
+    """Return the records of all complete runs by their keys, ours first."""
+    records = {
         path.parent.name: json.loads(path.read_text())
         for path in sorted(workdir.glob(f"*/{RECORD}"))
     }
+    ours_first = sorted(records, key=lambda key: records[key]["system"] != VASWANI_JAX)
+    return {key: records[key] for key in ours_first}

@@ -206,7 +206,7 @@ SYSTEMS = {
             checkpoints=("model/step_*", r"step_(\d+)"),
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
-                r"Step (?P<step>\d+)/.* xent: +(?P<loss>[\d.]+);.* "
+                r"Step +(?P<step>\d+)/.* xent: +(?P<loss>[\d.]+);.* "
                 r"\d+ */ *(?P<rate>\d+) tok/s"
             ),
             penalty="log P / ((5 + length) / 6)^alpha (`wu`)",

@@ -179,7 +179,7 @@ def translate(job: dict) -> None:
         if score := wanted["score"]:
             paths = {side: score[side] for side in ("source", "target")}
             model, _, (scores, *_) = run(
-                job, model, parameters, paths, return_prob="ref"
+                job, model, parameters, paths, return_prob="ref", return_attention=True
             )
             record = {
                 "loss": math.log(scores["ppl"]),
