@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Does back-translation pay on Multi30k? launch/back_translation.sh TEXT RUNS [FLAGS...]
+# Half of Multi30k, with and without back-translation: launch/back_translation.sh TEXT RUNS [FLAGS]
 #
 # TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Every second pair is the parallel
 # text; of the other pairs only the German is kept. A model from German to English, trained
 # on the parallel text, translates that German back (Sennrich et al., 2016). For each of
 # SEEDS="1 2 3", RUNS/half/seed-SEED is trained on the parallel text alone, and
-# RUNS/mixed/seed-SEED on both. The end compares RUNS/half with RUNS/mixed on the
+# RUNS/mixed/seed-SEED on both. At the end it compares RUNS/half with RUNS/mixed on the
 # validation set. Run again with the same TEXT and FLAGS, it resumes. FLAGS are those of
 # vaswani_jax.main, for every training.
 set -euo pipefail

@@ -59,11 +59,11 @@ def run_script(text: pathlib.Path, **environment: str) -> list[str]:
 
 def test_the_halves_share_no_pair_and_lose_none(text: pathlib.Path) -> None:
     run_script(text)
-    made = text.parent / "runs" / "text"
-    assert (made / "train.en").read_text().split("\n") == ["en 1", "en 3", "en 5", ""]
-    assert (made / "train.de").read_text().split("\n") == ["de 1", "de 3", "de 5", ""]
-    assert (made / "monolingual.de").read_text().split("\n") == ["de 2", "de 4", ""]
-    assert (made / "val.en").read_text() == "en val\n"
+    halves = text.parent / "runs" / "text"
+    assert (halves / "train.en").read_text().split("\n") == ["en 1", "en 3", "en 5", ""]
+    assert (halves / "train.de").read_text().split("\n") == ["de 1", "de 3", "de 5", ""]
+    assert (halves / "monolingual.de").read_text().split("\n") == ["de 2", "de 4", ""]
+    assert (halves / "val.en").read_text() == "en val\n"
 
 
 def test_both_arms_have_the_same_flags_but_for_the_corpora(text: pathlib.Path) -> None:

@@ -139,7 +139,7 @@ class Queue:
         The oldest job waits for others, unless they fill a batch already.
 
         Args:
-            num_requests: How many requests wait or may soon do.
+            num_requests: How many requests wait or are expected soon.
         """
         oldest = next(iter(self._jobs), None)
         if oldest is None:

@@ -93,7 +93,7 @@ class Engine:
         self._count_requests: Callable[[], int] = lambda: 0
         # The requests of the batches that are computed, and how many jobs each has.
         self._running: collections.Counter[batches.Request] = collections.Counter()
-        # The requests of the batch that was computed last, until one is taken.
+        # How many requests the last batch answered; 0 once another is taken.
         self._num_answered = 0
         self._seconds_per_sentence = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,7 +103,7 @@ class Engine:
         """Compile everything that a request can need; returns when it is done."""
         begin = time.monotonic()
         programs = self.translator.programs()
-        # The first line reads the vocabulary's tags.
+        # Otherwise the first line would wait until the tags are read.
         self.translator.vocabulary.source.num_tags([])
         # Parameters are placed once, before several threads need them.
         assert self.translator.replicated_params
@@ -369,10 +369,10 @@ class Engine:
                     self._changed.wait(ready - now)
 
     def _num_expected(self) -> int:
-        """Return how many requests wait or may soon do.
+        """Return how many requests wait or are expected soon.
 
-        The others are read at this moment, or come from clients that just got their
-        answers and ask again.
+        The server still reads the expected ones, or they come from clients that have
+        just got their answers.
         """
         return max(self._count_requests() - len(self._running), self._num_answered)
 
