@@ -48,7 +48,7 @@ def test_every_number_names_its_origin_and_is_json(judge_once: Judge) -> None:
     assert "steps[].memory.temp_size_in_bytes" in paths
     assert json.loads(json.dumps(result)) == result
     with pytest.raises(KeyError, match="unknown_number"):
-        origins.of({"unknown_number": 1}, chips.CHIPS["v5e"])
+        origins.find_origins({"unknown_number": 1}, chips.CHIPS["v5e"])
 
 
 def test_a_larger_model_changes_the_numbers(judge_once: Judge) -> None:

@@ -63,7 +63,7 @@ class View:
 
     @property
     def is_self(self) -> bool:
-        """Whether queries and keys are the same tokens."""
+        """True if queries and keys are the same tokens."""
         return self.kind != "memory"
 
 

@@ -196,10 +196,9 @@ def _from_toml(name: str) -> Any:
         ) from None
     except ValueError as error:  # not TOML, or not UTF-8
         raise ValueError(f"{CORPORA}={name} is not a TOML file: {error}") from None
-    others = sorted(values.keys() - {"corpora"})
-    if others:
+    if unknown := values.keys() - {"corpora"}:
         raise ValueError(
-            f"{CORPORA}={name} must have [[corpora]] alone, got {others[0]!r}"
+            f"{CORPORA}={name} must have [[corpora]] alone, got {min(unknown)!r}"
         )
     corpora = values.get("corpora")
     if not isinstance(corpora, list) or not corpora:

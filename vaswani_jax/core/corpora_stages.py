@@ -100,13 +100,13 @@ def may_replace_stages(was: str, now: str, num_batches: int) -> bool:
 
 
 def _stage_of_text(text: str) -> Stage:
-    step, colon, rest = text.partition(":")
+    step, colon, parts = text.partition(":")
     if not colon:
         raise ValueError(
             f"{STAGES}: a stage must be like 20000: news=1 crawl=2, got {text!r}"
         )
     weights = {}
-    for part in rest.split():
+    for part in parts.split():
         name, equals, weight = part.partition("=")
         if not (name and equals and weight) or name in weights:
             rule = "once" if name in weights else "as NAME=WEIGHT"

@@ -195,10 +195,12 @@ def _find_column(
 
     names: list[str] = []
     kind: Any = pyarrow.struct(list(schema))
-    rest = column
-    while rest:
+    remainder = column
+    while remainder:
         # A name may have a dot.
-        name, _, rest = (rest, "", "") if _has(kind, rest) else rest.partition(".")
+        name, _, remainder = (
+            (remainder, "", "") if _has(kind, remainder) else remainder.partition(".")
+        )
         if not _has(kind, name):
             raise ValueError(f"{path}: no column {column}; it has {_describe(schema)}")
         names.append(name)

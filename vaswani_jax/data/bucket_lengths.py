@@ -177,8 +177,8 @@ def best_length_pairs(
             break
         held = tuple(slice(index + 1) for index in last)
         saved = cost[held] - row_lengths[last] * num_held[held]
-        before = np.unravel_index(saved.argmin(), saved.shape)
-        if before != last:
+        predecessor = np.unravel_index(saved.argmin(), saved.shape)
+        if predecessor != last:
             pairs.append((int(source[last[0]]), int(target[last[1]])))
-        last = int(before[0]), int(before[1])
+        last = int(predecessor[0]), int(predecessor[1])
     return pairs[::-1]

@@ -348,15 +348,15 @@ def look_up(record: dict[str, Any], column: str) -> str:
         ValueError: There is no such key, or its value is no text.
     """
     value: Any = record
-    rest = column
-    while rest:
+    remainder = column
+    while remainder:
         if not isinstance(value, dict):
             raise ValueError(f"no {column}: the keys are {describe_keys(record)}")
-        if rest in value:  # A key may have a dot.
-            value, rest = value[rest], ""
+        if remainder in value:  # A key may have a dot.
+            value, remainder = value[remainder], ""
             continue
-        key, _, rest = rest.partition(".")
-        if key not in value or not rest:
+        key, _, remainder = remainder.partition(".")
+        if key not in value or not remainder:
             raise ValueError(f"no {column}: the keys are {describe_keys(record)}")
         value = value[key]
     if not isinstance(value, str):

@@ -1,8 +1,8 @@
 """Section 6.3: write a constituency tree as a sequence of symbols, and read it back.
 
 The symbols are "(NP" where a constituent begins, ")NP" where it ends, and one for each
-word between them: its part of speech, as in the authors' released code, or `WORD`, as
-in Vinyals et al. (2015), "Grammar as a Foreign Language".
+word between them. That is its part of speech, as in the authors' released code, or
+`WORD`, as in Vinyals et al. (2015), "Grammar as a Foreign Language".
 """
 
 import dataclasses

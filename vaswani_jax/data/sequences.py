@@ -173,18 +173,18 @@ class UnitSequence:
         )
 
     def _find_position(self, position: int) -> _Position:
-        number, rest = divmod(position, self._num_pairs)
+        number, offset = divmod(position, self._num_pairs)
         if self._num_units == self._num_pairs:
-            return _Position(number, rest, 0)
+            return _Position(number, offset, 0)
         low, high = 0, self._num_units - 1
         while low < high:
             middle = (low + high + 1) // 2
-            if self._count_pairs(apportion(middle, self._sizes)) <= rest:
+            if self._count_pairs(apportion(middle, self._sizes)) <= offset:
                 low = middle
             else:
                 high = middle - 1
         return _Position(
-            number, low, rest - self._count_pairs(apportion(low, self._sizes))
+            number, low, offset - self._count_pairs(apportion(low, self._sizes))
         )
 
     def _unit(self, position: _Position) -> tuple[int, int]:

@@ -108,9 +108,9 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
 
     Raises:
         FileNotFoundError: A text file is missing.
-        ValueError: The sides differ in length (the message has both counts), or a
-            line is not UTF-8 or lacks the tag of one of several target languages (the
-            message has the file and the line), or as `columns.read`.
+        ValueError: The sides differ in length; the message has both counts. Or a line
+            is not UTF-8, or lacks the tag of one of several target languages; the
+            message has the file and the line. Or as `columns.read`.
     """
     if data.source == "treebank":
         return treebank_pairs.pairs(_local(data), split)

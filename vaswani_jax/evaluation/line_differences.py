@@ -163,15 +163,16 @@ def word_difference(first: str, second: str) -> list[Piece]:
     >>> [(p.side, p.text) for p in word_difference("a b c", "a x c")]
     [('both', 'a'), ('first', 'b'), ('second', 'x'), ('both', 'c')]
     """
-    words, others = first.split(), second.split()
-    matcher = difflib.SequenceMatcher(a=words, b=others, autojunk=False)
+    first_words, second_words = first.split(), second.split()
+    matcher = difflib.SequenceMatcher(a=first_words, b=second_words, autojunk=False)
     pieces = []
-    for kind, start, end, other_start, other_end in matcher.get_opcodes():
+    for kind, start, end, second_start, second_end in matcher.get_opcodes():
         if kind == "equal":
-            pieces.append(Piece("both", " ".join(words[start:end])))
+            pieces.append(Piece("both", " ".join(first_words[start:end])))
             continue
         if end > start:
-            pieces.append(Piece("first", " ".join(words[start:end])))
-        if other_end > other_start:
-            pieces.append(Piece("second", " ".join(others[other_start:other_end])))
+            pieces.append(Piece("first", " ".join(first_words[start:end])))
+        if second_end > second_start:
+            words = second_words[second_start:second_end]
+            pieces.append(Piece("second", " ".join(words)))
     return pieces

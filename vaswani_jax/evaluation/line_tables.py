@@ -291,8 +291,8 @@ def find_names(line: str) -> collections.Counter[str]:
     >>> sorted(find_names("Yesterday Anna saw the EU and Anna"))
     ['Anna', 'EU']
     """
-    _, *others = WORD.findall(line) or [""]
-    return collections.Counter(word for word in others if word[0].isupper())
+    _, *later_words = WORD.findall(line) or [""]
+    return collections.Counter(word for word in later_words if word[0].isupper())
 
 
 def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:

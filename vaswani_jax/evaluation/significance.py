@@ -195,9 +195,9 @@ def _paired_test(
             test_type=CODES[test],
             n_samples=DRAWS[test],
         )
-        _, results = paired()
-    [[_, *others]] = [column for name, column in results.items() if name != "System"]
-    return [float(result.p_value) for result in others]
+        _, table = paired()
+    [[_, *results]] = [column for name, column in table.items() if name != "System"]
+    return [float(result.p_value) for result in results]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

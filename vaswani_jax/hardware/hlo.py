@@ -342,9 +342,9 @@ def _start_of(
 
 def _num_links(module: Module, instruction: Instruction) -> int:
     inside = module.inside(instruction)
-    told = max([instruction.num_links, *(inner.num_links for inner in inside)])
+    num_links = max([instruction.num_links, *(inner.num_links for inner in inside)])
     is_carried = _calls(inside, *CARRIED)
-    return told or (LINKS_OF_CARRIED if is_carried else 1)
+    return num_links or (LINKS_OF_CARRIED if is_carried else 1)
 
 
 @dataclasses.dataclass(frozen=True)

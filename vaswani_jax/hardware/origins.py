@@ -115,7 +115,7 @@ ORIGINS = {
 }
 
 
-def of(verdict: dict[str, Any], chip: chips.Chip) -> dict[str, str]:
+def find_origins(verdict: dict[str, Any], chip: chips.Chip) -> dict[str, str]:
     """Return the origin of each number of a verdict by its path, as steps[].flops.
 
     Raises:

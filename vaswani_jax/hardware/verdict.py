@@ -159,7 +159,7 @@ def _judge(
         "notes": _notes(work, hardware),
         "recommendations": _recommendations(work, hardware, steps.plan),
     }
-    return {**result, "origin": origins.of(result, hardware.chip)}
+    return {**result, "origin": origins.find_origins(result, hardware.chip)}
 
 
 def _fit(

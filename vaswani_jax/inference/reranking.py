@@ -69,23 +69,23 @@ class Reranking:
         for name in ("forward_weight", "reverse_weight", "length_reward"):
             check_weight(getattr(self, name), name=name)
         check_translates(translator)
-        ours = translator.config.data
+        data = translator.config.data
         for name, model in (("forward", self.forward), ("reverse", self.reverse)):
             if model is None:
                 continue
             if model.vocabulary.is_trees:
                 raise ValueError(f"the {name} model parses: name one that translates")
-            data = model.config.data
-            sides = [ours.source_locale, ours.target_locale]
+            model_data = model.config.data
+            sides = [data.source_locale, data.target_locale]
             if name == "reverse":
-                if languages.locales_by_tag(ours) or languages.locales_by_tag(data):
+                if any(map(languages.locales_by_tag, (data, model_data))):
                     raise ValueError(
                         "a reverse model needs runs of one target language"
                     )
                 sides.reverse()
             pairs = (
                 _languages(*sides),
-                _languages(data.source_locale, data.target_locale),
+                _languages(model_data.source_locale, model_data.target_locale),
             )
             if pairs[0] != pairs[1]:
                 raise ValueError(

@@ -111,13 +111,13 @@ def _rows(
     """
 
     def row(cells: Sequence[str], tag: str, first: str) -> str:
-        others = (
+        row_cells = (
             f'<{tag} class="text">{cell}</{tag.split()[0]}>'
             if number < num_texts
             else f"<{tag}>{cell}</{tag.split()[0]}>"
             for number, cell in enumerate(cells[1:])
         )
-        return f"<tr>{first}{cells[0]}</th>{''.join(others)}</tr>"
+        return f"<tr>{first}{cells[0]}</th>{''.join(row_cells)}</tr>"
 
     head_row = row(head, 'th scope="col"', '<th scope="col">')
     body = "".join(row(cells, "td", '<th scope="row">') for cells in rows)
@@ -198,22 +198,22 @@ def _interval(scores: significance.MetricComparison, number: int) -> str:
     interval = scores.scores[number].interval
     if interval is None:
         return ""
-    low = min(other.mean - other.half_width for other in intervals)
-    high = max(other.mean + other.half_width for other in intervals)
+    low = min(each.mean - each.half_width for each in intervals)
+    high = max(each.mean + each.half_width for each in intervals)
     span = high - low or 1.0
 
-    def place(value: float) -> str:
+    def position(value: float) -> str:
         return f"{MARGIN + WIDTH * (value - low) / span:.1f}"
 
-    start = place(interval.mean - interval.half_width)
-    end = place(interval.mean + interval.half_width)
+    start = position(interval.mean - interval.half_width)
+    end = position(interval.mean + interval.half_width)
     label = f"{interval.mean:.2f} ± {interval.half_width:.2f}"
     return (
         f'<svg class="interval" viewBox="0 0 {WIDTH + 2 * MARGIN} {2 * MIDDLE}" '
         f'role="img" aria-label="{label}">'
         f'<line class="axis" x1="0" x2="{WIDTH + 2 * MARGIN}" y1="{MIDDLE}" '
         f'y2="{MIDDLE}"/><line x1="{start}" x2="{end}" y1="{MIDDLE}" y2="{MIDDLE}"/>'
-        f'<circle cx="{place(interval.mean)}" cy="{MIDDLE}" r="5"/></svg>'
+        f'<circle cx="{position(interval.mean)}" cy="{MIDDLE}" r="5"/></svg>'
     )
 
 

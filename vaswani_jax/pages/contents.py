@@ -1,4 +1,4 @@
-"""What a page shows, and its JSON, which the page's script reads."""
+"""Hold the contents of a page, and turn them into the JSON that its script reads."""
 
 import base64
 import dataclasses
@@ -98,7 +98,7 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What one model makes of a sentence.
+    """A model's translation of a sentence, with its attention and its search.
 
     Attributes:
         text: The translation.
@@ -136,7 +136,7 @@ class Sentence:
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """What one head does over a text.
+    """The measures of one head over a text.
 
     Attributes:
         kind: "encoder", "decoder" or "memory".

@@ -23,7 +23,7 @@ MAX_TOKENS = 128
 
 
 class Counts(NamedTuple):
-    """How often each subword occurs in the training text, by its id."""
+    """The counts of each subword in the training text, by its id."""
 
     source: Int[np.ndarray, "V"]
     target: Int[np.ndarray, "V"]
@@ -149,7 +149,7 @@ def _links(
 
 
 class _Table(NamedTuple):
-    """What is known of each subword of a side, by its id."""
+    """The properties of each subword of a side, by its id."""
 
     is_punctuation: Bool[np.ndarray, "V"]
     counts: Int[np.ndarray, "V"] | None

@@ -12,7 +12,7 @@ Basis = Literal["training", "timing", "computation", "printed table", "nothing"]
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """What the paper claims, and whether it holds.
+    """A claim of the paper, and a verdict on it.
 
     Attributes:
         id: Its name, which never changes.

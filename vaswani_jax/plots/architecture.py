@@ -83,7 +83,7 @@ class Stack:
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """What figure 1 shows of a model.
+    """The parts of a model that figure 1 shows.
 
     Attributes:
         encoder: The stack on the left.

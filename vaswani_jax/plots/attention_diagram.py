@@ -41,7 +41,7 @@ class Projection:
 
 @dataclasses.dataclass(frozen=True)
 class AttentionDiagram:
-    """What figure 2 shows of a model.
+    """The parts of a model that figure 2 shows.
 
     Attributes:
         operations: The steps of scaled dot-product attention.

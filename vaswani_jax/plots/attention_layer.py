@@ -149,8 +149,8 @@ def sharpest_heads(layer: Layer, token: int) -> tuple[int, int]:
 
 def largest_weights(layer: Layer, token: int) -> Float[np.ndarray, "H"]:
     """Return each head's largest weight from a token on another, end mark left out."""
-    others = np.delete(layer.weights[:, token], [token, len(layer.tokens) - 1], axis=1)
-    return np.asarray(others.max(axis=1, initial=0.0))
+    weights = np.delete(layer.weights[:, token], [token, len(layer.tokens) - 1], axis=1)
+    return np.asarray(weights.max(axis=1, initial=0.0))
 
 
 def most_different_heads(layer: Layer) -> tuple[int, int]:

@@ -115,39 +115,43 @@ def _panels_of_figure3(
     layer: Layer, token: int, heads: Sequence[int] | None
 ) -> list[Panel]:
     H = len(layer.weights)
-    chosen = tuple(heads or range(1, H + 1))
-    which = "all heads" if len(chosen) == H else _name_heads(chosen)
-    caption = f"from “{_show(layer.tokens[token])}”: {which}"
-    return [_panel(layer, chosen, (token,), caption)]
+    heads = tuple(heads or range(1, H + 1))
+    name = "all heads" if len(heads) == H else _name_heads(heads)
+    caption = f"from “{_show(layer.tokens[token])}”: {name}"
+    return [_panel(layer, heads, (token,), caption)]
 
 
 def _panels_of_figure4(
     layer: Layer, token: int, heads: Sequence[int] | None
 ) -> list[Panel]:
-    chosen = tuple(heads or attention_layer.sharpest_heads(layer, token))
+    panel_heads = tuple(heads or attention_layer.sharpest_heads(layer, token))
     shown = _show(layer.tokens[token])
-    caption = f"from “{shown}”: {_name_heads(chosen)}"
+    caption = f"from “{shown}”: {_name_heads(panel_heads)}"
     if not heads:
         caption += (
             f", those with the largest weights from “{shown}” on another word, end "
             "mark left out"
         )
     return [
-        _panel(layer, chosen[:1], _all_tokens(layer), f"all of head {chosen[0]}"),
-        _panel(layer, chosen, (token,), caption),
+        _panel(
+            layer, panel_heads[:1], _all_tokens(layer), f"all of head {panel_heads[0]}"
+        ),
+        _panel(layer, panel_heads, (token,), caption),
     ]
 
 
 def _panels_of_figure5(layer: Layer, heads: Sequence[int] | None) -> list[Panel]:
-    chosen = tuple(heads or attention_layer.most_different_heads(layer))
-    captions = [f"all of head {head}" for head in chosen]
+    panel_heads = tuple(heads or attention_layer.most_different_heads(layer))
+    captions = [f"all of head {head}" for head in panel_heads]
     if not heads:
         captions[0] += (
-            f"; {_name_heads(chosen)} differ most in this layer, end mark left out"
+            f"; {_name_heads(panel_heads)} differ most in this layer, end mark left out"
         )
     return [
         Panel((head,), (colour,), _all_tokens(layer), caption)
-        for head, colour, caption in zip(chosen, (GREEN, RED), captions, strict=True)
+        for head, colour, caption in zip(
+            panel_heads, (GREEN, RED), captions, strict=True
+        )
     ]
 
 
@@ -163,8 +167,8 @@ def _panel(
 
 
 def _name_heads(heads: Sequence[int]) -> str:
-    *others, last = map(str, heads)
-    return f"heads {', '.join(others)} and {last}" if others else f"head {last}"
+    *first, last = map(str, heads)
+    return f"heads {', '.join(first)} and {last}" if first else f"head {last}"
 
 
 def _show(token: str) -> str:

@@ -21,7 +21,7 @@ from vaswani_jax.text_checks.sample import BLOCK_PAIRS, Block, numbered
 MIN_PAIRS = 300
 # The largest distance of the lines that a pair is compared with, and their number.
 DISTANCE = 200
-NUM_OTHERS = 4
+NUM_COMPARISONS = 4
 # Lines that have this share of their words in common are too alike to compare.
 TOO_ALIKE = 0.5
 # Pairs of the smallest block that is judged.
@@ -96,7 +96,7 @@ def judge(blocks: Sequence[Block]) -> Alignment:
     if len(lines) < MIN_PAIRS:
         return Alignment(None, len(lines))
     comparison = _Comparison(lines)
-    # (pairs, others): 1 where the pair's own target fits better, NaN if too alike.
+    # (pairs, comparisons): 1 where the pair's own target fits better, NaN if too alike.
     wins = comparison.wins()
     if np.isfinite(wins).any(axis=1).sum() < MIN_PAIRS:
         return Alignment(None, len(lines))
@@ -106,12 +106,12 @@ def judge(blocks: Sequence[Block]) -> Alignment:
     good = float(np.quantile(means, 0.95)) if len(means) else 0.5
     if agreement < MIN_AGREEMENT and good < MIN_GOOD_AGREEMENT:
         shift = comparison.best_shift(np.arange(len(lines)))
-        whole = Part(1, blocks[-1].last_line, shift)
-        return Alignment(agreement, len(lines), [whole], 1.0)
+        parts = [Part(1, blocks[-1].last_line, shift)]
+        return Alignment(agreement, len(lines), parts, 1.0)
     limit = 0.5 + (1 - SUSPECTED_SHARE) * (good - 0.5)
     is_suspected = (means < limit) & (good - means > MIN_DEVIATIONS * errors)
     last_lines = {block.number: block.last_line for block in blocks}
-    parts: list[Part] = []
+    parts = []
     for first, last in _runs(numbers[is_suspected], all_numbers=np.unique(block_of)):
         rows = np.flatnonzero((block_of >= first) & (block_of <= last))
         shift = comparison.best_shift(rows)
@@ -137,8 +137,8 @@ def find(alignment: Alignment, blocks: Sequence[Block], *, split: str) -> list[F
     if severity is None or alignment.agreement is None:
         return []
     parts = [part.describe() for part in alignment.parts]
-    if (num_others := len(parts) - NUM_LISTED) > 0:
-        parts[NUM_LISTED:] = [f"and {num_others:,} more parts"]
+    if (num_unlisted := len(parts) - NUM_LISTED) > 0:
+        parts[NUM_LISTED:] = [f"and {num_unlisted:,} more parts"]
     return [
         Finding(
             kind="misaligned",
@@ -215,39 +215,41 @@ class _Comparison:
         ]
 
     def wins(self) -> np.ndarray:
-        """Return, for each pair and others, whether its own target fits better."""
+        """Return, for each pair and comparison, whether its own target fits better."""
         generator = np.random.default_rng(0)
         num_pairs = len(self.line_numbers)
         distance = min(DISTANCE, num_pairs // 2 - 1)
-        result = np.full((num_pairs, NUM_OTHERS), np.nan)
+        result = np.full((num_pairs, NUM_COMPARISONS), np.nan)
         for rows in self._chunks(np.arange(num_pairs)):
             fits = self._fit(rows, rows)
-            for number in range(NUM_OTHERS):
+            for number in range(NUM_COMPARISONS):
                 steps = generator.integers(1, distance + 1, len(rows))
                 steps *= generator.choice([-1, 1], len(rows))
                 # Beyond an end, lines of the other direction.
                 is_inside = (rows + steps >= 0) & (rows + steps < num_pairs)
-                others = np.where(is_inside, rows + steps, rows - steps)
-                difference = fits - self._fit(rows, others)
+                target_rows = np.where(is_inside, rows + steps, rows - steps)
+                difference = fits - self._fit(rows, target_rows)
                 result[rows, number] = np.where(
-                    self._are_alike(rows, others), np.nan, (np.sign(difference) + 1) / 2
+                    self._are_alike(rows, target_rows),
+                    np.nan,
+                    (np.sign(difference) + 1) / 2,
                 )
         return result
 
     def best_shift(self, rows: np.ndarray) -> int:
         """Return by how many lines targets come too late; 0 if no shift fits better."""
-        place_of = {int(line): place for place, line in enumerate(self.line_numbers)}
+        row_of = {int(line): row for row, line in enumerate(self.line_numbers)}
         rows = rows[:: -(-len(rows) // NUM_SHIFTED)]
         best, best_share = 0, MIN_GAINING_SHARE
         for shift in range(-MAX_SHIFT, MAX_SHIFT + 1):
-            others = np.array(
-                [place_of.get(int(self.line_numbers[row]) + shift, -1) for row in rows]
+            target_rows = np.array(
+                [row_of.get(int(self.line_numbers[row]) + shift, -1) for row in rows]
             )
-            usable = others >= 0
+            usable = target_rows >= 0
             if not shift or usable.sum() < len(rows) / 2:
                 continue
             gains = [
-                self._fit(part, others[np.searchsorted(rows, part)])
+                self._fit(part, target_rows[np.searchsorted(rows, part)])
                 - self._fit(part, part)
                 for part in self._chunks(rows[usable])
             ]
@@ -266,22 +268,24 @@ class _Comparison:
                 parts += np.array_split(rows_of_half, num_parts)
         return parts
 
-    def _fit(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return how well sources of rows of one half go with targets of others."""
+    def _fit(self, rows: np.ndarray, target_rows: np.ndarray) -> np.ndarray:
+        """Return how well sources of rows of one half go with targets of other rows."""
         scores = association.scores(
             self._associations[self._half[rows[0]]],
             self._weights,
             source=(self._source, rows),
-            target=(self._target, others),
+            target=(self._target, target_rows),
         )
-        ratios = self._log_lengths[1][others] - self._log_lengths[0][rows]
+        ratios = self._log_lengths[1][target_rows] - self._log_lengths[0][rows]
         deviations = abs(ratios - self._ratio) / self._ratio_deviation
         return scores - LENGTH_WEIGHT * np.minimum(deviations, MAX_LENGTH_DEVIATION)
 
-    def _are_alike(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        result = rows == others
+    def _are_alike(self, rows: np.ndarray, other_rows: np.ndarray) -> np.ndarray:
+        result = rows == other_rows
         for side in (self._source, self._target):
-            shares = association.share_of_words(side.padded(rows), side.padded(others))
+            shares = association.share_of_words(
+                side.padded(rows), side.padded(other_rows)
+            )
             result = result | (shares >= TOO_ALIKE)
         return result
 
@@ -301,9 +305,9 @@ def _by_block(
         nothing = np.zeros(0)
         return nothing.astype(np.int64), nothing, nothing
     pair_means = np.nansum(wins, 1)[usable] / counts[usable]
-    numbers, places = np.unique(block_of[usable], return_inverse=True)
-    sizes = np.bincount(places)
-    means = np.bincount(places, pair_means) / sizes
+    numbers, indices = np.unique(block_of[usable], return_inverse=True)
+    sizes = np.bincount(indices)
+    means = np.bincount(indices, pair_means) / sizes
     deviation = max(0.1, float(np.std(pair_means)))
     is_judged = sizes >= MIN_BLOCK_PAIRS
     errors = deviation / np.sqrt(sizes)
@@ -313,12 +317,12 @@ def _by_block(
 def _runs(numbers: np.ndarray, *, all_numbers: np.ndarray) -> list[tuple[int, int]]:
     """Return first and last of numbers that follow each other among all."""
     runs: list[tuple[int, int]] = []
-    places = np.searchsorted(all_numbers, numbers)
+    positions = np.searchsorted(all_numbers, numbers)
     previous = -2
-    for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
-        if place == previous + 1:
+    for number, position in zip(numbers.tolist(), positions.tolist(), strict=True):
+        if position == previous + 1:
             runs[-1] = (runs[-1][0], number)
         else:
             runs.append((number, number))
-        previous = place
+        previous = position
     return runs

@@ -86,10 +86,8 @@ class Index:
             for word in words(line):
                 if word not in ids:
                     ids[word] = len(ids)
-                    number_of_stem = self._stems.setdefault(
-                        stem(word), len(self._stems)
-                    )
-                    stems_of_ids.append(number_of_stem)
+                    stem_id = self._stems.setdefault(stem(word), len(self._stems))
+                    stems_of_ids.append(stem_id)
                 flat.append(ids[word])
             offsets[number + 1] = len(flat)
         return Side(np.array(flat, np.int32), offsets, np.array(stems_of_ids, np.int32))
@@ -111,11 +109,11 @@ class Side:
         """Return the words of lines, one line a row, -1 where a line is over."""
         begins, ends = self._offsets[rows], self._offsets[rows + 1]
         width = max(1, int((ends - begins).max(initial=0)))
-        places = begins[:, None] + np.arange(width)
-        is_word = places < ends[:, None]
+        positions = begins[:, None] + np.arange(width)
+        is_word = positions < ends[:, None]
         if not len(self._flat):
-            return np.full(places.shape, -1, np.int32)
-        return np.where(is_word, self._flat[np.where(is_word, places, 0)], -1)
+            return np.full(positions.shape, -1, np.int32)
+        return np.where(is_word, self._flat[np.where(is_word, positions, 0)], -1)
 
     def stems(self, ids: np.ndarray) -> np.ndarray:
         """Return the stems of words."""
@@ -137,7 +135,7 @@ class Associations:
             chunk = rows[begin : begin + _CHUNK]
             sides = _once(source.padded(chunk)), _once(target.padded(chunk))
             is_pair = (sides[0] >= 0)[:, :, None] & (sides[1] >= 0)[:, None, :]
-            np.add.at(self._together, _places(*sides)[is_pair], 1)
+            np.add.at(self._together, _cells(*sides)[is_pair], 1)
             np.add.at(self._source_counts, sides[0][sides[0] >= 0], 1)
             np.add.at(self._target_counts, sides[1][sides[1] >= 0], 1)
 
@@ -150,7 +148,7 @@ class Associations:
             source: Words of source lines, one line a row.
             target: Words of as many target lines.
         """
-        together = self._together[_places(source, target)]
+        together = self._together[_cells(source, target)]
         expected = (
             self._source_counts[source][:, :, None]
             * self._target_counts[target][:, None, :]
@@ -160,10 +158,10 @@ class Associations:
         return np.where(together >= 2, np.maximum(strengths, 0), 0)
 
 
-def share_of_words(lines: np.ndarray, others: np.ndarray) -> np.ndarray:
+def share_of_words(lines: np.ndarray, other_lines: np.ndarray) -> np.ndarray:
     """Return the share of each line's words that another line of its side has, too."""
     is_word = lines >= 0
-    is_shared = (lines[:, :, None] == others[:, None, :]).any(2) & is_word
+    is_shared = (lines[:, :, None] == other_lines[:, None, :]).any(2) & is_word
     return is_shared.sum(1) / np.maximum(1, is_word.sum(1))
 
 
@@ -214,9 +212,9 @@ def scores(
     return np.asarray(result)
 
 
-def _places(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _cells(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return where pairs of words are counted."""
-    # -1, no word, is a large number here, whose place nobody looks at.
+    # -1, no word, is a large number here, whose cell nobody looks at.
     left = source.astype(np.uint64)[:, :, None] * _FACTORS[0]
     mixed = (left ^ (target.astype(np.uint64)[:, None, :] * _FACTORS[1])) * _MIXER
     return (mixed >> np.uint64(64 - _TABLE_BITS)).astype(np.int64)

@@ -242,18 +242,18 @@ def find_form(both_sides: Sequence[Forms], *, data: config.DataConfig) -> list[F
     ]
     if not names:
         return []
-    other = "detokenized" if data.text_form == "tokenized" else "tokenized"
+    form = "detokenized" if data.text_form == "tokenized" else "tokenized"
     return [
         Finding(
             kind="text_form",
             severity=Severity.MINOR,
             split="train",
             message=(
-                f"the {' and '.join(names)} lines are {other}, but "
+                f"the {' and '.join(names)} lines are {form}, but "
                 f"config.data.text_form={data.text_form}: this changes BLEU"
             ),
             share=1.0,
-            remedies=[f"--config.data.text_form={other}"],
+            remedies=[f"--config.data.text_form={form}"],
         )
     ]
 

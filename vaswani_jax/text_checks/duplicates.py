@@ -69,9 +69,9 @@ class Hashes:
         hashes, counts = self.counts()
         if not len(hashes):
             return 0, 0.0
-        place = int(np.argmax(counts))
+        index = int(np.argmax(counts))
         total = int(counts.sum()) * (self._divisor if len(hashes) > 1 else 1)
-        return int(hashes[place]), int(counts[place]) / total
+        return int(hashes[index]), int(counts[index]) / total
 
     def _flush(self) -> None:
         new = np.array(self._buffer, np.uint64)

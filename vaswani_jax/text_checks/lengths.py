@@ -36,9 +36,9 @@ class Distribution:
             return {}
         values = np.array(sorted(self.counts))
         sums = np.cumsum([self.counts[value] for value in values.tolist()])
-        places = [np.searchsorted(sums, q * sums[-1]) for q in QUANTILES.values()]
+        indices = [np.searchsorted(sums, q * sums[-1]) for q in QUANTILES.values()]
         mean = sum(value * count for value, count in self.counts.items()) / sums[-1]
-        quantiles = dict(zip(QUANTILES, values[places].tolist(), strict=True))
+        quantiles = dict(zip(QUANTILES, values[indices].tolist(), strict=True))
         return {"mean": round(float(mean), 2), **quantiles}
 
     def share_above(self, limit: int) -> float:
@@ -172,7 +172,7 @@ def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
     if not severity:
         return []
     order = np.argsort(-abs(np.where(is_odd, logs, 0)), kind="stable")
-    odd = [pairs[place] for place in order[: findings.NUM_EXAMPLES] if is_odd[place]]
+    odd = [pairs[index] for index in order[: findings.NUM_EXAMPLES] if is_odd[index]]
     return [
         Finding(
             kind="length_ratio",

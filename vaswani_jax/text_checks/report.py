@@ -130,8 +130,8 @@ def _of_sides(values: Mapping[str, Any], describe: Any) -> str:
 
 
 def _describe_lengths(lengths: Mapping[str, float]) -> str:
-    mean, *others = (lengths[name] for name in _FIGURES.values())
-    numbers = [f"{mean:,.1f}", *(f"{number:,}" for number in others)]
+    mean, *quantiles = (lengths[name] for name in _FIGURES.values())
+    numbers = [f"{mean:,.1f}", *(f"{number:,}" for number in quantiles)]
     return "".join(f"{number:>{_NUMBER}}" for number in numbers)
 
 
@@ -147,5 +147,5 @@ def _describe_shares(shares: Mapping[str, float]) -> str:
     common = [
         f"{name} {findings.percent(share)}" for name, share in list(shares.items())[:3]
     ]
-    others = len(shares) - len(common)
-    return ", ".join([*common, *([f"{others} others"] if others else [])])
+    num_rare = len(shares) - len(common)
+    return ", ".join([*common, *([f"{num_rare} others"] if num_rare else [])])

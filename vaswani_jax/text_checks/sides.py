@@ -127,14 +127,14 @@ def _lines_of_other_scripts(
         expected: The scripts that their letters should be in.
         characters: Their characters, counted.
     """
-    others = {
+    other_letters = {
         character
         for character in characters
         if scripts.script_of_letter(character) not in (*expected, "")
     }
     wrong, num_long = [], 0
     for number, line in lines:
-        if others.isdisjoint(line):  # nearly all lines
+        if other_letters.isdisjoint(line):  # nearly all lines
             num_long += len(line) >= MIN_LETTERS
             continue
         letters = scripts.letters_by_script(line)
@@ -183,7 +183,9 @@ def identify(lines: Sequence[str], *, locale: str, other_locale: str) -> Languag
         locale: What they should be in.
         other_locale: What the other side should be in.
     """
-    expected, other = map(language_identification.language_of, (locale, other_locale))
+    expected, opposite = map(
+        language_identification.language_of, (locale, other_locale)
+    )
     readings = [
         " ".join(lines[begin : begin + LINES_AT_ONCE])
         for begin in range(0, len(lines), LINES_AT_ONCE)
@@ -193,7 +195,7 @@ def identify(lines: Sequence[str], *, locale: str, other_locale: str) -> Languag
         verdict.language if verdict.is_other else expected for verdict in verdicts
     )
     num_other = sum(
-        by_language.get(other, 0.0) > by_language[expected]
+        by_language.get(opposite, 0.0) > by_language[expected]
         for by_language in language_identification.probabilities(readings)
     )
     total = counts.total()
@@ -241,15 +243,15 @@ def find_languages(
         if each is None:
             continue
         expected = language_identification.language_of(locales[side])
-        others = {k: v for k, v in each.shares.items() if k != expected}
-        share = math.fsum(others.values())
+        unexpected = {k: v for k, v in each.shares.items() if k != expected}
+        share = math.fsum(unexpected.values())
         if not (severity := findings.severity_of(share, **OTHER_LANGUAGE)):
             continue
-        commonest = max(others, key=others.__getitem__)
+        commonest = max(unexpected, key=unexpected.__getitem__)
         key = f"config.data.{KEYS[side]}"
         remedies = ["leave lines of other languages out of both files"]
         description = "in other languages"
-        if others[commonest] > share / 2:
+        if unexpected[commonest] > share / 2:
             description = f"in {commonest}"
             remedies.insert(0, f"--{key}={commonest}, if that language is meant")
         result.append(

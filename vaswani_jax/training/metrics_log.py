@@ -111,10 +111,10 @@ class MetricsLog:
             events.write(step, values)
         except OSError as error:
             self._stop_recording(error)
-        known = {name: value for name, value in finite.items() if value is not None}
+        numbers = {name: value for name, value in finite.items() if value is not None}
         for metrics_logger in list(self._loggers):
             try:
-                metrics_logger(step, known)
+                metrics_logger(step, numbers)
             except Exception as error:  # Others' code; training continues.
                 self._loggers.remove(metrics_logger)
                 logger.warning(
