@@ -13,7 +13,7 @@ from typing import Any
 
 import tqdm
 
-from vaswani_jax.core import config, data_config, files, rules
+from vaswani_jax.core import config, data_config, data_rules, files
 from vaswani_jax.data import sources, text_files, token_files, training_text
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
@@ -64,7 +64,7 @@ def prepare(
             )
     if vocabulary:
         _check_kind(vocabulary, data)
-    rules.check_languages(data)
+    data_rules.check_languages(data)
     sources.prepare(data)
     splits = sources.splits(data)
     text = {

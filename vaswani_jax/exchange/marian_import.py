@@ -10,7 +10,7 @@ import ml_collections
 
 from vaswani_jax.checkpoints import average, run_record
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import config, files, locales, parsing, rules, types
+from vaswani_jax.core import config, data_rules, files, locales, parsing, types
 from vaswani_jax.data import manifest
 from vaswani_jax.data.marian_subwords import MarianSubwords
 from vaswani_jax.data.subwords import Subwords
@@ -217,7 +217,7 @@ def _locale(
     locale = locale_flag or tokenizer.get(f"{side}_lang") or ""
     if not locale:
         raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
-    if not rules.LOCALE.fullmatch(str(locale)):
+    if not data_rules.LOCALE.fullmatch(str(locale)):
         raise ValueError(
             f"{path}: {side}_lang {locale!r} is no code of a language: give "
             f"--{side}_locale"
