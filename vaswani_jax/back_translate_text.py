@@ -12,25 +12,16 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache
 from vaswani_jax.inference import back_translation
 from vaswani_jax.inference.word_noise import WordNoise
 
 OPTIONS = back_translation.BackTranslationOptions()
-WORKDIR = path_flags.define_path(
-    "workdir", "", "The directory of the run; runs/NAME of --config by default."
-)
-CHECKPOINT = flags.DEFINE_string(
-    "checkpoint",
-    "averaged",
-    "averaged, newest, best, average:N or a step; several, with commas, are an "
-    "ensemble.",
-)
-ENSEMBLE = path_flags.define_path_list(
-    "ensemble", [], "More models of the vocabulary: WORKDIR or WORKDIR@CHECKPOINT,..."
-)
+WORKDIR = run_flags.define_workdir()
+CHECKPOINT = run_flags.define_checkpoints()
+ENSEMBLE = run_flags.define_ensemble()
 INPUT = path_flags.define_path(
     "input",
     None,

@@ -9,18 +9,14 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import select
-from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli import program, run_flags
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scored_texts, scores
 
-WORKDIR = path_flags.define_path(
-    "workdir", "", "The directory of the run; runs/NAME of --config by default."
-)
-CHECKPOINT = flags.DEFINE_string(
-    "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
-)
+WORKDIR = run_flags.define_workdir()
+CHECKPOINT = run_flags.define_checkpoint()
 SPLIT = flags.DEFINE_multi_string(
     "split",
     ["test"],

@@ -12,7 +12,7 @@ from absl import flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import bundle, select
-from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache
 from vaswani_jax.data import prepared
@@ -22,12 +22,8 @@ logger = logging.getLogger(__name__)
 # A bundle is searched by our own search: few lines show whether it has the model.
 BUNDLE_LINES = 100
 
-WORKDIR = path_flags.define_path(
-    "workdir", "", "The directory of the run; runs/NAME of --config by default."
-)
-CHECKPOINT = flags.DEFINE_string(
-    "checkpoint", "averaged", "averaged, newest, best, average:N or a step."
-)
+WORKDIR = run_flags.define_workdir()
+CHECKPOINT = run_flags.define_checkpoint()
 FORMAT = flags.DEFINE_enum(
     "format",
     None,
