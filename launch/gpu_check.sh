@@ -84,6 +84,7 @@ for size in big base; do
     measure "$size" float32 xla
 done
 "$python" tests/benchmarks/gpu_verdict.py "$work" "$out/figures.json" || status=1
-correct 150 more tests/training/test_step.py tests/model/test_transformer.py \
+correct 150 more tests/training/test_step.py tests/training/test_packed_rows.py \
+    tests/model/test_transformer.py \
     -k "packed or test_transformer or $central"
 exit $status

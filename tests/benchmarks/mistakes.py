@@ -23,6 +23,7 @@ PARAMETERS = "tests/model/test_cost.py"
 FLOPS = "tests/model/test_cost.py"
 LAYERS = "tests/paper/test_table1.py"
 BLEU = "tests/evaluation/test_bleu.py"
+MULTI_BLEU = "tests/evaluation/test_multi_bleu.py"
 SIGNIFICANCE = "tests/evaluation/test_significance.py"
 REPLICATES = "tests/evaluation/test_replicates.py"
 TFDS = "tests/data/test_tfds.py"
@@ -371,7 +372,7 @@ MISTAKES = (
         "multi_bleu",
         "min(0.0, 1 - $reference_length / $output_length)",
         "0.0",
-        f"{BLEU}::test_multi_bleu_equals_the_formula",
+        f"{MULTI_BLEU}::test_multi_bleu_equals_the_formula",
     ),
     Mistake(
         "a system differs from itself",

@@ -5,7 +5,13 @@ import dataclasses
 import pytest
 
 from vaswani_jax.core.memory import NeededBytes
-from vaswani_jax.hardware import chips, estimates, hlo, programs
+from vaswani_jax.hardware import (
+    chips,
+    communication,
+    compiled_work,
+    estimates,
+    programs,
+)
 
 # Figures that are easy to divide by.
 CHIP = dataclasses.replace(
@@ -24,8 +30,8 @@ def collective(
     kind: str = "all-reduce",
     num_bytes: int = 0,
     links: int = 1,
-) -> hlo.Collective:
-    return hlo.Collective(
+) -> communication.Collective:
+    return communication.Collective(
         kind=kind,
         num_bytes=num_bytes,
         num_links=links,
@@ -37,7 +43,7 @@ def collective(
 
 
 def program(
-    *collectives: hlo.Collective, cycles: int, without: int = 0
+    *collectives: communication.Collective, cycles: int, without: int = 0
 ) -> programs.Program:
     return programs.Program(
         rows=13,
@@ -53,10 +59,10 @@ def program(
         },
         needed=NeededBytes(1, 2, 3),
         flops=5.0,
-        work=hlo.Work(10, 9, cycles, without),
-        turns=[hlo.Work(4, 3, 2, 1)],
+        work=compiled_work.Work(10, 9, cycles, without),
+        turns=[compiled_work.Work(4, 3, 2, 1)],
         collectives=list(collectives),
-        relayouts=[hlo.Relayout("copy.1", 8, "path")],
+        relayouts=[compiled_work.Relayout("copy.1", 8, "path")],
     )
 
 

@@ -1,6 +1,5 @@
 """One update: its gradient, Adam, dropout, and the division of a batch."""
 
-import dataclasses
 import functools
 import re
 from typing import Any
@@ -11,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests import reference, settings
-from tests.training import short_pairs, updates
+from tests.training import updates
 from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import transformer
-from vaswani_jax.training import loss, optimizer
+from vaswani_jax.training import loss
 from vaswani_jax.training import step as training_step
 
 
@@ -373,129 +372,6 @@ def test_copies_of_a_sentence_drop_differently(subset: Any, superset: Any) -> No
         )
         > 1e-3
     )
-
-
-def test_r_drop_is_the_loss_of_its_paper_on_two_draws() -> None:
-    """-log P1(y) - log P2(y) + alpha (KL(P1||P2) + KL(P2||P1)) / 2, halved."""
-    alpha = 5.0
-    settings_ = settings.small_settings(
-        **{"model.dropout_rate": 0.3, "training.label_smoothing": 0.0},
-        **{"training.r_drop": alpha, "optimizer.learning_rate_scale": 10.0},
-        **{"optimizer.epsilon": 1.0},
-    )
-    state = updates.random_state(settings_, seed=24)
-    batch = updates.random_batch(23, rows=4)
-    model = transformer.Transformer(settings_.model, updates.V)
-    # The keys of device 0 at step 0: stream 1 of the seed, the step, the device.
-    key = jax.random.key(settings_.seed)
-    for part in (1, 0, 0):
-        key = jax.random.fold_in(key, part)
-    source, target_in = jnp.asarray(batch.source), jnp.asarray(batch.target_in)
-    real = batch.target_out != 0
-
-    def objective(params: Any) -> Any:
-        p, q = (
-            jax.nn.softmax(
-                model.apply(
-                    {"params": params},
-                    source,
-                    target_in,
-                    deterministic=False,
-                    rngs={"dropout": dropout_key},
-                )
-            )
-            for dropout_key in (key, jax.random.fold_in(key, 1))
-        )
-        likelihood = jnp.sum(
-            jax.nn.one_hot(batch.target_out, updates.V) * jnp.log(p * q), -1
-        )
-        divergence = jnp.sum(p * jnp.log(p / q) + q * jnp.log(q / p), -1)
-        each = (-likelihood + alpha / 2 * divergence) / 2
-        return jnp.sum(jnp.where(real, each, 0)) / jnp.sum(real)
-
-    gradients = jax.jit(jax.grad(objective))(state.params)
-    new_state, metrics = updates.on_one(settings_)(
-        state, updates.shared_among(batch, 1)
-    )
-    adam = optimizer.adam(settings_)
-    expected, _ = adam.update(gradients, state.opt_state, state.params)
-    changes = jax.tree.map(lambda new, old: new - old, new_state.params, state.params)
-    updates.assert_close(changes, expected, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(
-        metrics.gradient_norm,
-        np.sqrt(sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(gradients))),
-        rtol=1e-4,
-    )
-
-
-@pytest.fixture(params=["sinusoidal", "learned"])
-def model(request):
-    changes = {"model.num_layers": 2, "model.positional_encoding": request.param}
-    small = settings.small_settings(**changes)
-    # As many positions as the separate rows need; a packed row is longer.
-    return dataclasses.replace(small.model, max_positions=7)
-
-
-def logits_of(model, params, batch):
-    batch = jax.tree.map(jax.numpy.asarray, batch)
-    network = transformer.Transformer(model, short_pairs.V)
-    return jax.jit(functools.partial(network.apply, deterministic=True))(
-        {"params": params}, batch.source, batch.target_in, segments=batch.segments
-    )
-
-
-def test_each_pair_of_a_packed_row_has_the_logits_and_the_loss_it_has_alone(model):
-    params = settings.random_params(model, vocab_size=short_pairs.V, seed=1)
-    separate, packed = short_pairs.separate_batch(), short_pairs.packed_batch()
-    alone, together = (logits_of(model, params, b) for b in (separate, packed))
-    for row, pairs in enumerate(short_pairs.PACKED_ROWS):
-        for number, pair in enumerate(pairs, start=1):
-            mask = packed.segments.target[row] == number
-            length = len(short_pairs.PAIRS[pair][1])
-            np.testing.assert_allclose(
-                together[row][mask], alone[pair, :length], rtol=1e-4, atol=1e-5
-            )
-            sums = [
-                loss.smoothed_cross_entropy(
-                    logits, jax.numpy.asarray(ids), label_smoothing=0.1
-                )
-                for logits, ids in (
-                    (together[row][mask], packed.target_out[row][mask]),
-                    (alone[pair], separate.target_out[pair]),
-                )
-            ]
-            np.testing.assert_allclose(sums[0].loss, sums[1].loss, rtol=1e-5)
-
-
-def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
-    small = dataclasses.replace(settings.small_settings(), model=model)
-    run = parallel.over_devices(
-        training_step.train_step(small, vocab_size=short_pairs.V, num_microbatches=1),
-        donate_state=False,
-    )
-    params = settings.random_params(model, vocab_size=short_pairs.V, seed=1)
-    opt_state = optimizer.make_optimizer(small).init(params)
-    state = parallel.replicate(
-        training_step.TrainState(jnp.int32(0), params, opt_state, None)
-    )
-    results = [
-        run(state, parallel.split_rows(batch, num_microbatches=1))
-        for batch in (short_pairs.separate_batch(), short_pairs.packed_batch())
-    ]
-    (separate, separate_metrics), (packed, packed_metrics) = results
-    np.testing.assert_allclose(
-        separate_metrics.sums.loss, packed_metrics.sums.loss, rtol=1e-5
-    )
-    assert (
-        float(separate_metrics.sums.tokens) == float(packed_metrics.sums.tokens) == 10
-    )
-    # The gradients, before Adam's division makes noise of what is nearly zero.
-    for moment, same in zip(
-        jax.tree.leaves(separate.opt_state[0].mu),
-        jax.tree.leaves(packed.opt_state[0].mu),
-        strict=True,
-    ):
-        np.testing.assert_allclose(moment, same, rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.parametrize("platform", ["gpu", "tpu"])

@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from vaswani_jax.hardware import hlo
 from vaswani_jax.hardware.chips import Chip
+from vaswani_jax.hardware.communication import Collective
+from vaswani_jax.hardware.compiled_work import Work
 from vaswani_jax.hardware.programs import Program
 
 
@@ -52,7 +53,7 @@ def step_time(program: Program, chip: Chip, *, num_devices: int) -> StepTime | N
     )
 
 
-def work_seconds(work: hlo.Work, chip: Chip) -> float | None:
+def work_seconds(work: Work, chip: Chip) -> float | None:
     """Return the time of some work; None where there are no cycles or no clock.
 
     Kernels that have no cycles write their results, and read as much.
@@ -63,7 +64,7 @@ def work_seconds(work: hlo.Work, chip: Chip) -> float | None:
     return work.estimated_cycles / chip.clock_hz + without_cycles
 
 
-def ring_seconds(collective: hlo.Collective, chip: Chip, *, num_devices: int) -> float:
+def ring_seconds(collective: Collective, chip: Chip, *, num_devices: int) -> float:
     """Return how long a ring of devices takes, by its bytes and its links.
 
     An all-reduce sends its result twice but for a share; reduce-scatter and all-gather
@@ -79,7 +80,10 @@ def ring_seconds(collective: hlo.Collective, chip: Chip, *, num_devices: int) ->
 
 
 def exposed_seconds(
-    collectives: list[hlo.Collective], seconds: list[float], *, clock_hz: float
+    collectives: list[Collective],
+    seconds: list[float],
+    *,
+    clock_hz: float,
 ) -> float:
     """Return the time in which devices wait for communication.
 

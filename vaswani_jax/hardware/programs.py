@@ -12,6 +12,13 @@ from vaswani_jax.core import config, memory, parallel, types
 from vaswani_jax.core.memory import NeededBytes
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import hlo
+from vaswani_jax.hardware.communication import Collective, find_collectives
+from vaswani_jax.hardware.compiled_work import (
+    Relayout,
+    Work,
+    count_work,
+    find_relayouts,
+)
 from vaswani_jax.inference import generate
 from vaswani_jax.model import cost
 from vaswani_jax.training import step
@@ -57,10 +64,10 @@ class Program:
     memory: dict[str, int]
     needed: NeededBytes
     flops: float | None
-    work: hlo.Work
-    turns: list[hlo.Work]
-    collectives: list[hlo.Collective]
-    relayouts: list[hlo.Relayout]
+    work: Work
+    turns: list[Work]
+    collectives: list[Collective]
+    relayouts: list[Relayout]
 
     @property
     def collective_bytes(self) -> int:
@@ -75,11 +82,11 @@ class Program:
     def from_dict(cls, values: dict[str, Any]) -> "Program":
         """Return the program that `as_dict` has written."""
         parts = {
-            "work": hlo.Work(**values["work"]),
-            "turns": [hlo.Work(**each) for each in values["turns"]],
+            "work": Work(**values["work"]),
+            "turns": [Work(**each) for each in values["turns"]],
             "needed": NeededBytes(**values["needed"]),
-            "collectives": [hlo.Collective(**each) for each in values["collectives"]],
-            "relayouts": [hlo.Relayout(**each) for each in values["relayouts"]],
+            "collectives": [Collective(**each) for each in values["collectives"]],
+            "relayouts": [Relayout(**each) for each in values["relayouts"]],
         }
         return cls(**{**values, **parts})
 
@@ -236,10 +243,10 @@ def _compile(
         memory={name: int(getattr(analysis, name)) for name in MEMORY_FIELDS},
         needed=memory.needed_by(compiled, state=state),
         flops=_flops(compiled),
-        work=hlo.work(module),
-        turns=[hlo.work(module, loop.called) for loop in module.endless_loops()],
-        collectives=hlo.collectives(module),
-        relayouts=hlo.relayouts(module, sizes=activations, elements=gradients),
+        work=count_work(module),
+        turns=[count_work(module, loop.called) for loop in module.endless_loops()],
+        collectives=find_collectives(module),
+        relayouts=find_relayouts(module, sizes=activations, elements=gradients),
     )
 
 

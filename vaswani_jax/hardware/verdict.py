@@ -8,6 +8,7 @@ from vaswani_jax.core import config, memory, parallel
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import (
     chips,
+    compiled_work,
     compiler,
     estimates,
     hlo,
@@ -286,7 +287,7 @@ def _compiled(program: programs.Program) -> dict[str, Any]:
     }
 
 
-def _work(work: hlo.Work) -> dict[str, Any]:
+def _work(work: compiled_work.Work) -> dict[str, Any]:
     return {
         "instructions": work.num_instructions,
         "kernels": work.num_kernels,
