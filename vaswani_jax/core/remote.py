@@ -12,8 +12,6 @@ count.
 """
 
 import contextlib
-import dataclasses
-import fnmatch
 import functools
 import hashlib
 import json
@@ -23,37 +21,19 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vaswani_jax.core import files, paths, tensor_file
+from vaswani_jax.core import files, paths, sync, tensor_file
+from vaswani_jax.core.sync import Sync
 
 if TYPE_CHECKING:
     import fsspec
 
-# Files that stay on this machine, unfinished files, and paths that lead elsewhere.
-PRIVATE = re.compile(
-    r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|best\.old)(/|$)"
-    r"|\.unfinished|checkpoint-tmp|^/|//"
-)
-SEALS = ("files.json", "manifest.json")
-# A checkpoint never changes once it is sealed, and is deleted as a whole.
-CHECKPOINT = re.compile(r"((?:checkpoints|best|averaged)/\d+)/")
-SEALED = re.compile(r"((?:checkpoints|best|averaged)/\d+|data)/")
 STARTS = "starts.jsonl"
-# The fields that change with a file, as the stores call them.
-VERSIONS = ("etag", "ETag", "generation", "md5Hash", "mtime", "LastModified", "created")
 
 
 class RemoteError(OSError):
     """A store cannot be read or written."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Sync:
-    """The versions that a file had when the store and the local copy were equal."""
-
-    remote: str | None = None
-    local: str | None = None
 
 
 def is_remote(name: str) -> bool:
@@ -184,8 +164,8 @@ class RemoteDirectory(files.Directory):
                 name
                 for name in remote
                 if name.partition("/")[0] not in skip
-                and (_matches(name, file_names) or not file_names)
-                and _is_outdated(
+                and (sync.matches(name, file_names) or not file_names)
+                and sync.is_outdated(
                     local.get(name),
                     remote=remote[name],
                     last=last_sync.get(name, Sync()),
@@ -199,7 +179,7 @@ class RemoteDirectory(files.Directory):
                 deleted_names = {
                     name
                     for name in deleted_names & last_sync.keys()
-                    if name not in file_names and _matches(name, file_names)
+                    if name not in file_names and sync.matches(name, file_names)
                 }
             elif is_local_ahead:
                 deleted_names = set()
@@ -218,18 +198,18 @@ class RemoteDirectory(files.Directory):
         with self._open_record() as last_sync:
             self._store.invalidate_cache()
             try:
-                remote = _remote_version(self._store.info(self._root))
+                remote = sync.remote_version(self._store.info(self._root))
             except FileNotFoundError:
                 raise RemoteError(f"there is no file {self._url}") from None
             path = self.path / name
             is_present = path.exists() and last_sync.get(name) == Sync(
-                remote, _local_version(path)
+                remote, sync.local_version(path)
             )
             if not is_present:
                 part = path.with_name(f"{name}.unfinished")
                 self._store.get_file(self._root, str(part))
                 part.replace(path)
-                last_sync[name] = Sync(remote, _local_version(path))
+                last_sync[name] = Sync(remote, sync.local_version(path))
         return path
 
     def push(self, *, folder: str = "") -> None:
@@ -246,21 +226,24 @@ class RemoteDirectory(files.Directory):
                 name
                 for name in local
                 if name.startswith(prefix)
-                and _is_changed(name, local=local, remote=remote, last_sync=last_sync)
+                and sync.is_changed(
+                    name, local=local, remote=remote, last_sync=last_sync
+                )
             }
-            seals = {seal for name in changed if (seal := _find_seal(name, local))}
+            seals = {seal for name in changed if (seal := sync.find_seal(name, local))}
             for seal in seals & remote.keys():
                 self._store.rm_file(f"{self._root}/{seal}")
             self._upload(sorted(changed - seals))
             self._upload(sorted(seals))
             # Delete the checkpoints that were deleted here, their seals first.
-            checkpoints = {_checkpoint_path(name) for name in local} | {None}
+            checkpoints = {sync.checkpoint_path(name) for name in local} | {None}
             deleted_names = [
                 name
                 for name in last_sync
-                if name.startswith(prefix) and _checkpoint_path(name) not in checkpoints
+                if name.startswith(prefix)
+                and sync.checkpoint_path(name) not in checkpoints
             ]
-            for name in sorted(deleted_names, key=_is_seal, reverse=True):
+            for name in sorted(deleted_names, key=sync.is_seal, reverse=True):
                 with contextlib.suppress(FileNotFoundError):
                     self._store.rm_file(f"{self._root}/{name}")
                 del last_sync[name]
@@ -321,12 +304,12 @@ class RemoteDirectory(files.Directory):
         for name, part in zip(names, parts, strict=True):
             self._set_aside(name, last_sync.get(name, Sync()))
             os.replace(part, self.path / name)
-            last_sync[name] = Sync(remote[name], _local_version(self.path / name))
+            last_sync[name] = Sync(remote[name], sync.local_version(self.path / name))
 
     def _set_aside(self, name: str, last: Sync) -> None:
         """Move a file out of the local copy unless the store has had this version."""
         path = self.path / name
-        if path.exists() and last.local != _local_version(path):
+        if path.exists() and last.local != sync.local_version(path):
             (self._superseded / name).parent.mkdir(parents=True, exist_ok=True)
             path.replace(self._superseded / name)
 
@@ -351,25 +334,25 @@ class RemoteDirectory(files.Directory):
             return {}
         start = len(self._root.rstrip("/")) + 1
         versions = {
-            path[start:]: _remote_version(fields)
+            path[start:]: sync.remote_version(fields)
             for path, fields in listing.items()
-            if not PRIVATE.search(path[start:])
+            if not sync.PRIVATE.search(path[start:])
         }
         return {
             name: version
             for name, version in versions.items()
-            if not SEALED.match(name)
-            or _find_seal(name, versions)
-            or _matches(name, file_names)
+            if not sync.SEALED.match(name)
+            or sync.find_seal(name, versions)
+            or sync.matches(name, file_names)
         }
 
     def _local_versions(self) -> dict[str, str]:
         paths = sorted(path for path in self.path.rglob("*") if path.is_file())
         names = {path.relative_to(self.path).as_posix(): path for path in paths}
         return {
-            name: _local_version(path)
+            name: sync.local_version(path)
             for name, path in names.items()
-            if not PRIVATE.search(name)
+            if not sync.PRIVATE.search(name)
         }
 
     def _is_local_ahead(self, remote: Mapping[str, str]) -> bool:
@@ -379,77 +362,6 @@ class RemoteDirectory(files.Directory):
         path = self.path / STARTS
         starts = self._store.cat_file(f"{self._root}/{STARTS}")
         return path.exists() and path.read_bytes().startswith(starts)
-
-
-def _matches(name: str, patterns: Collection[str]) -> bool:
-    """Return whether a file has one of the names, or is in a directory of that name.
-
-    A name may be a glob, in which * stands for no slash and ** for any directories.
-    """
-    return any(
-        name == pattern
-        or name.startswith(f"{pattern}/")
-        or (
-            ("**" in pattern or name.count("/") == pattern.count("/"))
-            and fnmatch.fnmatchcase(name, pattern.replace("**/", "*"))
-        )
-        for pattern in patterns
-    )
-
-
-def _is_outdated(
-    local: str | None, *, remote: str, last: Sync, is_local_ahead: bool
-) -> bool:
-    """Return whether a local version, None if there is no file, must be replaced."""
-    is_newer = local is None or last.remote != remote
-    is_modified = local is not None and local != last.local
-    if is_local_ahead:
-        return is_newer and not is_modified
-    return is_newer or is_modified
-
-
-def _is_changed(
-    name: str,
-    *,
-    local: Mapping[str, str],
-    remote: Mapping[str, str],
-    last_sync: Mapping[str, Sync],
-) -> bool:
-    """Return whether a local file must be uploaded."""
-    last = last_sync.get(name)
-    seal = _find_seal(name, local) if _checkpoint_path(name) else None
-    if seal and last_sync.get(seal, Sync()).local == local[seal]:
-        # It was sent whole: a later difference is damage.
-        return last is not None and name not in remote
-    return name not in remote or last is None or last.local != local[name]
-
-
-def _checkpoint_path(name: str) -> str | None:
-    """Return the folder of the checkpoint that a file is in."""
-    return match[1] if (match := CHECKPOINT.match(name)) else None
-
-
-def _find_seal(name: str, names: Collection[str]) -> str | None:
-    """Return the seal among names that a file depends on; a seal returns itself."""
-    if _is_seal(name):
-        return name
-    match = SEALED.match(name)
-    folder = match[0] if match else ""
-    return next((folder + seal for seal in SEALS if folder + seal in names), None)
-
-
-def _is_seal(name: str) -> bool:
-    return name.rpartition("/")[2] in SEALS
-
-
-def _remote_version(fields: Mapping[str, Any]) -> str:
-    marks = [f"{key}={fields[key]}" for key in VERSIONS if fields.get(key) is not None]
-    return " ".join([str(fields.get("size")), *marks])
-
-
-def _local_version(path: pathlib.Path) -> str:
-    status = path.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _one_line(error: Exception) -> str:

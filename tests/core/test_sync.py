@@ -1,0 +1,71 @@
+"""Which files are sent and fetched depends on their versions and on their seals."""
+
+import pytest
+
+from vaswani_jax.core import sync
+from vaswani_jax.core.sync import Sync
+
+SEAL = "checkpoints/8/files.json"
+PART = "checkpoints/8/params"
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "is_match"),
+    [
+        ("text/a.de", "text/a.de", True),
+        ("text/a.de", "text", True),
+        ("text2/a.de", "text", False),
+        ("text/a.de", "text/*.de", True),
+        ("text/old/a.de", "text/*.de", False),
+        ("text/old/a.de", "text/**/*.de", True),
+        ("text/a.de", "text/**/*.de", True),
+    ],
+)
+def test_a_name_matches_itself_its_directory_and_a_glob(
+    name: str, pattern: str, is_match: bool
+) -> None:
+    assert sync.matches(name, [pattern]) == is_match
+
+
+# The versions at the last sync are "1".
+@pytest.mark.parametrize(
+    ("local", "remote", "if_ahead", "if_behind"),
+    [
+        ("1", "1", False, False),
+        (None, "1", True, True),
+        ("1", "2", True, True),
+        ("2", "1", False, True),
+        ("2", "2", False, True),
+    ],
+)
+def test_a_copy_that_is_ahead_keeps_its_own_changes(
+    local: str | None, remote: str, if_ahead: bool, if_behind: bool
+) -> None:
+    for is_ahead, expected in ((True, if_ahead), (False, if_behind)):
+        is_outdated = sync.is_outdated(
+            local, remote=remote, last=Sync("1", "1"), is_local_ahead=is_ahead
+        )
+        assert is_outdated == expected
+
+
+def test_files_of_a_checkpoint_that_was_sent_whole_are_not_sent_again() -> None:
+    local = {SEAL: "1", PART: "damaged"}
+    last_sync = {SEAL: Sync("1", "1"), PART: Sync("1", "1")}
+    versions = {"local": local, "last_sync": last_sync}
+    whole, lost = {SEAL: "1", PART: "1"}, {SEAL: "1"}
+    assert not sync.is_changed(PART, remote=whole, **versions)
+    assert sync.is_changed(PART, remote=lost, **versions)
+    # A checkpoint that has no seal yet, or another one, is sent.
+    versions["last_sync"] = {PART: Sync("1", "1")}
+    assert sync.is_changed(PART, remote=whole, **versions)
+
+
+def test_a_seal_belongs_to_the_files_beside_it() -> None:
+    names = {SEAL, PART, "checkpoints/9/params", "data/manifest.json", "config.json"}
+    assert sync.find_seal(PART, names) == SEAL
+    assert sync.find_seal(SEAL, names) == SEAL
+    assert sync.find_seal("checkpoints/9/params", names) is None
+    assert sync.find_seal("data/train.ids", names) == "data/manifest.json"
+    assert sync.find_seal("config.json", names) is None
+    assert sync.checkpoint_path(PART) == "checkpoints/8"
+    assert sync.checkpoint_path("data/train.ids") is None

@@ -1,0 +1,105 @@
+"""Decide which files differ between a directory on a store and its local copy.
+
+A checkpoint and prepared data have a seal: without it, their files do not count.
+"""
+
+import dataclasses
+import fnmatch
+import pathlib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+# Files that stay on this machine, unfinished files, and paths that lead elsewhere.
+PRIVATE = re.compile(
+    r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|best\.old)(/|$)"
+    r"|\.unfinished|checkpoint-tmp|^/|//"
+)
+SEALS = ("files.json", "manifest.json")
+# A checkpoint never changes once it is sealed, and is deleted as a whole.
+CHECKPOINT = re.compile(r"((?:checkpoints|best|averaged)/\d+)/")
+SEALED = re.compile(r"((?:checkpoints|best|averaged)/\d+|data)/")
+# The fields that change with a file, as the stores call them.
+VERSIONS = ("etag", "ETag", "generation", "md5Hash", "mtime", "LastModified", "created")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sync:
+    """The versions that a file had when the store and the local copy were equal."""
+
+    remote: str | None = None
+    local: str | None = None
+
+
+def matches(name: str, patterns: Collection[str]) -> bool:
+    """Return whether a file has one of the names, or is in a directory of that name.
+
+    A name may be a glob, in which * stands for no slash and ** for any directories.
+    """
+    return any(
+        name == pattern
+        or name.startswith(f"{pattern}/")
+        or (
+            ("**" in pattern or name.count("/") == pattern.count("/"))
+            and fnmatch.fnmatchcase(name, pattern.replace("**/", "*"))
+        )
+        for pattern in patterns
+    )
+
+
+def is_outdated(
+    local: str | None, *, remote: str, last: Sync, is_local_ahead: bool
+) -> bool:
+    """Return whether a local version, None if there is no file, must be replaced."""
+    is_newer = local is None or last.remote != remote
+    is_modified = local is not None and local != last.local
+    if is_local_ahead:
+        return is_newer and not is_modified
+    return is_newer or is_modified
+
+
+def is_changed(
+    name: str,
+    *,
+    local: Mapping[str, str],
+    remote: Mapping[str, str],
+    last_sync: Mapping[str, Sync],
+) -> bool:
+    """Return whether a local file must be uploaded."""
+    last = last_sync.get(name)
+    seal = find_seal(name, local) if checkpoint_path(name) else None
+    if seal and last_sync.get(seal, Sync()).local == local[seal]:
+        # It was sent whole: a later difference is damage.
+        return last is not None and name not in remote
+    return name not in remote or last is None or last.local != local[name]
+
+
+def checkpoint_path(name: str) -> str | None:
+    """Return the folder of the checkpoint that a file is in."""
+    return match[1] if (match := CHECKPOINT.match(name)) else None
+
+
+def find_seal(name: str, names: Collection[str]) -> str | None:
+    """Return the seal among names that a file depends on; a seal returns itself."""
+    if is_seal(name):
+        return name
+    match = SEALED.match(name)
+    folder = match[0] if match else ""
+    return next((folder + seal for seal in SEALS if folder + seal in names), None)
+
+
+def is_seal(name: str) -> bool:
+    """Return whether a file is the seal of a checkpoint or of prepared data."""
+    return name.rpartition("/")[2] in SEALS
+
+
+def remote_version(fields: Mapping[str, Any]) -> str:
+    """Return what changes with a file on a store, from the fields of its listing."""
+    marks = [f"{key}={fields[key]}" for key in VERSIONS if fields.get(key) is not None]
+    return " ".join([str(fields.get("size")), *marks])
+
+
+def local_version(path: pathlib.Path) -> str:
+    """Return what changes with a file on this machine: its size and its time."""
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
