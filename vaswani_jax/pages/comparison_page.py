@@ -55,7 +55,7 @@ def write_comparison(
 def render(comparison: SystemComparison) -> str:
     """Return the HTML of a comparison, in which all text is escaped."""
     letters = comparison.letters
-    style = html.read("comparison.css")
+    style = html.read_style("comparison.css")
     names = " and ".join(name for name, _ in comparison.systems[:2])
     if len(comparison.systems) > 2:
         names = f"{len(comparison.systems)} systems"

@@ -43,7 +43,7 @@ def render(page: contents.Page) -> str:
 
 def render_values(values: Mapping[str, Any]) -> str:
     """Return the HTML of what `contents.to_json` returns; otherwise as `render`."""
-    style = read("page.css")
+    style = read_style("page.css")
     script = "\n".join(read(name) for name in SCRIPTS)
     return string.Template(read("page.html")).substitute(
         policy=html.escape(content_policy(style=style, script=script), quote=False),
@@ -101,6 +101,11 @@ def read(name: str) -> str:
     """Return the text of a file that the page is put together from."""
     path = importlib.resources.files("vaswani_jax.pages") / name
     return path.read_text(encoding="utf-8")
+
+
+def read_style(name: str) -> str:
+    """Return the style of a page: what all share, then its own file."""
+    return read("base.css") + read(name)
 
 
 def _hash(text: str) -> str:

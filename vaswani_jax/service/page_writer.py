@@ -85,5 +85,5 @@ def _write(
     text = html.render(page)
     html.check_size(text)
     script = "\n".join(map(html.read, html.SCRIPTS))
-    policy = html.content_policy(style=html.read("page.css"), script=script)
+    policy = html.content_policy(style=html.read_style("page.css"), script=script)
     return WrittenPage(text, f"{policy}; frame-ancestors 'none'")
