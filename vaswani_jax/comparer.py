@@ -204,8 +204,8 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
         for directory in seeds.find(pathlib.Path(folder)).values()
     ]
     settings = [run.settings for run in runs if isinstance(run, _Run)]
-    for run, other in zip(runs[1:], settings[1:], strict=True):
-        changes = run_record.find_changes(config.to_dict(settings[0]), other)
+    for run, run_settings in zip(runs[1:], settings[1:], strict=True):
+        changes = run_record.find_changes(config.to_dict(settings[0]), run_settings)
         if different := [
             str(change)
             for change in changes
@@ -271,21 +271,21 @@ def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
         raise ValueError(
             f"no system has a {split} text: name --source and --references, or a run"
         )
-    (name, first), *others = texts.items()
-    for other_name, other in others:
-        if other.references != first.references:
+    first_name, first = next(iter(texts.items()))
+    for name, text in texts.items():
+        if text.references != first.references:
             if len({run.settings.seed for run in runs}) > 1 and any(
                 run.settings.data.source in data_config.GENERATED for run in runs
             ):
                 raise ValueError(
-                    f"{name} and {other_name} have different references, because "
+                    f"{first_name} and {name} have different references, because "
                     "generated text depends on the seed; name a text of files, by "
                     "--source and --references"
                 )
             raise ValueError(
-                f"{name} and {other_name} have different references: "
+                f"{first_name} and {name} have different references: "
                 f"{len(first.references):,} lines, sha256 {first.checksum}, and "
-                f"{len(other.references):,} lines, sha256 {other.checksum}; compare "
+                f"{len(text.references):,} lines, sha256 {text.checksum}; compare "
                 "outputs of one text, --source and --references name it"
             )
     return first
@@ -322,13 +322,13 @@ def _scoring(
                 f"{run.name} has several target languages, each with scores of its "
                 f"own: choose one of {settings.target_locale} by --target_locale"
             )
-    first, *others = (_signatures(text, settings) for settings in data)
-    for run, signatures in zip(runs[1:], others, strict=True):
-        if signatures != first:
+    signatures = [_signatures(text, settings) for settings in data]
+    for run, signature in zip(runs, signatures, strict=True):
+        if signature != signatures[0]:
             raise ValueError(
-                f"{runs[0].name} and {run.name} have different signatures: {first} and "
-                f"{signatures}; --text_form, --target_locale and --lowercase_scores "
-                "set one for all"
+                f"{runs[0].name} and {run.name} have different signatures: "
+                f"{signatures[0]} and {signature}; --text_form, --target_locale and "
+                "--lowercase_scores set one for all"
             )
     return data[0]
 
