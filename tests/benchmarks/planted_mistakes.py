@@ -38,7 +38,9 @@ def find_location(location: str, root: pathlib.Path) -> tuple[pathlib.Path, int,
         for path in sorted((root / room).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             module = ".".join(path.relative_to(root).with_suffix("").parts)
-            spans = {module: (0, len(text)), **_definitions(text, module)}
+            spans = {module: (0, len(text))}
+            if location.rpartition(".")[2] in text:
+                spans |= _definitions(text, module)
             matches += [
                 (path, *span)
                 for name, span in spans.items()

@@ -1,8 +1,10 @@
 """The architecture of the package, read from its source without running it."""
 
 import ast
+import functools
 import pathlib
 import re
+from typing import NamedTuple
 
 import pytest
 
@@ -38,25 +40,47 @@ SLOW = {
 every_module = pytest.mark.parametrize("path", MODULES, ids=str)
 
 
-def tree_of(path):
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+class Source(NamedTuple):
+    """What tests ask of a module.
+
+    Attributes:
+        imports: The dotted names of all that it imports, in functions too, split.
+        words: The names and attributes in its code.
+        first_line: That of its docstring.
+        has_code: True if it is not a docstring alone.
+    """
+
+    imports: list[list[str]]
+    words: set[str]
+    first_line: str
+    has_code: bool
 
 
-def imports_of(path):
-    """Return the dotted names of all that a module imports, in functions too."""
-    names = set()
-    for node in ast.walk(tree_of(path)):
+@functools.cache
+def read(path):
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    names, words = set(), set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return [name.split(".") for name in sorted(names)]
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.Name):
+            words.add(node.id)
+    return Source(
+        imports=[name.split(".") for name in sorted(names)],
+        words=words,
+        first_line=(ast.get_docstring(tree) or "").partition("\n")[0],
+        has_code=len(tree.body) > 1,
+    )
 
 
 @every_module
 def test_imports_point_down_only(path):
-    rooms = {name[1] for name in imports_of(path) if name[0] == "vaswani_jax"}
+    rooms = {name[1] for name in read(path).imports if name[0] == "vaswani_jax"}
     room = path.parts[0].removesuffix(".py")
     # The other modules at the top are programs and the package itself.
     allowed = BELOW[room] | {room} if room in BELOW else set(BELOW)
@@ -66,7 +90,7 @@ def test_imports_point_down_only(path):
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "data"], ids=str)
 def test_data_names_nothing_of_jax(path):
-    assert not {name[0] for name in imports_of(path)} & NEEDS_JAX
+    assert not {name[0] for name in read(path).imports} & NEEDS_JAX
 
 
 def test_data_loads_no_jax():
@@ -98,9 +122,8 @@ def test_a_program_imports_what_it_uses(program, used):
 
 @every_module
 def test_pmap_is_known_to_core_parallel_alone(path):
-    names = {word for name in imports_of(path) for word in name}
-    for node in ast.walk(tree_of(path)):
-        names |= {getattr(node, "attr", None), getattr(node, "id", None)}
+    names = {word for name in read(path).imports for word in name}
+    names |= read(path).words
     assert ("pmap" in names) == (path.as_posix() == "core/parallel.py")
 
 
@@ -108,14 +131,14 @@ def test_at_most_five_modules_know_of_object_stores():
     importers = [
         path.as_posix()
         for path in MODULES
-        if any("remote" in name for name in imports_of(path))
+        if any("remote" in name for name in read(path).imports)
     ]
     assert 0 < len(importers) <= 5, importers
 
 
 @every_module
 def test_first_line_says_what_the_module_is(path):
-    first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]
+    first = read(path).first_line
     names_a_section = re.search(r"\b([Ss]ections?|[Tt]able) \d", first)
     assert names_a_section or re.fullmatch(r"[A-Z][^.]+ .+[.:]", first), first
 
@@ -125,8 +148,7 @@ def test_the_tests_of_a_module_have_its_name():
     missing = []
     for path in MODULES:
         name = path.with_name(f"test_{path.name}").as_posix()
-        has_code = len(tree_of(path).body) > 1  # Not a docstring alone.
         # Tests in programs/ start a program as a user does.
-        if has_code and not {name, f"programs/{name}"} & files:
+        if read(path).has_code and not {name, f"programs/{name}"} & files:
             missing.append(str(path))
     assert not missing
