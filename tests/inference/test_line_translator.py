@@ -4,7 +4,6 @@ from typing import Any
 
 import hypothesis
 import hypothesis.strategies as st
-import jax
 import numpy as np
 import pytest
 
@@ -121,25 +120,6 @@ def test_few_shapes_are_compiled(
     # `shapes` knows them, for all devices together.
     beforehand = {(-(-rows // 8), length) for rows, length in translator.shapes(lines)}
     assert beforehand == {shape[1:] for shape in shapes}
-
-
-def test_batches_are_small_on_a_cpu_alone(vocabulary: Vocabulary) -> None:
-    small = settings.small_settings(
-        **{"search.max_source_tokens": 64, "search.source_tokens_per_batch": 4096}
-    )
-    translator = LineTranslator(small, vocabulary)
-
-    def rows_of_lengths(platform: str) -> dict[int, int]:
-        with parallel.targeting(platform, jax.devices()[:1]):
-            # 300 lines of each length, so that the largest batches are full.
-            lines = [" ".join("a" * n) for n in (20, 60) for _ in range(300)]
-            shapes = translator.shapes(lines) + translator.shapes(["a"] * 300)
-            return {length: rows for rows, length in shapes if rows > 1}
-
-    # 512 tokens, or 16 rows if they have more.
-    assert rows_of_lengths("cpu") == {16: 32, 32: 16, 64: 16}
-    # All tokens that the settings allow.
-    assert rows_of_lengths("gpu") == {16: 256, 32: 128, 64: 64}
 
 
 @pytest.mark.parametrize(("tokens", "expected"), [(2048, 3), (1024, 2), (256, 1)])

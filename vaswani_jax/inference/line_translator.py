@@ -7,11 +7,9 @@ for them goes back to its line.
 import contextlib
 import dataclasses
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import jax
 import numpy as np
 
 from vaswani_jax.core import (
@@ -27,20 +25,14 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
     generate,
     line_warnings,
-    padding,
     search_record,
     trees,
 )
+from vaswani_jax.inference.piece_batches import PieceBatching, row_shapes
 from vaswani_jax.inference.pieces import Piece, cut_lines
 from vaswani_jax.inference.results import Hypothesis, Output
 
 Result = TypeVar("Result")
-# On a CPU a row costs as much in a small batch, where fewer rows are padding or wait
-# for the longest output. A batch has so many rows on each device, or so many tokens.
-CPU_ROWS = 16
-CPU_TOKENS = 512
-# The indices of the pieces in a batch's rows, None for padding; and the rows.
-Batch = tuple[list[int | None], generate.Rows]
 
 
 class _Search(NamedTuple):
@@ -86,7 +78,11 @@ class LineTranslator:
         self._vocabulary = vocabulary
         self._models = tuple(models or (settings.model,))
         self._n_best = n_best
-        self._batch_for_each_device = batch_for_each_device
+        self._batching = PieceBatching(
+            search=settings.search,
+            n_best=n_best,
+            batch_for_each_device=batch_for_each_device,
+        )
 
     @functools.cached_property
     def search(self) -> Callable[[Sequence[Any], generate.Rows], Any]:
@@ -146,17 +142,17 @@ class LineTranslator:
         outputs: list[list[Output]] = [[] for _ in pieces]
         batches = [
             (indices, parallel.split_rows(rows, num_microbatches=1))
-            for indices, rows in self._batches_on_devices(pieces, first_line)
+            for indices, rows in self._batching.batches_on_devices(pieces, first_line)
         ]
         all_rows = [rows for _, rows in batches]
         with self._making_ready(params, all_rows) as wait:
 
             def search(rows: generate.Rows) -> Any:
-                wait(_row_shapes(rows))
+                wait(row_shapes(rows))
                 return self.search(tuple(params), rows)
 
             searches = side_by_side.compute(
-                search, all_rows, limit=self._searches_at_a_time()
+                search, all_rows, limit=self._batching.searches_at_a_time()
             )
             for (indices, _), hypotheses in zip(batches, searches, strict=True):
                 tokens, scores = parallel.join_rows(hypotheses)
@@ -175,7 +171,7 @@ class LineTranslator:
 
         The first shape is left to the first search.
         """
-        by_shape = {_row_shapes(rows): rows for rows in reversed(batches)}
+        by_shape = {row_shapes(rows): rows for rows in reversed(batches)}
         new_shapes = [
             shape for shape in reversed(by_shape) if shape not in self._search.shapes
         ]
@@ -197,7 +193,7 @@ class LineTranslator:
         """Return how each piece of each line is searched; arguments of `hypotheses`."""
         pieces = self.pieces(lines, prefixes, first_line=first_line)
         records: dict[int, search_record.SearchRecord] = {}
-        for indices, rows in self._batches(pieces, first_line):
+        for indices, rows in self._batching.batches(pieces, first_line):
             batch = search_record.record_rows(
                 self._settings,
                 self._models,
@@ -215,7 +211,7 @@ class LineTranslator:
 
         The search is compiled for each of them, divided over the devices.
         """
-        batches = self._batches(self.pieces(lines, None, first_line=1), 1)
+        batches = self._batching.batches(self.pieces(lines, None, first_line=1), 1)
         return sorted({rows.source.shape for _, rows in batches})
 
     def pieces(
@@ -333,86 +329,6 @@ class LineTranslator:
             is_repaired=not trees.are_trees(pairs, line=line, vocabulary=vocabulary),
         )
 
-    def _batches_on_devices(
-        self, pieces: list[Piece], first_line: int
-    ) -> Iterator[Batch]:
-        """Yield the batches of `_batches` as `parallel.split_rows` divides them."""
-        batches = self._batches(pieces, first_line)
-        if self._batch_for_each_device:
-            yield from _join_batches(batches, count=parallel.num_devices())
-        else:
-            for indices, rows in batches:
-                yield [*indices], rows
-
-    def _batches(
-        self, pieces: list[Piece], first_line: int
-    ) -> Iterator[tuple[list[int], generate.Rows]]:
-        """Yield indices of pieces and their padded ids, similar lengths together."""
-        # Within a batch, too, neighbours are of similar length.
-        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
-        shortest = padding.shortest_length([len(piece.ids) + 1 for piece in pieces])
-        shapes = [self._shape(pieces[index], shortest=shortest) for index in order]
-        for group in padding.group_by_shape(shapes, max_rows=self._max_rows):
-            (length, prefix_length), num_rows = group.shape, group.num_rows
-            indices = [order[index] for index in group.indices]
-            batch = [pieces[index] for index in indices]
-            sources = [[*piece.ids, types.EOS_ID] for piece in batch]
-            prefixes = [piece.prefix for piece in batch]
-            numbers = [(first_line + piece.line, piece.part) for piece in batch]
-            yield (
-                indices,
-                generate.Rows(
-                    source=padding.pad(sources, rows=num_rows, length=length),
-                    prefix=padding.pad(prefixes, rows=num_rows, length=prefix_length),
-                    numbers=padding.pad(numbers, rows=num_rows, length=2),
-                ),
-            )
-
-    def _max_rows(self, shape: tuple[int, ...]) -> int:
-        """Return the most rows of a batch whose sentences have a shape."""
-        search = self._settings.search
-        # A sentence is searched as W rows; section 6.1 has W = 4.
-        width = max(4, search.beam_size, self._n_best)
-        num_rows = search.source_tokens_per_batch * 4 // width // shape[0]
-        if parallel.on_cpu():
-            num_devices = 1 if self._batch_for_each_device else parallel.num_devices()
-            rows_per_device = max(CPU_ROWS, CPU_TOKENS // shape[0])
-            num_rows = min(num_rows, rows_per_device * num_devices)
-        return num_rows
-
-    def _searches_at_a_time(self) -> int:
-        """Return the number of batches whose tokens together are those of one."""
-        num_batches = self._settings.search.source_tokens_per_batch // CPU_TOKENS
-        return max(1, min(side_by_side.small_programs_at_a_time(), num_batches))
-
-    def _shape(self, piece: Piece, *, shortest: int) -> tuple[int, int]:
-        """Return the padded tokens of a piece's source and of its prefix."""
-        # No piece is longer, and learned positions end there.
-        longest = self._settings.search.max_source_tokens
-        num_tokens = max(len(piece.ids) + 1, shortest)
-        length = min(padding.padded_length(num_tokens), longest)
-        return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
-
-
-def _join_batches(
-    batches: Iterable[tuple[list[int], generate.Rows]], *, count: int
-) -> Iterator[Batch]:
-    """Yield batches that are each several of one shape, `count` with empty ones."""
-    for _, of_shape in itertools.groupby(batches, lambda batch: _row_shapes(batch[1])):
-        while parts := list(itertools.islice(of_shape, count)):
-            num_rows = parts[0][1].source.shape[0]
-            indices: list[int | None] = []
-            for part_indices, _ in parts:
-                indices += part_indices
-                indices += [None] * (num_rows - len(part_indices))
-            num_missing = (count - len(parts)) * num_rows
-
-            def join(*leaves: np.ndarray, missing: int = num_missing) -> np.ndarray:
-                joined = np.concatenate(leaves)
-                return np.pad(joined, [(0, missing)] + [(0, 0)] * (joined.ndim - 1))
-
-            yield indices, jax.tree.map(join, *(rows for _, rows in parts))
-
 
 def _by_line(
     values: Sequence[Result], *, pieces: Sequence[Piece], num_lines: int
@@ -422,10 +338,6 @@ def _by_line(
     for piece, value in zip(pieces, values, strict=True):
         by_line[piece.line].append(value)
     return by_line
-
-
-def _row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:
-    return tuple(array.shape for array in rows if array is not None)
 
 
 @functools.cache
