@@ -7,7 +7,7 @@ python -m vaswani_jax.decode --workdir=runs/demo < FILE
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from absl import flags
 
@@ -54,6 +54,17 @@ TOKEN_SCORES = flags.DEFINE_bool(
 )
 PREFIX = path_flags.define_path(
     "prefix", None, "A file: the beginnings of the translations, one for each line."
+)
+CONSTRAINTS = path_flags.define_path(
+    "constraints",
+    None,
+    "A file: phrases that the translations must have, one line for each, separated by "
+    "tabs.",
+)
+PLACEHOLDERS = flags.DEFINE_string(
+    "placeholders",
+    None,
+    "A regular expression: translations keep what it matches in their lines.",
 )
 ALIGNMENTS = path_flags.define_path(
     "alignments", "", "A file to write: source-target words, in Pharaoh's format."
@@ -112,7 +123,11 @@ def main() -> None:
         logger.info(
             f"each line is split into tokens by {plain_text.describe_tokenizer()}"
         )
-    aligned_files = {"--target": TARGET.value, "--prefix": PREFIX.value}
+    aligned_files = {
+        "--target": TARGET.value,
+        "--prefix": PREFIX.value,
+        "--constraints": CONSTRAINTS.value,
+    }
     line_io.check_outputs(
         [INPUT.value, *aligned_files.values()],
         {
@@ -152,14 +167,23 @@ def main() -> None:
         options,
         reranking=_reranking() if options.is_reranked else None,
     )
-    blocks: Iterable[decode_job.Block] = ((block, None) for block in lines)
     if PREFIX.value:
         job.check_prefixes(PREFIX.value)
-        blocks = line_io.zip_blocks(lines, PREFIX.value)
+    if CONSTRAINTS.value:
+        job.check_constraints(INPUT.value, CONSTRAINTS.value)
+    blocks = _blocks(lines)
     written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
     line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
     line_warnings.warn_of_unknown_characters(job.unknown)
     logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
+
+
+def _blocks(lines: Iterable[list[str]]) -> Iterator[decode_job.Block]:
+    """Yield blocks of lines with what the files of other flags have for them."""
+    files = {"prefixes": PREFIX.value, "constraints": CONSTRAINTS.value}
+    names = {field: name for field, name in files.items() if name}
+    for block, *aligned in line_io.zip_blocks(lines, *names.values()):
+        yield decode_job.Block(block, **dict(zip(names, aligned, strict=True)))
 
 
 def _output(name: str) -> str:
@@ -209,6 +233,7 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
         *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
         *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
         *(TOKENIZE.value, MBR.value, _is_reranked()),
+        *(CONSTRAINTS.value, PLACEHOLDERS.value),
     )
     _check_weights()
     if SCORE.value and any(conflicting):
@@ -223,6 +248,7 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
         mbr=MBR.value,
         is_reranked=_is_reranked(),
         num_candidates=NUM_CANDIDATES.value,
+        placeholders=PLACEHOLDERS.value,
     )
 
 

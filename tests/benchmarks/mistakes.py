@@ -17,6 +17,8 @@ MIXED = "tests/data/test_mixed_batches.py"
 CLEANING = "tests/data/test_cleaning.py"
 CLEANING_RULES = "tests/data/test_cleaning_rules.py"
 BRACKETS = "tests/inference/test_brackets.py"
+BANKS = "tests/inference/test_banks.py"
+PHRASES = "tests/inference/test_phrases.py"
 PRESETS = "tests/paper/test_presets.py"
 PRINTED = "tests/paper/test_printed.py"
 PARAMETERS = "tests/model/test_cost.py"
@@ -739,5 +741,40 @@ MISTAKES = (
         "!= MAGIC + _checksum($digest, $program)",
         "[:1] != MAGIC[:1]",
         f"{PROGRAMS}::test_a_damaged_file_is_made_again",
+    ),
+    Mistake(
+        "an output ends without its phrases",
+        "Banks.best_extensions",
+        "jnp.where($is_forbidden, -jnp.inf, $allowed_logits)",
+        "$allowed_logits",
+        f"{BANKS}::test_a_wide_beam_finds_the_best_of_all_outputs_with_the_phrases",
+    ),
+    Mistake(
+        "a word may go on after a phrase",
+        "Banks.progress",
+        "~$are_words | $next_breaks[:, :, None]",
+        "~$are_words | True",
+        f"{BANKS}::test_a_wide_beam_finds_the_best_of_all_outputs_with_the_phrases",
+    ),
+    Mistake(
+        "all banks are one, of the likeliest hypotheses",
+        "Banks.best_extensions",
+        "_allocate(self._bank($origin, $token, $progress), $log_probs)",
+        "_allocate(0 * self._bank($origin, $token, $progress), $log_probs)",
+        f"{BANKS}::test_every_output_begins_with_its_prefix_and_has_all_its_phrases",
+    ),
+    Mistake(
+        "a repeated phrase is needed once",
+        "pad_phrases",
+        "= $count, $is_word",
+        "= 1, $is_word",
+        f"{PHRASES}::test_phrases_are_padded_with_their_counts",
+    ),
+    Mistake(
+        "a part of a word is taken for a phrase",
+        "phrases.Phrase.count",
+        "$number += not $is_joined",
+        "$number += 1",
+        f"{PHRASES}::test_occurrences_are_whole_words",
     ),
 )

@@ -20,6 +20,8 @@ NO_PATHS = {
         "sentence",
     ),
     *("source_locale", "target_locale", "coordinator", "tree"),
+    # Of `translate`.
+    "placeholders",
     # Of `evaluate`, whose files are expanded one by one, and of `compare`.
     *("split", "metrics"),
     # Of `back-translate`.

@@ -58,6 +58,7 @@ class Written(Translator):
             members=members,
         )
         self.calls: list[Any] = []
+        self.phrases: list[Any] = []
 
     def hypotheses(
         self,
@@ -65,10 +66,13 @@ class Written(Translator):
         *,
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[str]] | None = None,
+        placeholders: str | None = None,
         first_line: int = 1,
         **search: Any,
     ) -> list[list[Hypothesis]]:
         self.calls.append((n_best, prefixes, first_line))
+        self.phrases.append((constraints, placeholders))
         return [self._n_best(line)[:n_best] for line in lines]
 
     def _n_best(self, line: str) -> list[Hypothesis]:
@@ -124,7 +128,7 @@ def test_lines_are_numbered_across_blocks() -> None:
     translator = Written()
     options = dataclasses.replace(PLAIN, form="tsv", num_hypotheses=2)
     job = decode_job.TranslationJob(translator, options)
-    blocks = [(["a b c", "c"], None), (["d e f"], ["p"])]
+    blocks = [decode_job.Block(["a b c", "c"]), decode_job.Block(["d e f"], ["p"])]
     assert list(job.run(blocks)) == [
         [
             "1\t1\t-1.000000\tb a c\n1\t2\t-2.000000\ta b c",
@@ -143,8 +147,8 @@ def test_lines_with_unknown_characters_are_counted_and_named(
 ) -> None:
     job = decode_job.TranslationJob(Written(), PLAIN)
     blocks = [
-        (["a \U0001f600 b", "a\u00a0b"], None),
-        (["\u200d☃\U0001f600", "z"], None),
+        decode_job.Block(["a \U0001f600 b", "a\u00a0b"]),
+        decode_job.Block(["\u200d☃\U0001f600", "z"]),
     ]
     assert len(list(job.run(blocks))) == 2
     line_warnings.warn_of_unknown_characters(job.unknown)
@@ -164,7 +168,7 @@ def test_token_scores_are_those_of_every_hypothesis() -> None:
         PLAIN, form="json", num_hypotheses=2, token_scores=True
     )
     job = decode_job.TranslationJob(Written(), options)
-    [[line]] = job.run([(["a b"], None)])
+    [[line]] = job.run([decode_job.Block(["a b"])])
     hypotheses = json.loads(line)["hypotheses"]
     assert [hypothesis["text"] for hypothesis in hypotheses] == ["b a", "a b"]
     assert [hypothesis["log_probs"] for hypothesis in hypotheses] == [[-1, -2, -3]] * 2
@@ -176,7 +180,7 @@ def test_the_best_hypothesis_is_aligned(tmp_path: pathlib.Path) -> None:
         PLAIN, alignments=str(file), num_hypotheses=2, form="tsv"
     )
     job = decode_job.TranslationJob(Written(), options)
-    list(job.run([(["a b c"], None), (["d"], None)]))
+    list(job.run([decode_job.Block(["a b c"]), decode_job.Block(["d"])]))
     assert file.read_text() == "1-0 0-1 2-2\n0-0\n"
 
 
@@ -189,7 +193,7 @@ def test_the_aligning_layer_can_be_chosen(tmp_path: pathlib.Path) -> None:
         attention=str(tmp_path / "attention.npz"),  # of the other layers, too
     )
     # Nothing looks at a word there: all words align to the first.
-    list(decode_job.TranslationJob(Written(), options).run([(["a b"], None)]))
+    list(decode_job.TranslationJob(Written(), options).run([decode_job.Block(["a b"])]))
     assert file.read_text() == "0-0 0-1\n"
     for layer in (0, NUM_LAYERS + 1):
         wrong = dataclasses.replace(options, aligning_layer=layer)
@@ -202,7 +206,11 @@ def test_the_attention_of_all_layers_is_archived(tmp_path: pathlib.Path) -> None
     options = dataclasses.replace(
         PLAIN, attention=str(file), num_hypotheses=2, form="tsv"
     )
-    list(decode_job.TranslationJob(Written(), options).run([(["a b", "c"], None)]))
+    list(
+        decode_job.TranslationJob(Written(), options).run(
+            [decode_job.Block(["a b", "c"])]
+        )
+    )
     with np.load(file) as arrays:
         assert {name.rpartition("/")[0] for name in arrays.files} == {"1.1", "2.1"}
         assert arrays["1.1/source"].tolist() == ["\u2581a", "\u2581b", "</s>"]
@@ -230,10 +238,12 @@ def test_the_best_candidates_by_expected_gain_are_written() -> None:
     options = dataclasses.replace(PLAIN, mbr="chrf", num_candidates=2)
     job = decode_job.TranslationJob(translator, options)
     # e^-1 is more than e^-2: the best of two candidates stays.
-    assert list(job.run([(["a b c", "c"], None)])) == [["b a c", "c"]]
+    assert list(job.run([decode_job.Block(["a b c", "c"])])) == [["b a c", "c"]]
     assert translator.calls == [(2, None, 1)]
     options = dataclasses.replace(options, num_hypotheses=2, form="tsv")
-    [[line]] = decode_job.TranslationJob(translator, options).run([(["a b c"], None)])
+    [[line]] = decode_job.TranslationJob(translator, options).run(
+        [decode_job.Block(["a b c"])]
+    )
     assert [row.split("\t")[3] for row in line.split("\n")] == ["b a c", "a b c"]
 
 
@@ -245,11 +255,11 @@ def test_reranked_candidates_are_written_with_their_alignment(
     # The score of a pair of T tokens is -(1 + ... + T): as high for both candidates.
     changes = reranking.Reranking(forward=translator, forward_weight=0.5)
     job = decode_job.TranslationJob(translator, options, reranking=changes)
-    assert list(job.run([(["a b c"], None)])) == [["b a c"]]
+    assert list(job.run([decode_job.Block(["a b c"])])) == [["b a c"]]
     assert translator.calls == [(translator.config.search.beam_size, None, 1)]
     longer = reranking.Reranking(length_reward=-3.0)
     job = decode_job.TranslationJob(translator, options, reranking=longer)
-    assert list(job.run([(["a b c"], None)])) == [["b a c"]]
+    assert list(job.run([decode_job.Block(["a b c"])])) == [["b a c"]]
     assert file.read_text() == "1-0 0-1 2-2\n"
 
 
@@ -299,6 +309,31 @@ def test_a_prefix_that_is_too_long_is_found_before_any_translation(
     file.write_text("b " * 16 + "\n")
     job.check_prefixes(str(file))
     job.check_prefixes("-")
+
+
+def test_a_constraint_that_cannot_be_met_is_found_before_any_translation(
+    tmp_path: pathlib.Path,
+) -> None:
+    translator = Written()
+    job = decode_job.TranslationJob(translator, PLAIN)
+    lines, terms = tmp_path / "lines", tmp_path / "terms"
+    number = line_io.BLOCK_LINES + 2
+    lines.write_text("a\n" * number)
+    terms.write_text("b\tc d\n" * (number - 1) + "\ta" * 9 + "\n")
+    with pytest.raises(ValueError, match=f"constraints, line {number}: .* tokens more"):
+        job.check_constraints(str(lines), str(terms))
+    terms.write_text("b\tc d\n" * number)
+    job.check_constraints(str(lines), str(terms))
+    job.check_constraints("-", str(terms))
+    assert translator.calls == []
+
+
+def test_the_constraints_of_a_line_are_separated_by_tabs() -> None:
+    translator = Written()
+    options = dataclasses.replace(PLAIN, placeholders="x")
+    job = decode_job.TranslationJob(translator, options)
+    list(job.run([decode_job.Block(["a", "b"], None, ["c d\te", ""])]))
+    assert translator.phrases == [([["c d", "e"], [""]], "x")]
 
 
 def test_a_line_without_its_tag_is_found_before_any_translation(

@@ -43,6 +43,14 @@ def test_json_has_the_symbols_of_trees_and_whether_they_were_repaired() -> None:
     assert json.loads(line)["hypotheses"][0].keys() == {"text", "score"}
 
 
+def test_json_has_the_phrases_that_are_missing() -> None:
+    lacking = dataclasses.replace(BEST, missing_phrases=("d e", "f"))
+    line = formats.format_translation(1, [lacking, SECOND], scored=None, form="json")
+    first, second = json.loads(line)["hypotheses"]
+    assert first["missing_phrases"] == ["d e", "f"]
+    assert second.keys() == {"text", "score"}
+
+
 def test_a_reranked_list_has_what_it_is_sorted_by() -> None:
     ranked = [dataclasses.replace(SECOND, rank_score=61.5), BEST]
     rows = formats.format_translation(3, ranked, scored=None, form="tsv")

@@ -99,6 +99,13 @@ def test_a_second_file_goes_along_and_must_be_as_long(tmp_path: pathlib.Path) ->
         (["1", "2"], ["a", "b"]),
         (["3"], ["c"]),
     ]
+    assert list(line_io.zip_blocks([["1"]])) == [(["1"],)]
+    other = tmp_path / "other"
+    other.write_text("x\ny\n")
+    both = line_io.zip_blocks([["1", "2"], ["3"]], str(path), str(other))
+    assert next(both) == (["1", "2"], ["a", "b"], ["x", "y"])
+    with pytest.raises(ValueError, match="other has 2 lines, the input has more"):
+        next(both)
     with pytest.raises(ValueError, match="has 3 lines, the input has more"):
         list(line_io.zip_blocks([["1", "2"], ["3", "4"]], str(path)))
     with pytest.raises(ValueError, match="has more than the 2 lines"):

@@ -1,5 +1,7 @@
 """Lines that are unusual are counted, and each kind is one warning."""
 
+import dataclasses
+
 import pytest
 
 from tests import settings
@@ -24,19 +26,21 @@ def test_each_kind_of_unusual_line_is_counted_and_named(
         [hypothesis(6), hypothesis(6, is_repaired=True)],  # Only the best counts.
         [hypothesis(7, 7)],
         [hypothesis(1, is_repaired=True)],
-        [hypothesis()],
+        [dataclasses.replace(hypothesis(), missing_phrases=("b",))],
     ]
     counts = line_warnings.count_unusual_lines(lines, small)
     assert counts == {
         "data.max_length": 2,
         "search.max_source_tokens": 1,
         "search.legal_trees": 1,
+        line_warnings.MISSING_PHRASES: 1,
     }
     line_warnings.warn_of_unusual_lines(counts, small)
-    long, cut, repaired = (record.getMessage() for record in caplog.records)
+    long, cut, repaired, lacking = (record.getMessage() for record in caplog.records)
     assert long.startswith("2 lines over config.data.max_length=6 tokens: ")
     assert cut.startswith("1 lines over config.search.max_source_tokens=8 tokens: ")
     assert repaired.startswith("1 lines got a repaired tree")
+    assert lacking.startswith("1 lines lack a constraint")
     caplog.clear()
     usual = line_warnings.count_unusual_lines(lines[:1], small)
     line_warnings.warn_of_unusual_lines(usual, small)

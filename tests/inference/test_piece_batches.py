@@ -8,6 +8,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import parallel, types
+from vaswani_jax.inference.phrases import Phrase
 from vaswani_jax.inference.piece_batches import PieceBatching
 from vaswani_jax.inference.pieces import Piece
 
@@ -16,15 +17,23 @@ def batching(*, for_each_device: bool = False, **search: int) -> PieceBatching:
     changed = {f"search.{key}": value for key, value in search.items()}
     return PieceBatching(
         search=settings.small_settings(**changed).search,
+        subwords=settings.letters_vocabulary().target,
         n_best=1,
         batch_for_each_device=for_each_device,
     )
 
 
 def pieces_of(lengths: list[int]) -> list[Piece]:
-    """Pieces of different ids, of which every third has a prefix."""
+    """Pieces of different ids; some have a prefix, some have phrases."""
+    phrase = Phrase("a", ids=(8, 9))
     return [
-        Piece(line, 0, [4 + line] * length, [9] * (line % 3 == 2))
+        Piece(
+            line,
+            0,
+            [4 + line] * length,
+            [9] * (line % 3 == 2),
+            (phrase,) * (line % 4 // 2),
+        )
         for line, length in enumerate(lengths)
     ]
 
@@ -68,4 +77,8 @@ def test_each_piece_is_a_row_of_one_batch(for_each_device: bool) -> None:
             assert not rows.source[row, len(source) :].any()
             assert [*filter(None, rows.prefix[row].tolist())] == piece.prefix
             np.testing.assert_array_equal(rows.numbers[row], [11 + piece.line, 0])
+            # A piece without phrases is searched without banks.
+            assert (rows.phrases is not None) == bool(piece.phrases)
+            if rows.phrases is not None:
+                assert rows.phrases.tokens[row, 0].tolist() == [8, 9, *[0] * 6]
     assert sorted(seen) == list(range(60))

@@ -113,12 +113,13 @@ def _search_in_common(
     if settings.search != search:
         logger.info("note: compared without lengths, repetition and sampling of yours")
     # Each engine has its own length penalty; without one all searches are the same.
+    changes: dict[str, dict[str, Any]] = {
+        "as configured": {**COMMON_SEARCH},
+        "alpha 0": {**COMMON_SEARCH, "length_penalty": 0.0},
+    }
     outputs = {
-        name: translator.translate(source, **COMMON_SEARCH, **penalty)
-        for name, penalty in (
-            ("as configured", {}),
-            ("alpha 0", {"length_penalty": 0.0}),
-        )
+        name: translator.translate(source, **changed)
+        for name, changed in changes.items()
     }
     engines = make_engines(
         directory,

@@ -36,6 +36,25 @@ def check_equal_numbers(**sides: Sequence[Any]) -> None:
         )
 
 
+def check_constraints(
+    lines: Sequence[str], constraints: Sequence[Sequence[str]]
+) -> None:
+    """Refuse what is no list of phrases for each line.
+
+    Raises:
+        TypeError: It is a string, or what it has for a line is no list of strings.
+        ValueError: The numbers of lines differ.
+    """
+    if isinstance(constraints, str):
+        raise TypeError(
+            f"constraints must have a list of phrases for each line, got the string "
+            f"{constraints[:40]!r}"
+        )
+    check_equal_numbers(lines=lines, constraints=constraints)
+    for number, phrases in enumerate(constraints):
+        check_lines(phrases, f"constraints[{number}]")
+
+
 def check_lengths(
     source_ids: Sequence[Sequence[int]],
     target_ids: Sequence[Sequence[int]],

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import compilation, types
 from vaswani_jax.inference import candidates
+from vaswani_jax.inference.banks import Banks
 
 State = Any
 Constraint = Callable[
@@ -93,6 +94,7 @@ def beam_search(
     max_lengths: Int[Array, "B"],
     options: SearchOptions,
     constraint: Constraint | None = None,
+    banks: Banks | None = None,
     alpha: Float[Array, "B"] | None = None,
     n_best: Int[Array, "B"] | None = None,
 ) -> types.Hypotheses:
@@ -116,6 +118,7 @@ def beam_search(
         constraint: 0 or -inf for each token that may follow, from the hypotheses'
             tokens, their sentences and the position. It forbids tokens without
             changing the probabilities of others.
+        banks: The phrases that each output must have; None if no output must.
         alpha: The exponent of each sentence; None takes that of the options.
         n_best: The number, from 1 to W, for each sentence; None takes the options'.
     """
@@ -149,7 +152,7 @@ def beam_search(
         return _put_rows(search, run(part, length=T, stragglers=0), rows=rows)
 
     search = start(max_lengths, state, W=W, T=T)
-    search = search._replace(alpha=alpha, n_best=n_best)
+    search = search._replace(alpha=alpha, n_best=n_best, banks=banks)
     for index, length in enumerate(options.buffer_lengths):
         if index:
             search = search._replace(state=stepper.resize(search.state, length))
@@ -165,7 +168,7 @@ class Search(NamedTuple):
     """The loop's variables; live hypotheses have no end mark, finished ones have.
 
     `row` says which sentence of the batch each is; `alpha` and `n_best` are None where
-    all sentences have those of the options.
+    all sentences have those of the options, `banks` is where none has phrases.
     """
 
     position: Int[Array, ""]
@@ -178,6 +181,7 @@ class Search(NamedTuple):
     state: State
     alpha: Float[Array, "B"] | None = None
     n_best: Int[Array, "B"] | None = None
+    banks: Banks | None = None
 
     def penalty(self, length: Array, *, options: "SearchOptions") -> Array:
         """Return lp for the length of each sentence, or for one length of all."""
@@ -272,8 +276,11 @@ def _choose(
     if penalty.ndim:  # Each sentence has its own.
         penalty = penalty[:, None]
     finished = _finish(search, extensions, penalty=penalty)
+    ends = extensions.ends
+    if search.banks is not None:  # The first W of their order stay.
+        ends |= jnp.cumsum(~ends, axis=1) > options.beam_size
     live_log_probs, indices = jax.lax.top_k(
-        jnp.where(extensions.ends, -jnp.inf, extensions.log_probs), options.beam_size
+        jnp.where(ends, -jnp.inf, extensions.log_probs), options.beam_size
     )
     advanced = search._replace(
         position=search.position + 1,
@@ -377,26 +384,29 @@ def _extend(
     options: SearchOptions,
 ) -> _Extensions:
     """Return the 2W best extensions: at most W end, one for each live hypothesis."""
-    V, count = logits.shape[2], 2 * options.beam_size
     largest, total = candidates.largest_and_total(logits)
     # What a logit needs to become the log-probability of the whole hypothesis.
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
-    if allowed is not None:
-        logits = logits + allowed
-    top = candidates.top_candidates(logits, offset, count=count)
-    origin, token = top.indices // V, top.indices % V
-    never = (token == types.PAD_ID) | (token == types.BOS_ID)
-    early = (token == types.EOS_ID) & (search.position + 1 < options.min_length)
-    log_probs = jnp.where(never | early, -jnp.inf, top.log_probs)
-    best, indices = jax.lax.top_k(log_probs, count)
-    origin, token = (
-        jnp.take_along_axis(each, indices, axis=1).astype(jnp.int32)
-        for each in (origin, token)
-    )
+    limits = candidates.Limits(search.position, options.min_length)
+    count = 2 * options.beam_size
+    if search.banks is not None:
+        best = search.banks.best_extensions(
+            logits,
+            offset,
+            allowed=allowed,
+            tokens=search.live_tokens,
+            count=count,
+            limits=limits,
+        )
+    else:
+        if allowed is not None:
+            logits = logits + allowed
+        best = candidates.best_extensions(logits, offset, count=count, limits=limits)
+    log_probs, origin, token = best
     tokens = _take_tokens(search.live_tokens, origin)
     is_current = jnp.arange(tokens.shape[2]) == search.position
     tokens = jnp.where(is_current, token[:, :, None], tokens)
-    return _Extensions(tokens, best, origin, token, token == types.EOS_ID)
+    return _Extensions(tokens, log_probs, origin, token, token == types.EOS_ID)
 
 
 class _Finished(NamedTuple):
@@ -427,14 +437,14 @@ def to_hypotheses(
 ) -> types.Hypotheses:
     """Return the finished hypotheses, or the live ones of a sentence without any."""
     longest_penalty = search.penalty(max_lengths, options=options)[:, None]
+    live = search.live_tokens, search.live_log_probs
+    if search.banks is not None:
+        live = search.banks.prefer_met(*live)
+    live_tokens, live_log_probs = live
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
-        tokens=jnp.where(
-            any_finished[:, :, None], search.finished_tokens, search.live_tokens
-        ),
+        tokens=jnp.where(any_finished[:, :, None], search.finished_tokens, live_tokens),
         scores=jnp.where(
-            any_finished,
-            search.finished_scores,
-            search.live_log_probs / longest_penalty,
+            any_finished, search.finished_scores, live_log_probs / longest_penalty
         ),
     )

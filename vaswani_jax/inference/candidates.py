@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from vaswani_jax.core import parallel
+from vaswani_jax.core import parallel, types
 
 # Sizes of the blocks whose maxima are compared first; the first size that divides the
 # vocabulary spares a copy of the logits.
@@ -22,6 +22,62 @@ class Candidates(NamedTuple):
 
     log_probs: Float[Array, "B N"]
     indices: Int[Array, "B N"]
+
+
+class Limits(NamedTuple):
+    """Limits of an output's length.
+
+    Attributes:
+        position: How many tokens the hypotheses have.
+        min_length: Fewest tokens of an output, the end mark counted.
+    """
+
+    position: Int[Array, ""]
+    min_length: int
+
+
+class Extensions(NamedTuple):
+    """Hypotheses with one token more.
+
+    Attributes:
+        log_probs: Of the extended hypothesis; -inf if it is impossible.
+        origin: The hypothesis that is extended.
+        token: The token that it gets.
+    """
+
+    log_probs: Float[Array, "B N"]
+    origin: Int[Array, "B N"]
+    token: Int[Array, "B N"]
+
+
+def best_extensions(
+    logits: Float[Array, "B W V"],
+    offset: Float[Array, "B W 1"],
+    *,
+    count: int,
+    limits: Limits,
+) -> Extensions:
+    """Return the `count` likeliest extensions, the best first.
+
+    Args:
+        logits: Of each token after each hypothesis. Padding and the begin mark never
+            follow, though they have their probabilities.
+        offset: Added to a logit, it gives the log-probability of the hypothesis.
+        count: How many.
+        limits: Of the length.
+    """
+    V = logits.shape[2]
+    top = top_candidates(logits, offset, count=count)
+    origin, token = top.indices // V, top.indices % V
+    never = (token == types.PAD_ID) | (token == types.BOS_ID)
+    early = (token == types.EOS_ID) & (limits.position + 1 < limits.min_length)
+    log_probs = jnp.where(never | early, -jnp.inf, top.log_probs)
+    best, indices = jax.lax.top_k(log_probs, count)
+    origin, token = (
+        jnp.take_along_axis(each, indices, axis=1).astype(jnp.int32)
+        for each in (origin, token)
+    )
+    return Extensions(best, origin, token)
 
 
 def top_candidates(

@@ -7,6 +7,7 @@ import io
 import pathlib
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from vaswani_jax.core import config, languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
@@ -18,6 +19,7 @@ from vaswani_jax.inference import (
     line_io,
     line_warnings,
     minimum_bayes_risk,
+    phrases,
     scoring,
     trees,
 )
@@ -26,8 +28,20 @@ from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
 from vaswani_jax.inference.translator import Translator
 
-# A block of lines and what their translations begin with, if anything.
-Block = tuple[list[str], list[str] | None]
+
+class Block(NamedTuple):
+    """Lines that are translated together.
+
+    Attributes:
+        lines: The source lines.
+        prefixes: What their translations begin with; None for anything.
+        constraints: The phrases that each translation must have, separated by tabs;
+            None for none.
+    """
+
+    lines: list[str]
+    prefixes: list[str] | None = None
+    constraints: list[str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +58,8 @@ class DecodeOptions:
         mbr: The gain of minimum-Bayes-risk decoding, of `minimum_bayes_risk.GAINS`;
             None for the search's best.
         is_reranked: Whether other scores are added to those of the search.
+        placeholders: The pattern of what translations have of their sources; None for
+            none.
         num_candidates: How many hypotheses `mbr` and reranking choose from; None for
             the default.
     """
@@ -57,6 +73,7 @@ class DecodeOptions:
     mbr: str | None = None
     is_reranked: bool = False
     num_candidates: int | None = None
+    placeholders: str | None = None
 
     def check(self, search: config.SearchConfig) -> None:
         """Refuse options that contradict one another.
@@ -73,6 +90,8 @@ class DecodeOptions:
             raise ValueError("--attention=-: name a file")
         if self.aligning_layer is not None and not self.alignments:
             raise ValueError("--aligning_layer needs --alignments")
+        if self.placeholders is not None:
+            phrases.compile_placeholders(self.placeholders, name="--placeholders")
         if self.mbr and self.is_reranked:
             raise ValueError("--mbr and reranking are two orders: choose one")
         if self.num_candidates is None:
@@ -220,6 +239,26 @@ class TranslationJob:
                 first_line=first_line,
             )
 
+    def check_constraints(self, name: str, constraints: str) -> None:
+        """Refuse a file with constraints that cannot be met, before any translation.
+
+        Pipes are not checked: they cannot be read twice.
+
+        Args:
+            name: The file of source lines.
+            constraints: The file of constraints.
+
+        Raises:
+            ValueError: As `PhraseFinder.find`.
+        """
+        if not all(pathlib.Path(each).is_file() for each in (name, constraints)):
+            return
+        finder = self._translator.phrase_finder(None)
+        first_line = 1
+        for lines, terms in line_io.zip_blocks(line_io.read_blocks(name), constraints):
+            finder.find(lines, phrases.split_constraints(terms), first_line=first_line)
+            first_line += len(lines)
+
     def run(self, blocks: Iterable[Block]) -> Iterator[list[str]]:
         """Yield the written lines of each block, in order."""
         options = self._options
@@ -232,10 +271,15 @@ class TranslationJob:
             if options.attention:
                 archive = zipfile.ZipFile(options.attention, "w")
                 stack.enter_context(archive)
-            for lines, prefixes in blocks:
-                hypotheses = self._find(lines, prefixes)
+            for block in blocks:
+                lines = block.lines
+                hypotheses = self._find(block)
                 self.unknown.count(lines)
-                self.unknown.count(prefixes or [], target=True)
+                self.unknown.count(block.prefixes or [], target=True)
+                self.unknown.count(
+                    (terms.replace("\t", " ") for terms in block.constraints or []),
+                    target=True,
+                )
                 self.unusual_lines += line_warnings.count_unusual_lines(
                     hypotheses, self._translator.config
                 )
@@ -263,15 +307,18 @@ class TranslationJob:
                     aligned.flush()
                 yield formatted
 
-    def _find(
-        self, lines: list[str], prefixes: list[str] | None
-    ) -> list[list[Hypothesis]]:
+    def _find(self, block: Block) -> list[list[Hypothesis]]:
         """Return the hypotheses to write of each line, in order."""
         options, settings = self._options, self._translator.config
+        lines, constraints = block.lines, None
+        if block.constraints is not None:
+            constraints = phrases.split_constraints(block.constraints)
         hypotheses = self._translator.hypotheses(
             lines,
             n_best=options.candidates(settings.search),
-            prefixes=prefixes,
+            prefixes=block.prefixes,
+            constraints=constraints,
+            placeholders=options.placeholders,
             first_line=self.num_lines + 1,
         )
         if options.mbr:
@@ -348,7 +395,7 @@ class ScoringJob:
         self.log_prob = 0.0
         self.unknown = UnknownCharacters(translator.vocabulary)
 
-    def run(self, blocks: Iterable[tuple[list[str], list[str]]]) -> Iterator[list[str]]:
+    def run(self, blocks: Iterable[tuple[list[str], ...]]) -> Iterator[list[str]]:
         """Yield the written scores of each block of pairs.
 
         Raises:

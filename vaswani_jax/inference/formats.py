@@ -45,6 +45,8 @@ def format_translation(
         record: dict[str, Any] = {"text": hypothesis.text, "score": hypothesis.score}
         if hypothesis.rank_score is not None:
             record["rank_score"] = hypothesis.rank_score
+        if hypothesis.missing_phrases:
+            record["missing_phrases"] = hypothesis.missing_phrases
         if hypothesis.symbols is not None:
             record["symbols"] = hypothesis.symbols
             record["repaired"] = hypothesis.is_repaired

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
 from vaswani_jax.inference import beam_search, brackets, constraints, sampling
+from vaswani_jax.inference.banks import Banks, PhraseRows
 
 # Upper estimate of a tree's symbols per source token; GUM's mean is 1.9.
 TREE_GROWTH = 3
@@ -28,6 +29,7 @@ class Rows(NamedTuple):
             of the settings.
         n_best: How many hypotheses of each row a search must settle; None if it is the
             generator's number.
+        phrases: What each output of a search must have; None if no output must.
     """
 
     source: Any  # Int "*rows S"
@@ -35,6 +37,7 @@ class Rows(NamedTuple):
     numbers: Any  # Int "*rows 2"
     alpha: Any = None  # Float "*rows"
     n_best: Any = None  # Int "*rows"
+    phrases: PhraseRows | None = None
 
 
 def make_generator(
@@ -86,6 +89,7 @@ def make_generator(
                 max_lengths=task.max_lengths,
                 options=task.options,
                 constraint=task.constraint,
+                banks=task.banks,
                 alpha=rows.alpha,
                 n_best=rows.n_best,
             )
@@ -109,6 +113,7 @@ class Task:
         options: How to search.
         constraint: What forbids tokens; None if nothing does.
         grammar: The part of the constraint that makes outputs trees, if any does.
+        banks: The phrases that outputs must have; None if none must.
     """
 
     stepper: beam_search.Stepper
@@ -117,6 +122,7 @@ class Task:
     options: beam_search.SearchOptions
     constraint: beam_search.Constraint | None
     grammar: brackets.TreeGrammar | None
+    banks: Banks | None
 
 
 class Plan(NamedTuple):
@@ -209,6 +215,10 @@ def make_task(
             num_logits=num_logits,
         )
         constraint = constraints.join(constraint, grammar)
+    banks = None
+    if rows.phrases is not None:
+        prefix_lengths = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
+        banks = Banks(rows.phrases, prefix_lengths)
     return Task(
         stepper=_make_stepper(apply),
         caches=caches,
@@ -216,6 +226,7 @@ def make_task(
         options=options,
         constraint=constraint,
         grammar=grammar,
+        banks=banks,
     )
 
 
@@ -228,19 +239,42 @@ def _max_lengths(
     """
     tokens = jnp.sum(rows.source != types.PAD_ID, axis=1)
     prefix_lengths = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
-    lengths = tokens + search.max_extra_tokens
-    longest = rows.source.shape[1] + search.max_extra_tokens
-    lengths = jnp.maximum(lengths, search.min_tokens)
-    longest = max(longest, search.min_tokens)
+    lengths = jnp.maximum(tokens + search.max_extra_tokens, search.min_tokens)
     if search.max_tokens:
         lengths = jnp.minimum(lengths, search.max_tokens)
-        longest = min(longest, search.max_tokens)
-    lengths, longest = lengths + prefix_lengths, longest + rows.prefix.shape[1]
+    lengths = lengths + prefix_lengths
     for model in models:
         if model.positional_encoding == "learned":
             lengths = jnp.minimum(lengths, model.max_positions)
-            longest = min(longest, model.max_positions)
+    num_tokens, prefix_length = rows.source.shape[1], rows.prefix.shape[1]
+    longest = longest_output(num_tokens, prefix_length, search=search, models=models)
     return jnp.where(tokens > 0, lengths, 0), longest
+
+
+def longest_output(
+    num_tokens: int,
+    prefix_length: int,
+    *,
+    search: config.SearchConfig,
+    models: Sequence[config.ModelConfig],
+) -> int:
+    """Return the most tokens of an output, the end mark counted.
+
+    Args:
+        num_tokens: Of its source, the end mark counted.
+        prefix_length: The tokens that it must begin with.
+        search: The limits.
+        models: The architectures, of which some have learned positions.
+    """
+    longest = max(num_tokens + search.max_extra_tokens, search.min_tokens)
+    if search.max_tokens:
+        longest = min(longest, search.max_tokens)
+    limits = [
+        model.max_positions
+        for model in models
+        if model.positional_encoding == "learned"
+    ]
+    return min([longest + prefix_length, *limits])
 
 
 def _buffer_lengths(longest: int, *, typical: int) -> tuple[int, ...]:

@@ -145,23 +145,28 @@ def _available_blocks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def zip_blocks(
-    blocks: Iterable[list[str]], name: str
-) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield blocks of lines, each with as many lines of a file.
+    blocks: Iterable[list[str]], *names: str
+) -> Iterator[tuple[list[str], ...]]:
+    """Yield blocks of lines, each with as many lines of each file.
 
     Raises:
-        ValueError: The file has fewer lines, or more.
+        ValueError: A file has fewer lines, or more.
     """
-    file_lines = text_files.read_lines(pathlib.Path(name))
+    files = [text_files.read_lines(pathlib.Path(name)) for name in names]
     total = 0
     for lines in blocks:
-        aligned = list(itertools.islice(file_lines, len(lines)))
-        total += len(aligned)
-        if len(aligned) < len(lines):
-            raise ValueError(f"{name} has {total:,} lines, the input has more")
-        yield lines, aligned
-    if next(file_lines, None) is not None:
-        raise ValueError(f"{name} has more than the {total:,} lines of the input")
+        block = [lines]
+        for name, file_lines in zip(names, files, strict=True):
+            block.append(list(itertools.islice(file_lines, len(lines))))
+            if (count := len(block[-1])) < len(lines):
+                raise ValueError(
+                    f"{name} has {total + count:,} lines, the input has more"
+                )
+        total += len(lines)
+        yield tuple(block)
+    for name, file_lines in zip(names, files, strict=True):
+        if next(file_lines, None) is not None:
+            raise ValueError(f"{name} has more than the {total:,} lines of the input")
 
 
 def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -> int:

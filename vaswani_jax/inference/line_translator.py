@@ -28,6 +28,7 @@ from vaswani_jax.inference import (
     search_record,
     trees,
 )
+from vaswani_jax.inference.phrases import Phrase
 from vaswani_jax.inference.piece_batches import PieceBatching, row_shapes
 from vaswani_jax.inference.pieces import Piece, cut_lines
 from vaswani_jax.inference.results import Hypothesis, Output
@@ -80,6 +81,7 @@ class LineTranslator:
         self._n_best = n_best
         self._batching = PieceBatching(
             search=settings.search,
+            subwords=vocabulary.target,
             n_best=n_best,
             batch_for_each_device=batch_for_each_device,
         )
@@ -114,6 +116,7 @@ class LineTranslator:
         lines: Sequence[str],
         *,
         prefixes: Sequence[str] | None = None,
+        phrases: Sequence[tuple[Phrase, ...]] | None = None,
         first_line: int = 1,
     ) -> list[list[Hypothesis]]:
         """Return the translations of each line, the best first; samples as drawn.
@@ -130,6 +133,7 @@ class LineTranslator:
             params: Those of each model, replicated over the devices.
             lines: Source lines.
             prefixes: What each line's translations begin with; "" for anything.
+            phrases: What each line's translations must have.
             first_line: The number of the first line, from 1; random samples depend on
                 a line's number.
 
@@ -137,7 +141,7 @@ class LineTranslator:
             ValueError: The model gives no output of a line a probability, or a prefix
                 has more than `max_source_tokens`.
         """
-        pieces = self.pieces(lines, prefixes, first_line=first_line)
+        pieces = self.pieces(lines, prefixes, phrases=phrases, first_line=first_line)
         # Batches are sorted by length; the index brings pieces back into their order.
         outputs: list[list[Output]] = [[] for _ in pieces]
         batches = [
@@ -215,13 +219,19 @@ class LineTranslator:
         return sorted({rows.source.shape for _, rows in batches})
 
     def pieces(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first_line: int
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None,
+        *,
+        phrases: Sequence[tuple[Phrase, ...]] | None = None,
+        first_line: int,
     ) -> list[Piece]:
         """Return the pieces of all lines, in order; the arguments of `hypotheses`."""
         return cut_lines(
             lines,
             prefixes,
             vocabulary=self._vocabulary,
+            phrases=phrases,
             settings=self._settings,
             first_line=first_line,
         )

@@ -1,4 +1,4 @@
-"""Warnings of unusual lines: long ones, repaired trees, unknown characters."""
+"""Warnings of unusual lines: long ones, repaired trees, phrases, unknown characters."""
 
 import collections
 import logging
@@ -9,12 +9,16 @@ from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference.results import Hypothesis
 
 logger = logging.getLogger(__name__)
+MISSING_PHRASES = "phrases"
 
 
 def count_unusual_lines(
     hypotheses: Sequence[Sequence[Hypothesis]], settings: config.Config
 ) -> collections.Counter[str]:
-    """Return, for each setting, how many lines exceed it or needed a repaired tree."""
+    """Return, for each setting, how many lines exceed it or needed a repaired tree.
+
+    Lines that lack a phrase are counted, too.
+    """
     lengths = [
         [len(output.source) + 1 for output in n_best[0].outputs]
         for n_best in hypotheses
@@ -25,6 +29,9 @@ def count_unusual_lines(
             "data.max_length": sum(max(n, default=0) > longest for n in lengths),
             "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
             "search.legal_trees": sum(n_best[0].is_repaired for n_best in hypotheses),
+            MISSING_PHRASES: sum(
+                bool(n_best[0].missing_phrases) for n_best in hypotheses
+            ),
         }
     )
 
@@ -54,6 +61,18 @@ def warn_of_unusual_lines(
             f"{count:,} lines got a repaired tree, since the output was no tree over "
             f"their words: {advice}"
         )
+    if count := counts[MISSING_PHRASES]:
+        logger.warning(f"{count:,} lines lack a constraint or a placeholder")
+
+
+def warn_of_missing_phrases(
+    hypotheses: Sequence[Sequence[Hypothesis]], *, first_line: int
+) -> None:
+    """Log a warning for each line whose best translation lacks phrases."""
+    for number, (best, *_) in enumerate(hypotheses, start=first_line):
+        if best.missing_phrases:
+            phrases = ", ".join(map(repr, best.missing_phrases))
+            logger.warning(f"line {number:,}: the translation lacks {phrases}")
 
 
 def warn_of_unknown_characters(characters: UnknownCharacters) -> None:

@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from vaswani_jax.core import config, parallel, side_by_side, types
-from vaswani_jax.inference import generate, padding
+from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.inference import generate, padding, phrases
 from vaswani_jax.inference.pieces import Piece
 
 # On a CPU a row costs as much in a small batch, where fewer rows are padding or wait
@@ -25,12 +26,14 @@ class PieceBatching:
 
     Attributes:
         search: The settings of the search.
+        subwords: Those of the target.
         n_best: How many hypotheses of a line are wanted.
         batch_for_each_device: Whether each device searches batches that one device
             alone would search. Otherwise the devices divide each batch.
     """
 
     search: config.SearchConfig
+    subwords: Subwords
     n_best: int
     batch_for_each_device: bool
 
@@ -52,9 +55,11 @@ class PieceBatching:
         # Within a batch, too, neighbours are of similar length.
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index].ids))
         shortest = padding.shortest_length([len(piece.ids) + 1 for piece in pieces])
+        # Pieces with phrases are searched apart, by one program for their numbers.
         shapes = [self._shape(pieces[index], shortest=shortest) for index in order]
+        phrase_shape = phrases.padded_shape([piece.phrases for piece in pieces])
         for group in padding.group_by_shape(shapes, max_rows=self._max_rows):
-            (length, prefix_length), num_rows = group.shape, group.num_rows
+            (length, prefix_length, has_phrases), num_rows = group.shape, group.num_rows
             indices = [order[index] for index in group.indices]
             batch = [pieces[index] for index in indices]
             sources = [[*piece.ids, types.EOS_ID] for piece in batch]
@@ -66,6 +71,14 @@ class PieceBatching:
                     source=padding.pad(sources, rows=num_rows, length=length),
                     prefix=padding.pad(prefixes, rows=num_rows, length=prefix_length),
                     numbers=padding.pad(numbers, rows=num_rows, length=2),
+                    phrases=phrases.pad_phrases(
+                        [piece.phrases for piece in batch],
+                        rows=num_rows,
+                        shape=phrase_shape,
+                        subwords=self.subwords,
+                    )
+                    if has_phrases
+                    else None,
                 ),
             )
 
@@ -85,18 +98,19 @@ class PieceBatching:
             num_rows = min(num_rows, rows_per_device * num_devices)
         return num_rows
 
-    def _shape(self, piece: Piece, *, shortest: int) -> tuple[int, int]:
-        """Return the padded tokens of a piece's source and of its prefix."""
+    def _shape(self, piece: Piece, *, shortest: int) -> tuple[int, int, int]:
+        """Return the padded tokens of a piece and of its prefix, and 1 for phrases."""
         # No piece is longer, and learned positions end there.
         longest = self.search.max_source_tokens
         num_tokens = max(len(piece.ids) + 1, shortest)
         length = min(padding.padded_length(num_tokens), longest)
-        return length, padding.padded_length(len(piece.prefix)) if piece.prefix else 0
+        prefix_length = padding.padded_length(len(piece.prefix)) if piece.prefix else 0
+        return length, prefix_length, int(any(each.ids for each in piece.phrases))
 
 
 def row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:
     """Return the shapes of a batch's arrays, for which the search is compiled."""
-    return tuple(array.shape for array in rows if array is not None)
+    return tuple(array.shape for array in jax.tree.leaves(rows))
 
 
 def _join_batches(

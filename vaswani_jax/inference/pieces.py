@@ -7,6 +7,7 @@ from typing import NamedTuple
 from vaswani_jax.core import config
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import constraints, sentences
+from vaswani_jax.inference.phrases import Phrase
 
 
 class Piece(NamedTuple):
@@ -17,12 +18,14 @@ class Piece(NamedTuple):
         part: Its place among the pieces of its line.
         ids: Its subwords, without an end mark.
         prefix: The ids that its translations begin with.
+        phrases: The phrases that its translations must have.
     """
 
     line: int
     part: int
     ids: list[int]
     prefix: list[int]
+    phrases: tuple[Phrase, ...] = ()
 
 
 def cut_lines(
@@ -32,6 +35,7 @@ def cut_lines(
     vocabulary: Vocabulary,
     settings: config.Config,
     first_line: int,
+    phrases: Sequence[tuple[Phrase, ...]] | None = None,
 ) -> list[Piece]:
     """Return the pieces of all lines, in order.
 
@@ -41,6 +45,8 @@ def cut_lines(
         vocabulary: Of the model.
         settings: Their search limits the tokens of a piece.
         first_line: The number of the first line in error messages.
+        phrases: What each line's translations must have; those of a line of several
+            pieces are not searched.
 
     Raises:
         ValueError: A prefix has more than `max_source_tokens`, or the tags of a line
@@ -54,13 +60,15 @@ def cut_lines(
             search=settings.search,
             first_line=first_line,
         )
-    return [
-        Piece(line, part, piece_ids, [] if part else prefix_ids[line])
-        for line, ids in enumerate(vocabulary.encode(lines))
-        for part, piece_ids in enumerate(
-            _cut(lines[line], ids, vocabulary=vocabulary, settings=settings)
-        )
-    ]
+    pieces = []
+    for line, ids in enumerate(vocabulary.encode(lines)):
+        parts = _cut(lines[line], ids, vocabulary=vocabulary, settings=settings)
+        for part, piece_ids in enumerate(parts):
+            piece = Piece(line, part, piece_ids, [] if part else prefix_ids[line])
+            if phrases is not None and len(parts) == 1:
+                piece = piece._replace(phrases=phrases[line])
+            pieces.append(piece)
+    return pieces
 
 
 def _cut(

@@ -38,6 +38,7 @@ class Hypothesis:
             `linearization.build_tree` repaired them for the text.
         rank_score: The key of a reranked list, highest first: the expected gain, or the
             sum of the score and what reranking adds; None in the order of the search.
+        missing_phrases: The phrases that it must have and lacks.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Hypothesis:
     symbols: tuple[str, ...] | None = None
     is_repaired: bool = False
     rank_score: float | None = None
+    missing_phrases: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

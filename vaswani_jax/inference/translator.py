@@ -26,6 +26,7 @@ from vaswani_jax.inference import (
     trees,
 )
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.phrases import PhraseFinder, mark_missing
 from vaswani_jax.inference.results import (
     AttendedPair,
     Attention,
@@ -124,27 +125,51 @@ class Translator:
         parts.save(path, dtype=dtype)
         return path
 
-    def translate(self, lines: Sequence[str], **search: Any) -> list[str]:
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        constraints: Sequence[Sequence[str]] | None = None,
+        placeholders: str | None = None,
+        **search: Any,
+    ) -> list[str]:
         """Return the best translation of each line.
 
-        Warns of unusually long lines, of outputs that should be trees and are none, and
-        of characters that the vocabulary lacks (logger `vaswani_jax`).
+        Warns of unusually long lines, of outputs that should be trees and are none, of
+        phrases that are missing, and of characters that the vocabulary lacks (logger
+        `vaswani_jax`).
 
         Args:
             lines: Source lines. One string alone is an error.
+            constraints: The phrases that each line's translation must have; see
+                `hypotheses`.
+            placeholders: A regular expression of what it must have of the source.
             **search: Settings of `config.search` for this call, as `beam_size=8`.
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
             ValueError: A setting is unknown or out of range; a line lacks the tag of
-                one of several target languages; or the parameters are not finite
-                numbers.
+                one of several target languages; a constraint cannot be met; or the
+                parameters are not finite numbers.
         """
-        return [best.text for best in self.best_hypotheses(lines, **search)]
+        best_hypotheses = self.best_hypotheses(
+            lines, constraints=constraints, placeholders=placeholders, **search
+        )
+        return [best.text for best in best_hypotheses]
 
-    def best_hypotheses(self, lines: Sequence[str], **search: Any) -> list[Hypothesis]:
+    def best_hypotheses(
+        self,
+        lines: Sequence[str],
+        *,
+        constraints: Sequence[Sequence[str]] | None = None,
+        placeholders: str | None = None,
+        **search: Any,
+    ) -> list[Hypothesis]:
         """Return the best hypothesis of each line; all else is as in `translate`."""
-        hypotheses, settings = self.hypotheses(lines, **search), self._override(search)
+        hypotheses = self.hypotheses(
+            lines, constraints=constraints, placeholders=placeholders, **search
+        )
+        settings = self._override(search)
         counts = line_warnings.count_unusual_lines(hypotheses, settings)
         line_warnings.warn_of_unusual_lines(counts, settings)
         unknown = UnknownCharacters(self.vocabulary)
@@ -158,18 +183,25 @@ class Translator:
         *,
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[str]] | None = None,
+        placeholders: str | None = None,
         first_line: int = 1,
         **search: Any,
     ) -> list[list[Hypothesis]]:
         """Return the best translations of each line, best first; samples as drawn.
 
-        The search may find fewer than `n_best`; an empty line has one.
+        The search may find fewer than `n_best`; an empty line has one. Warns of lines
+        that lack a phrase.
 
         Args:
             lines: Source lines. One string alone is an error.
             n_best: How many to return for a line, at most the beam size.
             prefixes: The text that each line's translations begin with; "" for none.
                 Trees have none.
+            constraints: The phrases that each line's translations must have, as often
+                as they are listed: `[["Vertrag"], []]` for two lines.
+            placeholders: A regular expression. A translation has each of its matches as
+                often as the source line.
             first_line: The number of the first line, from 1: random samples and error
                 messages depend on a line's number.
             **search: Settings of `config.search` for this call, as `beam_size=8`.
@@ -177,14 +209,48 @@ class Translator:
         Raises:
             TypeError: `lines` is one string, or not all are strings.
             ValueError: A setting is unknown or out of range; a prefix is too long; a
-                line lacks the tag of one of several target languages; or the
-                parameters are not finite numbers.
+                line lacks the tag of one of several target languages; a constraint
+                cannot be met, see `PhraseFinder.find`; or the parameters are not finite
+                numbers.
         """
         settings = self._override(search)
         self._check(lines, prefixes, settings=settings, first_line=first_line)
         translator = self._line_translator(settings, n_best=n_best)
-        return translator.hypotheses(
-            self.replicated_params, lines, prefixes=prefixes, first_line=first_line
+        if constraints is not None:
+            arguments.check_constraints(lines, constraints)
+        phrases = None
+        if constraints is not None or placeholders is not None:
+            finder = self.phrase_finder(placeholders, settings=settings)
+            phrases = finder.find(lines, constraints, first_line=first_line)
+        hypotheses = translator.hypotheses(
+            self.replicated_params,
+            lines,
+            prefixes=prefixes,
+            phrases=phrases,
+            first_line=first_line,
+        )
+        if phrases is not None:
+            hypotheses = mark_missing(hypotheses, phrases)
+            line_warnings.warn_of_missing_phrases(hypotheses, first_line=first_line)
+        return hypotheses
+
+    def phrase_finder(
+        self, placeholders: str | None, *, settings: Config | None = None
+    ) -> PhraseFinder:
+        """Return what finds the phrases that translations must have.
+
+        Args:
+            placeholders: The pattern of placeholders; None for none.
+            settings: Those of the translator, if None.
+
+        Raises:
+            ValueError: The pattern is no regular expression.
+        """
+        return PhraseFinder(
+            vocabulary=self.vocabulary,
+            settings=settings or self.config,
+            models=self._models,
+            placeholders=placeholders,
         )
 
     def minimum_bayes_risk(
@@ -194,6 +260,8 @@ class Translator:
         gain: str = "chrf",
         num_candidates: int | None = None,
         prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[str]] | None = None,
+        placeholders: str | None = None,
         first_line: int = 1,
         **search: Any,
     ) -> list[list[Hypothesis]]:
@@ -212,6 +280,8 @@ class Translator:
             gain: "chrf" or "bleu", as sacreBLEU scores a sentence.
             num_candidates: How many candidates of a line; by default the beam size.
             prefixes: As for `hypotheses`, like all further arguments.
+            constraints: The phrases that each line's translations must have.
+            placeholders: A regular expression of what they must have of the source.
             first_line: The number of the first line, from 1.
             **search: Settings of `config.search` for this call.
 
@@ -228,6 +298,8 @@ class Translator:
             lines,
             n_best=num_candidates,
             prefixes=prefixes,
+            constraints=constraints,
+            placeholders=placeholders,
             first_line=first_line,
             **search,
         )

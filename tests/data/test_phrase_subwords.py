@@ -1,0 +1,74 @@
+"""Phrases inside sentences: their subwords, and those that end a word."""
+
+import pytest
+
+from tests.data import small_vocabularies
+from tests.data.test_marian_subwords import pair
+from vaswani_jax.core import types
+from vaswani_jax.data import phrase_subwords
+from vaswani_jax.data.subwords import Subwords
+
+
+def subwords_of(kind: str) -> Subwords:
+    if kind == "marian":
+        vocabulary, _ = pair()
+        return vocabulary.target
+    return small_vocabularies.trained(kind, True).target
+
+
+kinds = pytest.mark.parametrize("kind", ["bpe", "unigram", "marian"])
+
+
+@kinds
+def test_a_phrase_has_the_subwords_that_it_has_in_a_sentence(kind: str) -> None:
+    subwords = subwords_of(kind)
+    for line in small_vocabularies.training_lines(3)[:20]:
+        words = line.split(" ")
+        phrase = " ".join(words[2:4])
+        ids = phrase_subwords.encode_phrase(subwords, phrase, starts_word=True)
+        [sentence] = subwords.encode([line])
+        assert any(
+            sentence[start : start + len(ids)] == ids for start in range(len(sentence))
+        )
+        assert subwords.starts_word(ids[0])
+
+
+@kinds
+def test_without_a_space_before_it_a_phrase_goes_on_with_a_word(kind: str) -> None:
+    subwords = subwords_of(kind)
+    for word in ("ba", "kori", "zu sen"):
+        ids = phrase_subwords.encode_phrase(subwords, word, starts_word=False)
+        assert not subwords.starts_word(ids[0])
+        before = phrase_subwords.encode_phrase(subwords, "tu", starts_word=True)
+        assert subwords.text([*before, *ids]) == f"tu{word}"
+
+
+@kinds
+def test_what_follows_a_whole_word_has_a_space_or_is_no_letter(kind: str) -> None:
+    subwords = subwords_of(kind)
+    breaks = phrase_subwords.word_breaks(subwords)
+    assert breaks.shape == (subwords.size,)
+    assert breaks[types.EOS_ID]
+    assert not breaks[types.PAD_ID]
+    for token in range(types.UNK_ID + 1, subwords.size):
+        if subwords.is_byte(token):
+            continue
+        text = "x" + subwords.surface(token, unknown="")
+        assert breaks[token] == (not text[1].isalnum())
+
+
+def test_bytes_of_letters_go_on_with_a_word() -> None:
+    subwords = subwords_of("bpe")
+    breaks = phrase_subwords.word_breaks(subwords)
+    is_break = {
+        spelling: breaks[subwords.subword_id(spelling)]
+        for spelling in ("<0x61>", "<0x2E>", "<0xC3>", "<0x9F>")
+    }
+    # a, a full stop, and the bytes of an ß.
+    assert list(is_break.values()) == [False, True, False, False]
+
+
+def test_marks_are_parts_of_words() -> None:
+    word = "\u0939\u093f\u0928\u094d\u0926\u0940"  # Hindi, with vowel signs
+    assert all(map(phrase_subwords.is_word_character, word))
+    assert not any(map(phrase_subwords.is_word_character, " .,-'\u2014\u3002"))

@@ -1,0 +1,288 @@
+"""Translations with terms and placeholders, against a search of their text."""
+
+import dataclasses
+import re
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from tests import settings
+from tests.data import small_vocabularies
+from vaswani_jax.checkpoints.store import Checkpoint
+from vaswani_jax.core import parallel, types
+from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference import phrases
+from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.phrases import Phrase, PhraseFinder
+from vaswani_jax.inference.results import Hypothesis
+from vaswani_jax.inference.translator import Translator
+
+LINES = ["a b c", "", "d e f g", "h a a", "hello world", "b"]
+
+
+def make_translator(*, seeds: tuple[int, ...] = (1,), **overrides: Any) -> Translator:
+    vocabulary = settings.letters_vocabulary()
+    small = settings.small_settings(**{"search.max_extra_tokens": 14, **overrides})
+    members = [
+        Member(
+            small.model,
+            Checkpoint(
+                0,
+                {
+                    "params": settings.random_params(
+                        small.model, vocab_size=vocabulary.size, seed=seed
+                    )
+                },
+                {},
+            ),
+        )
+        for seed in seeds
+    ]
+    return Translator(small, vocabulary, members=members)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return make_translator()
+
+
+def whole_words(text: str, phrase: str) -> int:
+    after = r"(?!\w)" if phrase[-1].isalnum() else ""
+    return len(re.findall(rf"(?<!\w)(?={re.escape(phrase)}{after})", text))
+
+
+def finder(**changes: Any) -> PhraseFinder:
+    small = settings.small_settings(
+        **{key: value for key, value in changes.items() if "." in key}
+    )
+    return PhraseFinder(
+        vocabulary=settings.letters_vocabulary(),
+        settings=small,
+        models=(small.model,),
+        placeholders=changes.get("placeholders"),
+    )
+
+
+TERMS = st.sampled_from(["a", "h", "hello", "world again", "b c", "again", "d.", "x"])
+
+
+@hypothesis.settings(max_examples=12)
+@hypothesis.given(
+    st.lists(st.lists(TERMS, max_size=3), min_size=len(LINES), max_size=len(LINES))
+)
+def test_every_term_is_in_the_translation_and_other_lines_stay(
+    translator: Translator, constraints: list[list[str]]
+) -> None:
+    free = translator.hypotheses(LINES, n_best=2)
+    found = translator.hypotheses(LINES, n_best=2, constraints=constraints)
+    for line, terms, before, after in zip(LINES, constraints, free, found, strict=True):
+        if not line:
+            # An empty line stays empty, and is named.
+            assert after[0].text == ""
+            assert set(after[0].missing_phrases) == set(terms)
+        elif not terms:
+            assert after == before
+        for hypothesis_ in after if line else []:
+            assert hypothesis_.missing_phrases == ()
+            for term in terms:
+                assert whole_words(hypothesis_.text, term) >= terms.count(term)
+
+
+def test_a_line_with_terms_does_not_depend_on_the_other_lines(
+    translator: Translator,
+) -> None:
+    constraints = [["hello", "again"], [], ["b c"], [], ["a", "a"], ["world hello a"]]
+    together = translator.hypotheses(LINES, constraints=constraints)
+    for line, terms, [expected] in zip(LINES, constraints, together, strict=True):
+        [[alone]] = translator.hypotheses([line], constraints=[terms])
+        assert alone.text == expected.text
+        assert alone.score == pytest.approx(expected.score, rel=1e-4)
+
+
+def test_eight_devices_find_what_one_finds(translator: Translator) -> None:
+    constraints = [["hello"], [], ["b c", "a"], [], ["a"], ["again"]]
+    line_phrases = translator.phrase_finder(None).find(LINES, constraints, first_line=1)
+    assert parallel.num_devices() == 8
+    spread = translator.hypotheses(LINES, constraints=constraints)
+    # The batches that one device alone would search.
+    one = LineTranslator(
+        translator.config, translator.vocabulary, batch_for_each_device=True
+    ).hypotheses(translator.replicated_params, LINES, phrases=line_phrases)
+    assert [n_best[0].text for n_best in one] == [n_best[0].text for n_best in spread]
+
+
+def test_models_together_write_the_terms_after_a_prefix() -> None:
+    several = make_translator(seeds=(1, 2), **{"search.no_repeat_ngram": 1})
+    [[best], [free]] = several.hypotheses(
+        ["a b c", "d e"],
+        prefixes=["b c", "b"],
+        constraints=[["b", "hello", "hello"], []],
+    )
+    assert best.text.startswith("b c")
+    assert whole_words(best.text, "hello") == 2
+    assert free.text.startswith("b")
+
+
+def test_placeholders_are_kept_as_often_as_the_source_has_them(
+    translator: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["a {b} c {b}", "a({c})d", "b", "{e} {é}"]
+    found = translator.hypotheses(
+        lines, placeholders=r"\{\w+\}", constraints=[["{b}"], [], [], []]
+    )
+    texts = [n_best[0].text for n_best in found]
+    assert texts[0].count("{b}") == 2
+    assert "{c}" in texts[1]
+    assert texts[2] == translator.translate(["b"])[0]
+    assert not caplog.messages
+    # The second copy of a listed placeholder is a match alone.
+    [listed, *_] = translator.phrase_finder(r"\{\w+\}").find(
+        lines[:1], [["{b}"]], first_line=1
+    )
+    assert [phrase.text for phrase in listed] == ["{b}", "{b}"]
+
+
+def test_a_placeholder_touches_its_neighbours_as_in_the_source() -> None:
+    [found] = finder(placeholders=r"\{\w\}|[A-Z]\d").find(
+        ["{a} x{b} ({c}) D1 D2E xF3"], None, first_line=1
+    )
+    assert [(each.text, each.starts_word, each.ends_word) for each in found] == [
+        ("{a}", True, False),
+        ("{b}", False, False),
+        ("{c}", False, False),
+        ("D1", True, True),
+        ("D2", True, False),
+        ("F3", False, True),
+    ]
+
+
+def test_the_tag_of_a_language_is_no_placeholder() -> None:
+    tagged = finder(placeholders="<[^>]*>", **settings.TWO_TARGETS)
+    [found] = tagged.find(["<2de><a> <b>"], None, first_line=1)
+    assert [(each.text, each.starts_word) for each in found] == [
+        ("<a>", True),
+        ("<b>", True),
+    ]
+
+
+def test_a_language_without_spaces_has_phrases_anywhere() -> None:
+    [found] = finder(**{"data.target_locale": "ja"}).find(["a"], [["b"]], first_line=1)
+    assert found == (Phrase("b", False, False, found[0].ids),)
+    assert not settings.letters_vocabulary().target.starts_word(found[0].ids[0])
+    assert found[0].count("abba") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "expected"),
+    [
+        ("cats cat", Phrase("cat"), 1),
+        ("cat.", Phrase("cat"), 1),
+        ("bobcat cat-like", Phrase("cat"), 1),
+        ("cats", Phrase("cat", ends_word=False), 1),
+        ("bobcat", Phrase("cat", starts_word=False), 1),
+        ("a a a", Phrase("a a"), 2),
+        ("C++ C+++", Phrase("C++"), 2),
+        ("a\u0301", Phrase("a"), 0),
+        ("", Phrase("a"), 0),
+    ],
+)
+def test_occurrences_are_whole_words(text: str, phrase: Phrase, expected: int) -> None:
+    assert phrase.count(text) == expected
+
+
+def test_a_missing_phrase_is_named_with_its_line(
+    translator: Translator,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model whose search finds none of them."""
+
+    def ignore(hypotheses: Any, line_phrases: Any) -> list[list[Hypothesis]]:
+        unlike = [[dataclasses.replace(n_best[0], text="a")] for n_best in hypotheses]
+        return phrases.mark_missing(unlike, line_phrases)
+
+    monkeypatch.setattr("vaswani_jax.inference.translator.mark_missing", ignore)
+    translator.translate(["a", "b", "c"], constraints=[["h"], ["a"], ["h", "h", "a b"]])
+    assert caplog.messages == [
+        "line 1: the translation lacks 'h'",
+        "line 3: the translation lacks 'h', 'a b'",
+        "2 lines lack a constraint or a placeholder",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "term", "message"),
+    [
+        ({"search.sampling": True}, "a", "b", "sampling=True draws outputs at random"),
+        ({"search.max_source_tokens": 4}, "a b c d", "b", "line 7: .* 5 tokens, more"),
+        (
+            {"search.max_extra_tokens": 2},
+            "a",
+            "a b c d",
+            "line 7: .* 2 tokens more than",
+        ),
+        ({"search.max_tokens": 3}, "a b c d", "a b c", "line 7: .* 2 tokens more"),
+        ({"placeholders": "["}, "a", "b", r"placeholders=\[ is not a regular"),
+    ],
+)
+def test_what_no_search_can_write_is_refused(
+    changes: dict[str, Any], line: str, term: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        finder(**changes).find(["a", line], [[], [term]], first_line=6)
+
+
+def test_a_term_that_the_vocabulary_spells_otherwise_is_refused() -> None:
+    vocabulary = small_vocabularies.trained("bpe", True, normalization="nfkc")
+    normalizing = dataclasses.replace(finder(), vocabulary=vocabulary)
+    with pytest.raises(ValueError, match="spells 'ba\ufb01' as 'bafi': write it so"):
+        normalizing.find(["a"], [["ba\ufb01"]], first_line=1)
+
+
+def test_a_character_that_no_subword_has_is_refused() -> None:
+    data = settings.small_settings(**{"data.vocab_size": 20}).data
+    vocabulary = settings.learn_vocabulary(["a b c d e f g h"] * 20, data)
+    without_bytes = dataclasses.replace(finder(), vocabulary=vocabulary)
+    with pytest.raises(ValueError, match=r"line 1: 'xa' has characters .* lacks: x;"):
+        without_bytes.find(["a"], [["xa"]], first_line=1)
+    # Of the source, it is only looked for.
+    placeholder = dataclasses.replace(without_bytes, placeholders="x")
+    [[found]] = placeholder.find(["a x"], None, first_line=1)
+    assert found.text == "x" and not found.ids
+
+
+def test_an_argument_of_another_form_is_refused(translator: Translator) -> None:
+    for wrong in ("a", ["a"], [[1]]):
+        with pytest.raises(TypeError, match="constraints"):
+            translator.translate(["a"], constraints=wrong)
+    with pytest.raises(ValueError, match="equal numbers of lines, got 1 and 2"):
+        translator.translate(["a"], constraints=[[], []])
+
+
+def test_few_shapes_are_compiled() -> None:
+    def of_length(*lengths: int) -> list[Phrase]:
+        return [Phrase(str(n), ids=(n,) * n) for n in lengths]
+
+    assert phrases.padded_shape([]) == phrases.SMALLEST == (4, 8)
+    assert phrases.padded_shape([of_length(1, 2), of_length(8)]) == (4, 8)
+    assert phrases.padded_shape([of_length(1, 2, 3, 4, 5), of_length(9)]) == (8, 16)
+    # What is the same twice is one phrase.
+    assert phrases.padded_shape([of_length(3) * 9]) == (4, 8)
+
+
+def test_phrases_are_padded_with_their_counts() -> None:
+    vocabulary: Vocabulary = settings.letters_vocabulary()
+    twice = [Phrase("a", ids=(5, 6)), Phrase("b", ends_word=False, ids=(7,))] * 2
+    padded = phrases.pad_phrases(
+        [twice, [], [Phrase("c")]], rows=4, shape=(4, 8), subwords=vocabulary.target
+    )
+    assert padded.tokens.shape == (4, 4, 8)
+    assert padded.tokens[0, :2, :3].tolist() == [[5, 6, 0], [7, 0, 0]]
+    assert padded.counts.tolist() == [[2, 2, 0, 0], *[[0] * 4] * 3]
+    assert padded.are_words[0].tolist() == [True, False, False, False]
+    bits = np.unpackbits(padded.breaks, axis=1)
+    assert bits.shape[0] == 4 and bits[:, types.EOS_ID].all()

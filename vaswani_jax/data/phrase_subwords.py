@@ -1,0 +1,65 @@
+"""The subwords of a phrase inside a sentence, and where its last word ends."""
+
+import functools
+import unicodedata
+
+import numpy as np
+import sentencepiece
+from jaxtyping import Bool
+
+from vaswani_jax.core import types
+from vaswani_jax.data.subwords import WORD_START, Subwords, parse_model
+
+
+def is_word_character(character: str) -> bool:
+    """Return True for letters and digits, and for marks that belong to them.
+
+    >>> [is_word_character(character) for character in "aß7_-."]
+    [True, True, True, True, False, False]
+    """
+    return (
+        character.isalnum()
+        or character == "_"
+        or unicodedata.category(character).startswith("M")
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def word_breaks(subwords: Subwords) -> Bool[np.ndarray, "V"]:
+    """Return True for each id before which a word has ended.
+
+    These are subwords with a space before them, punctuation and the end mark. Bytes of
+    unknown characters may be letters.
+    """
+    return np.array([_is_break(subwords, token) for token in range(subwords.size)])
+
+
+def _is_break(subwords: Subwords, token: int) -> bool:
+    if token <= types.UNK_ID:
+        return token in (types.EOS_ID, types.UNK_ID)
+    spelling = subwords.subword(token)
+    if subwords.is_byte(token):
+        byte = int(spelling[1:-1], 16)
+        return byte < 0x80 and not is_word_character(chr(byte))
+    return spelling.startswith(WORD_START) or not is_word_character(spelling[0])
+
+
+def encode_phrase(subwords: Subwords, text: str, *, starts_word: bool) -> list[int]:
+    """Return the ids of a phrase as it stands inside a sentence.
+
+    Args:
+        subwords: Those of its language.
+        text: A line without NUL.
+        starts_word: Whether a space is before it.
+    """
+    processor = _processor(subwords.model, starts_word=starts_word)
+    return [subwords.subword_id(each) for each in processor.encode(text, out_type=str)]
+
+
+@functools.lru_cache(maxsize=4)
+def _processor(
+    model: bytes, *, starts_word: bool
+) -> sentencepiece.SentencePieceProcessor:
+    proto = parse_model(model)
+    proto.normalizer_spec.add_dummy_prefix = starts_word
+    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())

@@ -1,0 +1,320 @@
+"""Search for outputs that have given phrases: beams are allocated to banks.
+
+Deviation: the paper's search is unrestricted.
+
+A bank is the hypotheses that have equally many tokens of the phrases (Post and Vilar,
+2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
+Machine Translation"). The banks share the beam at each position (Hu et al., 2019,
+"Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting"):
+first the best hypothesis of each bank, that with the most tokens before the others,
+then each bank's second, and so on. So the search advances to the end of all phrases,
+and each can stand where the model likes it best.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from vaswani_jax.core import types
+from vaswani_jax.inference import candidates
+
+# The extensions of each hypothesis that are considered beside the best of all.
+NUM_OWN = 2
+
+
+class PhraseRows(NamedTuple):
+    """The phrases of each sentence of a batch, padded: C phrases of L tokens.
+
+    Attributes:
+        tokens: The ids of each phrase; only padding if a sentence has fewer.
+        counts: How often each must be in the output; 0 if a sentence has fewer.
+        are_words: True for phrases after which a new word must start.
+        breaks: One bit for each id, as `np.packbits` has them, the same in each row:
+            whether the token can only follow a whole word.
+    """
+
+    tokens: Any  # Int "*rows C L"
+    counts: Any  # Int "*rows C"
+    are_words: Any  # Bool "*rows C"
+    breaks: Any  # UInt8 "*rows V/8"
+
+
+class Progress(NamedTuple):
+    """The parts of the phrases that each hypothesis has.
+
+    Attributes:
+        counts: How often it has each, a phrase of words only if a new word follows.
+        is_pending: Whether its last tokens are the phrase, and a new word must follow.
+        is_begun: Whether its last tokens are the first 0, 1, ... of the phrase, which
+            has more than that.
+    """
+
+    counts: Int[Array, "B W C"]
+    is_pending: Bool[Array, "B W C"]
+    is_begun: Bool[Array, "B W C L"]
+
+
+class Banks(NamedTuple):
+    """The phrases of some sentences, for a search.
+
+    Attributes:
+        phrases: Their phrases.
+        prefix_lengths: The tokens that each output must begin with: no phrase is begun
+            there unless it is a part of them.
+    """
+
+    phrases: PhraseRows
+    prefix_lengths: Int[Array, "B"]
+
+    def progress(self, tokens: Int[Array, "B W T"]) -> Progress:
+        """Return how much each hypothesis has of the phrases.
+
+        Args:
+            tokens: The hypotheses, then padding.
+        """
+        phrases, lengths = self.phrases, self._lengths()
+        T, L = tokens.shape[2], phrases.tokens.shape[2]
+        num_tokens = jnp.sum(tokens != types.PAD_ID, axis=2)
+        # Whether each phrase ends at each index, compared from its last token on.
+        from_last = jnp.maximum(lengths[..., None] - 1 - jnp.arange(L), 0)
+        backwards = jnp.take_along_axis(phrases.tokens, from_last, axis=2)
+        index = jnp.arange(T)
+        ends = (lengths > 0)[:, None, :, None] & (index < num_tokens[..., None, None])
+        ends &= index >= lengths[:, None, :, None] - 1
+        for offset in range(L):
+            earlier = jnp.roll(tokens, offset, axis=2)[:, :, None, :]
+            is_same = earlier == backwards[:, None, :, offset, None]
+            ends &= is_same | (offset >= lengths)[:, None, :, None]
+        next_breaks = self._are_breaks(jnp.roll(tokens, -1, axis=2))
+        next_breaks &= index + 1 < num_tokens[..., None]
+        are_words = phrases.are_words[:, None, :, None]
+        is_last = index == num_tokens[..., None, None] - 1
+        return Progress(
+            counts=jnp.sum(ends & (~are_words | next_breaks[:, :, None]), axis=3),
+            is_pending=jnp.any(ends & are_words & is_last, axis=3),
+            is_begun=self._is_begun(tokens, num_tokens),
+        )
+
+    def _is_begun(
+        self, tokens: Int[Array, "B W T"], num_tokens: Int[Array, "B W"]
+    ) -> Bool[Array, "B W C L"]:
+        L = self.phrases.tokens.shape[2]
+        at = jnp.arange(L)
+        # The last token, the one before, and so on.
+        last = num_tokens[..., None] - 1 - at
+        recent = jnp.take_along_axis(tokens, jnp.maximum(last, 0), axis=2)
+        recent = jnp.where(last >= 0, recent, types.PAD_ID)
+        # Of the first n tokens of a phrase, the one at i is n - 1 - i from their end.
+        from_end = at[:, None] - 1 - at
+        in_order = recent[:, :, None, jnp.maximum(from_end, 0)]
+        first = self.phrases.tokens[:, None, :, None, :]
+        is_same = jnp.all((in_order == first) | (from_end < 0), axis=4)
+        return is_same & (at < self._lengths()[:, None, :, None])
+
+    def _is_met(self, progress: Progress) -> Bool[Array, "B W"]:
+        """Return True for hypotheses that have all phrases if they end now."""
+        counts = progress.counts + progress.is_pending
+        return jnp.all(counts >= self.phrases.counts[:, None], axis=2)
+
+    def prefer_met(
+        self, tokens: Int[Array, "B W T"], log_probs: Float[Array, "B W"]
+    ) -> tuple[Int[Array, "B W T"], Float[Array, "B W"]]:
+        """Return the hypotheses that have all phrases, best first, then empty slots.
+
+        If none has, all are returned.
+        """
+        is_met = self._is_met(self.progress(tokens))
+        is_any_met = jnp.any(is_met & (log_probs > -jnp.inf), axis=1, keepdims=True)
+        log_probs = jnp.where(is_met | ~is_any_met, log_probs, -jnp.inf)
+        log_probs, order = jax.lax.top_k(log_probs, log_probs.shape[1])
+        return jnp.take_along_axis(tokens, order[:, :, None], axis=1), log_probs
+
+    def best_extensions(
+        self,
+        logits: Float[Array, "B W V"],
+        offset: Float[Array, "B W 1"],
+        *,
+        allowed: Float[Array, "#B #W V"] | None,
+        tokens: Int[Array, "B W T"],
+        count: int,
+        limits: candidates.Limits,
+    ) -> candidates.Extensions:
+        """Return extensions in the order in which the banks share the beam.
+
+        They are the best of all, the best of each hypothesis, and those that continue a
+        phrase. A sentence without phrases has one bank, hence the best of all as they
+        are.
+
+        Args:
+            logits: Of the tokens; what continues a phrase is taken from here.
+            offset: Added to a logit, it gives the log-probability of the hypothesis.
+            allowed: 0 or -inf for each other token that may follow; None if all may.
+            tokens: The hypotheses, then padding.
+            count: How many extensions to return.
+            limits: Of the length.
+        """
+        V = logits.shape[2]
+        progress = self.progress(tokens)
+        lacks_phrase = ~self._is_met(progress)[:, :, None]
+        is_forbidden = lacks_phrase & (jnp.arange(V) == types.EOS_ID)
+        allowed_logits = logits if allowed is None else logits + allowed
+        allowed_logits = jnp.where(is_forbidden, -jnp.inf, allowed_logits)
+        parts = (
+            candidates.best_extensions(
+                allowed_logits, offset, count=count, limits=limits
+            ),
+            self._best_of_each(
+                logits, allowed_logits, offset, progress=progress, limits=limits
+            ),
+            self._continue_phrases(logits, offset, progress=progress, limits=limits),
+        )
+        log_probs, origin, token = (
+            jnp.concatenate(leaves, axis=1) for leaves in zip(*parts, strict=True)
+        )
+        # Of equal extensions the first stays.
+        code = origin * V + token
+        is_equal = code[:, :, None] == code[:, None, :]
+        is_possible = log_probs > -jnp.inf
+        is_repeated = jnp.tril(is_equal, k=-1) & is_possible[:, None, :]
+        log_probs = jnp.where(jnp.any(is_repeated, axis=2), -jnp.inf, log_probs)
+        order = _allocate(self._bank(origin, token, progress), log_probs)[:, :count]
+        return candidates.Extensions(
+            *(
+                jnp.take_along_axis(each, order, axis=1)
+                for each in (log_probs, origin, token)
+            )
+        )
+
+    def _best_of_each(
+        self,
+        logits: Float[Array, "B W V"],
+        allowed_logits: Float[Array, "B W V"],
+        offset: Float[Array, "B W 1"],
+        *,
+        progress: Progress,
+        limits: candidates.Limits,
+    ) -> candidates.Extensions:
+        """Return the best extensions of each hypothesis, so that none is lost.
+
+        One that has just written a phrase starts a new word.
+        """
+        B, W, V = logits.shape
+        is_lacking = progress.counts < self.phrases.counts[:, None]
+        must_break = jnp.any(progress.is_pending & is_lacking, axis=2)[:, :, None]
+        is_break = self._is_break(V)[:, None, :]
+        breaking = jnp.where(is_break, allowed_logits, -jnp.inf)
+        # If other rules forbid every new word, the phrase wins.
+        is_stuck = jnp.all(breaking == -jnp.inf, axis=2, keepdims=True)
+        is_stuck &= self._is_free(limits)[:, None, None]
+        may_break = is_stuck & is_break & (jnp.arange(V) != types.EOS_ID)
+        breaking = jnp.where(may_break, logits, breaking)
+        allowed_logits = jnp.where(must_break, breaking, allowed_logits)
+        of_each = candidates.best_extensions(
+            allowed_logits.reshape(B * W, 1, V),
+            offset.reshape(B * W, 1, 1),
+            count=NUM_OWN,
+            limits=limits,
+        )
+        origin = jnp.arange(W, dtype=jnp.int32).repeat(NUM_OWN)
+        return candidates.Extensions(
+            of_each.log_probs.reshape(B, -1),
+            jnp.broadcast_to(origin, (B, W * NUM_OWN)),
+            of_each.token.reshape(B, -1),
+        )
+
+    def _continue_phrases(
+        self,
+        logits: Float[Array, "B W V"],
+        offset: Float[Array, "B W 1"],
+        *,
+        progress: Progress,
+        limits: candidates.Limits,
+    ) -> candidates.Extensions:
+        """Return the hypotheses with the next token of each phrase that they lack."""
+        phrases = self.phrases
+        W, C, L = progress.is_begun.shape[1:]
+        # As much is begun as possible.
+        num_begun = jnp.max(jnp.where(progress.is_begun, jnp.arange(L), 0), axis=3)
+        token = jnp.take_along_axis(
+            phrases.tokens[:, None], num_begun[..., None], axis=3
+        ).squeeze(3)
+        log_probs = jnp.take_along_axis(logits, token, axis=2) + offset
+        is_lacking = progress.counts + progress.is_pending < phrases.counts[:, None]
+        is_free = self._is_free(limits)[:, None, None]
+        log_probs = jnp.where(is_lacking & is_free, log_probs, -jnp.inf)
+        origin = jnp.arange(W, dtype=jnp.int32).repeat(C)
+        B = logits.shape[0]
+        return candidates.Extensions(
+            log_probs.reshape(B, -1),
+            jnp.broadcast_to(origin, (B, W * C)),
+            token.reshape(B, -1).astype(jnp.int32),
+        )
+
+    def _bank(
+        self, origin: Int[Array, "B N"], token: Int[Array, "B N"], progress: Progress
+    ) -> Int[Array, "B N"]:
+        """Return the number of tokens of phrases in each extended hypothesis.
+
+        What follows a phrase of words is one token more of it. Of the phrases that are
+        begun, the one with the most tokens counts.
+        """
+        phrases, lengths = self.phrases, self._lengths()[:, None]
+        counts, is_pending, is_begun = (
+            jnp.take_along_axis(
+                leaf, origin.reshape(*origin.shape, *[1] * (leaf.ndim - 2)), axis=1
+            )
+            for leaf in progress
+        )
+        goes_on = is_begun & (phrases.tokens[:, None] == token[:, :, None, None])
+        num_tokens = jnp.arange(1, goes_on.shape[3] + 1)
+        ends = num_tokens == lengths[..., None]
+        is_whole = jnp.any(goes_on & ends, axis=3)
+        num_begun = jnp.max(jnp.where(goes_on & ~ends, num_tokens, 0), axis=3)
+        breaks = self._are_breaks(token)[:, :, None]
+        are_words, needed = phrases.are_words[:, None], phrases.counts[:, None]
+        counts = counts + (is_pending & breaks) + (is_whole & ~are_words)
+        num_met = jnp.minimum(counts + (is_whole & are_words), needed)
+        num_followed = jnp.where(are_words, jnp.minimum(counts, needed), 0)
+        num_begun = jnp.where(num_met < needed, num_begun, 0)
+        in_phrases = jnp.sum(num_met * lengths + num_followed, axis=2)
+        return in_phrases + jnp.max(num_begun, axis=2)
+
+    def _is_free(self, limits: candidates.Limits) -> Bool[Array, "B"]:
+        """Return True for the sentences whose prefix is written."""
+        return limits.position >= self.prefix_lengths
+
+    def _lengths(self) -> Int[Array, "B C"]:
+        return jnp.sum(self.phrases.tokens != types.PAD_ID, axis=2)
+
+    def _is_break(self, num_logits: int) -> Bool[Array, "B V"]:
+        """Return `breaks` for each logit; some accelerators have more than ids."""
+        bits = jnp.unpackbits(self.phrases.breaks, axis=1)[:, :num_logits]
+        missing = num_logits - bits.shape[1]
+        return jnp.pad(bits, [(0, 0), (0, missing)]).astype(bool)
+
+    def _are_breaks(self, tokens: Int[Array, "B *N"]) -> Bool[Array, "B *N"]:
+        """Return `breaks` of some tokens of each sentence."""
+        bits = jnp.unpackbits(self.phrases.breaks, axis=1)
+        flat = tokens.reshape(tokens.shape[0], -1)
+        are_breaks = jnp.take_along_axis(bits, flat, axis=1)
+        return are_breaks.reshape(tokens.shape).astype(bool)
+
+
+def _allocate(
+    bank: Int[Array, "B N"], log_probs: Float[Array, "B N"]
+) -> Int[Array, "B N"]:
+    """Return the order of extensions: by their rank within their bank, then by bank.
+
+    Impossible extensions come last.
+    """
+    index = jnp.broadcast_to(jnp.arange(bank.shape[1]), bank.shape)
+    by_bank, _, order = jax.lax.sort((-bank, -log_probs, index), num_keys=2)
+    is_first = by_bank != jnp.roll(by_bank, 1, axis=1)
+    first = jax.lax.cummax(jnp.where(is_first, index, 0), axis=1)
+    rank = index - first
+    is_impossible = jnp.take_along_axis(log_probs, order, axis=1) == -jnp.inf
+    rank = jnp.where(is_impossible, bank.shape[1], rank)
+    _, _, order = jax.lax.sort((rank, by_bank, order), num_keys=2)
+    return order
