@@ -3,9 +3,10 @@
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --venvs=DIR --systems=joeynmt
 
-trains JoeyNMT for 80 minutes, reads it at 20, 40 and 80 minutes (some 20 minutes more)
-and records it; a run that is recorded is not made again. Each system so, in any order
-and on any day; then
+trains JoeyNMT for 80 minutes, then translates with what it was after 20, 40 and 80
+minutes, and records it. A command that was interrupted while it translated goes on; a
+run that is recorded is not made again. Each system so (vaswani_jax with --seeds=1,2,3),
+in any order and on any day; then
 
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --page=docs/results/peers.md
@@ -14,7 +15,11 @@ compares all that are recorded, and writes the page, its picture and its JSON.
 `--task=tatoeba` is the same on Tatoeba, 60 minutes each.
 
 Everyone gets the same pieces of the same text, and the same time, which begins with the
-process. `--venvs` has an environment for each peer, Python 3.11:
+process. Nothing else may run meanwhile: what did is recorded, and marks the run.
+`--settings=published` trains a peer by its own published rates, `--minutes=10` is a
+trial that shows whether its loss falls; use another --workdir for each.
+
+`--venvs` has an environment for each peer, Python 3.11:
 
     hf      torch==2.13.0 transformers==5.23.0 accelerate
     joey    torch==2.13.0 joeynmt==2.3.0 importlib_metadata
