@@ -152,7 +152,6 @@ def test_seeds_are_trained_one_after_the_other_and_refused_as_one_run(
         ["decode"],
         ["evaluate"],
         ["average_checkpoints", "--last=1"],
-        ["export", f"--output={tmp_path / 'x.safetensors'}"],
     ):
         refused = runs.vaswani(program, workdir, *flags, stdin=b"a\n")
         assert names in runs.error_of(refused)
