@@ -11,6 +11,7 @@ from tests.evaluation import compared
 from vaswani_jax.evaluation import comparison, significance
 from vaswani_jax.evaluation.comparison import System, SystemComparison, Text
 
+KEPT = pathlib.Path(__file__).parent / "kept_outputs"
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data/scored_outputs"
 
 
@@ -168,6 +169,31 @@ def test_tokenized_text_has_bleu_alone() -> None:
     assert [metric.name for metric in chosen] == ["tokenized_bleu"]
     with pytest.raises(ValueError, match="this text has no ter: its scores are token"):
         comparison.choose_metrics(["ter"], references=["a b"], data=data)
+
+
+def test_of_kept_runs_seeds_are_no_different_and_half_of_the_pairs_is() -> None:
+    """Outputs of the runs of docs/tutorials/compare.md, on the test set."""
+    references, *outputs = (
+        (KEPT / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        for name in ("references", "whole-1", "whole-2", "half-1")
+    )
+    data = compared.scoring(**{"data.target_locale": "fr"})
+    text = Text("test", references, references, data)
+    whole, other, half = outputs
+    runs = [
+        System(name, [lines], "") for name, lines in zip("abc", outputs, strict=True)
+    ]
+    systems = [System("whole", [whole, other], ""), System("half", [half], "")]
+    single = comparison.compare(runs, text, metrics=["bleu"], num_lines=0)
+    of_seeds = comparison.compare(systems, text, metrics=["bleu"], num_lines=0)
+    verdicts = [
+        (difference.verdict, found.scores[0].better(difference))
+        for found in (single, of_seeds)
+        for difference in found.scores[0].differences
+    ]
+    different = ("different", 0)
+    assert verdicts == [("no difference", None), different, ("different", 1), different]
+    assert not of_seeds.scores[0].seeds_overlap(of_seeds.scores[0].differences[0])
 
 
 @pytest.mark.shared
