@@ -1,25 +1,26 @@
-"""Our quality beside the peers', all trained for as many minutes, alone.
+"""Compare translation quality with other toolkits, each trained alone for equal time.
 
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --venvs=DIR --systems=joeynmt
 
-trains JoeyNMT for 80 minutes, then translates with what it was after 20, 40 and 80
-minutes, and records it. A command that was interrupted while it translated goes on; a
-run that is recorded is not made again. Each system so (vaswani_jax with --seeds=1,2,3),
-in any order and on any day; then
+trains JoeyNMT for 80 minutes. It then translates with the checkpoints of the first 20,
+40 and 80 minutes, and records the scores. An interrupted evaluation resumes; a recorded
+run is kept. Repeat for each system (vaswani_jax with --seeds=1,2,3), in any order, on
+any day. Then
 
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --page=docs/results/peers.md
 
-compares all that are recorded, and writes the page, its picture and its JSON.
-`--task=tatoeba` is the same on Tatoeba, 60 minutes each.
+compares all recorded runs, and writes the page, its picture and its JSON.
+`--task=tatoeba` trains on Tatoeba, 60 minutes each.
 
-Everyone gets the same pieces of the same text, and the same time, which begins with the
-process. Nothing else may run meanwhile: what did is recorded, and marks the run.
-`--settings=published` trains a peer by its own published rates, `--minutes=10` is a
-trial that shows whether its loss falls; use another --workdir for each.
+All systems get the same subwords of the same text, and the same time, which begins with
+the process. Nothing else may run meanwhile: the load of other processes is recorded;
+a high one marks the run. `--settings=published` trains JoeyNMT, EOLE or Marian by its
+published rates. `--minutes=10` is a trial that shows whether the loss falls. Use a new
+--workdir for each.
 
-`--venvs` has an environment for each peer, Python 3.11:
+`--venvs` is a directory with an environment for each peer, Python 3.11:
 
     hf      torch==2.13.0 transformers==5.23.0 accelerate
     joey    torch==2.13.0 joeynmt==2.3.0 importlib_metadata
@@ -38,34 +39,60 @@ from tests.benchmarks.quality.systems import SYSTEMS
 
 
 def main() -> None:
-    """Make the runs that are named, or the page of those that are recorded."""
+    """Train and evaluate the named runs, and write the page if its flag is given."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--data", type=pathlib.Path, required=True, help="the directory of the text")
-    add("--workdir", type=pathlib.Path, required=True, help="of all runs of a task")
-    add("--venvs", type=pathlib.Path, default=pathlib.Path("~/.cache/peers/venvs"))
+    add("--data", type=pathlib.Path, required=True, help="directory of the text")
+    add(
+        "--workdir",
+        type=pathlib.Path,
+        required=True,
+        help="directory of all runs of a task",
+    )
+    add(
+        "--venvs",
+        type=pathlib.Path,
+        default=pathlib.Path("~/.cache/peers/venvs"),
+        help="directory of the environments",
+    )
     add("--task", choices=tasks.TASKS, default=tasks.MULTI30K.name)
     add("--systems", default="", help=f"some of {','.join(SYSTEMS)}")
-    add("--settings", help="of the worker; its first ones by default")
+    add("--settings", help="the settings of the worker; default: its first")
     add("--seeds", default="1", help="such as 1,2,3")
-    add("--minutes", type=float, help="fewer than the task's are a trial, no result")
-    add("--checkpoint_every", type=int, help="updates; others than ours are a trial")
-    add("--most_lines", type=int, help="of the held-out sets, for a trial")
-    add("--again", action="store_true", help="make runs again that are recorded")
-    add("--page", type=pathlib.Path, help="write the page of what is recorded")
+    add(
+        "--minutes",
+        type=float,
+        help="training time; less than the task's marks a trial",
+    )
+    add(
+        "--checkpoint_every",
+        type=int,
+        help="updates between checkpoints; a value other than the task's marks a trial",
+    )
+    add(
+        "--most_lines",
+        type=int,
+        help="lines of the held-out sets; a number marks a trial",
+    )
+    add(
+        "--retrain",
+        action="store_true",
+        help="delete these runs and train them again",
+    )
+    add("--page", type=pathlib.Path, help="write the page of all recorded runs")
     arguments = parser.parse_args()
     try:
         _complete(_runs(parser, arguments), arguments)
     except (ValueError, OSError, RuntimeError) as error:
         parser.exit(1, f"{error}\n")
     except subprocess.CalledProcessError as error:
-        parser.exit(error.returncode)  # It has said what is wrong.
+        parser.exit(error.returncode)  # The program has logged the reason.
 
 
 def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
-    """Make what is missing of the runs, then the page."""
+    """Complete the runs, then write the page."""
     task = tasks.TASKS[arguments.task]
     workdir = arguments.workdir.expanduser().resolve()
     data = arguments.data.expanduser()
@@ -79,7 +106,7 @@ def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
             data=data,
             workdir=workdir,
             venvs=arguments.venvs.expanduser(),
-            again=arguments.again,
+            retrain=arguments.retrain,
         )
         for reading in record["readings"]:
             print(

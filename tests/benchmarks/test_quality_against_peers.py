@@ -453,4 +453,4 @@ class TestRecords:
 
     def complete(self, run: records.Run, workdir: pathlib.Path) -> dict:
         paths = {"data": workdir, "workdir": workdir, "venvs": workdir}
-        return records.complete(run, None, **paths, again=False)
+        return records.complete(run, None, **paths, retrain=False)

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 SAMPLE_SECONDS = 5.0
 # A checkpoint that was begun in time is written to its end, but not read.
 GRACE_SECONDS = 15.0
-# Of all cores' time; above it a run does not count.
+# Share of all cores' time; above it the page marks a run.
 DISTURBED_SHARE = 0.03
 TICKS = os.sysconf("SC_CLK_TCK")
 

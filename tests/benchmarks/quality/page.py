@@ -17,15 +17,16 @@ INTRODUCTION = """\
 # Peers at equal minutes
 
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
-and the model size of the published 41.02. The clock begins with the process. At each
-time the newest checkpoints are averaged by the system's own means and searched with the
-same beam. Their number and the length penalty are chosen on val by one procedure for
-all. [peers.json](peers.json) has all figures, settings and commits.
+and the model size of [Revisit-MMT's 41.02 BLEU](multi30k.md). The clock begins with the
+process. At each time the parameters of the newest checkpoints are averaged; Marian
+smooths its own. All systems search with the same beam. One procedure chooses the number
+of checkpoints and the length penalty on val. [peers.json](peers.json) has all figures,
+settings and commits.
 """
 
 
 def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) -> None:
-    """Compare what is recorded, and write the page, its pictures and its JSON.
+    """Compare the recorded runs, and write the page, its pictures and its JSON.
 
     Raises:
         ValueError: There is nothing to compare, or trials would go into docs/.
@@ -83,18 +84,19 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         f"beam {task.beam}):\n",
         score_table(content, minutes),
         f"![Loss, BLEU and training loss over minutes](peers_{task.name}.png)\n",
-        "Ours minus the peer's. A star: the paired bootstrap, corrected for the number "
-        "of peers by Holm's method, has p < 0.05:\n",
+        "Ours minus the peer's. A star marks p < 0.05 in the paired bootstrap, "
+        "corrected for the number of peers by Holm's method:\n",
         difference_table(content, minutes),
         verdict(content),
-        "How each was run. The expected rate is that of an update in "
+        "How each system ran. The expected rate is that of an update in "
         "[speed](speed.md), without padding:\n",
         run_table(content, speed=speed),
         settings_list(content),
     ]
     if disturbed:
         parts.append(
-            f"Disturbed (others took more than {DISTURBED_SHARE:.0%} of the machine): "
+            f"† Disturbed: other processes took more than {100 * DISTURBED_SHARE:g} % "
+            "of the machine during "
             f"{'; '.join(label(content['runs'][key]) for key in disturbed)}.\n"
         )
     parts.append(
@@ -193,9 +195,9 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
         )
     return _table(
         [
-            *("system", "parameters", "updates", "target tokens/s", "expected"),
-            "averaged",
-            *("alpha", "val loss", "others", "date", "commit"),
+            *("system", "parameters", "updates", "target tokens/s"),
+            *("expected tokens/s", "checkpoints averaged"),
+            *("alpha", "val loss", "other load", "date", "commit"),
         ],
         rows,
     )

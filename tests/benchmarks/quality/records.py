@@ -1,4 +1,4 @@
-"""The record of each run: trained once, read once, each step kept as it is done."""
+"""Train and evaluate each run once, and keep every finished step."""
 
 import dataclasses
 import datetime
@@ -19,7 +19,7 @@ from tests.benchmarks.quality.tasks import Task
 from tests.benchmarks.quality.text import Text
 
 TRAINING, RECORD = "training.json", "record.json"
-# What a run depends on; a commit says nothing while these have changes.
+# A run depends on these; a commit with changes in them is marked.
 SOURCES = ("vaswani_jax", "configs", "tests/benchmarks")
 LOGGED_POINTS = 200
 
@@ -29,13 +29,13 @@ class Run:
     """A run of a system.
 
     Attributes:
-        task: What it trains on.
-        system: What trains.
-        settings: Which settings of its worker.
-        seed: Its seed.
-        minutes: How long.
+        task: The task that it trains on.
+        system: The system that trains.
+        settings: The name of its worker's settings.
+        seed: The random seed.
+        minutes: The training time.
         checkpoint_every: Updates between checkpoints.
-        most_lines: How many lines of the held-out sets are read; None for all.
+        most_lines: Lines of the held-out sets to translate; None for all.
     """
 
     task: Task
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What makes it another run of the same key."""
+        """The values that a recorded run must share."""
         return {
             "task": self.task.name,
             "minutes": self.minutes,
@@ -84,15 +84,15 @@ def complete(
     data: pathlib.Path,
     workdir: pathlib.Path,
     venvs: pathlib.Path,
-    again: bool,
+    retrain: bool,
 ) -> dict[str, Any]:
     """Train and read what is missing of a run; return its record.
 
     Raises:
-        ValueError: The directory has another run.
+        ValueError: The directory has a run of other values.
     """
     directory = workdir / run.key
-    if again:
+    if retrain:
         shutil.rmtree(directory, ignore_errors=True)
     if (directory / TRAINING).exists():
         _check_same(run, json.loads((directory / TRAINING).read_text()), directory)
@@ -161,16 +161,17 @@ def _check_same(run: Run, recorded: Mapping[str, Any], directory: pathlib.Path) 
     ]
     if differences:
         raise ValueError(
-            f"{directory} has another run: {', '.join(differences)}; name another "
-            "--workdir, or make it --again"
+            f"{directory} has a different run: {', '.join(differences)}; name another "
+            "--workdir, or pass --retrain to delete it"
         )
 
 
 def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
-    """Train by the clock, and record how it went.
+    """Train for the minutes of the run; record checkpoints, progress and load.
 
     Raises:
-        RuntimeError: It ends before, or has no checkpoint at the first reading.
+        RuntimeError: The program ends before its time is over, or has no checkpoint at
+            the first evaluation.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -232,7 +233,7 @@ def commit() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the machine is."""
+    """Return the processor, the number of cores and the operating system."""
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
     return {
@@ -243,7 +244,7 @@ def machine() -> dict[str, Any]:
 
 
 def write_json(path: pathlib.Path, content: Any) -> None:
-    """Write JSON; the file is whole or the one from before."""
+    """Write JSON; the file is replaced at once, never half written."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_text(json.dumps(content, indent=1) + "\n")
     temporary.replace(path)

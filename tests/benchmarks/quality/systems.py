@@ -8,10 +8,10 @@ A worker is a program of a system's environment. It reads a job, JSON of these k
     flags             our preset and the flags that name its text, for our own worker
     settings, seed    which settings of the worker
     threads, checkpoint_every, log_every, batch_tokens
-    models            to translate with: `checkpoints` are averaged by the system's own
-                      means; each of `searches` has `source`, `words`, `output`, `beam`
-                      and `penalty`; `score` has `source`, `target` and `output`, or is
-                      null
+    models            to translate with: the mean of the parameters of `checkpoints`
+                      (one for Marian, which smooths its own); each of `searches` has
+                      `source`, `words`, `output`, `beam` and `penalty`; `score` has
+                      `source`, `target` and `output`, or is null
     batch, longest    sentences of a search, and the longest output
 """
 
@@ -59,7 +59,7 @@ class System:
         counts: How many checkpoints may be averaged; 1 alone if it averages by itself.
         parse: Reads its log.
         penalty: Its form of length penalty, in words.
-        average: Its means of averaging, in words.
+        average: How its parameters are averaged, in words.
         speed_name: Its name in docs/results/speed.json.
     """
 
@@ -175,7 +175,7 @@ SYSTEMS = {
                 r"Tokens per Sec: +(?P<rate>[\d,.]+),"
             ),
             penalty="log P / ((5 + length) / 6)^alpha",
-            average="the mean of scripts/average_checkpoints.py",
+            average="the mean of parameters, as scripts/average_checkpoints.py has it",
             speed_name="JoeyNMT",
         ),
         System(
@@ -189,7 +189,7 @@ SYSTEMS = {
             counts=(1, 4, 8, 16, 32),
             parse=parse_counts,
             penalty="log P / length^alpha",
-            average="the mean of saved state dicts",
+            average="the mean of parameters",
             speed_name="transformers MarianMT, fused Adam",
         ),
         System(
@@ -210,7 +210,7 @@ SYSTEMS = {
                 r"\d+ */ *(?P<rate>\d+) tok/s"
             ),
             penalty="log P / ((5 + length) / 6)^alpha (`wu`)",
-            average="`eole tools`' mean of models",
+            average="the mean of parameters",
             speed_name="EOLE",
         ),
         System(

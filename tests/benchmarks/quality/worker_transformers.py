@@ -30,7 +30,7 @@ RECIPE = {
     "init_std": 0.02,
     "optim": "adamw_torch_fused",
 }
-SETTINGS = {"published": RECIPE, "recipe": RECIPE}
+SETTINGS = {"recipe": RECIPE}
 
 
 def build(job: dict):
