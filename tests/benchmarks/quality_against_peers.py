@@ -108,11 +108,11 @@ def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
             venvs=arguments.venvs.expanduser(),
             retrain=arguments.retrain,
         )
-        for reading in record["readings"]:
+        for evaluation in record["evaluations"]:
             print(
-                f"{run.key} at {reading['minutes']:g} minutes: valid "
-                f"{reading['valid']:.2f}, test {reading['test']:.2f} "
-                f"({reading['count']} checkpoints, alpha {reading['penalty']:g})"
+                f"{run.key} at {evaluation['minutes']:g} minutes: valid "
+                f"{evaluation['valid']:.2f}, test {evaluation['test']:.2f} "
+                f"({evaluation['count']} checkpoints, alpha {evaluation['penalty']:g})"
             )
     if arguments.page:
         from tests.benchmarks.quality import page
@@ -140,16 +140,16 @@ def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> lis
     runs = []
     for name in names:
         system = SYSTEMS[name]
-        settings = arguments.settings or system.default_settings
-        if settings not in system.settings:
+        settings_name = arguments.settings or system.default_settings_name
+        if settings_name not in system.settings:
             parser.error(
-                f"--settings={settings}: {name} has {', '.join(system.settings)}"
+                f"--settings={settings_name}: {name} has {', '.join(system.settings)}"
             )
         runs += [
             Run(
                 task=task,
                 system=system,
-                settings=settings,
+                settings_name=settings_name,
                 seed=int(seed),
                 minutes=minutes,
                 checkpoint_every=arguments.checkpoint_every or task.checkpoint_every,

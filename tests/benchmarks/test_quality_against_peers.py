@@ -14,8 +14,8 @@ from configs import base_ende
 from tests.benchmarks.quality import (
     clock,
     comparison,
+    evaluation,
     page,
-    readings,
     records,
     text,
 )
@@ -54,28 +54,28 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary.shared(Subwords.load(directory / "subwords.model"))
 
 
-class TestPieces:
-    def test_joined_pieces_are_the_words(self, vocabulary: Vocabulary) -> None:
+class TestSubwords:
+    def test_joined_subwords_are_the_words(self, vocabulary: Vocabulary) -> None:
         lines = ["ein mann läuft .", "", "zwei Γάτες", "hunde läufen ein - zwei"]
         spelled = text.spell(vocabulary, lines, target=True)
         assert spelled[0] != lines[0]
         assert text.join(vocabulary, spelled) == lines
 
-    def test_what_is_no_piece_is_unknown(self, vocabulary: Vocabulary) -> None:
-        [joined] = text.join(vocabulary, ["▁ein no_piece ▁ hund"])
+    def test_what_is_no_subword_is_unknown(self, vocabulary: Vocabulary) -> None:
+        [joined] = text.join(vocabulary, ["▁ein no_subword ▁ hund"])
         assert joined == vocabulary.decode(
             [vocabulary.subword_id("▁ein"), 3]
-            + [vocabulary.subword_id(piece) for piece in ("▁", "hund")]
+            + [vocabulary.subword_id(subword) for subword in ("▁", "hund")]
         )
 
-    def test_pieces_end_at_the_end_mark(self, vocabulary: Vocabulary) -> None:
+    def test_subwords_end_at_the_end_mark(self, vocabulary: Vocabulary) -> None:
         [line] = text.spell(vocabulary, ["ein hund"], target=True)
         assert text.join(vocabulary, [f"{line} </s> ▁ein"]) == ["ein hund"]
 
-    @pytest.mark.parametrize("piece", ["a b", "\u00a0", "a\u2028", ""])
-    def test_white_space_in_a_piece_is_refused(self, piece: str) -> None:
+    @pytest.mark.parametrize("subword", ["a b", "\u00a0", "a\u2028", ""])
+    def test_white_space_in_a_subword_is_refused(self, subword: str) -> None:
         with pytest.raises(ValueError, match="white space"):
-            text.check_pieces(["▁a", piece])
+            text.check_subwords(["▁a", subword])
 
     def test_empty_lines_of_a_file_stay(self, tmp_path: pathlib.Path) -> None:
         lines = ["", "a", "", ""]
@@ -218,10 +218,10 @@ class TestBatches:
             assert len(batch) * max(max(lengths[index]) for index in batch) <= 120
 
 
-def make_reader(
+def make_evaluator(
     directory: pathlib.Path, vocabulary: Vocabulary, *, counts: tuple[int, ...]
-) -> tuple[readings.Reader, list[dict]]:
-    """Return a reader whose outputs are best with 4 checkpoints and alpha 1.5."""
+) -> tuple[evaluation.Evaluator, list[dict]]:
+    """Return an evaluator whose outputs are best with 4 checkpoints and alpha 1.5."""
     references = ["ein hund läuft schnell .", "zwei hunde laufen ."]
     words = {split: references for split in ("valid", "test")}
     prepared = text.Text(directory, vocabulary, words, words, TOKENIZED)
@@ -236,17 +236,17 @@ def make_reader(
                 lines = references if is_best else ["ein mann läuft .", "zwei ."]
                 if is_best and search["penalty"] == 1.0:
                     lines = [references[0], "zwei hunde ."]
-                pieces = text.spell(vocabulary, lines, target=True)
-                text.write_lines(pathlib.Path(search["output"]), pieces)
-            if model["score"]:
+                subwords = text.spell(vocabulary, lines, target=True)
+                text.write_lines(pathlib.Path(search["output"]), subwords)
+            if model["measure_loss"]:
                 record = json.dumps({"loss": 2.5, "parameters": 7})
-                pathlib.Path(model["score"]["output"]).write_text(record)
+                pathlib.Path(model["measure_loss"]["output"]).write_text(record)
 
     system = types.SimpleNamespace(counts=counts, title="a peer")
-    return readings.Reader(system, prepared, directory, 10, job={}, run=run), jobs
+    return evaluation.Evaluator(system, prepared, directory, 10, job={}, run=run), jobs
 
 
-class TestReadings:
+class TestEvaluator:
     CHECKPOINTS = tuple(
         Checkpoint(path=f"c{n}", step=n, elapsed=10.0 * n) for n in range(1, 11)
     )
@@ -254,46 +254,46 @@ class TestReadings:
     def test_number_and_penalty_are_the_best_on_the_validation_set(
         self, tmp_path: pathlib.Path, vocabulary: Vocabulary
     ) -> None:
-        reader, jobs = make_reader(tmp_path, vocabulary, counts=(1, 4, 8, 32))
-        reading = reader.read(self.CHECKPOINTS, minutes=1.5)
-        assert (reading["count"], reading["penalty"]) == (4, 1.5)
-        assert reading["steps"] == [6, 7, 8, 9]
-        assert [count for count, _ in reading["by_count"]] == [1, 4, 8]
-        assert [p for p, _ in reading["by_penalty"]] == list(readings.PENALTIES)
-        assert reading["valid"] == reading["test"] == pytest.approx(100.0)
+        evaluator, jobs = make_evaluator(tmp_path, vocabulary, counts=(1, 4, 8, 32))
+        result = evaluator.evaluate(self.CHECKPOINTS, minutes=1.5)
+        assert (result["count"], result["penalty"]) == (4, 1.5)
+        assert result["steps"] == [6, 7, 8, 9]
+        assert [count for count, _ in result["by_count"]] == [1, 4, 8]
+        assert [p for p, _ in result["by_penalty"]] == list(evaluation.PENALTIES)
+        assert result["valid"] == result["test"] == pytest.approx(100.0)
         [tested] = jobs[-1]["models"]
         assert tested["checkpoints"] == ["c6", "c7", "c8", "c9"]
         [search] = tested["searches"]
         assert search["source"].endswith("test.source") and search["beam"] == 10
-        kept = text.read_lines(tmp_path / reading["outputs"]["valid"])
-        assert kept == reader.text.references["valid"]
+        kept = text.read_lines(tmp_path / result["outputs"]["valid"])
+        assert kept == evaluator.text.references["valid"]
 
     def test_a_system_that_averages_by_itself_is_read_by_its_newest(
         self, tmp_path: pathlib.Path, vocabulary: Vocabulary
     ) -> None:
-        reader, _ = make_reader(tmp_path, vocabulary, counts=(1,))
-        assert reader.read(self.CHECKPOINTS, minutes=1)["steps"] == [6]
+        evaluator, _ = make_evaluator(tmp_path, vocabulary, counts=(1,))
+        assert evaluator.evaluate(self.CHECKPOINTS, minutes=1)["steps"] == [6]
 
     def test_no_checkpoint_in_time_is_an_error(
         self, tmp_path: pathlib.Path, vocabulary: Vocabulary
     ) -> None:
-        reader, _ = make_reader(tmp_path, vocabulary, counts=(1,))
+        evaluator, _ = make_evaluator(tmp_path, vocabulary, counts=(1,))
         with pytest.raises(ValueError, match=r"no checkpoint within 0\.1 minutes"):
-            reader.read(self.CHECKPOINTS, minutes=0.1)
+            evaluator.evaluate(self.CHECKPOINTS, minutes=0.1)
 
     def test_a_missing_line_is_an_error(
         self, tmp_path: pathlib.Path, vocabulary: Vocabulary
     ) -> None:
-        reader, _ = make_reader(tmp_path, vocabulary, counts=(1,))
-        reader.text.references["valid"] = ["a", "b", "c"]
+        evaluator, _ = make_evaluator(tmp_path, vocabulary, counts=(1,))
+        evaluator.text.references["valid"] = ["a", "b", "c"]
         with pytest.raises(ValueError, match="wrote 2 lines of 3"):
-            reader.read(self.CHECKPOINTS, minutes=1)
+            evaluator.evaluate(self.CHECKPOINTS, minutes=1)
 
     def test_the_curve_is_of_single_checkpoints(
         self, tmp_path: pathlib.Path, vocabulary: Vocabulary
     ) -> None:
-        reader, jobs = make_reader(tmp_path, vocabulary, counts=(1,))
-        points = reader.curve(self.CHECKPOINTS, minutes=16 * 25 / 60)
+        evaluator, jobs = make_evaluator(tmp_path, vocabulary, counts=(1,))
+        points = evaluator.measure_curve(self.CHECKPOINTS, minutes=16 * 25 / 60)
         assert [point["step"] for point in points] == [2, 5, 7, 10]
         assert [point["minutes"] for point in points] == pytest.approx(
             [20 / 60, 50 / 60, 70 / 60, 100 / 60]
@@ -305,12 +305,12 @@ REFERENCES = [f"der {n} mann läuft mit einem großen hund weiter" for n in rang
 
 
 def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
-    """Return the record of a run with one reading."""
+    """Return the record of a run with one evaluation."""
     return {
         "system": system,
         "title": SYSTEMS[system].title,
         "task": "multi30k",
-        "settings": SYSTEMS[system].default_settings,
+        "settings_name": SYSTEMS[system].default_settings_name,
         "seed": seed,
         "minutes": 80,
         "checkpoint_every": 125,
@@ -323,7 +323,7 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
         "progress": [{"elapsed": 60, "step": 125, "loss": 3.0, "rate": 4000.0}],
         "checkpoints": [{"path": "c", "step": 8000, "elapsed": 4790.0}],
         "curve": [{"minutes": 5, "step": 500, "loss": 3.0, "bleu": 12.0}],
-        "readings": [
+        "evaluations": [
             {
                 "minutes": 80,
                 "count": 8,
@@ -419,7 +419,7 @@ class TestRecords:
     RUN = records.Run(
         task=MULTI30K,
         system=SYSTEMS["eole"],
-        settings="recipe",
+        settings_name="recipe",
         seed=1,
         minutes=80,
         checkpoint_every=125,
@@ -434,7 +434,7 @@ class TestRecords:
         assert dataclasses.replace(self.RUN, **change).is_trial
 
     def test_a_shorter_run_is_read_at_the_same_shares(self) -> None:
-        assert dataclasses.replace(self.RUN, minutes=8).read_at == [2, 4, 8]
+        assert dataclasses.replace(self.RUN, minutes=8).evaluation_minutes == [2, 4, 8]
 
     def test_a_recorded_run_is_not_made_again(self, tmp_path: pathlib.Path) -> None:
         record = make_record("eole") | {"note": "recorded"}

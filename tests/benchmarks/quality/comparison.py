@@ -23,8 +23,8 @@ def split_keys(records: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], lis
 def outputs_of(
     record: Mapping[str, Any], directory: pathlib.Path, *, index: int, split: str
 ) -> list[str]:
-    """Return the outputs that a reading has kept."""
-    return text.read_lines(directory / record["readings"][index]["outputs"][split])
+    """Return the outputs that an evaluation has kept."""
+    return text.read_lines(directory / record["evaluations"][index]["outputs"][split])
 
 
 def score_all(
@@ -37,7 +37,7 @@ def score_all(
     """Return the score of each run at each time on each set, with its interval."""
     scores = []
     for key, record in records.items():
-        for index, reading in enumerate(record["readings"]):
+        for index, evaluation in enumerate(record["evaluations"]):
             for split in SPLITS:
                 metric = metrics.find_metrics(references[split], data=data)[0]
                 score = metric.score(
@@ -48,7 +48,7 @@ def score_all(
                 scores.append(
                     {
                         "run": key,
-                        "minutes": reading["minutes"],
+                        "minutes": evaluation["minutes"],
                         "split": split,
                         "score": score.value,
                         "half_width": score.interval.half_width,
@@ -73,7 +73,7 @@ def compare_all(
     our_keys, peers = split_keys(records)
     comparisons: list[dict[str, Any]] = []
     for key in our_keys:
-        for index, reading in enumerate(records[key]["readings"]):
+        for index, evaluation in enumerate(records[key]["evaluations"]):
             for split in SPLITS:
                 metric = metrics.find_metrics(references[split], data=data)[0]
                 family = []
@@ -89,7 +89,7 @@ def compare_all(
                         {
                             "run": key,
                             "peer": peer,
-                            "minutes": reading["minutes"],
+                            "minutes": evaluation["minutes"],
                             "split": split,
                             "difference": difference.value,
                             "p_value": difference.p_value,

@@ -111,8 +111,8 @@ def label(run: Mapping[str, Any]) -> str:
     """Return the name of a run in a table."""
     if run["system"] == systems.VASWANI_JAX:
         return f"{run['title']}, seed {run['seed']}"
-    is_default = run["settings"] == SYSTEMS[run["system"]].default_settings
-    return run["title"] + ("" if is_default else f", {run['settings']} settings")
+    is_default = run["settings_name"] == SYSTEMS[run["system"]].default_settings_name
+    return run["title"] + ("" if is_default else f", {run['settings_name']} settings")
 
 
 def score_table(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
@@ -176,7 +176,7 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
     """Return updates, rate, choices and load of each run."""
     rows = []
     for run in content["runs"].values():
-        last = run["readings"][-1]
+        last = run["evaluations"][-1]
         expected = comparison.expected_rate(SYSTEMS[run["system"]].speed_name, speed)
         rows.append(
             [
@@ -185,8 +185,8 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
                 f"{run['checkpoints'][-1]['step']:,}",
                 f"{comparison.word_rate(run):,.0f}",
                 f"{expected:,.0f}" if expected else "",
-                ", ".join(f"{r['count']:g}" for r in run["readings"]),
-                ", ".join(f"{r['penalty']:g}" for r in run["readings"]),
+                ", ".join(f"{r['count']:g}" for r in run["evaluations"]),
+                ", ".join(f"{r['penalty']:g}" for r in run["evaluations"]),
                 f"{last['loss']:.3f}",
                 f"{100 * run['load']['share']:.1f} %",
                 run["started"][:10],
@@ -208,8 +208,8 @@ def settings_list(content: Mapping[str, Any]) -> str:
     lines = {}
     for run in content["runs"].values():
         system = SYSTEMS[run["system"]]
-        lines[system.name, run["settings"]] = (
-            f"- {system.title}: {system.settings[run['settings']]}; averaged by "
+        lines[system.name, run["settings_name"]] = (
+            f"- {system.title}: {system.settings[run['settings_name']]}; averaged by "
             f"{system.average}; penalty {system.penalty}.\n"
         )
     return "".join(lines.values())

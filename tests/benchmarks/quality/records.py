@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.benchmarks.quality import clock, readings, tasks
+from tests.benchmarks.quality import clock, evaluation, tasks
 from tests.benchmarks.quality.clock import ROOT, Checkpoint
 from tests.benchmarks.quality.systems import FOLDER, VASWANI_JAX, System
 from tests.benchmarks.quality.tasks import Task
@@ -31,7 +31,7 @@ class Run:
     Attributes:
         task: The task that it trains on.
         system: The system that trains.
-        settings: The name of its worker's settings.
+        settings_name: The name of its worker's settings.
         seed: The random seed.
         minutes: The training time.
         checkpoint_every: Updates between checkpoints.
@@ -40,7 +40,7 @@ class Run:
 
     task: Task
     system: System
-    settings: str
+    settings_name: str
     seed: int
     minutes: float
     checkpoint_every: int
@@ -69,12 +69,13 @@ class Run:
     @property
     def key(self) -> str:
         """Its directory in the workdir."""
-        return f"{self.system.name}-{self.settings}-{self.seed}"
+        return f"{self.system.name}-{self.settings_name}-{self.seed}"
 
     @property
-    def read_at(self) -> list[float]:
-        """The minutes at which it is read: the task's shares of its own."""
-        return [t * self.minutes / self.task.minutes for t in self.task.read_at]
+    def evaluation_minutes(self) -> list[float]:
+        """The minutes of evaluation, scaled from the task's to the run's length."""
+        scale = self.minutes / self.task.minutes
+        return [minutes * scale for minutes in self.task.evaluation_minutes]
 
 
 def complete(
@@ -86,7 +87,7 @@ def complete(
     venvs: pathlib.Path,
     retrain: bool,
 ) -> dict[str, Any]:
-    """Train and read what is missing of a run; return its record.
+    """Train and evaluate a run, unless that is done; return its record.
 
     Raises:
         ValueError: The directory has a run of other values.
@@ -101,11 +102,11 @@ def complete(
     python = run.system.python(venvs, sys.executable)
     if not pathlib.Path(python).exists():
         raise FileNotFoundError(f"{python} is missing: --venvs names the environments")
-    job = readings.job_of(
+    job = evaluation.make_job(
         run.system,
         text,
         directory,
-        settings=run.settings,
+        settings_name=run.settings_name,
         seed=run.seed,
         checkpoint_every=run.checkpoint_every,
         flags=tasks.our_flags(run.task, data=data, prepared=text.directory / "data"),
@@ -125,29 +126,29 @@ def complete(
             environment=run.system.environment,
         )
 
-    reader = readings.Reader(
+    evaluator = evaluation.Evaluator(
         run.system, text, directory, run.task.beam, job=job, run=run_job
     )
     parts = {
-        f"reading.{minutes:g}": lambda minutes=minutes: reader.read(
+        f"evaluation.{minutes:g}": lambda minutes=minutes: evaluator.evaluate(
             checkpoints, minutes=minutes
         )
-        for minutes in run.read_at
+        for minutes in run.evaluation_minutes
     }
-    parts["curve"] = lambda: reader.curve(checkpoints, minutes=run.minutes)
-    for name, make in parts.items():
+    parts["curve"] = lambda: evaluator.measure_curve(checkpoints, minutes=run.minutes)
+    for name, compute in parts.items():
         path = directory / f"{name}.part.json"
         if not path.exists():
             print(f"{run.key}: {name}", file=sys.stderr)
-            write_json(path, make())
-    read = {
+            write_json(path, compute())
+    results = {
         name: json.loads((directory / f"{name}.part.json").read_text())
         for name in parts
     }
     record = {
         **training,
-        "curve": read.pop("curve"),
-        "readings": list(read.values()),
+        "curve": results.pop("curve"),
+        "evaluations": list(results.values()),
     }
     write_json(directory / RECORD, record)
     return record
@@ -188,9 +189,10 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         run.system.find_checkpoints(directory), start=start
     )
     in_time = [c for c in checkpoints if c.elapsed <= 60 * run.minutes]
-    if not any(c.elapsed <= 60 * run.read_at[0] for c in in_time):
+    first = run.evaluation_minutes[0]
+    if not any(c.elapsed <= 60 * first for c in in_time):
         raise RuntimeError(
-            f"{run.key} has no checkpoint within {run.read_at[0]:g} minutes: {log}"
+            f"{run.key} has no checkpoint within {first:g} minutes: {log}"
         )
     print(
         f"{run.key}: {len(in_time)} checkpoints; others took {load.share:.1%} of the "
@@ -204,7 +206,7 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
             "system": run.system.name,
             "title": run.system.title,
             **run.description,
-            "settings": run.settings,
+            "settings_name": run.settings_name,
             "seed": run.seed,
             "started": datetime.datetime.fromtimestamp(start, datetime.UTC).isoformat(
                 timespec="seconds"
@@ -213,7 +215,7 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
             "machine": machine(),
             "load": {**dataclasses.asdict(load), "share": load.share},
             "is_disturbed": load.is_disturbed,
-            "made_by": json.loads((directory / "settings.json").read_text()),
+            "setup": json.loads((directory / "settings.json").read_text()),
             "progress": [dataclasses.asdict(point) for point in progress[::step]],
             "checkpoints": [dataclasses.asdict(c) for c in in_time],
         },

@@ -1,17 +1,19 @@
-"""The systems, how each is run, and what their logs say.
+"""Define the systems, run each by its worker, and parse their logs.
 
 A worker is a program of a system's environment. It reads a job, JSON of these keys:
 
     action            "train", until killed, or "translate"
-    text              the directory of pieces (see `text.py`)
+    text              the directory of subwords (see `text.py`)
     output            the directory of the run
     flags             our preset and the flags that name its text, for our own worker
-    settings, seed    which settings of the worker
+    settings_name     the settings of the worker
+    seed              the random seed
     threads, checkpoint_every, log_every, batch_tokens
-    models            to translate with: the mean of the parameters of `checkpoints`
-                      (one for Marian, which smooths its own); each of `searches` has
-                      `source`, `words`, `output`, `beam` and `penalty`; `score` has
-                      `source`, `target` and `output`, or is null
+    models            each translates with the mean of parameters of `checkpoints`
+                      (one for Marian, which smooths its own); each of its `searches`
+                      has `source`, `words`, `output`, `beam` and `penalty`;
+                      `measure_loss` has `source`, `target`, `words`, `references` and
+                      `output`, or is null
     batch, longest    sentences of a search, and the longest output
 """
 
@@ -77,8 +79,8 @@ class System:
     speed_name: str
 
     @property
-    def default_settings(self) -> str:
-        """The first of its settings."""
+    def default_settings_name(self) -> str:
+        """The name of its first settings."""
         return next(iter(self.settings))
 
     def python(self, venvs: pathlib.Path, default: str) -> str:

@@ -1,4 +1,4 @@
-"""The texts that systems are trained on, and what each task fixes for all of them."""
+"""Define the tasks: a text, a recipe, and the values that are equal for all systems."""
 
 import dataclasses
 import pathlib
@@ -9,15 +9,15 @@ SPLITS = ("valid", "test")
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A text, our recipe for it, and when the systems are read.
+    """A text, our recipe for it, and when the systems are evaluated.
 
     Attributes:
         name: Its name on the command line.
         preset: Our recipe.
-        minutes: The wall time of a run that counts.
-        read_at: The minutes at which all systems are read.
-        beam: The beam of everyone's search.
-        checkpoint_every: The updates between everyone's checkpoints, as in our recipe.
+        minutes: The training time in minutes; a shorter run is a trial.
+        evaluation_minutes: The minutes at which all systems are evaluated.
+        beam: The beam size of all searches.
+        checkpoint_every: Updates between checkpoints, as in our recipe.
         files: The settings `config.data.*` that name files in the data's directory.
         split_valid: True if the lines of the validation set serve as both sets: the
             first, third, ... to choose settings, the others to test.
@@ -27,7 +27,7 @@ class Task:
     name: str
     preset: str
     minutes: float
-    read_at: tuple[float, ...]
+    evaluation_minutes: tuple[float, ...]
     beam: int
     checkpoint_every: int
     files: Mapping[str, str]
@@ -49,7 +49,7 @@ MULTI30K = Task(
     name="multi30k",
     preset="multi30k_ende",
     minutes=80,
-    read_at=(20, 40, 80),
+    evaluation_minutes=(20, 40, 80),
     beam=10,
     checkpoint_every=125,
     files={},  # The recipe names them.
@@ -60,7 +60,7 @@ TATOEBA = Task(
     name="tatoeba",
     preset="own_text:small",
     minutes=60,
-    read_at=(20, 40, 60),
+    evaluation_minutes=(20, 40, 60),
     beam=4,
     checkpoint_every=250,
     files={

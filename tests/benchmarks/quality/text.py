@@ -1,8 +1,8 @@
-"""One segmentation for all systems: pieces in files, and pieces joined into words.
+"""Prepare the subwords of all systems, and join subwords into words.
 
-`prepare` learns the vocabulary as our recipe does. Peers get files of these pieces,
-separated by spaces, and the list of all pieces, so that none has a tokenizer to choose.
-What they write is joined by our vocabulary, like our own outputs.
+`prepare` learns the vocabulary as our recipe does. Peers get files of these subwords,
+separated by spaces, and the list of all subwords. So no peer chooses a tokenizer. Our
+vocabulary joins their outputs and our own.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ class Text:
     """The prepared text of a task.
 
     Attributes:
-        directory: Has SPLIT.SIDE (pieces), vocabulary.txt (a piece a line, without the
-            special ones) and `data`, which our own runs read.
-        vocabulary: Ours.
+        directory: The place of SPLIT.SIDE (subwords), vocabulary.txt (a subword a line,
+            without the special ones) and `data`, which our own runs read.
+        vocabulary: Our vocabulary.
         sources: The source lines of each split, as our translator reads them.
         references: The references of each split, words as given.
         data: The form and the language of the text, which choose its scores.
@@ -45,7 +45,7 @@ class Text:
     data: DataConfig
 
     def path(self, split: str, side: str) -> pathlib.Path:
-        """Return the file of pieces of one side of "train", "valid" or "test"."""
+        """Return the file of subwords of one side of "train", "valid" or "test"."""
         return self.directory / f"{split}.{side}"
 
     def words(self, split: str, side: str) -> pathlib.Path:
@@ -56,13 +56,13 @@ class Text:
 def prepare(
     task: Task, *, data: pathlib.Path, workdir: pathlib.Path, most_lines: int | None
 ) -> Text:
-    """Prepare the text of a task, or open it if it is there.
+    """Prepare the text of a task, or open it if it is prepared.
 
     Args:
         task: The task.
         data: The directory of its text.
-        workdir: Gets a directory `text`.
-        most_lines: How many lines of the held-out sets are used; None for all.
+        workdir: The directory that gets a directory `text`.
+        most_lines: Lines of the held-out sets to translate; None for all.
     """
     directory = workdir / "text"
     flags = tasks.our_flags(task, data=data, prepared=directory / "data")
@@ -86,7 +86,7 @@ def prepare(
         write_lines(directory / f"{split}.target.words", references[split])
     write_lines(
         directory / "vocabulary.txt",
-        check_pieces(opened.vocabulary.target.spellings[NUM_SPECIAL:]),
+        check_subwords(opened.vocabulary.target.spellings[NUM_SPECIAL:]),
     )
     settings = vaswani_jax.load_config(task.preset, task.overrides)
     return Text(directory, opened.vocabulary, sources, references, settings.data)
@@ -106,31 +106,33 @@ def _held_out(
     )
 
 
-def check_pieces(pieces: Sequence[str]) -> list[str]:
-    """Return the pieces, which a program that splits at white space must keep whole.
+def check_subwords(subwords: Sequence[str]) -> list[str]:
+    """Return the subwords, after a check that a split at white space keeps them whole.
 
     Raises:
-        ValueError: A piece has white space.
+        ValueError: A subword has white space.
     """
-    for piece in pieces:
-        if piece.split() != [piece]:
-            raise ValueError(f"the piece {piece!r} has white space, where peers split")
-    return list(pieces)
+    for subword in subwords:
+        if subword.split() != [subword]:
+            raise ValueError(
+                f"{subword!r} is no subword for peers: they split at white space"
+            )
+    return list(subwords)
 
 
 def spell_training_text(opened: prepared.PreparedData, directory: pathlib.Path) -> None:
-    """Write the pairs that our own training reads, as pieces."""
+    """Write the pairs that our own training reads, as subwords."""
     corpus = opened.corpus("train")
     for side in SIDES:
         tokens = getattr(corpus, side)
         subwords = getattr(opened.vocabulary, side)
         joined, lengths = tokens.joined(np.arange(len(tokens)))
         rows = np.split(joined, np.cumsum(lengths)[:-1])
-        lines = [" ".join(map(subwords.subword, without_marks(ids))) for ids in rows]
+        lines = [" ".join(map(subwords.subword, remove_marks(ids))) for ids in rows]
         write_lines(directory / f"train.{side}", lines)
 
 
-def without_marks(ids: Iterable[int]) -> list[int]:
+def remove_marks(ids: Iterable[int]) -> list[int]:
     """Return ids without padding, begin and end marks, which peers add themselves."""
     return [int(i) for i in ids if i not in (types.PAD_ID, types.BOS_ID, types.EOS_ID)]
 
@@ -138,20 +140,20 @@ def without_marks(ids: Iterable[int]) -> list[int]:
 def spell(
     vocabulary: Vocabulary, lines: Sequence[str], *, target: bool = False
 ) -> list[str]:
-    """Return each line as pieces, separated by spaces."""
+    """Return each line as subwords, separated by spaces."""
     subwords = vocabulary.target if target else vocabulary.source
     encoded = vocabulary.encode(lines, target=target)
     return [" ".join(map(subwords.subword, ids)) for ids in encoded]
 
 
 def join(vocabulary: Vocabulary, lines: Sequence[str]) -> list[str]:
-    """Return lines of pieces as words; a piece of no vocabulary is the unknown one.
+    """Return lines of subwords as words; a subword outside the vocabulary is unknown.
 
-    The pieces of a system that writes its end mark end there.
+    A line ends at its end mark, if a system writes one.
     """
     return [
         vocabulary.decode(
-            [vocabulary.subword_id(piece) for piece in line.split(" ") if piece]
+            [vocabulary.subword_id(subword) for subword in line.split(" ") if subword]
         )
         for line in lines
     ]
@@ -164,7 +166,7 @@ def read_lines(path: pathlib.Path) -> list[str]:
 
 
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
-    """Write lines; the file is whole or the one from before."""
+    """Write lines; the file is replaced at once, never half written."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     temporary.replace(path)

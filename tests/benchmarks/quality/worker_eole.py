@@ -40,7 +40,7 @@ RECIPE = {
 SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
 
 
-def configuration(job: dict) -> dict:
+def make_configuration(job: dict) -> dict:
     """Return EOLE's configuration; its layer norms come before each sub-layer."""
     text = pathlib.Path(job["text"])
     vocabulary = str(text / "vocabulary.txt")
@@ -85,7 +85,7 @@ def configuration(job: dict) -> dict:
             "use_amp": False,
             "average_decay": 0.0,
             "dropout_steps": [0],
-            **SETTINGS[job["settings"]],
+            **SETTINGS[job["settings_name"]],
         },
         "model": {
             "architecture": "transformer",
@@ -110,10 +110,10 @@ def train(job: dict) -> None:
     import yaml
 
     output = pathlib.Path(job["output"])
-    settings = configuration(job)
+    settings = make_configuration(job)
     path = output / "config.yaml"
     path.write_text(yaml.safe_dump(settings))
-    record = {"settings": settings, "versions": versions()}
+    record = {"settings": settings, "versions": find_versions()}
     (output / "settings.json").write_text(json.dumps(record, indent=1))
     subprocess.run([*EOLE, "train", "--config", str(path)], check=True)
 
@@ -157,16 +157,16 @@ def translate(job: dict) -> None:
             }
             flags = [f for key, value in options.items() for f in _flag(key, value)]
             subprocess.run([*EOLE, "predict", *flags], check=True)
-        if score := model["score"]:
-            record = measure_loss(path, score, job)
-            pathlib.Path(score["output"]).write_text(json.dumps(record))
+        if files := model["measure_loss"]:
+            record = measure_loss(path, files, job)
+            pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
 def _flag(key: str, value: object) -> list[str]:
     return [f"--{key}", str(value)]
 
 
-def measure_loss(path: str, score: dict, job: dict) -> dict:
+def measure_loss(path: str, files: dict, job: dict) -> dict:
     """Return a text's cross entropy by EOLE's own model, unsmoothed, and its size."""
     import torch
     from eole.config.run import TrainConfig
@@ -187,7 +187,7 @@ def measure_loss(path: str, score: dict, job: dict) -> dict:
         "decoder_start_token": "<s>",
         "specials": specials,
     }
-    config = TrainConfig(**configuration(job))
+    config = TrainConfig(**make_configuration(job))
     model = get_model_class(config.model).for_training(
         config.model, vocabularies, config.training
     )
@@ -200,8 +200,8 @@ def measure_loss(path: str, score: dict, job: dict) -> dict:
     model.eval()
     ids = {
         side: [
-            [table.get(piece, table["<unk>"]) for piece in line.split()]
-            for line in pathlib.Path(score[side]).read_text("utf-8").split("\n")[:-1]
+            [table.get(subword, table["<unk>"]) for subword in line.split()]
+            for line in pathlib.Path(files[side]).read_text("utf-8").split("\n")[:-1]
         ]
         for side in ("source", "target")
     }
@@ -233,7 +233,7 @@ def _pad(rows: list[list[int]], value: int):
     return torch.tensor([row + [value] * (longest - len(row)) for row in rows])
 
 
-def versions() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of the packages that compute."""
     from importlib import metadata
 

@@ -38,9 +38,9 @@ RECIPE = {
 SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
 
 
-def configuration(job: dict) -> dict:
+def make_configuration(job: dict) -> dict:
     """Return JoeyNMT's configuration; its initialisers are those of its IWSLT model."""
-    chosen = SETTINGS[job["settings"]]
+    chosen = SETTINGS[job["settings_name"]]
     text = pathlib.Path(job["text"])
     side = {
         "type": "transformer",
@@ -125,10 +125,10 @@ def train(job: dict) -> None:
     import yaml
 
     output = pathlib.Path(job["output"])
-    settings = configuration(job)
+    settings = make_configuration(job)
     path = output / "config.yaml"
     path.write_text(yaml.safe_dump(settings))
-    record = {"settings": settings, "versions": versions()}
+    record = {"settings": settings, "versions": find_versions()}
     (output / "settings.json").write_text(json.dumps(record, indent=1))
     for side in ("source", "target"):
         lines = pathlib.Path(job["text"], f"valid.{side}").read_text("utf-8")
@@ -159,9 +159,9 @@ def translate(job: dict) -> None:
 
     torch.set_num_threads(job["threads"])
     model = None
-    for wanted in job["models"]:
-        parameters = average(wanted["checkpoints"])
-        for search in wanted["searches"]:
+    for model_job in job["models"]:
+        parameters = average(model_job["checkpoints"])
+        for search in model_job["searches"]:
             model, order, (_, _, _, tokens, _, _) = run(
                 job,
                 model,
@@ -172,12 +172,12 @@ def translate(job: dict) -> None:
                 max_output_length=job["longest"],
             )
             outputs = [""] * len(order)
-            for index, pieces in zip(order, tokens, strict=True):
-                outputs[index] = " ".join(piece for piece in pieces if piece != "</s>")
+            for index, subwords in zip(order, tokens, strict=True):
+                outputs[index] = " ".join(s for s in subwords if s != "</s>")
             text = "".join(f"{line}\n" for line in outputs)
             pathlib.Path(search["output"]).write_text(text, "utf-8")
-        if score := wanted["score"]:
-            paths = {side: score[side] for side in ("source", "target")}
+        if files := model_job["measure_loss"]:
+            paths = {side: files[side] for side in ("source", "target")}
             model, _, (scores, *_) = run(
                 job, model, parameters, paths, return_prob="ref", return_attention=True
             )
@@ -185,7 +185,7 @@ def translate(job: dict) -> None:
                 "loss": math.log(scores["ppl"]),
                 "parameters": sum(p.numel() for p in model.parameters()),
             }
-            pathlib.Path(score["output"]).write_text(json.dumps(record))
+            pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
 def run(job: dict, model, parameters: dict, paths: dict, **options: object) -> tuple:
@@ -196,7 +196,7 @@ def run(job: dict, model, parameters: dict, paths: dict, **options: object) -> t
     from joeynmt.model import build_model
     from joeynmt.prediction import predict
 
-    settings = configuration(job)
+    settings = make_configuration(job)
     data = parse_global_args(settings, mode="test").data
     with tempfile.TemporaryDirectory() as directory:
         order = sort_lines(paths, directory)
@@ -234,7 +234,7 @@ def sort_lines(paths: dict[str, str], directory: str) -> list[int]:
     return order
 
 
-def versions() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of the packages that compute."""
     from importlib import metadata
 

@@ -61,7 +61,7 @@ def train(job: dict) -> None:
     output = pathlib.Path(job["output"])
     settings = {
         **MODEL,
-        **SETTINGS[job["settings"]],
+        **SETTINGS[job["settings_name"]],
         "mini-batch": 1000,
         "mini-batch-words": job["batch_tokens"],
         "maxi-batch": 1000,
@@ -77,7 +77,7 @@ def train(job: dict) -> None:
         "workspace": 3000,
     }
     vocabulary = write_vocabulary(pathlib.Path(job["text"]))
-    record = {"settings": settings, "versions": versions()}
+    record = {"settings": settings, "versions": find_versions()}
     (output / "settings.json").write_text(json.dumps(record, indent=1))
     files = {
         "model": str(output / "model.npz"),
@@ -104,12 +104,12 @@ def count_parameters(path: str) -> int:
 
 
 def write_vocabulary(text: pathlib.Path) -> str:
-    """Write the pieces in Marian's form; return the file."""
+    """Write the subwords in Marian's form; return the file."""
     path = text / "vocabulary.marian.yml"
-    pieces = (text / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    subwords = (text / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
     with path.open("w", encoding="utf-8") as file:
-        for token, piece in enumerate(["</s>", "<unk>", *pieces]):
-            file.write(f"{json.dumps(piece, ensure_ascii=False)}: {token}\n")
+        for token, subword in enumerate(["</s>", "<unk>", *subwords]):
+            file.write(f"{json.dumps(subword, ensure_ascii=False)}: {token}\n")
     return str(path)
 
 
@@ -139,17 +139,17 @@ def translate(job: dict) -> None:
                 "max-length-factor": 3,
             }
             run("decode", settings)
-        if score := model["score"]:
+        if files := model["measure_loss"]:
             settings = {
                 **common,
                 "model": path,
-                "train-sets": [score["source"], score["target"]],
+                "train-sets": [files["source"], files["target"]],
                 "summary": "ce-mean-words",
                 "max-length": 1000,
             }
             loss = abs(float(run("score", settings).split()[-1]))
             record = {"loss": loss, "parameters": count_parameters(path)}
-            pathlib.Path(score["output"]).write_text(json.dumps(record))
+            pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
 def run(program: str, settings: dict) -> str:
@@ -161,7 +161,7 @@ def run(program: str, settings: dict) -> str:
     return result.stdout
 
 
-def versions() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of the packages that compute."""
     from importlib import metadata
 

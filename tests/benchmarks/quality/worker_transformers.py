@@ -37,7 +37,7 @@ def build(job: dict):
     """Return the model, its parameters random."""
     from transformers import MarianConfig, MarianMTModel
 
-    chosen = SETTINGS[job["settings"]]
+    chosen = SETTINGS[job["settings_name"]]
     config = MarianConfig(
         vocab_size=len(read_vocabulary(job)),
         d_model=128,
@@ -66,18 +66,16 @@ def build(job: dict):
 
 
 def read_vocabulary(job: dict) -> dict[str, int]:
-    """Return the id of each piece."""
+    """Return the id of each subword."""
     text = pathlib.Path(job["text"], "vocabulary.txt").read_text("utf-8")
-    pieces = ["<pad>", "<s>", "</s>", "<unk>", *text.split("\n")[:-1]]
-    return {piece: token for token, piece in enumerate(pieces)}
+    subwords = ["<pad>", "<s>", "</s>", "<unk>", *text.split("\n")[:-1]]
+    return {subword: token for token, subword in enumerate(subwords)}
 
 
 def read_ids(path: str, vocabulary: dict[str, int]) -> list[list[int]]:
     """Return the ids of each line, with an end mark."""
     lines = pathlib.Path(path).read_text("utf-8").split("\n")[:-1]
-    return [
-        [*(vocabulary.get(piece, UNK) for piece in line.split()), EOS] for line in lines
-    ]
+    return [[*(vocabulary.get(s, UNK) for s in line.split()), EOS] for line in lines]
 
 
 def pad(rows: list[list[int]], value: int):
@@ -141,7 +139,7 @@ def train(job: dict) -> None:
 
     torch.set_num_threads(job["threads"])
     set_seed(job["seed"])
-    chosen = SETTINGS[job["settings"]]
+    chosen = SETTINGS[job["settings_name"]]
     vocabulary = read_vocabulary(job)
     sides = [
         read_ids(f"{job['text']}/train.{side}", vocabulary)
@@ -155,7 +153,7 @@ def train(job: dict) -> None:
         "settings": chosen,
         "model": model.config.to_dict(),
         "parameters": model.num_parameters(),
-        "versions": versions(),
+        "versions": find_versions(),
     }
     (output / "settings.json").write_text(json.dumps(record, indent=1, default=str))
     target_tokens = 0
@@ -235,11 +233,11 @@ def translate(job: dict) -> None:
             lines = generate(network, search, vocabulary, job)
             text = "".join(f"{line}\n" for line in lines)
             pathlib.Path(search["output"]).write_text(text, "utf-8")
-        if score := model["score"]:
-            loss = measure_loss(network, score, vocabulary, job)
+        if files := model["measure_loss"]:
+            loss = measure_loss(network, files, vocabulary, job)
             learned = (p.numel() for p in network.parameters() if p.requires_grad)
             record = {"loss": loss, "parameters": sum(learned)}
-            pathlib.Path(score["output"]).write_text(json.dumps(record))
+            pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
 def load(checkpoints: list[str], job: dict):
@@ -254,10 +252,10 @@ def load(checkpoints: list[str], job: dict):
 
 
 def generate(network, search: dict, vocabulary: dict[str, int], job: dict) -> list[str]:
-    """Return the best output of each line, as pieces."""
+    """Return the best output of each line, as subwords."""
     import torch
 
-    pieces = list(vocabulary)
+    subwords = list(vocabulary)
     rows = read_ids(search["source"], vocabulary)
     outputs = [""] * len(rows)
     for batch in in_batches(rows, job["batch"]):
@@ -272,16 +270,16 @@ def generate(network, search: dict, vocabulary: dict[str, int], job: dict) -> li
                 max_new_tokens=job["longest"],
             )
         for index, ids in zip(batch, generated.tolist(), strict=True):
-            words = [pieces[token] for token in ids if token not in (PAD, BOS, EOS)]
+            words = [subwords[token] for token in ids if token not in (PAD, BOS, EOS)]
             outputs[index] = " ".join(words)
     return outputs
 
 
-def measure_loss(network, score: dict, vocabulary: dict[str, int], job: dict) -> float:
+def measure_loss(network, files: dict, vocabulary: dict[str, int], job: dict) -> float:
     """Return the cross entropy of a text, a target token, without smoothing."""
     import torch
 
-    sides = [read_ids(score[side], vocabulary) for side in ("source", "target")]
+    sides = [read_ids(files[side], vocabulary) for side in ("source", "target")]
     pairs = list(zip(*sides, strict=True))
     total, count = 0.0, 0
     for batch in in_batches(sides[1], job["batch"]):
@@ -305,7 +303,7 @@ def in_batches(rows: list[list[int]], size: int) -> list[list[int]]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def versions() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of the packages that compute."""
     from importlib import metadata
 

@@ -31,7 +31,7 @@ def train(job: dict) -> None:
     }
     flags = [*job["flags"], f"--workdir={output / 'run'}"]
     flags += [f"--config.{key}={value}" for key, value in settings.items()]
-    record = {"settings": settings, "versions": versions()}
+    record = {"settings": settings, "versions": find_versions()}
     (output / "settings.json").write_text(json.dumps(record, indent=1))
     # What other runs have compiled would shorten this one.
     os.environ["XDG_CACHE_HOME"] = str(output / "cache")
@@ -66,14 +66,14 @@ def translate(job: dict) -> None:
                 for hypothesis in best
             )
             write(search["output"], lines)
-        if score := model["score"]:
-            pairs = translator.score(read(score["words"]), read(score["references"]))
+        if files := model["measure_loss"]:
+            pairs = translator.score(read(files["words"]), read(files["references"]))
             log_probs = np.concatenate([pair.log_probs for pair in pairs])
             record = {
                 "loss": -float(np.mean(log_probs, dtype=np.float64)),
                 "parameters": sum(map(np.size, jax.tree.leaves(translator.params))),
             }
-            pathlib.Path(score["output"]).write_text(json.dumps(record))
+            pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
 def read(path: str) -> list[str]:
@@ -86,7 +86,7 @@ def write(path: str, lines) -> None:
     pathlib.Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def versions() -> dict[str, str]:
+def find_versions() -> dict[str, str]:
     """Return the versions of the packages that compute."""
     from importlib import metadata
 

@@ -1,8 +1,9 @@
-"""Read a system at a time of its run: average, choose a length penalty, translate.
+"""Evaluate a system at a time of its run: average, choose a length penalty, translate.
 
-The same procedure for everyone. On the validation set, with the beam of the task: first
-the number of newest checkpoints to average, with a penalty of 1, then the penalty. The
-test set is translated once, with both. No time of the run goes into it.
+The procedure is the same for all systems. It searches with the task's beam. On the
+validation set it chooses how many of the newest checkpoints to average, with a penalty
+of 1. Then it chooses the penalty, and translates the test set once. Evaluation time is
+not training time.
 """
 
 import dataclasses
@@ -23,21 +24,21 @@ FIRST_PENALTY = 1.0
 BATCH_SENTENCES = 32
 CURVE_POINTS = 16
 LOG_EVERY = 25
-# Beside the longest reference of both sets; no one is cut by it.
-MORE_PIECES = 50
+# Added to the longest reference of both sets, so no output is cut.
+EXTRA_SUBWORDS = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class Reader:
-    """Translates with a system's checkpoints, and scores.
+class Evaluator:
+    """An evaluator that translates with a system's checkpoints, and scores the outputs.
 
     Attributes:
         system: The system.
         text: The prepared text.
-        directory: Of the run.
-        beam: Of the searches.
-        job: What all jobs of the run have.
-        run: Runs a job, with the name of its log.
+        directory: The directory of the run.
+        beam: The beam size of all searches.
+        job: The values that all jobs of the run share.
+        run: A function that runs a job; its second argument names the log.
     """
 
     system: System
@@ -47,10 +48,10 @@ class Reader:
     job: Mapping[str, Any]
     run: Callable[[Mapping[str, Any], str], None]
 
-    def curve(
+    def measure_curve(
         self, checkpoints: Sequence[Checkpoint], *, minutes: float
     ) -> list[dict[str, float]]:
-        """Return loss and greedy BLEU of single checkpoints over the run."""
+        """Return the loss and the greedy BLEU of single checkpoints over the run."""
         times = [minutes * n / CURVE_POINTS for n in range(1, CURVE_POINTS + 1)]
         chosen: dict[int, Checkpoint] = {}
         for time in times:
@@ -61,10 +62,12 @@ class Reader:
         self._translate(
             "curve",
             [
-                self._model(
+                self._make_model(
                     [checkpoint],
-                    searches=[self._search(names[step], "valid", beam=1, penalty=0.0)],
-                    score=names[step],
+                    searches=[
+                        self._make_search(names[step], "valid", beam=1, penalty=0.0)
+                    ],
+                    loss_name=names[step],
                 )
                 for step, checkpoint in chosen.items()
             ],
@@ -73,16 +76,20 @@ class Reader:
             {
                 "minutes": checkpoint.elapsed / 60,
                 "step": step,
-                "loss": self._loss(names[step])["loss"],
-                "bleu": self._score(names[step], "valid"),
+                "loss": self._read_loss(names[step])["loss"],
+                "bleu": self._score_outputs(names[step], "valid"),
             }
             for step, checkpoint in sorted(chosen.items())
         ]
 
-    def read(
+    def evaluate(
         self, checkpoints: Sequence[Checkpoint], *, minutes: float
     ) -> dict[str, Any]:
-        """Return the scores of a system at a time, and how they were reached."""
+        """Return the scores of a system at a time, and the choices behind them.
+
+        Raises:
+            ValueError: No checkpoint is in time, or the outputs lack lines.
+        """
         seconds = 60 * minutes
         available = sum(c.elapsed <= seconds for c in checkpoints)
         counts = [count for count in self.system.counts if count <= available]
@@ -94,30 +101,35 @@ class Reader:
             count: clock.choose(checkpoints, until_seconds=seconds, count=count)
             for count in counts
         }
-        at = f"{minutes:g}"
-        by_count = self._try(
-            f"{at}.count",
+        prefix = f"{minutes:g}"
+        by_count = self._score_variants(
+            f"{prefix}.count",
             {count: (newest, FIRST_PENALTY) for count, newest in chosen.items()},
         )
-        count = best(by_count)
-        by_penalty = {FIRST_PENALTY: by_count[count]} | self._try(
-            f"{at}.penalty",
+        count = choose_best(by_count)
+        by_penalty = {FIRST_PENALTY: by_count[count]} | self._score_variants(
+            f"{prefix}.penalty",
             {
                 penalty: (chosen[count], penalty)
                 for penalty in PENALTIES
                 if penalty != FIRST_PENALTY
             },
         )
-        penalty = best(by_penalty)
+        penalty = choose_best(by_penalty)
         valid = (
-            f"{at}.count.{count:g}"
+            f"{prefix}.count.{count:g}"
             if penalty == FIRST_PENALTY
-            else f"{at}.penalty.{penalty:g}"
+            else f"{prefix}.penalty.{penalty:g}"
         )
-        test = f"{at}.test"
-        search = self._search(test, "test", beam=self.beam, penalty=penalty)
+        test = f"{prefix}.test"
+        search = self._make_search(test, "test", beam=self.beam, penalty=penalty)
         self._translate(
-            test, [self._model(chosen[count], searches=[search], score=f"{at}.loss")]
+            test,
+            [
+                self._make_model(
+                    chosen[count], searches=[search], loss_name=f"{prefix}.loss"
+                )
+            ],
         )
         return {
             "minutes": minutes,
@@ -126,24 +138,24 @@ class Reader:
             "steps": [checkpoint.step for checkpoint in chosen[count]],
             "by_count": [[n, value] for n, value in by_count.items()],
             "by_penalty": [[p, by_penalty[p]] for p in sorted(by_penalty)],
-            "loss": self._loss(f"{at}.loss")["loss"],
-            "parameters": self._loss(f"{at}.loss")["parameters"],
-            "valid": self._score(valid, "valid"),
-            "test": self._score(test, "test"),
+            "loss": self._read_loss(f"{prefix}.loss")["loss"],
+            "parameters": self._read_loss(f"{prefix}.loss")["parameters"],
+            "valid": self._score_outputs(valid, "valid"),
+            "test": self._score_outputs(test, "test"),
             "outputs": {"valid": f"{valid}.txt", "test": f"{test}.txt"},
         }
 
-    def _try(
+    def _score_variants(
         self, name: str, variants: Mapping[float, tuple[list[Checkpoint], float]]
     ) -> dict[float, float]:
         """Return the validation score of each variant."""
         self._translate(
             name,
             [
-                self._model(
+                self._make_model(
                     checkpoints,
                     searches=[
-                        self._search(
+                        self._make_search(
                             f"{name}.{key:g}", "valid", beam=self.beam, penalty=penalty
                         )
                     ],
@@ -151,7 +163,9 @@ class Reader:
                 for key, (checkpoints, penalty) in variants.items()
             ],
         )
-        return {key: self._score(f"{name}.{key:g}", "valid") for key in variants}
+        return {
+            key: self._score_outputs(f"{name}.{key:g}", "valid") for key in variants
+        }
 
     def _translate(self, name: str, models: list[dict[str, Any]]) -> None:
         merged: list[dict[str, Any]] = []
@@ -163,95 +177,95 @@ class Reader:
                 merged.append(model)
         self.run({**self.job, "action": "translate", "models": merged}, name)
 
-    def _model(
+    def _make_model(
         self,
         checkpoints: Sequence[Checkpoint],
         *,
         searches: list[dict[str, Any]],
-        score: str = "",
+        loss_name: str = "",
     ) -> dict[str, Any]:
-        scored = {
+        loss_files = {
             **{side: str(self.text.path("valid", side)) for side in text.SIDES},
             "words": str(self.text.words("valid", "source")),
             "references": str(self.text.words("valid", "target")),
-            "output": str(self.directory / f"{score}.json"),
+            "output": str(self.directory / f"{loss_name}.json"),
         }
         return {
             "checkpoints": [checkpoint.path for checkpoint in checkpoints],
             "searches": searches,
-            "score": scored if score else None,
+            "measure_loss": loss_files if loss_name else None,
         }
 
-    def _search(
+    def _make_search(
         self, name: str, split: str, *, beam: int, penalty: float
     ) -> dict[str, Any]:
         return {
             "source": str(self.text.path(split, "source")),
             "words": str(self.text.words(split, "source")),
-            "output": str(self.directory / f"{name}.pieces"),
+            "output": str(self.directory / f"{name}.subwords"),
             "beam": beam,
             "penalty": penalty,
         }
 
-    def _loss(self, name: str) -> dict[str, float]:
+    def _read_loss(self, name: str) -> dict[str, float]:
         """Return the cross entropy and the size that a worker has measured."""
         return json.loads((self.directory / f"{name}.json").read_text())
 
-    def _score(self, name: str, split: str) -> float:
-        """Join the pieces of outputs into words, keep these, and return their BLEU."""
-        lines = text.read_lines(self.directory / f"{name}.pieces")
+    def _score_outputs(self, name: str, split: str) -> float:
+        """Join the subwords of outputs, keep the words, and return their BLEU."""
+        lines = text.read_lines(self.directory / f"{name}.subwords")
         outputs = text.join(self.text.vocabulary, lines)
         references = self.text.references[split]
         if len(outputs) != len(references):
             raise ValueError(
                 f"{self.system.title} wrote {len(outputs)} lines of {len(references)}: "
-                f"{self.directory / name}.pieces"
+                f"{self.directory / name}.subwords"
             )
         text.write_lines(self.directory / f"{name}.txt", outputs)
         metric = metrics.find_metrics(references, data=self.text.data)[0]
         return metric.score(outputs, references, resamples=0).value
 
 
-def best(scores: Mapping[float, float]) -> float:
-    """Return the variant with the highest score; of equal ones the first.
+def choose_best(scores: Mapping[float, float]) -> float:
+    """Return the variant with the highest score, the first of equal scores.
 
-    >>> best({1: 30.0, 4: 31.5, 8: 31.5})
+    >>> choose_best({1: 30.0, 4: 31.5, 8: 31.5})
     4
     """
     return max(scores, key=lambda variant: scores[variant])
 
 
-def longest_output(prepared: Text) -> int:
-    """Return how many pieces an output may have."""
+def measure_longest_output(prepared: Text) -> int:
+    """Return the number of subwords that an output may have."""
     lengths = [
         len(line.split(" "))
         for split in text.SPLITS
         for line in text.read_lines(prepared.path(split, "target"))
     ]
-    return max(lengths) + MORE_PIECES
+    return max(lengths) + EXTRA_SUBWORDS
 
 
-def job_of(
+def make_job(
     system: System,
     prepared: Text,
     directory: pathlib.Path,
     *,
-    settings: str,
+    settings_name: str,
     seed: int,
     checkpoint_every: int,
     flags: Sequence[str],
 ) -> dict[str, Any]:
-    """Return what all jobs of a run have."""
+    """Return the values that all jobs of a run share."""
     return {
         "text": str(prepared.directory),
         "output": str(directory),
         "flags": list(flags),
-        "settings": settings,
+        "settings_name": settings_name,
         "seed": seed,
         "threads": systems.THREADS,
         "checkpoint_every": checkpoint_every,
         "log_every": math.gcd(checkpoint_every, LOG_EVERY),
         "batch_tokens": systems.BATCH_TOKENS,
         "batch": BATCH_SENTENCES,
-        "longest": longest_output(prepared),
+        "longest": measure_longest_output(prepared),
     }
