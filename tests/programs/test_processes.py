@@ -231,7 +231,7 @@ def test_a_signal_to_one_process_saves_and_ends_all(
 def test_a_signal_during_a_later_seed_saves_and_ends_all(
     tmp_path: pathlib.Path, alone: pathlib.Path
 ) -> None:
-    workdir, flags = tmp_path / "run", ["--config.training.num_steps=900", "--seeds=2"]
+    workdir, flags = tmp_path / "run", ["--config.training.num_steps=60", "--seeds=2"]
     workers = start("main", workdir, *flags, processes=2, devices=4)
     wait_for_step(workdir / "seed-2", 5)
     workers[1].send_signal(signal.SIGTERM)
@@ -239,7 +239,7 @@ def test_a_signal_during_a_later_seed_saves_and_ends_all(
     assert [process.returncode for process in workers] == [143, 143], messages
     assert "seed 2, 2 of 2: " in messages[0]
     assert "stopped by SIGTERM at step" in messages[0]
-    assert 5 <= ended(workdir / "seed-2")[0].step < 900
+    assert 5 <= ended(workdir / "seed-2")[0].step < 60
 
 
 # The first of them serves, writes and prints.
