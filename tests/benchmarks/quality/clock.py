@@ -1,4 +1,4 @@
-"""Let a training program run for so many minutes, and measure what ran beside it.
+"""Run a program for a fixed time, and measure the load of other processes.
 
 The clock starts with the process: starting it, compiling, and reading the text count.
 """
@@ -18,7 +18,7 @@ from typing import IO
 
 ROOT = pathlib.Path(__file__).parents[3]
 SAMPLE_SECONDS = 5.0
-# A checkpoint that was begun in time is written to its end, but not read.
+# Time to finish writing a checkpoint; it is not used.
 GRACE_SECONDS = 15.0
 # Share of all cores' time; above it the page marks a run.
 DISTURBED_SHARE = 0.03
@@ -27,7 +27,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """The shares of the machine that a run and others took.
+    """The shares of the machine that a run and other processes took.
 
     Attributes:
         seconds: The time between the samples.
@@ -35,7 +35,7 @@ class Load:
         run_seconds: CPU seconds of the run.
         other_seconds: CPU seconds of all other processes.
         stolen_seconds: CPU seconds that the hypervisor gave to others.
-        worst: The largest share that others and the hypervisor had of a minute.
+        worst_share: The largest share of others and the hypervisor in a minute.
     """
 
     seconds: float
@@ -43,7 +43,7 @@ class Load:
     run_seconds: float
     other_seconds: float
     stolen_seconds: float
-    worst: float
+    worst_share: float
 
     @property
     def share(self) -> float:
@@ -58,37 +58,53 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Counters since the machine, or the run, has started; all in seconds."""
+    """Counters at a time of a run.
 
-    elapsed: float
-    busy: float
-    stolen: float
-    run: float
+    Attributes:
+        elapsed_seconds: Wall time since the start of the run.
+        busy_seconds: CPU time of all processes since the start of the machine.
+        stolen_seconds: CPU time that the hypervisor gave to others, since the start of
+            the machine.
+        run_seconds: CPU time of the run since its start.
+    """
+
+    elapsed_seconds: float
+    busy_seconds: float
+    stolen_seconds: float
+    run_seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint and when it was on the disk, in seconds since the start."""
+    """A checkpoint, and the seconds from the start of the run to its last write."""
 
     path: str
     step: int
-    elapsed: float
+    elapsed_seconds: float
 
 
-def run_by_the_clock(
+@dataclasses.dataclass(frozen=True)
+class TimedRun:
+    """A finished run: its start in seconds since the epoch, and its load."""
+
+    start: float
+    load: Load
+
+
+def run_for_seconds(
     command: Sequence[str],
     *,
     seconds: float,
     log: pathlib.Path,
     environment: Mapping[str, str],
     report: Callable[[str], None] = print,
-) -> tuple[float, Load]:
-    """Run a program until its time is over; return its start and the load.
+) -> TimedRun:
+    """Run a program until its time is over; return its start and its load.
 
-    Each line of its output goes to the log, after the seconds since the start.
+    The log gets each line of its output, with the seconds since the start before it.
 
     Raises:
-        RuntimeError: It ends before.
+        RuntimeError: The program ends before its time is over.
     """
     start = time.time()
     process = subprocess.Popen(
@@ -124,37 +140,43 @@ def run_by_the_clock(
         process.wait()
         reader.join(10)
         process.stdout.close()
-    return start, measure_load(samples)
+    return TimedRun(start, measure_load(samples))
 
 
 def measure_load(samples: Sequence[Sample], cores: int | None = None) -> Load:
     """Return the load between the first and the last sample.
 
-    >>> quiet, busy = Sample(0, 5, 0, 0), Sample(60, 125, 1, 100)
+    >>> quiet, busy = Sample(0, 5.0, 0, 0.0), Sample(60, 125.0, 1, 100.0)
     >>> load = measure_load([quiet, busy], cores=2)
     >>> load.other_seconds, round(load.share, 3), load.is_disturbed
     (20.0, 0.175, True)
     """
     cores = cores or os.cpu_count() or 1
 
-    def take_of_others(first: Sample, last: Sample) -> float:
-        busy, run = last.busy - first.busy, last.run - first.run
-        return max(0.0, busy - run)
+    def measure_others(first: Sample, last: Sample) -> float:
+        busy_seconds = last.busy_seconds - first.busy_seconds
+        run_seconds = last.run_seconds - first.run_seconds
+        return max(0.0, busy_seconds - run_seconds)
 
     first, last = samples[0], samples[-1]
     shares = [0.0]
     for sample in samples:
-        later = [s for s in samples if s.elapsed >= sample.elapsed + 60]
-        if later:
-            lost = take_of_others(sample, later[0]) + later[0].stolen - sample.stolen
-            shares.append(lost / ((later[0].elapsed - sample.elapsed) * cores))
+        end = next(
+            (s for s in samples if s.elapsed_seconds >= sample.elapsed_seconds + 60),
+            None,
+        )
+        if end:
+            lost_seconds = measure_others(sample, end)
+            lost_seconds += end.stolen_seconds - sample.stolen_seconds
+            seconds = end.elapsed_seconds - sample.elapsed_seconds
+            shares.append(lost_seconds / (seconds * cores))
     return Load(
-        seconds=last.elapsed - first.elapsed,
+        seconds=last.elapsed_seconds - first.elapsed_seconds,
         cores=cores,
-        run_seconds=last.run - first.run,
-        other_seconds=take_of_others(first, last),
-        stolen_seconds=last.stolen - first.stolen,
-        worst=max(shares),
+        run_seconds=last.run_seconds - first.run_seconds,
+        other_seconds=measure_others(first, last),
+        stolen_seconds=last.stolen_seconds - first.stolen_seconds,
+        worst_share=max(shares),
     )
 
 
@@ -165,7 +187,7 @@ def _stamp(output: IO[str], log: pathlib.Path, start: float) -> None:
 
 
 def _sample(session: int, start: float, cpu: dict[int, float]) -> Sample:
-    """Return the counters; `cpu` keeps what ended processes of the session took."""
+    """Return the counters; `cpu` keeps the seconds of the session's processes."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             # After the name, which may have spaces and brackets.
@@ -181,10 +203,10 @@ def _sample(session: int, start: float, cpu: dict[int, float]) -> Sample:
             int, file.readline().split()[1:9]
         )
     return Sample(
-        elapsed=time.time() - start,
-        busy=(user + nice + system + irq + softirq) / TICKS,
-        stolen=steal / TICKS,
-        run=sum(cpu.values()),
+        elapsed_seconds=time.time() - start,
+        busy_seconds=(user + nice + system + irq + softirq) / TICKS,
+        stolen_seconds=steal / TICKS,
+        run_seconds=sum(cpu.values()),
     )
 
 
@@ -205,18 +227,19 @@ def find_checkpoints(
     return checkpoints
 
 
-def choose(
+def choose_checkpoints(
     checkpoints: Sequence[Checkpoint], *, until_seconds: float, count: int
 ) -> list[Checkpoint]:
-    """Return the newest checkpoints that were on the disk by then, oldest first.
+    """Return the newest checkpoints written until a time, oldest first.
 
     Raises:
-        ValueError: There are not so many.
+        ValueError: Fewer checkpoints are in time.
     """
-    in_time = [c for c in checkpoints if c.elapsed <= until_seconds]
+    in_time = [c for c in checkpoints if c.elapsed_seconds <= until_seconds]
     if not 0 < count <= len(in_time):
         raise ValueError(
-            f"{count} checkpoints of {len(in_time)} within {until_seconds:.0f} s"
+            f"needs {count} checkpoints within {until_seconds:.0f} s, "
+            f"found {len(in_time)}"
         )
     return sorted(in_time, key=lambda checkpoint: checkpoint.step)[-count:]
 
@@ -225,8 +248,8 @@ def read_log(log: pathlib.Path) -> list[tuple[float, str]]:
     """Return the seconds and the text of each line."""
     lines = []
     for line in log.read_text(encoding="utf-8").splitlines():
-        elapsed, _, text = line.partition("\t")
-        lines.append((float(elapsed), text))
+        elapsed_seconds, _, text = line.partition("\t")
+        lines.append((float(elapsed_seconds), text))
     return lines
 
 
@@ -241,7 +264,7 @@ def run_worker(
     """Run a worker to its end, on a job.
 
     Raises:
-        RuntimeError: It fails.
+        RuntimeError: The worker fails.
     """
     with log.open("w", encoding="utf-8") as file:
         result = subprocess.run(

@@ -20,10 +20,10 @@ def split_keys(records: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], lis
     return our_keys, [key for key in records if key not in our_keys]
 
 
-def outputs_of(
+def read_outputs(
     record: Mapping[str, Any], directory: pathlib.Path, *, index: int, split: str
 ) -> list[str]:
-    """Return the outputs that an evaluation has kept."""
+    """Return the outputs that an evaluation has written."""
     return text.read_lines(directory / record["evaluations"][index]["outputs"][split])
 
 
@@ -103,12 +103,12 @@ def compare_all(
     return comparisons
 
 
-def word_rate(record: Mapping[str, Any]) -> float:
+def compute_tokens_per_second(record: Mapping[str, Any]) -> float:
     """Return the median of the logged target tokens a second."""
-    return statistics.median(point["rate"] for point in record["progress"])
+    return statistics.median(point["tokens_per_second"] for point in record["progress"])
 
 
-def expected_rate(title: str, speed: Mapping[str, Any]) -> float | None:
+def estimate_tokens_per_second(title: str, speed: Mapping[str, Any]) -> float | None:
     """Return the target tokens a second that docs/results/speed.json implies.
 
     The faster of the two allocators, on batches without padding; None if it is not

@@ -55,8 +55,10 @@ class Evaluator:
         times = [minutes * n / CURVE_POINTS for n in range(1, CURVE_POINTS + 1)]
         chosen: dict[int, Checkpoint] = {}
         for time in times:
-            if any(c.elapsed <= 60 * time for c in checkpoints):
-                [newest] = clock.choose(checkpoints, until_seconds=60 * time, count=1)
+            if any(c.elapsed_seconds <= 60 * time for c in checkpoints):
+                [newest] = clock.choose_checkpoints(
+                    checkpoints, until_seconds=60 * time, count=1
+                )
                 chosen[newest.step] = newest
         names = {step: f"curve.{step}" for step in chosen}
         self._translate(
@@ -74,7 +76,7 @@ class Evaluator:
         )
         return [
             {
-                "minutes": checkpoint.elapsed / 60,
+                "minutes": checkpoint.elapsed_seconds / 60,
                 "step": step,
                 "loss": self._read_loss(names[step])["loss"],
                 "bleu": self._score_outputs(names[step], "valid"),
@@ -91,14 +93,16 @@ class Evaluator:
             ValueError: No checkpoint is in time, or the outputs lack lines.
         """
         seconds = 60 * minutes
-        available = sum(c.elapsed <= seconds for c in checkpoints)
+        available = sum(c.elapsed_seconds <= seconds for c in checkpoints)
         counts = [count for count in self.system.counts if count <= available]
         if not counts:
             raise ValueError(
                 f"{self.system.title} has no checkpoint within {minutes:g} minutes"
             )
         chosen = {
-            count: clock.choose(checkpoints, until_seconds=seconds, count=count)
+            count: clock.choose_checkpoints(
+                checkpoints, until_seconds=seconds, count=count
+            )
             for count in counts
         }
         prefix = f"{minutes:g}"

@@ -29,7 +29,8 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
     """Compare the recorded runs, and write the page, its pictures and its JSON.
 
     Raises:
-        ValueError: There is nothing to compare, or trials would go into docs/.
+        ValueError: No peer or no run of ours is recorded, runs have different lengths,
+            or trials would go into docs/.
     """
     runs = records.all_records(workdir)
     our_keys, peers = comparison.split_keys(runs)
@@ -43,7 +44,9 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
         raise ValueError(f"{workdir} has runs of different lengths or lines: {kinds}")
 
     def outputs(key: str, index: int, split: str) -> list[str]:
-        return comparison.outputs_of(runs[key], workdir / key, index=index, split=split)
+        return comparison.read_outputs(
+            runs[key], workdir / key, index=index, split=split
+        )
 
     content = {
         "runs": runs,
@@ -53,24 +56,24 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
         ),
     }
     json_path = path.with_suffix(".json")
-    everything = json.loads(json_path.read_text()) if json_path.exists() else {}
-    everything[task.name] = content
-    records.write_json(json_path, everything)
+    contents = json.loads(json_path.read_text()) if json_path.exists() else {}
+    contents[task.name] = content
+    records.write_json(json_path, contents)
     speed = json.loads(SPEED.read_text())
-    path.write_text(render(everything, speed=speed), encoding="utf-8")
-    for name in everything:
-        draw(everything[name], path.with_name(f"{path.stem}_{name}.png"))
+    path.write_text(render(contents, speed=speed), encoding="utf-8")
+    for name in contents:
+        draw(contents[name], path.with_name(f"{path.stem}_{name}.png"))
 
 
-def render(everything: Mapping[str, Mapping[str, Any]], *, speed: Any) -> str:
+def render(contents: Mapping[str, Mapping[str, Any]], *, speed: Any) -> str:
     """Return the page."""
-    runs = [run for content in everything.values() for run in content["runs"].values()]
+    runs = [run for content in contents.values() for run in content["runs"].values()]
     parts = [INTRODUCTION]
     if any(run["is_trial"] for run in runs):
         parts.insert(0, "**A trial: these figures are no results.**\n")
     for name, task in TASKS.items():
-        if name in everything:
-            parts += _render_task(task, everything[name], speed=speed)
+        if name in contents:
+            parts += _render_task(task, contents[name], speed=speed)
     return "\n".join(parts)
 
 
@@ -82,22 +85,22 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         f"## {task.title}\n",
         f"Scores with the 95 % intervals of a bootstrap (`{'`, `'.join(signatures)}`, "
         f"beam {task.beam}):\n",
-        score_table(content, minutes),
+        format_scores(content, minutes),
         f"![Loss, BLEU and training loss over minutes](peers_{task.name}.png)\n",
         "Ours minus the peer's. A star marks p < 0.05 in the paired bootstrap, "
         "corrected for the number of peers by Holm's method:\n",
-        difference_table(content, minutes),
-        verdict(content),
+        format_differences(content, minutes),
+        summarize_differences(content),
         "How each system ran. The expected rate is that of an update in "
         "[speed](speed.md), without padding:\n",
-        run_table(content, speed=speed),
-        settings_list(content),
+        format_runs(content, speed=speed),
+        format_settings(content),
     ]
     if disturbed:
         parts.append(
             f"† Disturbed: other processes took more than {100 * DISTURBED_SHARE:g} % "
             "of the machine during "
-            f"{'; '.join(label(content['runs'][key]) for key in disturbed)}.\n"
+            f"{'; '.join(format_label(content['runs'][key]) for key in disturbed)}.\n"
         )
     parts.append(
         "```console\n$ python -m tests.benchmarks.quality_against_peers "
@@ -107,7 +110,7 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
     return parts
 
 
-def label(run: Mapping[str, Any]) -> str:
+def format_label(run: Mapping[str, Any]) -> str:
     """Return the name of a run in a table."""
     if run["system"] == systems.VASWANI_JAX:
         return f"{run['title']}, seed {run['seed']}"
@@ -115,8 +118,8 @@ def label(run: Mapping[str, Any]) -> str:
     return run["title"] + ("" if is_default else f", {run['settings_name']} settings")
 
 
-def score_table(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
-    """Return the scores: a run a row, a set at a time a column."""
+def format_scores(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
+    """Return the table of scores: a row for each run, a column for a set at a time."""
     cells = {
         (score["run"], score["split"], score["minutes"]): (
             f"{score['score']:.2f} ± {score['half_width']:.2f}"
@@ -127,16 +130,16 @@ def score_table(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
         ["system", *_columns(minutes)],
         [
             [
-                label(run) + ("†" if run["is_disturbed"] else ""),
-                *(cells[key, split, at] for split in SPLITS for at in minutes),
+                format_label(run) + ("†" if run["is_disturbed"] else ""),
+                *(cells[key, split, time] for split in SPLITS for time in minutes),
             ]
             for key, run in content["runs"].items()
         ],
     )
 
 
-def difference_table(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
-    """Return ours minus the peers', a star where they differ."""
+def format_differences(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
+    """Return the table of ours minus the peers'; a star marks significance."""
     rows: dict[tuple[str, str], dict[tuple[str, float], str]] = {}
     for entry in content["comparisons"]:
         star = " *" if entry["is_significant"] else ""
@@ -148,42 +151,45 @@ def difference_table(content: Mapping[str, Any], minutes: Sequence[float]) -> st
         [
             [
                 str(runs[key]["seed"]),
-                label(runs[peer]),
-                *(row[split, at] for split in SPLITS for at in minutes),
+                format_label(runs[peer]),
+                *(row[split, time] for split in SPLITS for time in minutes),
             ]
             for (key, peer), row in rows.items()
         ],
     )
 
 
-def verdict(content: Mapping[str, Any]) -> str:
-    """Return in a sentence how often ours is ahead."""
+def summarize_differences(content: Mapping[str, Any]) -> str:
+    """Return a sentence that counts the comparisons in which ours is ahead."""
     entries = content["comparisons"]
-    ahead = [entry for entry in entries if entry["difference"] > 0]
-    clearly = [entry for entry in ahead if entry["is_significant"]]
-    behind = [
+    better = [entry for entry in entries if entry["difference"] > 0]
+    significantly_better = [entry for entry in better if entry["is_significant"]]
+    significantly_worse = [
         entry
         for entry in entries
         if entry["difference"] < 0 and entry["is_significant"]
     ]
     return (
-        f"Ours is ahead in {len(ahead)} of {len(entries)} comparisons, significantly "
-        f"in {len(clearly)}; significantly behind in {len(behind)}.\n"
+        f"Ours is ahead in {len(better)} of {len(entries)} comparisons, significantly "
+        f"in {len(significantly_better)}; significantly behind in "
+        f"{len(significantly_worse)}.\n"
     )
 
 
-def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
-    """Return updates, rate, choices and load of each run."""
+def format_runs(content: Mapping[str, Any], *, speed: Any) -> str:
+    """Return the table of updates, rates, choices and loads of all runs."""
     rows = []
     for run in content["runs"].values():
         last = run["evaluations"][-1]
-        expected = comparison.expected_rate(SYSTEMS[run["system"]].speed_name, speed)
+        expected = comparison.estimate_tokens_per_second(
+            SYSTEMS[run["system"]].speed_name, speed
+        )
         rows.append(
             [
-                label(run),
+                format_label(run),
                 f"{last['parameters']:,}",
                 f"{run['checkpoints'][-1]['step']:,}",
-                f"{comparison.word_rate(run):,.0f}",
+                f"{comparison.compute_tokens_per_second(run):,.0f}",
                 f"{expected:,.0f}" if expected else "",
                 ", ".join(f"{r['count']:g}" for r in run["evaluations"]),
                 ", ".join(f"{r['penalty']:g}" for r in run["evaluations"]),
@@ -203,8 +209,8 @@ def run_table(content: Mapping[str, Any], *, speed: Any) -> str:
     )
 
 
-def settings_list(content: Mapping[str, Any]) -> str:
-    """Return a line for each system and settings: what is not the same for all."""
+def format_settings(content: Mapping[str, Any]) -> str:
+    """Return a line for each system and settings, with the values that differ."""
     lines = {}
     for run in content["runs"].values():
         system = SYSTEMS[run["system"]]
@@ -216,7 +222,7 @@ def settings_list(content: Mapping[str, Any]) -> str:
 
 
 def _columns(minutes: Sequence[float]) -> list[str]:
-    return [f"{SET_NAMES[split]}, {at:g} min" for split in SPLITS for at in minutes]
+    return [f"{SET_NAMES[split]}, {time:g} min" for split in SPLITS for time in minutes]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -242,7 +248,7 @@ def draw(content: Mapping[str, Any], path: pathlib.Path) -> None:
     for number, run in enumerate(content["runs"].values()):
         style = {
             "color": COLOURS[number % len(COLOURS)],
-            "label": label(run),
+            "label": format_label(run),
             "linewidth": 1.2,
         }
         marker = {"marker": MARKERS[number % len(MARKERS)], "markersize": 3}
@@ -252,7 +258,7 @@ def draw(content: Mapping[str, Any], path: pathlib.Path) -> None:
             axes.plot(times, values, **style, **marker)
         progress = run["progress"]
         panels[2].plot(
-            [point["elapsed"] / 60 for point in progress],
+            [point["elapsed_seconds"] / 60 for point in progress],
             [point["loss"] for point in progress],
             **style,
         )

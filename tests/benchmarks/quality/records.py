@@ -178,7 +178,7 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
     directory.mkdir(parents=True)
     log = directory / "training.log"
     print(f"{run.key}: trains for {run.minutes:g} minutes: {log}", file=sys.stderr)
-    start, load = clock.run_by_the_clock(
+    timed = clock.run_for_seconds(
         command,
         seconds=60 * run.minutes,
         log=log,
@@ -186,17 +186,18 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
     )
     progress = run.system.parse(clock.read_log(log))
     checkpoints = clock.find_checkpoints(
-        run.system.find_checkpoints(directory), start=start
+        run.system.find_checkpoints(directory), start=timed.start
     )
-    in_time = [c for c in checkpoints if c.elapsed <= 60 * run.minutes]
+    in_time = [c for c in checkpoints if c.elapsed_seconds <= 60 * run.minutes]
     first = run.evaluation_minutes[0]
-    if not any(c.elapsed <= 60 * first for c in in_time):
+    if not any(c.elapsed_seconds <= 60 * first for c in in_time):
         raise RuntimeError(
             f"{run.key} has no checkpoint within {first:g} minutes: {log}"
         )
     print(
-        f"{run.key}: {len(in_time)} checkpoints; others took {load.share:.1%} of the "
-        f"machine{' (DISTURBED)' if load.is_disturbed else ''}",
+        f"{run.key}: {len(in_time)} checkpoints; "
+        f"other processes took {timed.load.share:.1%} of the machine"
+        f"{' (DISTURBED)' if timed.load.is_disturbed else ''}",
         file=sys.stderr,
     )
     step = max(1, len(progress) // LOGGED_POINTS)
@@ -208,13 +209,13 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
             **run.description,
             "settings_name": run.settings_name,
             "seed": run.seed,
-            "started": datetime.datetime.fromtimestamp(start, datetime.UTC).isoformat(
-                timespec="seconds"
-            ),
-            "commit": commit(),
-            "machine": machine(),
-            "load": {**dataclasses.asdict(load), "share": load.share},
-            "is_disturbed": load.is_disturbed,
+            "started": datetime.datetime.fromtimestamp(
+                timed.start, datetime.UTC
+            ).isoformat(timespec="seconds"),
+            "commit": find_commit(),
+            "machine": describe_machine(),
+            "load": {**dataclasses.asdict(timed.load), "share": timed.load.share},
+            "is_disturbed": timed.load.is_disturbed,
             "setup": json.loads((directory / "settings.json").read_text()),
             "progress": [dataclasses.asdict(point) for point in progress[::step]],
             "checkpoints": [dataclasses.asdict(c) for c in in_time],
@@ -222,7 +223,7 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
     )
 
 
-def commit() -> str:
+def find_commit() -> str:
     """Return the commit, with `+` if a source has changed since."""
     git = ["git", "-C", str(ROOT)]
     head = subprocess.run(
@@ -234,7 +235,7 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Return the processor, the number of cores and the operating system."""
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]

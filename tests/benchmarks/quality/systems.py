@@ -39,10 +39,10 @@ THREAD_VARIABLES = {
 class Progress:
     """A line of a log: the training loss, and target tokens a second."""
 
-    elapsed: float
+    elapsed_seconds: float
     step: int
     loss: float
-    rate: float
+    tokens_per_second: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +56,8 @@ class System:
         worker: The program that runs it.
         environment: Variables of its best allocator and of its threads.
         settings: The settings of its worker in words, the default first.
-        checkpoints: A pattern of its checkpoints in the run's directory, and what finds
-            the step in a name.
+        checkpoint_glob: The paths of its checkpoints in the run's directory.
+        checkpoint_name: A regular expression of their names; its group is the step.
         counts: How many checkpoints may be averaged; 1 alone if it averages by itself.
         parse: Reads its log.
         penalty: Its form of length penalty, in words.
@@ -71,7 +71,8 @@ class System:
     worker: str
     environment: Mapping[str, str]
     settings: Mapping[str, str]
-    checkpoints: tuple[str, str]
+    checkpoint_glob: str
+    checkpoint_name: str
     counts: tuple[int, ...]
     parse: Callable[[Iterable[tuple[float, str]]], list[Progress]]
     penalty: str
@@ -89,10 +90,9 @@ class System:
 
     def find_checkpoints(self, directory: pathlib.Path) -> dict[int, pathlib.Path]:
         """Return the checkpoints of a run by their step."""
-        pattern, step = self.checkpoints
         paths = {}
-        for path in directory.glob(pattern):
-            if match := re.fullmatch(step, path.name):
+        for path in directory.glob(self.checkpoint_glob):
+            if match := re.fullmatch(self.checkpoint_name, path.name):
                 paths[int(match[1])] = path
         return paths
 
@@ -104,19 +104,21 @@ def _number(text: str) -> float:
 def _parser(
     pattern: str,
 ) -> Callable[[Iterable[tuple[float, str]]], list[Progress]]:
-    """Return a reader of lines with a step, a loss and a rate."""
+    """Return a function that parses lines with a step, a loss and a rate."""
     compiled = re.compile(pattern)
 
     def parse(lines: Iterable[tuple[float, str]]) -> list[Progress]:
-        matches = ((elapsed, compiled.search(line)) for elapsed, line in lines)
+        matches = (
+            (elapsed_seconds, compiled.search(line)) for elapsed_seconds, line in lines
+        )
         return [
             Progress(
-                elapsed=elapsed,
+                elapsed_seconds=elapsed_seconds,
                 step=int(_number(match["step"])),
                 loss=_number(match["loss"]),
-                rate=_number(match["rate"]),
+                tokens_per_second=_number(match["rate"]),
             )
-            for elapsed, match in matches
+            for elapsed_seconds, match in matches
             if match
         ]
 
@@ -126,15 +128,17 @@ def _parser(
 def parse_counts(lines: Iterable[tuple[float, str]]) -> list[Progress]:
     """Read lines of JSON that count all target tokens so far."""
     result, last = [], (0.0, 0)
-    for elapsed, line in lines:
+    for elapsed_seconds, line in lines:
         if line.startswith("PROGRESS "):
             record = json.loads(line.removeprefix("PROGRESS "))
             if "loss" in record:
                 tokens = record["target_tokens"]
-                rate = (tokens - last[1]) / max(elapsed - last[0], 1e-9)
-                last = (elapsed, tokens)
+                rate = (tokens - last[1]) / max(elapsed_seconds - last[0], 1e-9)
+                last = (elapsed_seconds, tokens)
                 result.append(
-                    Progress(elapsed, record["step"], float(record["loss"]), rate)
+                    Progress(
+                        elapsed_seconds, record["step"], float(record["loss"]), rate
+                    )
                 )
     return result
 
@@ -149,7 +153,8 @@ SYSTEMS = {
             worker="worker_vaswani_jax.py",
             environment={},  # It sets its own allocator and threads.
             settings={"recipe": f"post-norm; the recipe as it stands; {SCHEDULE}"},
-            checkpoints=("run/checkpoints/*", r"(\d+)"),
+            checkpoint_glob="run/checkpoints/*",
+            checkpoint_name=r"(\d+)",
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
                 r"step (?P<step>[\d,]+) of .* loss (?P<loss>[\d.]+) .* "
@@ -170,7 +175,8 @@ SYSTEMS = {
                 "published": "pre-norm; dropout 0.3; the rates of its IWSLT14 model: "
                 "inverse square root, 0.0005 after 4,000 updates",
             },
-            checkpoints=("model/*.ckpt", r"(\d+)\.ckpt"),
+            checkpoint_glob="model/*.ckpt",
+            checkpoint_name=r"(\d+)\.ckpt",
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
                 r"Step: +(?P<step>\d+), Batch Loss: +(?P<loss>[\d.]+), .*"
@@ -187,7 +193,8 @@ SYSTEMS = {
             worker="worker_transformers.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={"recipe": f"post-norm; dropout 0.3; {SCHEDULE}"},
-            checkpoints=("checkpoint-*", r"checkpoint-(\d+)"),
+            checkpoint_glob="checkpoint-*",
+            checkpoint_name=r"checkpoint-(\d+)",
             counts=(1, 4, 8, 16, 32),
             parse=parse_counts,
             penalty="log P / length^alpha",
@@ -205,7 +212,8 @@ SYSTEMS = {
                 "published": "pre-norm; dropout 0.1; the rates of its WMT17 recipe: "
                 "inverse square root, 0.0028 after 4,000 updates",
             },
-            checkpoints=("model/step_*", r"step_(\d+)"),
+            checkpoint_glob="model/step_*",
+            checkpoint_name=r"step_(\d+)",
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
                 r"Step +(?P<step>\d+)/.* xent: +(?P<loss>[\d.]+);.* "
@@ -229,7 +237,8 @@ SYSTEMS = {
                 "transformer-base`: inverse square root, 0.0003 after 16,000 updates",
                 "prenorm": f"pre-norm; dropout 0.3; {SCHEDULE}",
             },
-            checkpoints=("model.iter*.npz", r"model\.iter(\d+)\.npz"),
+            checkpoint_glob="model.iter*.npz",
+            checkpoint_name=r"model\.iter(\d+)\.npz",
             counts=(1,),
             parse=_parser(
                 r"Up\. (?P<step>[\d,]+) : .*Cost (?P<loss>[\d.]+) .* "

@@ -107,7 +107,7 @@ def _held_out(
 
 
 def check_subwords(subwords: Sequence[str]) -> list[str]:
-    """Return the subwords, after a check that a split at white space keeps them whole.
+    """Return the subwords if none has white space, where peers split.
 
     Raises:
         ValueError: A subword has white space.

@@ -1,8 +1,8 @@
-"""EOLE in its own environment: trains and translates by its command line.
+"""Train and translate with EOLE's command line, in its own environment.
 
     eole/bin/python worker_eole.py JOB
 
-JOB is JSON; `systems.py` says what is in it. Needs eole==0.6.4 and torch==2.13.0.
+JOB is JSON; `systems.py` lists its keys. Needs eole==0.6.4 and torch==2.13.0.
 """
 
 import json
@@ -106,7 +106,7 @@ def make_configuration(job: dict) -> dict:
 
 
 def train(job: dict) -> None:
-    """Train until killed; checkpoints stay."""
+    """Train until killed; every checkpoint is saved."""
     import yaml
 
     output = pathlib.Path(job["output"])
@@ -138,7 +138,7 @@ def average(paths: list[str], target: pathlib.Path) -> str:
 
 
 def translate(job: dict) -> None:
-    """Translate and score with the mean of checkpoints."""
+    """Translate and measure losses with means of checkpoints."""
     for model in job["models"]:
         path = average(model["checkpoints"], pathlib.Path(job["output"], "averaged"))
         for search in model["searches"]:

@@ -1,17 +1,19 @@
-"""JoeyNMT in its own environment: trains by its command line, translates by its search.
+"""Train with JoeyNMT's command line and translate with its search.
 
     joey/bin/python worker_joeynmt.py JOB
 
-JOB is JSON; `systems.py` says what is in it. Needs joeynmt==2.3.0, torch==2.13.0 and
+JOB is JSON; `systems.py` lists its keys. Needs joeynmt==2.3.0, torch==2.13.0 and
 importlib_metadata.
 """
 
+import dataclasses
 import json
 import math
 import pathlib
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 # github.com/joeynmt/joeynmt/blob/e4436a1b2ae684bbef7a5dd0b202a8557947a0a0/configs/
 # iwslt14_deen_bpe_early_stopping.yaml is for 6 layers and 256; a smaller model has only
@@ -27,7 +29,7 @@ PUBLISHED = {
     "layer_norm": "pre",
 }
 # Ours: 0.8 * 128**-0.5 * 1000**-0.5 is the highest rate; Adam's epsilon is fixed at
-# 1e-8. Before and after a layer norm the same; theirs is the former.
+# 1e-8. Layer norms stay before the sub-layers, as in the model above.
 RECIPE = {
     **PUBLISHED,
     "adam_betas": [0.9, 0.98],
@@ -68,7 +70,7 @@ def make_configuration(job: dict) -> dict:
             "voc_file": str(text / "vocabulary.txt"),
         }
 
-    # Each validation is over before it costs time: it reads two pairs.
+    # A checkpoint needs a validation; one of two pairs takes little time.
     return {
         "name": "peer",
         "joeynmt_version": "2.3.0",
@@ -121,7 +123,7 @@ def make_configuration(job: dict) -> dict:
 
 
 def train(job: dict) -> None:
-    """Train until killed; checkpoints stay."""
+    """Train until killed; every checkpoint is saved."""
     import yaml
 
     output = pathlib.Path(job["output"])
@@ -154,7 +156,7 @@ def average(paths: list[str]) -> dict:
 
 
 def translate(job: dict) -> None:
-    """Translate and score with the means of checkpoints."""
+    """Translate and measure losses with means of checkpoints."""
     import torch
 
     torch.set_num_threads(job["threads"])
@@ -162,7 +164,7 @@ def translate(job: dict) -> None:
     for model_job in job["models"]:
         parameters = average(model_job["checkpoints"])
         for search in model_job["searches"]:
-            model, order, (_, _, _, tokens, _, _) = run(
+            result = predict(
                 job,
                 model,
                 parameters,
@@ -171,30 +173,51 @@ def translate(job: dict) -> None:
                 beam_alpha=search["penalty"],
                 max_output_length=job["longest"],
             )
-            outputs = [""] * len(order)
-            for index, subwords in zip(order, tokens, strict=True):
+            model = result.model
+            outputs = [""] * len(result.order)
+            for index, subwords in zip(result.order, result.tokens, strict=True):
                 outputs[index] = " ".join(s for s in subwords if s != "</s>")
             text = "".join(f"{line}\n" for line in outputs)
             pathlib.Path(search["output"]).write_text(text, "utf-8")
         if files := model_job["measure_loss"]:
             paths = {side: files[side] for side in ("source", "target")}
-            model, _, (scores, *_) = run(
+            result = predict(
                 job, model, parameters, paths, return_prob="ref", return_attention=True
             )
+            model = result.model
             record = {
-                "loss": math.log(scores["ppl"]),
+                "loss": math.log(result.scores["ppl"]),
                 "parameters": sum(p.numel() for p in model.parameters()),
             }
             pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
-def run(job: dict, model, parameters: dict, paths: dict, **options: object) -> tuple:
-    """Return the model, the order of the lines that it read, and its predictions."""
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """What JoeyNMT predicts for the lines of a file.
+
+    Attributes:
+        model: The model, to predict again.
+        order: The number in the file of each line.
+        scores: Its measurements, the perplexity (`ppl`) among them.
+        tokens: The subwords of each output.
+    """
+
+    model: Any
+    order: list[int]
+    scores: dict
+    tokens: list
+
+
+def predict(
+    job: dict, model, parameters: dict, paths: dict, **options: object
+) -> Predictions:
+    """Return JoeyNMT's predictions; a model of None is built."""
     import torch
+    from joeynmt import prediction
     from joeynmt.config import parse_global_args, parse_test_args
     from joeynmt.data import load_data
     from joeynmt.model import build_model
-    from joeynmt.prediction import predict
 
     settings = make_configuration(job)
     data = parse_global_args(settings, mode="test").data
@@ -205,12 +228,12 @@ def run(job: dict, model, parameters: dict, paths: dict, **options: object) -> t
         )
     if model is None:
         model = build_model(settings["model"], src_vocab=source, trg_vocab=target)
-        # Without smoothing: the loss of all systems is the same.
+        # Without smoothing, so that the losses of all systems compare.
         model.loss_function = ("crossentropy", 0.0)
     model.load_state_dict(parameters)
     model.eval()
     test = {"batch_size": job["batch"], "eval_metrics": [], **options}
-    predictions = predict(
+    scores, _, _, tokens, _, _ = prediction.predict(
         model=model,
         data=lines,
         device=torch.device("cpu"),
@@ -220,7 +243,7 @@ def run(job: dict, model, parameters: dict, paths: dict, **options: object) -> t
         args=parse_test_args(test, mode="test"),
         autocast={"device_type": "cpu", "enabled": False},
     )
-    return model, order, predictions
+    return Predictions(model=model, order=order, scores=scores, tokens=tokens)
 
 
 def sort_lines(paths: dict[str, str], directory: str) -> list[int]:

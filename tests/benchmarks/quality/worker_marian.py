@@ -1,8 +1,8 @@
-"""Marian in its own environment: trains, translates and scores by its own programs.
+"""Train, translate and measure losses with Marian, in its own environment.
 
     marian/bin/python worker_marian.py JOB
 
-JOB is JSON; `systems.py` says what is in it. Needs pymarian==1.12.42 alone.
+JOB is JSON; `systems.py` lists its keys. Needs pymarian==1.12.42 alone.
 """
 
 import json
@@ -57,7 +57,7 @@ SETTINGS = {"published": PUBLISHED, "recipe": RECIPE, "prenorm": PRENORM}
 
 
 def train(job: dict) -> None:
-    """Train until killed; models are saved as they pass."""
+    """Train until killed; every checkpoint is saved."""
     output = pathlib.Path(job["output"])
     settings = {
         **MODEL,
@@ -114,7 +114,7 @@ def write_vocabulary(text: pathlib.Path) -> str:
 
 
 def translate(job: dict) -> None:
-    """Translate and score with models whose parameters Marian has smoothed."""
+    """Translate and measure losses with smoothed models."""
     vocabulary = str(pathlib.Path(job["text"]) / "vocabulary.marian.yml")
     common = {
         "vocabs": [vocabulary, vocabulary],

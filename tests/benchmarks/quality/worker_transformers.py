@@ -1,8 +1,8 @@
-"""MarianMT of transformers, trained by its Trainer, in an environment of its own.
+"""Train and translate with MarianMT of transformers and its Trainer.
 
     hf/bin/python worker_transformers.py JOB
 
-JOB is JSON; `systems.py` says what is in it. Needs transformers==5.23.0, accelerate and
+JOB is JSON; `systems.py` lists its keys. Needs transformers==5.23.0, accelerate and
 torch==2.13.0.
 """
 
@@ -133,7 +133,7 @@ class Batches:
 
 
 def train(job: dict) -> None:
-    """Train until killed; checkpoints stay."""
+    """Train until killed; every checkpoint is saved."""
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
@@ -222,7 +222,7 @@ def average(paths: list[str]) -> dict:
 
 
 def translate(job: dict) -> None:
-    """Translate and score with the means of checkpoints."""
+    """Translate and measure losses with means of checkpoints."""
     import torch
 
     torch.set_num_threads(job["threads"])

@@ -1,9 +1,9 @@
-"""Our own system, by its command line and its translator.
+"""Train with our command line and translate with our translator.
 
     python worker_vaswani_jax.py JOB
 
-JOB is JSON; `systems.py` says what is in it. A run has its recipe's settings, but that
-the clock, not `training.num_steps`, ends it, and that all checkpoints stay.
+JOB is JSON; `systems.py` lists its keys. A run has its recipe's settings,
+except that the clock ends it and all checkpoints are kept.
 """
 
 import json
@@ -22,7 +22,7 @@ UNTIL_KILLED = {
 
 
 def train(job: dict) -> None:
-    """Become `vaswani train`."""
+    """Replace this process by `vaswani train`."""
     output = pathlib.Path(job["output"])
     settings = {
         **UNTIL_KILLED,
@@ -33,13 +33,13 @@ def train(job: dict) -> None:
     flags += [f"--config.{key}={value}" for key, value in settings.items()]
     record = {"settings": settings, "versions": find_versions()}
     (output / "settings.json").write_text(json.dumps(record, indent=1))
-    # What other runs have compiled would shorten this one.
+    # A cache of other runs' compilations would shorten this one.
     os.environ["XDG_CACHE_HOME"] = str(output / "cache")
     os.execv(sys.executable, [*VASWANI, "train", *flags])
 
 
 def translate(job: dict) -> None:
-    """Translate and score with the mean of checkpoints."""
+    """Translate and measure losses with means of checkpoints."""
     import jax
 
     import vaswani_jax
