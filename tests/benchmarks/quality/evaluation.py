@@ -53,14 +53,14 @@ class Evaluator:
     ) -> list[dict[str, float]]:
         """Return the loss and the greedy BLEU of single checkpoints over the run."""
         times = [minutes * n / CURVE_POINTS for n in range(1, CURVE_POINTS + 1)]
-        chosen: dict[int, Checkpoint] = {}
+        by_step: dict[int, Checkpoint] = {}
         for time in times:
             if any(c.elapsed_seconds <= 60 * time for c in checkpoints):
                 [newest] = clock.choose_checkpoints(
                     checkpoints, until_seconds=60 * time, count=1
                 )
-                chosen[newest.step] = newest
-        names = {step: f"curve.{step}" for step in chosen}
+                by_step[newest.step] = newest
+        names = {step: f"curve.{step}" for step in by_step}
         self._translate(
             "curve",
             [
@@ -71,7 +71,7 @@ class Evaluator:
                     ],
                     loss_name=names[step],
                 )
-                for step, checkpoint in chosen.items()
+                for step, checkpoint in by_step.items()
             ],
         )
         return [
@@ -81,7 +81,7 @@ class Evaluator:
                 "loss": self._read_loss(names[step])["loss"],
                 "bleu": self._score_outputs(names[step], "valid"),
             }
-            for step, checkpoint in sorted(chosen.items())
+            for step, checkpoint in sorted(by_step.items())
         ]
 
     def evaluate(
@@ -99,7 +99,7 @@ class Evaluator:
             raise ValueError(
                 f"{self.system.title} has no checkpoint within {minutes:g} minutes"
             )
-        chosen = {
+        newest_by_count = {
             count: clock.choose_checkpoints(
                 checkpoints, until_seconds=seconds, count=count
             )
@@ -108,13 +108,16 @@ class Evaluator:
         prefix = f"{minutes:g}"
         by_count = self._score_variants(
             f"{prefix}.count",
-            {count: (newest, FIRST_PENALTY) for count, newest in chosen.items()},
+            {
+                count: (newest, FIRST_PENALTY)
+                for count, newest in newest_by_count.items()
+            },
         )
         count = choose_best(by_count)
         by_penalty = {FIRST_PENALTY: by_count[count]} | self._score_variants(
             f"{prefix}.penalty",
             {
-                penalty: (chosen[count], penalty)
+                penalty: (newest_by_count[count], penalty)
                 for penalty in PENALTIES
                 if penalty != FIRST_PENALTY
             },
@@ -131,7 +134,9 @@ class Evaluator:
             test,
             [
                 self._make_model(
-                    chosen[count], searches=[search], loss_name=f"{prefix}.loss"
+                    newest_by_count[count],
+                    searches=[search],
+                    loss_name=f"{prefix}.loss",
                 )
             ],
         )
@@ -139,7 +144,7 @@ class Evaluator:
             "minutes": minutes,
             "count": count,
             "penalty": penalty,
-            "steps": [checkpoint.step for checkpoint in chosen[count]],
+            "steps": [checkpoint.step for checkpoint in newest_by_count[count]],
             "by_count": [[n, value] for n, value in by_count.items()],
             "by_penalty": [[p, by_penalty[p]] for p in sorted(by_penalty)],
             "loss": self._read_loss(f"{prefix}.loss")["loss"],

@@ -215,8 +215,8 @@ def format_settings(content: Mapping[str, Any]) -> str:
     for run in content["runs"].values():
         system = SYSTEMS[run["system"]]
         lines[system.name, run["settings_name"]] = (
-            f"- {system.title}: {system.settings[run['settings_name']]}; averaged by "
-            f"{system.average}; penalty {system.penalty}.\n"
+            f"- {system.title}: {system.settings[run['settings_name']]}; "
+            f"average: {system.average}; penalty {system.penalty}.\n"
         )
     return "".join(lines.values())
 

@@ -42,7 +42,7 @@ SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
 
 def make_configuration(job: dict) -> dict:
     """Return JoeyNMT's configuration; its initialisers are those of its IWSLT model."""
-    chosen = SETTINGS[job["settings_name"]]
+    options = SETTINGS[job["settings_name"]]
     text = pathlib.Path(job["text"])
     side = {
         "type": "transformer",
@@ -50,13 +50,13 @@ def make_configuration(job: dict) -> dict:
         "num_heads": 4,
         "hidden_size": 128,
         "ff_size": 256,
-        "dropout": chosen["dropout"],
-        "layer_norm": chosen["layer_norm"],
+        "dropout": options["dropout"],
+        "layer_norm": options["layer_norm"],
         "activation": "relu",
         "embeddings": {
             "embedding_dim": 128,
             "scale": True,
-            "dropout": chosen["embedding_dropout"],
+            "dropout": options["embedding_dropout"],
         },
     }
 
@@ -89,13 +89,13 @@ def make_configuration(job: dict) -> dict:
         "training": {
             "optimizer": "adam",
             "normalization": "tokens",
-            "adam_betas": chosen["adam_betas"],
-            "scheduling": chosen["scheduling"],
-            "learning_rate": chosen["learning_rate"],
-            "learning_rate_warmup": chosen["learning_rate_warmup"],
+            "adam_betas": options["adam_betas"],
+            "scheduling": options["scheduling"],
+            "learning_rate": options["learning_rate"],
+            "learning_rate_warmup": options["learning_rate_warmup"],
             "learning_rate_min": 1e-8,
             "weight_decay": 0.0,
-            "label_smoothing": chosen["label_smoothing"],
+            "label_smoothing": options["label_smoothing"],
             "loss": "crossentropy",
             "batch_size": job["batch_tokens"],
             "batch_type": "token",
@@ -194,12 +194,12 @@ def translate(job: dict) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """What JoeyNMT predicts for the lines of a file.
+    """JoeyNMT's predictions for the lines of a file.
 
     Attributes:
         model: The model, to predict again.
-        order: The number in the file of each line.
-        scores: Its measurements, the perplexity (`ppl`) among them.
+        order: The line of the file that each prediction is for.
+        scores: The measurements, with the perplexity as `ppl`.
         tokens: The subwords of each output.
     """
 

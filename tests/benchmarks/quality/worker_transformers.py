@@ -37,7 +37,7 @@ def build(job: dict):
     """Return the model, its parameters random."""
     from transformers import MarianConfig, MarianMTModel
 
-    chosen = SETTINGS[job["settings_name"]]
+    options = SETTINGS[job["settings_name"]]
     config = MarianConfig(
         vocab_size=len(read_vocabulary(job)),
         d_model=128,
@@ -48,10 +48,10 @@ def build(job: dict):
         encoder_attention_heads=4,
         decoder_attention_heads=4,
         activation_function="relu",
-        dropout=chosen["dropout"],
+        dropout=options["dropout"],
         attention_dropout=0.0,
         activation_dropout=0.0,
-        init_std=chosen["init_std"],
+        init_std=options["init_std"],
         scale_embedding=True,
         max_position_embeddings=512,
         pad_token_id=PAD,
@@ -139,7 +139,7 @@ def train(job: dict) -> None:
 
     torch.set_num_threads(job["threads"])
     set_seed(job["seed"])
-    chosen = SETTINGS[job["settings_name"]]
+    options = SETTINGS[job["settings_name"]]
     vocabulary = read_vocabulary(job)
     sides = [
         read_ids(f"{job['text']}/train.{side}", vocabulary)
@@ -150,7 +150,7 @@ def train(job: dict) -> None:
     model.config.use_cache = False
     output = pathlib.Path(job["output"])
     record = {
-        "settings": chosen,
+        "settings": options,
         "model": model.config.to_dict(),
         "parameters": model.num_parameters(),
         "versions": find_versions(),
@@ -165,7 +165,7 @@ def train(job: dict) -> None:
             outputs.logits.flatten(0, 1),
             labels.flatten(),
             ignore_index=IGNORED,
-            label_smoothing=chosen["label_smoothing"],
+            label_smoothing=options["label_smoothing"],
         )
 
     class Report(TrainerCallback):
@@ -199,7 +199,7 @@ def train(job: dict) -> None:
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=False,
-        **{name: chosen[name] for name in names.split()},
+        **{name: options[name] for name in names.split()},
     )
     TokenTrainer(
         model=model,
