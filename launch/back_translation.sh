@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Half of Multi30k, with and without back-translation: launch/back_translation.sh TEXT RUNS [FLAGS]
+# Compare training on half of Multi30k with and without back-translated text.
+# launch/back_translation.sh TEXT RUNS [FLAGS]
 #
 # TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Every second pair is the parallel
 # text; of the other pairs only the German is kept. A model from German to English, trained
 # on the parallel text, translates that German back (Sennrich et al., 2016). For each of
 # SEEDS="1 2 3", RUNS/half/seed-SEED is trained on the parallel text alone, and
-# RUNS/mixed/seed-SEED on both. At the end it compares RUNS/half with RUNS/mixed on the
+# RUNS/mixed/seed-SEED on both. Finally compares RUNS/half with RUNS/mixed on the
 # validation set. Run again with the same TEXT and FLAGS, it resumes. FLAGS are those of
 # vaswani_jax.main, for every training.
 set -euo pipefail
 if (($# < 2)); then
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") runs=$(realpath -m "$2")
