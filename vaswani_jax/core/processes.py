@@ -86,9 +86,9 @@ def is_main_process() -> bool:
 def reached_preemption() -> bool:
     """Return True if any process has received SIGTERM; all learn it at the same call.
 
-    Every process calls it after every step, also of another run and of an earlier step.
+    Call it once after every step, in every process, through all runs.
     """
-    # JAX waits for the call whose number is one above the last: no number may return.
+    # JAX waits for the call whose number is one above the last: never reuse a number.
     call = next(_preemption_calls)
     return bool(multihost_utils.reached_preemption_sync_point(call))
 

@@ -59,7 +59,7 @@ def _is_control(character: str) -> bool:
 
 
 def _characters(codec: str, first: int, last: int) -> str:
-    """Return the part of a set in a pattern that a codec reads for a range of bytes."""
+    """Return, for a regex set, the characters that a codec decodes from these bytes."""
     characters = set()
     for byte in range(first, last + 1):
         characters.add(bytes([byte]).decode(codec, errors="replace"))

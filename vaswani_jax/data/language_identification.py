@@ -156,7 +156,7 @@ class _Model:
         texts = [_encode(line) for line in lines]
         lengths = np.array([len(text) for text in texts], int)
         scores = self._scores(texts, lengths)
-        # Longer texts would be too sure of themselves.
+        # Otherwise long texts get probabilities near 0 or 1.
         scores /= np.sqrt(np.maximum(1, lengths), dtype=np.float32)[:, None]
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
@@ -184,9 +184,9 @@ class _Model:
     def _visits(
         self, texts: Sequence[bytes], lengths: Int[np.ndarray, "B"]
     ) -> Int[np.ndarray, "N"]:
-        """Return each feature of each text, as the sum of the feature and a multiple.
+        """Return a key for each occurrence of a feature in each text.
 
-        It is the text's number times the number of features.
+        A key is the text's number times the number of features, plus the feature.
         """
         order = np.argsort(-lengths, kind="stable")
         size = int(lengths.max(initial=0))

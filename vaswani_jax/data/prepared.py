@@ -294,9 +294,9 @@ def depends_on_seed(data: config.DataConfig) -> bool:
 
 
 def share(source: pathlib.Path, directory: pathlib.Path) -> None:
-    """Link the prepared data of a directory into another one, if that is not there.
+    """Hard-link prepared data into a directory that does not exist.
 
-    The files are those of both directories: they are replaced, and never changed.
+    Both directories share the files, so files are replaced, never edited.
     """
     directory = directory.resolve()
     with files.locked(directory):

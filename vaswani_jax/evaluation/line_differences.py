@@ -98,7 +98,7 @@ class TypicalOutputs:
 def typical_outputs(
     runs: Sequence[Sequence[str]], references: Sequence[str], *, lowercase: bool
 ) -> TypicalOutputs:
-    """Return the outputs that stand for a system's; those of a run are themselves."""
+    """Return the output of each line that is nearest to the mean of a system's runs."""
     scores = [line_scores(outputs, references, lowercase=lowercase) for outputs in runs]
     typical, means = [], []
     for line in range(len(references)):

@@ -90,8 +90,8 @@ class Lines:
 def mean_of_runs(table: Table, num_seeds: Sequence[int]) -> Table:
     """Return a table with a column for each system from one with a column for each run.
 
-    A value is the mean of the system's runs, None if one has none. A fault's lines are
-    those of any run.
+    A value is the mean of the system's runs; None if a run's value is None. A fault's
+    lines are those of any run.
 
     Args:
         table: A table of all runs, system by system.

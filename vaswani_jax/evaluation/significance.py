@@ -33,7 +33,7 @@ class Difference:
         p_value: The probability of a difference as large between equal systems.
         corrected_p_value: The same, corrected for the number of comparisons.
         interval: The ends of the 95% interval of `value`, from a bootstrap over the
-            lines; None of two runs.
+            lines; None if each system is one run.
     """
 
     first: int

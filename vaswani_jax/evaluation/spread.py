@@ -22,7 +22,7 @@ class Spread:
 
     @property
     def deviation(self) -> float | None:
-        """Their standard deviation, an estimate for all seeds; None of one alone.
+        """Their standard deviation, an estimate for all seeds; None for one seed.
 
         >>> Spread([1.0, 2.0, 4.5]).mean, round(Spread([1.0, 2.0, 4.5]).deviation, 4)
         (2.5, 1.8028)

@@ -39,10 +39,10 @@ def check_equal_numbers(**sides: Sequence[Any]) -> None:
 def check_constraints(
     lines: Sequence[str], constraints: Sequence[Sequence[str]]
 ) -> None:
-    """Refuse what is no list of phrases for each line.
+    """Check that constraints are a list of phrases for each line.
 
     Raises:
-        TypeError: It is a string, or what it has for a line is no list of strings.
+        TypeError: They are a string, or the entry of a line is no list of strings.
         ValueError: The numbers of lines differ.
     """
     if isinstance(constraints, str):

@@ -2,13 +2,15 @@
 
 Deviation: the paper's search is unrestricted.
 
-A bank is the hypotheses that have equally many tokens of the phrases (Post and Vilar,
-2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
-Machine Translation"). The banks share the beam at each position (Hu et al., 2019,
-"Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting"):
-first the best hypothesis of each bank, that with the most tokens before the others,
-then each bank's second, and so on. So the search advances to the end of all phrases,
-and each can stand where the model likes it best.
+A bank is the hypotheses that have equally many tokens of the phrases. It is from Post
+and Vilar, 2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation for
+Neural Machine Translation".
+
+The banks share the beam at each position, as in Hu et al., 2019, "Improved Lexically
+Constrained Decoding for Translation and Monolingual Rewriting". Each bank gives its
+best hypothesis first, the most complete bank first. Then each gives its second, and so
+on. So the search advances to the end of all phrases, and each can stand where the model
+likes it best.
 """
 
 from typing import Any, NamedTuple
@@ -47,8 +49,8 @@ class Progress(NamedTuple):
     Attributes:
         counts: How often it has each, a phrase of words only if a new word follows.
         is_pending: Whether its last tokens are the phrase, and a new word must follow.
-        is_begun: Whether its last tokens are the first 0, 1, ... of the phrase, which
-            has more than that.
+        is_begun: Entry n of the last axis: whether its last n tokens begin the phrase,
+            and the phrase has more than n.
     """
 
     counts: Int[Array, "B W C"]
@@ -257,8 +259,8 @@ class Banks(NamedTuple):
     ) -> Int[Array, "B N"]:
         """Return the number of tokens of phrases in each extended hypothesis.
 
-        What follows a phrase of words is one token more of it. Of the phrases that are
-        begun, the one with the most tokens counts.
+        A phrase of words counts one token more if a new word follows it. Of the phrases
+        that are incomplete, the one with the most tokens counts.
         """
         phrases, lengths = self.phrases, self._lengths()[:, None]
         counts, is_pending, is_begun = (

@@ -1,4 +1,4 @@
-"""Phrases that translations must have: terms, and placeholders of the source.
+"""Find the phrases that translations must have: terms, and placeholders.
 
 A term is words: it begins a word, and a new word follows it. A placeholder, as {name},
 may touch its neighbours as it does in the source. In a language without spaces a phrase
@@ -85,7 +85,7 @@ def compile_placeholders(
         name: What the user calls it.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The pattern is not a regular expression.
     """
     try:
         return re.compile(pattern)
@@ -134,8 +134,8 @@ class PhraseFinder:
             first_line: The number of the first line in error messages.
 
         Raises:
-            ValueError: The search draws samples, or the outputs are trees; or a term
-                cannot be written, does not fit into the output, or is of a line that
+            ValueError: The search draws samples, or the outputs are trees. A term
+                cannot be written, or does not fit into the output. A line with a term
                 is translated in pieces.
         """
         if self._pattern is None and constraints is None:

@@ -135,21 +135,20 @@ class Translator:
     ) -> list[str]:
         """Return the best translation of each line.
 
-        Warns of unusually long lines, of outputs that should be trees and are none, of
-        phrases that are missing, and of characters that the vocabulary lacks (logger
-        `vaswani_jax`).
+        Warns of unusually long lines, repaired trees, missing phrases, and characters
+        that the vocabulary lacks (logger `vaswani_jax`).
 
         Args:
             lines: Source lines. One string alone is an error.
             constraints: The phrases that each line's translation must have; see
                 `hypotheses`.
-            placeholders: A regular expression of what it must have of the source.
+            placeholders: A regular expression; the translation keeps its matches.
             **search: Settings of `config.search` for this call, as `beam_size=8`.
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range; a line lacks the tag of
-                one of several target languages; a constraint cannot be met; or the
+            ValueError: A setting is unknown or out of range. A line lacks the tag of
+                one of several target languages. A phrase cannot be written. Or the
                 parameters are not finite numbers.
         """
         best_hypotheses = self.best_hypotheses(
@@ -208,9 +207,9 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range; a prefix is too long; a
-                line lacks the tag of one of several target languages; a constraint
-                cannot be met, see `PhraseFinder.find`; or the parameters are not finite
+            ValueError: A setting is unknown or out of range. A prefix is too long. A
+                line lacks the tag of one of several target languages. A phrase cannot
+                be written, see `PhraseFinder.find`. Or the parameters are not finite
                 numbers.
         """
         settings = self._override(search)
@@ -281,7 +280,7 @@ class Translator:
             num_candidates: How many candidates of a line; by default the beam size.
             prefixes: As for `hypotheses`, like all further arguments.
             constraints: The phrases that each line's translations must have.
-            placeholders: A regular expression of what they must have of the source.
+            placeholders: A regular expression; the translation keeps its matches.
             first_line: The number of the first line, from 1.
             **search: Settings of `config.search` for this call.
 

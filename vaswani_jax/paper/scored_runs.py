@@ -266,15 +266,14 @@ def find_seeds(
 
 
 def group_seeds(runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]:
-    """Return the runs of each directory of seeds, and of each text and search.
+    """Return the runs of each directory of seeds that have the same settings.
 
-    Runs of the same directory, whose settings differ in more than the seed, are no
-    group.
+    Runs that were scored on other texts or by other searches are groups of their own.
     """
     groups: dict[str, list[ScoredRun]] = {}
     for run in runs:
         if seeds.NAME.fullmatch(run.workdir.name):
-            same = {
+            settings = {
                 key: value
                 for key, value in {**run.settings, **run.scoring}.items()
                 if not (key in config.SETTINGS and config.SETTINGS[key].incidental)
@@ -282,7 +281,7 @@ def group_seeds(runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]:
             key = (
                 str(run.workdir.parent),
                 *(run.record[name] for name in ("split", "checkpoint", "references")),
-                sorted(same.items()),
+                sorted(settings.items()),
             )
             groups.setdefault(repr(key), []).append(run)
     return [
