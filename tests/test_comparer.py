@@ -199,8 +199,8 @@ def test_seeds_of_other_settings_are_no_system(
     make_run("W/seed-2", OTHERS, settings_changes=changes)
     with pytest.raises(
         ValueError,
-        match=r"^W, seed-1 and W, seed-2 are no seeds of the same settings: "
-        r"config\.training\.num_steps is 9, was 4; compare them as",
+        match=r"^W, seed-1 and W, seed-2 differ in more than the seed: "
+        r"config\.training\.num_steps is 9, was 4; name each as a system",
     ):
         comparer.compare_systems([tmp_path / "W", tmp_path / "W"])
 

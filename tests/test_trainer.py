@@ -223,9 +223,9 @@ def test_seeds_and_one_run_do_not_share_a_directory(
 ) -> None:
     (tmp_path / "seed-1").mkdir()
     (tmp_path / "seed-1/config.json").write_text("{}")
-    with pytest.raises(ValueError, match="is that of one run: name another"):
+    with pytest.raises(ValueError, match="holds one run; several seeds need another"):
         vaswani_jax.train_seeds(text_settings, tmp_path / "seed-1", num_seeds=2)
     with pytest.raises(ValueError, match="from 1 to 100, got 0"):
         vaswani_jax.train_seeds(text_settings, tmp_path, num_seeds=0)
-    with pytest.raises(ValueError, match=r"seed-1 \(--seeds trains them"):
+    with pytest.raises(ValueError, match=r"seed-1 \(train --seeds and compare"):
         vaswani_jax.train(text_settings, tmp_path)

@@ -212,8 +212,8 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
             if not config.SETTINGS[change.key].incidental
         ]:
             raise ValueError(
-                f"{runs[0].name} and {run.name} are no seeds of the same settings: "
-                f"{'; '.join(different)}; compare them as systems of their own"
+                f"{runs[0].name} and {run.name} differ in more than the seed: "
+                f"{'; '.join(different)}; name each as a system"
             )
     return runs
 

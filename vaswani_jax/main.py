@@ -47,7 +47,7 @@ SEEDS = flags.DEFINE_integer(
 
 
 def check_flags() -> None:
-    """Refuse seeds that are out of range, and a workdir of one run for them."""
+    """Check the range of seeds, and that --workdir holds no single run."""
     if SEEDS.value:
         seeds.check(seed=program.settings().seed, num_seeds=SEEDS.value)
         trainer.check_seeds_directory(WORKDIR.value)

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 RUNS = path_flags.define_path_list(
     "runs",
     ["runs", "docs/results"],
-    "Where workdirs lie that were trained, or a directory of `vaswani train --seeds`; "
+    "Directories that hold workdirs, such as one of `vaswani train --seeds`; "
     "docs/results/ has the records of ours.",
 )
 OUTPUT = path_flags.define_path("output", "runs/report", "Where the report goes.")

@@ -178,11 +178,11 @@ def train_seeds(
 ) -> SeedsResult:
     """Train runs that differ in their seeds alone, one after the other.
 
-    The seeds are `config.seed`, the next one, and so on. Each run lies in its own
-    directory of the workdir, seed-1 for the seed 1, and is that which `train` trains
-    with this seed, bit for bit. The same call resumes what was interrupted; one with
-    more seeds trains those that are missing. All use the data that the first prepares,
-    unless data depends on the seed: generated text, noise, subword dropout.
+    The seeds are `config.seed`, the next one, and so on. Each run lies in
+    WORKDIR/seed-SEED. It equals, bit for bit, what `train` trains with this seed. The
+    same call resumes an interrupted one; a call with more seeds trains those that are
+    missing. All use the data that the first prepares, unless data depends on the seed:
+    generated text, noise, subword dropout.
 
     Args:
         config: All settings, with the first seed.
@@ -192,11 +192,11 @@ def train_seeds(
         metrics_loggers: Get the metrics of all runs.
         init_from: Parameters that each run starts from.
         rebuild_data: Prepare the data of each run again.
-        on_evaluation: Called with the seed, too.
+        on_evaluation: Called with the seed and each `Evaluation`.
 
     Raises:
-        ValueError: The number is out of range, or the workdir is that of one run. All
-            errors of `train` are raised, too.
+        ValueError: The number of seeds is out of range, or the workdir holds one run.
+            All errors of `train` are raised, too.
     """
     _check_config(config)
     seeds.check(seed=config.seed, num_seeds=num_seeds)
@@ -225,17 +225,14 @@ def train_seeds(
 
 
 def check_seeds_directory(name: str) -> None:
-    """Refuse a directory of seeds that is a run itself.
+    """Check that a directory for several seeds holds no single run.
 
     Raises:
-        ValueError: It is one, or no name of a directory.
+        ValueError: The directory holds one run, or its name is invalid.
     """
     workdir = remote.open_workdir(name).path
     if (workdir / "config.json").exists() or select.has_checkpoints(workdir):
-        raise ValueError(
-            f"--workdir={name} is that of one run: name another for the runs of "
-            "--seeds, or train without --seeds"
-        )
+        raise ValueError(f"{name} holds one run; several seeds need another directory")
 
 
 def _check_config(config: Config) -> None:

@@ -1,4 +1,4 @@
-"""Runs of seeds are found by their names; as one run they are refused by name."""
+"""Runs of seeds are found by their names, and refused where one run is needed."""
 
 import pathlib
 
@@ -23,26 +23,29 @@ def test_runs_are_found_by_their_seeds_in_order(tmp_path: pathlib.Path) -> None:
     assert seeds.find(tmp_path / "none") == {}
 
 
-def test_a_run_is_none_of_several(tmp_path: pathlib.Path) -> None:
+def test_a_single_run_holds_no_runs_of_seeds(tmp_path: pathlib.Path) -> None:
     leave(tmp_path, "seed-1", "seed-2")
     (tmp_path / "config.json").write_text("{}")
     assert seeds.find(tmp_path) == {}
     seeds.refuse(tmp_path)
 
 
-def test_as_one_run_they_are_refused_by_name(tmp_path: pathlib.Path) -> None:
+def test_runs_of_seeds_are_refused_where_one_is_needed(
+    tmp_path: pathlib.Path,
+) -> None:
     leave(tmp_path, "seed-1", "seed-2")
     with pytest.raises(
         ValueError,
-        match=f"^{tmp_path} holds the runs of seeds: name one of {tmp_path}/seed-1, "
-        f"{tmp_path}/seed-2, or .* {tmp_path}/seed-1 --ensemble={tmp_path}/seed-2,",
+        match=f"^{tmp_path} holds a run for each seed, but one run is needed: name "
+        f"{tmp_path}/seed-1 or {tmp_path}/seed-2; or translate by an ensemble: "
+        f"{tmp_path}/seed-1 --ensemble={tmp_path}/seed-2,",
     ):
         seeds.refuse(tmp_path)
     leave(tmp_path, *(f"seed-{number}" for number in range(3, 9)))
-    with pytest.raises(ValueError, match=r"seed-5, 3 more, or"):
+    with pytest.raises(ValueError, match=r"seed-5 or one of 3 more; or"):
         seeds.refuse(tmp_path)
     single = leave(tmp_path / "one", "seed-7")
-    with pytest.raises(ValueError, match=r"seed-7 \(--seeds trains them"):
+    with pytest.raises(ValueError, match=r"seed-7 \(train --seeds and compare"):
         seeds.refuse(single)
 
 
@@ -52,5 +55,5 @@ def test_a_number_of_seeds_out_of_range_is_refused() -> None:
     for number in (0, -1, seeds.MAX_SEEDS + 1):
         with pytest.raises(ValueError, match=f"from 1 to 100, got {number}; "):
             seeds.check(seed=1, num_seeds=number)
-    with pytest.raises(ValueError, match="at most 4294967295, the last is 4294967296"):
+    with pytest.raises(ValueError, match="would be 4294967296, at most 4294967295"):
         seeds.check(seed=seeds.MAX_SEED, num_seeds=2)

@@ -142,7 +142,7 @@ def test_without_training_text_there_is_no_table_of_frequencies() -> None:
         ),
         (
             {"systems": [compared.RECIPE, compared.HALF], "test": "bootstrap"},
-            "several seeds are compared by randomization: leave the test out",
+            "test 'bootstrap' cannot compare several seeds: leave it out or use random",
         ),
         ({"test": "t"}, "the test is bootstrap or randomization, not 't'"),
         ({"metrics": ["comet"]}, "a metric is one of bleu, chrf, chrf\\+\\+, ter, not"),

@@ -77,10 +77,10 @@ def test_systems_of_seeds_have_their_spread_and_notes() -> None:
         difference,
     )
     assert test.split("\n") == [
-        "approximate randomisation over all seeds, 10,000 exchanges; differences with "
-        "their 95% of 1,000 resamples, seed 12345; systems are different if p is below "
-        "0.05",
-        "scores and tables have the mean of a system's seeds; lines, the mean of their "
-        "chrF2 and the output that is nearest to it",
-        "B is of one seed: what another seed would give, no test can say",
+        "approximate randomisation over all seeds, 10,000 exchanges; 95% intervals of "
+        "differences from 1,000 resamples, seed 12345; systems are different if p is "
+        "below 0.05",
+        "scores and tables show the mean over a system's seeds; a line shows the mean "
+        "chrF2 and the nearest output",
+        "B has one seed: no test can say how another would score",
     ]

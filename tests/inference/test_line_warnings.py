@@ -40,7 +40,7 @@ def test_each_kind_of_unusual_line_is_counted_and_named(
     assert long.startswith("2 lines over config.data.max_length=6 tokens: ")
     assert cut.startswith("1 lines over config.search.max_source_tokens=8 tokens: ")
     assert repaired.startswith("1 lines got a repaired tree")
-    assert lacking.startswith("1 lines lack a constraint")
+    assert lacking.startswith("1 lines lack a phrase")
     caplog.clear()
     usual = line_warnings.count_unusual_lines(lines[:1], small)
     line_warnings.warn_of_unusual_lines(usual, small)

@@ -210,7 +210,7 @@ def test_a_missing_phrase_is_named_with_its_line(
     assert caplog.messages == [
         "line 1: the translation lacks 'h'",
         "line 3: the translation lacks 'h', 'a b'",
-        "2 lines lack a constraint or a placeholder",
+        "2 lines lack a phrase",
     ]
 
 

@@ -72,8 +72,8 @@ def test_the_page_of_seeds_says_what_it_shows() -> None:
     for words in (
         scores.spreads[0].format_range(),
         comparison_text.describe_difference(scores.differences[0]),
-        "the mean of a system's seeds; lines, the mean of their chrF2",
-        "B is of one seed: what another seed would give, no test can say",
+        "the mean over a system's seeds; a line shows the mean chrF2",
+        "B has one seed: no test can say how another would score",
     ):
         assert words in tags.text
 

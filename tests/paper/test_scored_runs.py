@@ -268,4 +268,4 @@ def test_runs_of_seeds_have_their_mean_and_spread(tmp_path):
         # Deviations of -1.1667, -0.1667 and 1.3333: squares 3.1667, over 2.
         assert row[5:8] == ["6.00", "25.17", "sd 1.26, 24.00 to 26.50"]
         assert row[8] == "paper_bleu_split_ascii"
-    assert "Nothing" in tables.seeds(read(tmp_path / "none"))
+    assert "No runs of several seeds" in tables.seeds(read(tmp_path / "none"))

@@ -146,7 +146,7 @@ def test_seeds_are_trained_one_after_the_other_and_refused_as_one_run(
     head, *scores = seeds.splitlines()
     assert head == "mean of the seeds 1, 2"
     assert all(" sd " in line and " to " in line for line in scores)
-    names = f"holds the runs of seeds: name one of {workdir}/seed-1, {workdir}/seed-2"
+    names = f"but one run is needed: name {workdir}/seed-1 or {workdir}/seed-2; or"
     for program, *flags in (
         ["main"],
         ["decode"],
@@ -162,6 +162,6 @@ def test_seeds_are_trained_one_after_the_other_and_refused_as_one_run(
         assert names in runs.error_of(runs.run(*command))
     for name, message in (("--seeds=0", "[1, 100]"), ("--config.seed=4294967295", "")):
         error = runs.error_of(runs.vaswani("main", tmp_path / "x", "--seeds=2", name))
-        assert (message or "config.seed must be at most 4294967295") in error
+        assert (message or "at most 4294967295 is allowed: lower config.seed") in error
     error = runs.error_of(runs.vaswani("main", trained, "--seeds=2"))
-    assert "is that of one run: name another for the runs of --seeds" in error
+    assert "holds one run; several seeds need another directory" in error

@@ -23,10 +23,10 @@ def folder_name(seed: int) -> str:
 
 
 def check(*, seed: int, num_seeds: int) -> None:
-    """Refuse a number of seeds that is out of range.
+    """Check that a number of seeds, and the last of them, are in range.
 
     Raises:
-        ValueError: It is, or the last seed is.
+        ValueError: The number or the last seed is out of range.
     """
     if not 1 <= num_seeds <= MAX_SEEDS:
         raise ValueError(
@@ -34,7 +34,10 @@ def check(*, seed: int, num_seeds: int) -> None:
             "config.seed is the first of them"
         )
     if (last := seed + num_seeds - 1) > MAX_SEED:
-        raise ValueError(f"config.seed must be at most {MAX_SEED}, the last is {last}")
+        raise ValueError(
+            f"the last seed would be {last}, at most {MAX_SEED} is allowed: lower "
+            "config.seed"
+        )
 
 
 def find(directory: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -53,7 +56,7 @@ def refuse(directory: pathlib.Path) -> None:
     """Refuse a directory of seeds where one run is needed.
 
     Raises:
-        ValueError: It is one. The message names its runs.
+        ValueError: The directory holds runs of seeds. The message names them.
     """
     if reason := why_no_run(directory):
         raise ValueError(reason)
@@ -64,12 +67,13 @@ def why_no_run(directory: pathlib.Path) -> str:
     runs = list(map(str, find(directory).values()))
     if not runs:
         return ""
-    more = [f"{len(runs) - MAX_NAMES} more"] * (len(runs) > MAX_NAMES)
-    names = ", ".join([*runs[:MAX_NAMES], *more])
+    more = [f"one of {len(runs) - MAX_NAMES} more"] * (len(runs) > MAX_NAMES)
+    *most, last = [*runs[:MAX_NAMES], *more]
+    names = f"{', '.join(most)} or {last}" if most else last
     hint = ""
     if len(runs) > 1:
-        hint = f", or translate by an ensemble: {runs[0]} --ensemble={runs[1]},..."
+        hint = f"; or translate by an ensemble: {runs[0]} --ensemble={runs[1]},..."
     return (
-        f"{directory} holds the runs of seeds: name one of {names}{hint} "
-        "(--seeds trains them, compare takes them together)"
+        f"{directory} holds a run for each seed, but one run is needed: name {names}"
+        f"{hint} (train --seeds and compare take all of them)"
     )

@@ -178,20 +178,20 @@ def compare(
     """Compare systems on one text.
 
     Systems of several seeds are compared by their means, see `replicates.compare`. The
-    tables have the means of the runs; of each line the outputs are shown whose chrF2
-    is nearest to the mean of their system.
+    tables have the means of the runs. Each line shows the output whose chrF2 is nearest
+    to the system's mean.
 
     Args:
         systems: At least two, at most `MAX_SYSTEMS`.
         text: The text.
         metrics: Names of `METRICS`; by default BLEU, and chrF2 of detokenized text.
         test: "bootstrap" or "randomization", sacreBLEU's paired tests. By default the
-            first; of several seeds the second, which they need.
+            first. Several seeds need the second, their default.
         num_lines: The most lines to list in favour of each system of a pair.
 
     Raises:
-        ValueError: The number of systems or of the lines of one is wrong, or the text
-            has no such score, or several seeds no such test.
+        ValueError: The number of systems is out of range, a system has too few or too
+            many lines, the text has no such score, or the test cannot compare seeds.
     """
     if not 2 <= len(systems) <= MAX_SYSTEMS:
         raise ValueError(
@@ -247,7 +247,8 @@ def _choose_test(test: str, *, has_seeds: bool) -> str:
         return test or significance.BOOTSTRAP
     if test == significance.BOOTSTRAP:
         raise ValueError(
-            "several seeds are compared by randomization: leave the test out"
+            f"test {test!r} cannot compare several seeds: leave it out or use "
+            f"{significance.RANDOMIZATION}"
         )
     return significance.RANDOMIZATION
 

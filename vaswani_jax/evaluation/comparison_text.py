@@ -8,8 +8,8 @@ from vaswani_jax.evaluation.line_differences import LineDifference, PairOfSystem
 from vaswani_jax.evaluation.line_tables import Table
 
 SEEDS_TEST = (
-    "approximate randomisation over all seeds, {draws:,} exchanges; differences with "
-    "their 95% of {resamples:,} resamples"
+    "approximate randomisation over all seeds, {draws:,} exchanges; 95% intervals of "
+    "differences from {resamples:,} resamples"
 )
 TEST_NAMES = {
     significance.BOOTSTRAP: "paired bootstrap, {draws:,} resamples",
@@ -59,8 +59,8 @@ def describe_seeds(comparison: SystemComparison) -> list[str]:
     if not comparison.has_seeds:
         return []
     notes = [
-        "scores and tables have the mean of a system's seeds; lines, the mean of their "
-        "chrF2 and the output that is nearest to it"
+        "scores and tables show the mean over a system's seeds; a line shows the mean "
+        "chrF2 and the nearest output"
     ]
     single = [
         letter
@@ -68,10 +68,10 @@ def describe_seeds(comparison: SystemComparison) -> list[str]:
         if count == 1
     ]
     if single:
-        verb = "are" if len(single) > 1 else "is"
+        verb = "have" if len(single) > 1 else "has"
         notes.append(
-            f"{' and '.join(single)} {verb} of one seed: what another seed would give, "
-            "no test can say"
+            f"{' and '.join(single)} {verb} one seed: no test can say how another "
+            "would score"
         )
     return notes
 

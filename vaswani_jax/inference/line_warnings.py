@@ -62,7 +62,7 @@ def warn_of_unusual_lines(
             f"their words: {advice}"
         )
     if count := counts[MISSING_PHRASES]:
-        logger.warning(f"{count:,} lines lack a constraint or a placeholder")
+        logger.warning(f"{count:,} lines lack a phrase")
 
 
 def warn_of_missing_phrases(

@@ -176,14 +176,14 @@ def _scores(scores: significance.MetricComparison, letters: str) -> str:
         f'<p class="quiet">{_escape(scores.scores[0].signature)}</p>'
         + _rows(
             scores.metric,
-            ["", "Score", *["Seeds"] * has_seeds, "Mean ± half of 95 %", ""],
+            ["", "Score", *["Seeds"] * has_seeds, "Mean ± half the 95 % interval", ""],
             rows,
         )
         + _rows(
             f"{scores.metric}: pairs",
             [
                 *("", "Verdict", "Difference"),
-                *["Its 95 %"] * has_seeds,
+                *["95 % interval"] * has_seeds,
                 *("Lines that differ", "p", "p, corrected"),
             ],
             pairs,

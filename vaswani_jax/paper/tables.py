@@ -190,7 +190,7 @@ def seeds(runs: Sequence[ScoredRun]) -> str:
     """Return mean and spread of the scores of each directory of seeds."""
     groups = scored_runs.group_seeds(runs)
     if not groups:
-        return "Nothing: `vaswani train --seeds` trains such runs."
+        return "No runs of several seeds; train them by `vaswani train --seeds=3`."
     lines = []
     for group in groups:
         first = group[0]
@@ -218,7 +218,10 @@ def seeds(runs: Sequence[ScoredRun]) -> str:
     score_name = "F1" if all(group[0].is_parsing for group in groups) else "BLEU"
     head = ["workdir", "seeds", "split", "checkpoint", "beam, alpha"]
     head += ["perplexity", score_name, "spread", "is"]
-    note = "Perplexity and score are means; sd is their standard deviation."
+    note = (
+        "Perplexity and score are means. The spread is the score's: its standard "
+        "deviation (sd), lowest and highest value."
+    )
     return f"{note}\n\n{markdown.table(head, lines)}"
 
 
