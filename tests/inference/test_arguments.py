@@ -42,3 +42,8 @@ def test_only_samples_are_more_than_the_beam() -> None:
             arguments.check_n_best(n_best, beam, name="--num_hypotheses")
     changes = {"search.beam_size": 3, "search.sampling": True}
     arguments.check_n_best(4, settings.small_settings(**changes).search)
+
+
+def test_phrases_of_a_generator_are_read_once() -> None:
+    phrases = arguments.read_constraints(["a", "b"], [iter(["hello"]), ()])
+    assert phrases == [["hello"], []]

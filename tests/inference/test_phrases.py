@@ -153,11 +153,26 @@ def test_a_placeholder_touches_its_neighbours_as_in_the_source() -> None:
     assert [(each.text, each.starts_word, each.ends_word) for each in found] == [
         ("{a}", True, False),
         ("{b}", False, False),
-        ("{c}", False, False),
+        ("{c}", True, False),
         ("D1", True, True),
         ("D2", True, False),
         ("F3", False, True),
     ]
+
+
+def test_the_spaces_around_a_placeholder_do_not_count() -> None:
+    [found] = finder(placeholders=r"\s*\{\w\}(\s*\{\w\})?").find(
+        ["x  {a}   {b} y"], None, first_line=1
+    )
+    assert [(each.text, each.starts_word) for each in found] == [("{a} {b}", True)]
+    assert found[0].ids
+
+
+def test_a_term_and_a_placeholder_of_one_text_are_both_needed() -> None:
+    needed = [Phrase("5"), Phrase("5", starts_word=False, ends_word=False)]
+    assert phrases.find_missing("55 5", needed) == ()
+    assert phrases.find_missing("55", needed) == ("5",)
+    assert phrases.find_missing("5", needed) == ("5",)
 
 
 def test_the_tag_of_a_language_is_no_placeholder() -> None:
@@ -256,9 +271,11 @@ def test_a_character_that_no_subword_has_is_refused() -> None:
 
 
 def test_an_argument_of_another_form_is_refused(translator: Translator) -> None:
-    for wrong in ("a", ["a"], [[1]]):
+    for wrong in ("a", ["a"], [[1]], [None], {0: ["a"]}):
         with pytest.raises(TypeError, match="constraints"):
-            translator.translate(["a"], constraints=wrong)
+            translator.translate(["a"], constraints=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="placeholders is an empty pattern"):
+        translator.translate(["a"], placeholders="")
     with pytest.raises(ValueError, match="equal numbers of lines, got 1 and 2"):
         translator.translate(["a"], constraints=[[], []])
 

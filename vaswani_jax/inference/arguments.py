@@ -1,6 +1,6 @@
 """Check the arguments of a translator: lines, their lengths, numbers of hypotheses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vaswani_jax.core.config import SearchConfig
@@ -36,13 +36,14 @@ def check_equal_numbers(**sides: Sequence[Any]) -> None:
         )
 
 
-def check_constraints(
-    lines: Sequence[str], constraints: Sequence[Sequence[str]]
-) -> None:
-    """Check that constraints are a list of phrases for each line.
+def read_constraints(
+    lines: Sequence[str], constraints: Sequence[Iterable[str]]
+) -> list[list[str]]:
+    """Return the phrases of each line as lists.
 
     Raises:
-        TypeError: They are a string, or the entry of a line is no list of strings.
+        TypeError: The constraints are a string, or the entry of a line is no list of
+            strings.
         ValueError: The numbers of lines differ.
     """
     if isinstance(constraints, str):
@@ -51,8 +52,16 @@ def check_constraints(
             f"{constraints[:40]!r}"
         )
     check_equal_numbers(lines=lines, constraints=constraints)
-    for number, phrases in enumerate(constraints):
-        check_lines(phrases, f"constraints[{number}]")
+    phrases: list[list[str]] = []
+    for number, entry in enumerate(constraints):
+        name = f"constraints[{number}]"
+        if not isinstance(entry, Iterable):
+            raise TypeError(f"{name} must be a list of phrases, got {entry!r}")
+        # A generator can be read only once.
+        listed: Any = entry if isinstance(entry, str) else list(entry)
+        check_lines(listed, name)
+        phrases.append(listed)
+    return phrases
 
 
 def check_lengths(

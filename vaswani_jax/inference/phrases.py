@@ -85,8 +85,13 @@ def compile_placeholders(
         name: What the user calls it.
 
     Raises:
-        ValueError: The pattern is not a regular expression.
+        TypeError: The pattern is not a string.
+        ValueError: The pattern is not a regular expression, or is empty.
     """
+    if not isinstance(pattern, str):
+        raise TypeError(f"{name} must be a string, got {pattern!r}")
+    if not pattern:
+        raise ValueError(f"{name} is an empty pattern: leave it out")
     try:
         return re.compile(pattern)
     except re.error as error:
@@ -174,13 +179,15 @@ class PhraseFinder:
         # A placeholder that is a term, too, is not needed once more.
         num_listed = collections.Counter(terms)
         for match in matches:
-            num_listed[match[0]] -= 1
-            if num_listed[match[0]] >= 0:
+            text = " ".join(match[0].split())
+            num_listed[text] -= 1
+            if num_listed[text] >= 0:
                 continue
+            begin = match.start() + len(match[0]) - len(match[0].lstrip())
+            is_joined = begin > 0 and is_word_character(match.string[begin - 1])
             phrase = Phrase(
-                match[0],
-                starts_word=not match.string[: match.start()].strip()
-                or match.string[match.start() - 1].isspace(),
+                text,
+                starts_word=not is_joined,
                 ends_word=not _is_inside_word(match.string, match.end()),
             )
             phrase = self._encode(phrase, has_spaces=has_spaces)
@@ -276,6 +283,7 @@ def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
         listed
         for listed, repeated in needed.items()
         if max(phrase.count(text) for phrase in repeated) < len(repeated)
+        or any(phrase.count(text) < repeated.count(phrase) for phrase in repeated)
     )
 
 

@@ -216,7 +216,7 @@ class Translator:
         self._check(lines, prefixes, settings=settings, first_line=first_line)
         translator = self._line_translator(settings, n_best=n_best)
         if constraints is not None:
-            arguments.check_constraints(lines, constraints)
+            constraints = arguments.read_constraints(lines, constraints)
         phrases = None
         if constraints is not None or placeholders is not None:
             finder = self.phrase_finder(placeholders, settings=settings)
