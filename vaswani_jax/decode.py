@@ -170,7 +170,7 @@ def main() -> None:
     if PREFIX.value:
         job.check_prefixes(PREFIX.value)
     if CONSTRAINTS.value:
-        job.check_constraints(INPUT.value, CONSTRAINTS.value)
+        job.check_constraints_file(INPUT.value, CONSTRAINTS.value)
     blocks = _blocks(lines)
     written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
     line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)

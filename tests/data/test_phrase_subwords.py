@@ -46,7 +46,7 @@ def test_without_a_space_before_it_a_phrase_goes_on_with_a_word(kind: str) -> No
 @kinds
 def test_what_follows_a_whole_word_has_a_space_or_is_no_letter(kind: str) -> None:
     subwords = subwords_of(kind)
-    breaks = phrase_subwords.word_breaks(subwords)
+    breaks = phrase_subwords.find_word_breaks(subwords)
     assert breaks.shape == (subwords.size,)
     assert breaks[types.EOS_ID]
     assert not breaks[types.PAD_ID]
@@ -59,7 +59,7 @@ def test_what_follows_a_whole_word_has_a_space_or_is_no_letter(kind: str) -> Non
 
 def test_bytes_of_letters_go_on_with_a_word() -> None:
     subwords = subwords_of("bpe")
-    breaks = phrase_subwords.word_breaks(subwords)
+    breaks = phrase_subwords.find_word_breaks(subwords)
     is_break = {
         spelling: breaks[subwords.subword_id(spelling)]
         for spelling in ("<0x61>", "<0x2E>", "<0xC3>", "<0x9F>")

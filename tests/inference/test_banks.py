@@ -57,7 +57,7 @@ def search(
         prefixes.initial_state(logits, W=W),
         max_lengths=max_lengths,
         options=prefixes.options(W=W, alpha=1.0, n_best=n_best),
-        banks=banks.Banks(rows, np.zeros(B, np.int32)),
+        phrases=banks.RequiredPhrases(rows, np.zeros(B, np.int32)),
     )
 
 
@@ -281,7 +281,7 @@ def search_long(
         constraint=constraints.make_constraint(
             no_repeat, prefix, vocab_size=3 + NUM_WORDS
         ),
-        banks=banks.Banks(rows, jnp.sum(prefix != 0, axis=1)),
+        phrases=banks.RequiredPhrases(rows, jnp.sum(prefix != 0, axis=1)),
     )
 
 

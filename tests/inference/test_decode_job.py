@@ -321,10 +321,10 @@ def test_a_constraint_that_cannot_be_met_is_found_before_any_translation(
     lines.write_text("a\n" * number)
     terms.write_text("b\tc d\n" * (number - 1) + "\ta" * 9 + "\n")
     with pytest.raises(ValueError, match=f"constraints, line {number}: .* tokens more"):
-        job.check_constraints(str(lines), str(terms))
+        job.check_constraints_file(str(lines), str(terms))
     terms.write_text("b\tc d\n" * number)
-    job.check_constraints(str(lines), str(terms))
-    job.check_constraints("-", str(terms))
+    job.check_constraints_file(str(lines), str(terms))
+    job.check_constraints_file("-", str(terms))
     assert translator.calls == []
 
 

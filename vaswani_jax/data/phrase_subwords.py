@@ -25,7 +25,7 @@ def is_word_character(character: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4)
-def word_breaks(subwords: Subwords) -> Bool[np.ndarray, "V"]:
+def find_word_breaks(subwords: Subwords) -> Bool[np.ndarray, "V"]:
     """Return True for each id before which a word has ended.
 
     These are subwords with a space before them, punctuation and the end mark. Bytes of

@@ -22,8 +22,8 @@ from jaxtyping import Array, Bool, Float, Int
 from vaswani_jax.core import types
 from vaswani_jax.inference import candidates
 
-# The extensions of each hypothesis that are considered beside the best of all.
-NUM_OWN = 2
+# How many are considered beside the best of all.
+EXTENSIONS_PER_HYPOTHESIS = 2
 
 
 class PhraseRows(NamedTuple):
@@ -49,16 +49,16 @@ class Progress(NamedTuple):
     Attributes:
         counts: How often it has each, a phrase of words only if a new word follows.
         is_pending: Whether its last tokens are the phrase, and a new word must follow.
-        is_begun: Entry n of the last axis: whether its last n tokens begin the phrase,
-            and the phrase has more than n.
+        is_partial: Entry n of the last axis: whether its last n tokens begin the
+            phrase, and the phrase has more than n.
     """
 
     counts: Int[Array, "B W C"]
     is_pending: Bool[Array, "B W C"]
-    is_begun: Bool[Array, "B W C L"]
+    is_partial: Bool[Array, "B W C L"]
 
 
-class Banks(NamedTuple):
+class RequiredPhrases(NamedTuple):
     """The phrases of some sentences, for a search.
 
     Attributes:
@@ -96,40 +96,42 @@ class Banks(NamedTuple):
         return Progress(
             counts=jnp.sum(ends & (~are_words | next_breaks[:, :, None]), axis=3),
             is_pending=jnp.any(ends & are_words & is_last, axis=3),
-            is_begun=self._is_begun(tokens, num_tokens),
+            is_partial=self._is_partial(tokens, num_tokens),
         )
 
-    def _is_begun(
+    def _is_partial(
         self, tokens: Int[Array, "B W T"], num_tokens: Int[Array, "B W"]
     ) -> Bool[Array, "B W C L"]:
         L = self.phrases.tokens.shape[2]
-        at = jnp.arange(L)
+        offset = jnp.arange(L)
         # The last token, the one before, and so on.
-        last = num_tokens[..., None] - 1 - at
+        last = num_tokens[..., None] - 1 - offset
         recent = jnp.take_along_axis(tokens, jnp.maximum(last, 0), axis=2)
         recent = jnp.where(last >= 0, recent, types.PAD_ID)
         # Of the first n tokens of a phrase, the one at i is n - 1 - i from their end.
-        from_end = at[:, None] - 1 - at
+        from_end = offset[:, None] - 1 - offset
         in_order = recent[:, :, None, jnp.maximum(from_end, 0)]
         first = self.phrases.tokens[:, None, :, None, :]
         is_same = jnp.all((in_order == first) | (from_end < 0), axis=4)
-        return is_same & (at < self._lengths()[:, None, :, None])
+        return is_same & (offset < self._lengths()[:, None, :, None])
 
-    def _is_met(self, progress: Progress) -> Bool[Array, "B W"]:
+    def _has_all(self, progress: Progress) -> Bool[Array, "B W"]:
         """Return True for hypotheses that have all phrases if they end now."""
         counts = progress.counts + progress.is_pending
         return jnp.all(counts >= self.phrases.counts[:, None], axis=2)
 
-    def prefer_met(
+    def prefer_complete(
         self, tokens: Int[Array, "B W T"], log_probs: Float[Array, "B W"]
     ) -> tuple[Int[Array, "B W T"], Float[Array, "B W"]]:
         """Return the hypotheses that have all phrases, best first, then empty slots.
 
         If none has, all are returned.
         """
-        is_met = self._is_met(self.progress(tokens))
-        is_any_met = jnp.any(is_met & (log_probs > -jnp.inf), axis=1, keepdims=True)
-        log_probs = jnp.where(is_met | ~is_any_met, log_probs, -jnp.inf)
+        has_all = self._has_all(self.progress(tokens))
+        is_any_complete = jnp.any(
+            has_all & (log_probs > -jnp.inf), axis=1, keepdims=True
+        )
+        log_probs = jnp.where(has_all | ~is_any_complete, log_probs, -jnp.inf)
         log_probs, order = jax.lax.top_k(log_probs, log_probs.shape[1])
         return jnp.take_along_axis(tokens, order[:, :, None], axis=1), log_probs
 
@@ -159,7 +161,7 @@ class Banks(NamedTuple):
         """
         V = logits.shape[2]
         progress = self.progress(tokens)
-        lacks_phrase = ~self._is_met(progress)[:, :, None]
+        lacks_phrase = ~self._has_all(progress)[:, :, None]
         is_forbidden = lacks_phrase & (jnp.arange(V) == types.EOS_ID)
         allowed_logits = logits if allowed is None else logits + allowed
         allowed_logits = jnp.where(is_forbidden, -jnp.inf, allowed_logits)
@@ -216,13 +218,13 @@ class Banks(NamedTuple):
         of_each = candidates.best_extensions(
             allowed_logits.reshape(B * W, 1, V),
             offset.reshape(B * W, 1, 1),
-            count=NUM_OWN,
+            count=EXTENSIONS_PER_HYPOTHESIS,
             limits=limits,
         )
-        origin = jnp.arange(W, dtype=jnp.int32).repeat(NUM_OWN)
+        origin = jnp.arange(W, dtype=jnp.int32).repeat(EXTENSIONS_PER_HYPOTHESIS)
         return candidates.Extensions(
             of_each.log_probs.reshape(B, -1),
-            jnp.broadcast_to(origin, (B, W * NUM_OWN)),
+            jnp.broadcast_to(origin, (B, W * EXTENSIONS_PER_HYPOTHESIS)),
             of_each.token.reshape(B, -1),
         )
 
@@ -236,11 +238,11 @@ class Banks(NamedTuple):
     ) -> candidates.Extensions:
         """Return the hypotheses with the next token of each phrase that they lack."""
         phrases = self.phrases
-        W, C, L = progress.is_begun.shape[1:]
+        W, C, L = progress.is_partial.shape[1:]
         # As much is begun as possible.
-        num_begun = jnp.max(jnp.where(progress.is_begun, jnp.arange(L), 0), axis=3)
+        num_partial = jnp.max(jnp.where(progress.is_partial, jnp.arange(L), 0), axis=3)
         token = jnp.take_along_axis(
-            phrases.tokens[:, None], num_begun[..., None], axis=3
+            phrases.tokens[:, None], num_partial[..., None], axis=3
         ).squeeze(3)
         log_probs = jnp.take_along_axis(logits, token, axis=2) + offset
         is_lacking = progress.counts + progress.is_pending < phrases.counts[:, None]
@@ -263,25 +265,25 @@ class Banks(NamedTuple):
         that are incomplete, the one with the most tokens counts.
         """
         phrases, lengths = self.phrases, self._lengths()[:, None]
-        counts, is_pending, is_begun = (
+        counts, is_pending, is_partial = (
             jnp.take_along_axis(
                 leaf, origin.reshape(*origin.shape, *[1] * (leaf.ndim - 2)), axis=1
             )
             for leaf in progress
         )
-        goes_on = is_begun & (phrases.tokens[:, None] == token[:, :, None, None])
+        goes_on = is_partial & (phrases.tokens[:, None] == token[:, :, None, None])
         num_tokens = jnp.arange(1, goes_on.shape[3] + 1)
         ends = num_tokens == lengths[..., None]
         is_whole = jnp.any(goes_on & ends, axis=3)
-        num_begun = jnp.max(jnp.where(goes_on & ~ends, num_tokens, 0), axis=3)
+        num_partial = jnp.max(jnp.where(goes_on & ~ends, num_tokens, 0), axis=3)
         breaks = self._are_breaks(token)[:, :, None]
-        are_words, needed = phrases.are_words[:, None], phrases.counts[:, None]
+        are_words, num_required = phrases.are_words[:, None], phrases.counts[:, None]
         counts = counts + (is_pending & breaks) + (is_whole & ~are_words)
-        num_met = jnp.minimum(counts + (is_whole & are_words), needed)
-        num_followed = jnp.where(are_words, jnp.minimum(counts, needed), 0)
-        num_begun = jnp.where(num_met < needed, num_begun, 0)
-        in_phrases = jnp.sum(num_met * lengths + num_followed, axis=2)
-        return in_phrases + jnp.max(num_begun, axis=2)
+        num_complete = jnp.minimum(counts + (is_whole & are_words), num_required)
+        num_followed = jnp.where(are_words, jnp.minimum(counts, num_required), 0)
+        num_partial = jnp.where(num_complete < num_required, num_partial, 0)
+        in_phrases = jnp.sum(num_complete * lengths + num_followed, axis=2)
+        return in_phrases + jnp.max(num_partial, axis=2)
 
     def _is_free(self, limits: candidates.Limits) -> Bool[Array, "B"]:
         """Return True for the sentences whose prefix is written."""

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import compilation, types
 from vaswani_jax.inference import candidates
-from vaswani_jax.inference.banks import Banks
+from vaswani_jax.inference.banks import RequiredPhrases
 
 State = Any
 Constraint = Callable[
@@ -94,7 +94,7 @@ def beam_search(
     max_lengths: Int[Array, "B"],
     options: SearchOptions,
     constraint: Constraint | None = None,
-    banks: Banks | None = None,
+    phrases: RequiredPhrases | None = None,
     alpha: Float[Array, "B"] | None = None,
     n_best: Int[Array, "B"] | None = None,
 ) -> types.Hypotheses:
@@ -118,7 +118,7 @@ def beam_search(
         constraint: 0 or -inf for each token that may follow, from the hypotheses'
             tokens, their sentences and the position. It forbids tokens without
             changing the probabilities of others.
-        banks: The phrases that each output must have; None if no output must.
+        phrases: Those that each output must have; None if none must.
         alpha: The exponent of each sentence; None takes that of the options.
         n_best: The number, from 1 to W, for each sentence; None takes the options'.
     """
@@ -152,7 +152,7 @@ def beam_search(
         return _put_rows(search, run(part, length=T, stragglers=0), rows=rows)
 
     search = start(max_lengths, state, W=W, T=T)
-    search = search._replace(alpha=alpha, n_best=n_best, banks=banks)
+    search = search._replace(alpha=alpha, n_best=n_best, phrases=phrases)
     for index, length in enumerate(options.buffer_lengths):
         if index:
             search = search._replace(state=stepper.resize(search.state, length))
@@ -167,8 +167,8 @@ def beam_search(
 class Search(NamedTuple):
     """The loop's variables; live hypotheses have no end mark, finished ones have.
 
-    `row` says which sentence of the batch each is; `alpha` and `n_best` are None where
-    all sentences have those of the options, `banks` is where none has phrases.
+    `row` says which sentence of the batch each is. `alpha` and `n_best` are None where
+    all sentences have those of the options, `phrases` where none has phrases.
     """
 
     position: Int[Array, ""]
@@ -181,7 +181,7 @@ class Search(NamedTuple):
     state: State
     alpha: Float[Array, "B"] | None = None
     n_best: Int[Array, "B"] | None = None
-    banks: Banks | None = None
+    phrases: RequiredPhrases | None = None
 
     def penalty(self, length: Array, *, options: "SearchOptions") -> Array:
         """Return lp for the length of each sentence, or for one length of all."""
@@ -277,7 +277,7 @@ def _choose(
         penalty = penalty[:, None]
     finished = _finish(search, extensions, penalty=penalty)
     ends = extensions.ends
-    if search.banks is not None:  # The first W of their order stay.
+    if search.phrases is not None:  # The first W of their order stay.
         ends |= jnp.cumsum(~ends, axis=1) > options.beam_size
     live_log_probs, indices = jax.lax.top_k(
         jnp.where(ends, -jnp.inf, extensions.log_probs), options.beam_size
@@ -389,8 +389,8 @@ def _extend(
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
     limits = candidates.Limits(search.position, options.min_length)
     count = 2 * options.beam_size
-    if search.banks is not None:
-        best = search.banks.best_extensions(
+    if search.phrases is not None:
+        best = search.phrases.best_extensions(
             logits,
             offset,
             allowed=allowed,
@@ -438,8 +438,8 @@ def to_hypotheses(
     """Return the finished hypotheses, or the live ones of a sentence without any."""
     longest_penalty = search.penalty(max_lengths, options=options)[:, None]
     live = search.live_tokens, search.live_log_probs
-    if search.banks is not None:
-        live = search.banks.prefer_met(*live)
+    if search.phrases is not None:
+        live = search.phrases.prefer_complete(*live)
     live_tokens, live_log_probs = live
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(

@@ -69,9 +69,9 @@ def best_extensions(
     V = logits.shape[2]
     top = top_candidates(logits, offset, count=count)
     origin, token = top.indices // V, top.indices % V
-    never = (token == types.PAD_ID) | (token == types.BOS_ID)
-    early = (token == types.EOS_ID) & (limits.position + 1 < limits.min_length)
-    log_probs = jnp.where(never | early, -jnp.inf, top.log_probs)
+    is_mark = (token == types.PAD_ID) | (token == types.BOS_ID)
+    is_early_end = (token == types.EOS_ID) & (limits.position + 1 < limits.min_length)
+    log_probs = jnp.where(is_mark | is_early_end, -jnp.inf, top.log_probs)
     best, indices = jax.lax.top_k(log_probs, count)
     origin, token = (
         jnp.take_along_axis(each, indices, axis=1).astype(jnp.int32)

@@ -239,7 +239,7 @@ class TranslationJob:
                 first_line=first_line,
             )
 
-    def check_constraints(self, name: str, constraints: str) -> None:
+    def check_constraints_file(self, name: str, constraints: str) -> None:
         """Refuse a file with constraints that cannot be met, before any translation.
 
         Pipes are not checked: they cannot be read twice.

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
 from vaswani_jax.inference import beam_search, brackets, constraints, sampling
-from vaswani_jax.inference.banks import Banks, PhraseRows
+from vaswani_jax.inference.banks import PhraseRows, RequiredPhrases
 
 # Upper estimate of a tree's symbols per source token; GUM's mean is 1.9.
 TREE_GROWTH = 3
@@ -89,7 +89,7 @@ def make_generator(
                 max_lengths=task.max_lengths,
                 options=task.options,
                 constraint=task.constraint,
-                banks=task.banks,
+                phrases=task.phrases,
                 alpha=rows.alpha,
                 n_best=rows.n_best,
             )
@@ -113,7 +113,7 @@ class Task:
         options: How to search.
         constraint: What forbids tokens; None if nothing does.
         grammar: The part of the constraint that makes outputs trees, if any does.
-        banks: The phrases that outputs must have; None if none must.
+        phrases: The phrases that outputs must have; None if none must.
     """
 
     stepper: beam_search.Stepper
@@ -122,7 +122,7 @@ class Task:
     options: beam_search.SearchOptions
     constraint: beam_search.Constraint | None
     grammar: brackets.TreeGrammar | None
-    banks: Banks | None
+    phrases: RequiredPhrases | None
 
 
 class Plan(NamedTuple):
@@ -215,10 +215,10 @@ def make_task(
             num_logits=num_logits,
         )
         constraint = constraints.join(constraint, grammar)
-    banks = None
+    phrases = None
     if rows.phrases is not None:
         prefix_lengths = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
-        banks = Banks(rows.phrases, prefix_lengths)
+        phrases = RequiredPhrases(rows.phrases, prefix_lengths)
     return Task(
         stepper=_make_stepper(apply),
         caches=caches,
@@ -226,7 +226,7 @@ def make_task(
         options=options,
         constraint=constraint,
         grammar=grammar,
-        banks=banks,
+        phrases=phrases,
     )
 
 

@@ -266,8 +266,8 @@ class PhraseFinder:
             len(source) + 1, 0, search=search, models=self.models
         )
         # A token may have to stand between two phrases. The last is the end mark.
-        needed = sum(len(phrase.ids) + phrase.ends_word for phrase in phrases) + 1
-        return max(0, needed - longest)
+        num_tokens = sum(len(phrase.ids) + phrase.ends_word for phrase in phrases) + 1
+        return max(0, num_tokens - longest)
 
 
 def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
@@ -276,12 +276,12 @@ def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
     >>> find_missing("Der Vertrag gilt.", [Phrase("Vertrag"), Phrase("Klausel")])
     ('Klausel',)
     """
-    needed: dict[str, list[Phrase]] = {}
+    by_text: dict[str, list[Phrase]] = {}
     for phrase in phrases:
-        needed.setdefault(phrase.text, []).append(phrase)
+        by_text.setdefault(phrase.text, []).append(phrase)
     return tuple(
-        listed
-        for listed, repeated in needed.items()
+        phrase_text
+        for phrase_text, repeated in by_text.items()
         if max(phrase.count(text) for phrase in repeated) < len(repeated)
         or any(phrase.count(text) < repeated.count(phrase) for phrase in repeated)
     )
@@ -293,17 +293,19 @@ def mark_missing(
     """Return the hypotheses of each line with the phrases that they lack."""
     return [
         [
-            dataclasses.replace(each, missing_phrases=find_missing(each.text, needed))
+            dataclasses.replace(
+                each, missing_phrases=find_missing(each.text, line_phrases)
+            )
             for each in n_best
         ]
-        for n_best, needed in zip(hypotheses, phrases, strict=True)
+        for n_best, line_phrases in zip(hypotheses, phrases, strict=True)
     ]
 
 
-def padded_shape(phrases: Iterable[Sequence[Phrase]]) -> tuple[int, int]:
+def choose_padded_shape(phrases: Iterable[Sequence[Phrase]]) -> tuple[int, int]:
     """Return C and L of a search for the phrases of some sentences.
 
-    They are powers of two; `padded_shape` of few short ones is `SMALLEST`.
+    They are powers of two; `choose_padded_shape` of few short ones is `SMALLEST`.
     """
     numbers, lengths = [SMALLEST[0]], [SMALLEST[1]]
     for of_sentence in phrases:
@@ -325,7 +327,7 @@ def pad_phrases(
     Args:
         phrases: Those of each sentence.
         rows: The rows of the batch, at least as many.
-        shape: C and L, at least `padded_shape`.
+        shape: C and L, at least `choose_padded_shape`.
         subwords: Those of the target.
     """
     tokens = np.zeros((rows, *shape), np.int32)
@@ -336,7 +338,7 @@ def pad_phrases(
         for index, ((ids, is_word), count) in enumerate(different.items()):
             tokens[row, index, : len(ids)] = ids
             counts[row, index], are_words[row, index] = count, is_word
-    breaks = np.packbits(phrase_subwords.word_breaks(subwords))
+    breaks = np.packbits(phrase_subwords.find_word_breaks(subwords))
     return PhraseRows(tokens, counts, are_words, np.tile(breaks, (rows, 1)))
 
 

@@ -57,7 +57,7 @@ class PieceBatching:
         shortest = padding.shortest_length([len(piece.ids) + 1 for piece in pieces])
         # Pieces with phrases are searched apart, by one program for their numbers.
         shapes = [self._shape(pieces[index], shortest=shortest) for index in order]
-        phrase_shape = phrases.padded_shape([piece.phrases for piece in pieces])
+        phrase_shape = phrases.choose_padded_shape([piece.phrases for piece in pieces])
         for group in padding.group_by_shape(shapes, max_rows=self._max_rows):
             (length, prefix_length, has_phrases), num_rows = group.shape, group.num_rows
             indices = [order[index] for index in group.indices]
