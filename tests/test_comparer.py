@@ -112,24 +112,24 @@ def test_a_run_and_itself_are_no_different(
     make_run: Any, translations: list[str]
 ) -> None:
     run = make_run("a", OUTPUTS)
-    found = comparer.compare_systems([run, run])
-    assert found.systems == [
+    result = comparer.compare_systems([run, run])
+    assert result.systems == [
         ("a", "averaged, step 4, beam 3, alpha 0.6, kept"),
         ("a (2)", "averaged, step 4, beam 3, alpha 0.6, kept"),
     ]
-    for scores in found.scores:
+    for scores in result.scores:
         assert [difference.verdict for difference in scores.differences] == [
             "no difference"
         ]
         assert scores.differences[0].p_value == 1
     assert translations == []
-    assert found.text == "test" and found.num_lines == 30
+    assert result.text == "test" and result.num_lines == 30
 
 
 def test_words_are_counted_in_the_training_text(make_run: Any) -> None:
-    found = comparer.compare_systems([make_run("a", OUTPUTS), make_run("b", OTHERS)])
-    assert found.training_text == "50 of 50 training lines of a"
-    [table] = [table for table in found.tables if table.key == "frequency"]
+    result = comparer.compare_systems([make_run("a", OUTPUTS), make_run("b", OTHERS)])
+    assert result.training_text == "50 of 50 training lines of a"
+    [table] = [table for table in result.tables if table.key == "frequency"]
     counts = " ".join(TRAINING).split()
     unseen = {word for word in " ".join(REFERENCES).split() if word not in counts}
     assert unseen == set()
@@ -152,19 +152,19 @@ def test_words_are_counted_in_the_training_text(make_run: Any) -> None:
 def test_kept_outputs_of_something_else_are_not_compared(
     make_run: Any, translations: list[str], changes: dict[str, Any]
 ) -> None:
-    found = comparer.compare_systems(
+    result = comparer.compare_systems(
         [make_run("a", OUTPUTS, **changes), make_run("b", OTHERS)]
     )
     assert translations == ["a@averaged"]
-    assert found.systems[0] == ("a", "averaged, step 7, beam 3, alpha 0.6")
-    assert found.scores[0].differences[0].num_lines == 0
+    assert result.systems[0] == ("a", "averaged, step 7, beam 3, alpha 0.6")
+    assert result.scores[0].differences[0].num_lines == 0
 
 
 def test_another_checkpoint_translates(make_run: Any, translations: list[str]) -> None:
     run = make_run("a", OUTPUTS)
-    found = comparer.compare_systems([run, f"{run}@best"])
+    result = comparer.compare_systems([run, f"{run}@best"])
     assert translations == ["a@best"]
-    assert [name for name, _ in found.systems] == ["a", "a@best"]
+    assert [name for name, _ in result.systems] == ["a", "a@best"]
 
 
 def test_a_directory_of_seeds_is_one_system(
@@ -173,16 +173,16 @@ def test_a_directory_of_seeds_is_one_system(
     for number, outputs in ((1, OUTPUTS), (2, OTHERS)):
         make_run(f"W/seed-{number}", outputs, settings_changes={"seed": number})
     other = make_run("b", OUTPUTS)
-    found = comparer.compare_systems([tmp_path / "W", other])
-    assert found.systems == [
+    result = comparer.compare_systems([tmp_path / "W", other])
+    assert result.systems == [
         ("W", "2 seeds: averaged, step 4, beam 3, alpha 0.6, kept"),
         ("b", "averaged, step 4, beam 3, alpha 0.6, kept"),
     ]
-    assert found.num_seeds == [2, 1] and translations == []
-    assert found.training_text == "50 of 50 training lines of W, seed-1"
+    assert result.num_seeds == [2, 1] and translations == []
+    assert result.training_text == "50 of 50 training lines of W, seed-1"
     single = comparer.compare_systems([tmp_path / "W/seed-1", tmp_path / "W/seed-2"])
     values = [score.value for score in single.scores[0].scores]
-    assert found.scores[0].spreads[0].values == pytest.approx(values)
+    assert result.scores[0].spreads[0].values == pytest.approx(values)
     best = comparer.compare_systems([f"{tmp_path}/W@best", other])
     assert translations == ["seed-1@best", "seed-2@best"]
     assert best.systems[0] == ("W@best", "2 seeds: best, step 7, beam 3, alpha 0.6")
@@ -207,11 +207,11 @@ def test_seeds_of_other_settings_are_no_system(
 
 def test_a_file_stands_in_for_a_run(make_run: Any, tmp_path: pathlib.Path) -> None:
     other = write(tmp_path / "other.out", OTHERS)
-    found = comparer.compare_systems([make_run("a", OUTPUTS), other])
-    assert found.systems[1] == ("other.out", "a file")
+    result = comparer.compare_systems([make_run("a", OUTPUTS), other])
+    assert result.systems[1] == ("other.out", "a file")
     swapped = comparer.compare_systems([other, make_run("b", OUTPUTS)])
     values = [
-        comparison.scores[0].differences[0].value for comparison in (found, swapped)
+        comparison.scores[0].differences[0].value for comparison in (result, swapped)
     ]
     assert values[0] == -values[1]
 
@@ -226,14 +226,14 @@ def test_files_alone_need_their_text(tmp_path: pathlib.Path) -> None:
     }
     with pytest.raises(ValueError, match="each needs the other"):
         comparer.compare_systems(systems, source=text["source"])
-    found = comparer.compare_systems(
+    result = comparer.compare_systems(
         systems,
         **text,
         training_text=write(tmp_path / "train", TRAINING),
         scoring={"text_form": "tokenized", "lowercase_scores": True},
     )
-    assert found.text == "refs.de" and found.scores[0].metric == "tokenized_bleu_lc"
-    assert found.training_text.startswith("the first 50 lines of ")
+    assert result.text == "refs.de" and result.scores[0].metric == "tokenized_bleu_lc"
+    assert result.training_text.startswith("the first 50 lines of ")
 
 
 def test_kept_outputs_serve_for_files_of_the_same_references(
@@ -278,8 +278,8 @@ def test_different_signatures_are_refused_with_both_named(make_run: Any) -> None
         r"BLEU\|.*\|case:lc\|.*; --text_form",
     ):
         comparer.compare_systems(runs)
-    found = comparer.compare_systems(runs, scoring={"lowercase_scores": True})
-    assert found.scores[0].metric == "sacrebleu_lc"
+    result = comparer.compare_systems(runs, scoring={"lowercase_scores": True})
+    assert result.scores[0].metric == "sacrebleu_lc"
 
 
 def test_one_of_several_languages_is_compared(
@@ -303,9 +303,9 @@ def test_one_of_several_languages_is_compared(
         ValueError, match=r"several target languages.*choose one of de,fr"
     ):
         comparer.compare_systems(runs, **text)
-    found = comparer.compare_systems(runs, **text, scoring={"target_locale": "de"})
-    assert found.num_lines == 10
-    assert found.references == bleu.references_checksum(REFERENCES[::3])
+    result = comparer.compare_systems(runs, **text, scoring={"target_locale": "de"})
+    assert result.num_lines == 10
+    assert result.references == bleu.references_checksum(REFERENCES[::3])
     with pytest.raises(ValueError, match="r has no lines of target_locale=es"):
         comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
 

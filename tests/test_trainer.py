@@ -157,11 +157,11 @@ def text_settings(tmp_path_factory: pytest.TempPathFactory) -> config.Config:
 def assert_same_run(workdir: pathlib.Path, expected: pathlib.Path) -> None:
     """Compare the states of two runs bit for bit, and their scores."""
     for folder, names in (("checkpoints", ["params", "optimizer"]), ("averaged", None)):
-        found, other = (
+        restored, other = (
             store.restore(run / folder, 4, names=names or ["params"])
             for run in (workdir, expected)
         )
-        jax.tree.map(np.testing.assert_array_equal, found.items, other.items)
+        jax.tree.map(np.testing.assert_array_equal, restored.items, other.items)
     for path in (expected / "evaluations").iterdir():
         assert path.read_bytes() == (workdir / "evaluations" / path.name).read_bytes()
 
@@ -169,35 +169,35 @@ def assert_same_run(workdir: pathlib.Path, expected: pathlib.Path) -> None:
 def test_runs_of_seeds_are_those_of_train_and_resume(
     text_settings: config.Config, tmp_path: pathlib.Path
 ) -> None:
-    several, single = tmp_path / "several", tmp_path / "single"
+    seeds_directory, run_directory = tmp_path / "several", tmp_path / "single"
     starts = []
 
     def stop(params: object) -> dict[str, float]:
-        if (several / "seed-4").exists():
+        if (seeds_directory / "seed-4").exists():
             signal.raise_signal(signal.SIGTERM)
         return {}
 
     first = dataclasses.replace(text_settings, seed=3)
     with pytest.raises(vaswani_jax.Stopped, match="at step 2"):
-        vaswani_jax.train_seeds(first, several, num_seeds=2, evaluators=[stop])
-    assert not list((several / "seed-4").glob("evaluations/*"))
+        vaswani_jax.train_seeds(first, seeds_directory, num_seeds=2, evaluators=[stop])
+    assert not list((seeds_directory / "seed-4").glob("evaluations/*"))
     result = vaswani_jax.train_seeds(
         first,
-        several,
+        seeds_directory,
         num_seeds=3,
         on_evaluation=lambda seed, evaluation: starts.append((seed, evaluation.split)),
     )
-    assert list(result.runs) == [3, 4, 5] == list(seeds.find(several))
+    assert list(result.runs) == [3, 4, 5] == list(seeds.find_runs(seeds_directory))
     assert starts == [(n, split) for n in (3, 4, 5) for split in ("valid", "test")]
     # What was finished is not trained again.
-    lines = (several / "seed-3/starts.jsonl").read_text().splitlines()
+    lines = (seeds_directory / "seed-3/starts.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [0, 4]
-    expected = vaswani_jax.train(dataclasses.replace(first, seed=4), single)
-    assert_same_run(several / "seed-4", single)
+    expected = vaswani_jax.train(dataclasses.replace(first, seed=4), run_directory)
+    assert_same_run(seeds_directory / "seed-4", run_directory)
     assert result.runs[4].evaluations == expected.evaluations
     # The text is prepared once.
     manifests = {
-        (several / f"seed-{n}/data/manifest.json").stat().st_ino for n in (3, 4)
+        (seeds_directory / f"seed-{n}/data/manifest.json").stat().st_ino for n in (3, 4)
     }
     assert len(manifests) == 1
     bleu = [result.runs[n].evaluations[1].scores[0].value for n in (3, 4, 5)]

@@ -201,7 +201,7 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
     ending = f"@{checkpoint}" * bool(checkpoint)
     runs = [
         _open(f"{directory}{ending}", f"{name}, {directory.name}")
-        for directory in seeds.find(pathlib.Path(folder)).values()
+        for directory in seeds.find_runs(pathlib.Path(folder)).values()
     ]
     settings = [run.settings for run in runs if isinstance(run, _Run)]
     for run, run_settings in zip(runs[1:], settings[1:], strict=True):

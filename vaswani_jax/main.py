@@ -49,7 +49,7 @@ SEEDS = flags.DEFINE_integer(
 def check_flags() -> None:
     """Check the range of seeds, and that --workdir holds no single run."""
     if SEEDS.value:
-        seeds.check(seed=program.settings().seed, num_seeds=SEEDS.value)
+        seeds.check_range(seed=program.settings().seed, num_seeds=SEEDS.value)
         trainer.check_seeds_directory(WORKDIR.value)
 
 

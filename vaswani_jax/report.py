@@ -100,7 +100,7 @@ def main() -> None:
         "Table 3 at the scale of two cores": small_table3.format_table(small, runs),
         "Table 4: constituency parsing": table4.format_table(runs),
         "All scored runs": tables.evaluations(runs),
-        "Means of seeds": tables.seeds(runs),
+        "Means of seeds": tables.average_seeds(runs),
         "Section 5.3: the learning rate": (
             f"{tables.learning_rate(rows['base'])}\n\n"
             "![learning rate](learning_rate.png)"

@@ -199,7 +199,7 @@ def train_seeds(
             All errors of `train` are raised, too.
     """
     _check_config(config)
-    seeds.check(seed=config.seed, num_seeds=num_seeds)
+    seeds.check_range(seed=config.seed, num_seeds=num_seeds)
     name = os.fspath(workdir)
     check_seeds_directory(name)
     results: dict[int, TrainingResult] = {}
@@ -256,7 +256,7 @@ def _train(
     parallel.disable_async_dispatch()
     tpu_flags.set_defaults(os.environ)
     directory = remote.open_workdir(os.fspath(workdir))
-    seeds.refuse(directory.path)
+    seeds.refuse_seeds_directory(directory.path)
     step.check_settings(config)
     loggers.require(config)
     with contextlib.ExitStack() as stack:
@@ -398,7 +398,7 @@ def _prepare(
     def prepare_and_push() -> prepared.PreparedData:
         if shared_data and not rebuild:
             directory = prepared.data_directory(config.data, workdir.path)
-            prepared.share(shared_data, directory)
+            prepared.link_data(shared_data, directory)
         data = prepare(rebuild=rebuild)
         prepared.push(config.data, workdir)
         return data

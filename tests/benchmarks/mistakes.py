@@ -27,7 +27,7 @@ LAYERS = "tests/paper/test_table1.py"
 BLEU = "tests/evaluation/test_bleu.py"
 MULTI_BLEU = "tests/evaluation/test_multi_bleu.py"
 SIGNIFICANCE = "tests/evaluation/test_significance.py"
-REPLICATES = "tests/evaluation/test_replicates.py"
+SEEDS_SIGNIFICANCE = "tests/evaluation/test_seeds_significance.py"
 TFDS = "tests/data/test_tfds.py"
 TREEBANK = "tests/data/test_treebank.py"
 LINEARIZATION = "tests/data/test_linearization.py"
@@ -392,24 +392,24 @@ MISTAKES = (
     ),
     Mistake(
         "the runs of a system are not told apart from another's",
-        "replicates.exchange",
+        "seeds_significance.compute_p_value",
         "$scores[:, :$num_first].mean(1), $scores[:, $num_first:].mean(1)",
         "$scores[:, :1].mean(1), $scores[:, 1:].mean(1)",
-        f"{REPLICATES}::test_p_values_are_those_of_the_enumeration",
+        f"{SEEDS_SIGNIFICANCE}::test_p_values_are_those_of_the_enumeration",
     ),
     Mistake(
         "all lines of a run are exchanged together",
-        "replicates.exchange",
+        "seeds_significance.compute_p_value",
         "$generator.random(($D, $L, $R)).argsort(-1)",
         "np.repeat($generator.random(($D, 1, $R)).argsort(-1), $L, axis=1)",
-        f"{REPLICATES}::test_p_values_are_those_of_the_enumeration",
+        f"{SEEDS_SIGNIFICANCE}::test_p_values_are_those_of_the_enumeration",
     ),
     Mistake(
         "equal systems differ by chance",
-        "replicates.exchange",
+        "seeds_significance.compute_p_value",
         ">= $observed - TIES",
         "> $observed + TIES",
-        f"{REPLICATES}::test_the_same_runs_are_no_difference_in_any_order",
+        f"{SEEDS_SIGNIFICANCE}::test_the_same_runs_are_no_difference_in_any_order",
     ),
     Mistake(
         "a deviation of seeds as if there were no others",

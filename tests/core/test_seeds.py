@@ -19,15 +19,18 @@ def test_runs_are_found_by_their_seeds_in_order(tmp_path: pathlib.Path) -> None:
     leave(tmp_path, "seed-10", "seed-9", "seed-x", "other", "my-seed-3")
     (tmp_path / "seed-2").mkdir()  # It has not begun.
     (tmp_path / "seed-4").write_text("")
-    assert seeds.find(tmp_path) == {9: tmp_path / "seed-9", 10: tmp_path / "seed-10"}
-    assert seeds.find(tmp_path / "none") == {}
+    assert seeds.find_runs(tmp_path) == {
+        9: tmp_path / "seed-9",
+        10: tmp_path / "seed-10",
+    }
+    assert seeds.find_runs(tmp_path / "none") == {}
 
 
 def test_a_single_run_holds_no_runs_of_seeds(tmp_path: pathlib.Path) -> None:
     leave(tmp_path, "seed-1", "seed-2")
     (tmp_path / "config.json").write_text("{}")
-    assert seeds.find(tmp_path) == {}
-    seeds.refuse(tmp_path)
+    assert seeds.find_runs(tmp_path) == {}
+    seeds.refuse_seeds_directory(tmp_path)
 
 
 def test_runs_of_seeds_are_refused_where_one_is_needed(
@@ -40,20 +43,20 @@ def test_runs_of_seeds_are_refused_where_one_is_needed(
         f"{tmp_path}/seed-1 or {tmp_path}/seed-2; or translate by an ensemble: "
         f"{tmp_path}/seed-1 --ensemble={tmp_path}/seed-2,",
     ):
-        seeds.refuse(tmp_path)
+        seeds.refuse_seeds_directory(tmp_path)
     leave(tmp_path, *(f"seed-{number}" for number in range(3, 9)))
     with pytest.raises(ValueError, match=r"seed-5 or one of 3 more; or"):
-        seeds.refuse(tmp_path)
+        seeds.refuse_seeds_directory(tmp_path)
     single = leave(tmp_path / "one", "seed-7")
     with pytest.raises(ValueError, match=r"seed-7 \(train --seeds and compare"):
-        seeds.refuse(single)
+        seeds.refuse_seeds_directory(single)
 
 
 def test_a_number_of_seeds_out_of_range_is_refused() -> None:
-    seeds.check(seed=1, num_seeds=seeds.MAX_SEEDS)
-    seeds.check(seed=seeds.MAX_SEED, num_seeds=1)
+    seeds.check_range(seed=1, num_seeds=seeds.MAX_SEEDS)
+    seeds.check_range(seed=seeds.MAX_SEED, num_seeds=1)
     for number in (0, -1, seeds.MAX_SEEDS + 1):
         with pytest.raises(ValueError, match=f"from 1 to 100, got {number}; "):
-            seeds.check(seed=1, num_seeds=number)
+            seeds.check_range(seed=1, num_seeds=number)
     with pytest.raises(ValueError, match="would be 4294967296, at most 4294967295"):
-        seeds.check(seed=seeds.MAX_SEED, num_seeds=2)
+        seeds.check_range(seed=seeds.MAX_SEED, num_seeds=2)

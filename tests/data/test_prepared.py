@@ -393,7 +393,7 @@ def test_data_depends_on_the_seed_or_is_shared(text, tmp_path, changes, depends)
 def test_shared_data_is_opened_as_if_it_was_prepared(text, tmp_path, monkeypatch):
     first = small_text.prepare(text)
     monkeypatch.setattr(prepare, "prepare", small_text.forbidden)
-    prepared.share(first.directory, tmp_path / "shared")
+    prepared.link_data(first.directory, tmp_path / "shared")
     second = prepared.open_or_prepare(
         small_text.settings_of(text, seed=5), tmp_path / "shared", rebuild=False
     )
@@ -401,8 +401,8 @@ def test_shared_data_is_opened_as_if_it_was_prepared(text, tmp_path, monkeypatch
     assert small_text.contents(second.directory) == small_text.contents(first.directory)
     # What is there stays; nothing gives nothing.
     (tmp_path / "other").mkdir()
-    prepared.share(first.directory, tmp_path / "other")
-    prepared.share(tmp_path / "other", tmp_path / "none")
+    prepared.link_data(first.directory, tmp_path / "other")
+    prepared.link_data(tmp_path / "other", tmp_path / "none")
     assert not (tmp_path / "none").exists() and not list((tmp_path / "other").iterdir())
 
 
@@ -412,5 +412,5 @@ def test_data_is_copied_where_there_are_no_links(text, tmp_path, monkeypatch):
 
     first = small_text.prepare(text)
     monkeypatch.setattr(os, "link", no_link)
-    prepared.share(first.directory, tmp_path / "shared")
+    prepared.link_data(first.directory, tmp_path / "shared")
     assert prepared.open_prepared(tmp_path / "shared").manifest == first.manifest

@@ -16,46 +16,46 @@ SHARED = pathlib.Path(__file__).parents[3] / "shared/data/scored_outputs"
 
 
 @pytest.fixture(scope="module")
-def found() -> SystemComparison:
+def result() -> SystemComparison:
     return comparison.compare(
         [*compared.SEEDS, compared.HALF], compared.TEXT, num_lines=2
     )
 
 
 def test_two_seeds_are_no_different_and_half_of_the_pairs_is(
-    found: SystemComparison,
+    result: SystemComparison,
 ) -> None:
-    assert [scores.metric for scores in found.scores] == ["sacrebleu", "chrf"]
-    for scores in found.scores:
+    assert [scores.metric for scores in result.scores] == ["sacrebleu", "chrf"]
+    for scores in result.scores:
         verdicts = [difference.verdict for difference in scores.differences]
         assert verdicts == ["no difference", "different", "different"]
         better = [scores.better(difference) for difference in scores.differences]
         assert better == [None, 0, 1]
 
 
-def test_a_comparison_has_every_table_and_every_pair(found: SystemComparison) -> None:
-    assert [table.key for table in found.tables] == [
+def test_a_comparison_has_every_table_and_every_pair(result: SystemComparison) -> None:
+    assert [table.key for table in result.tables] == [
         "length",
         "frequency",
         "kept",
         "faults",
     ]
-    for table in found.tables:
+    for table in result.tables:
         assert table.rows and all(len(row.values) == 3 for row in table.rows)
-    lines = [row.count for row in found.tables[0].rows]
-    assert sum(lines) == found.num_lines == 150
-    assert [(pair.first, pair.second) for pair in found.pairs] == [
+    lines = [row.count for row in result.tables[0].rows]
+    assert sum(lines) == result.num_lines == 150
+    assert [(pair.first, pair.second) for pair in result.pairs] == [
         (0, 1),
         (0, 2),
         (1, 2),
     ]
-    for pair in found.pairs:
+    for pair in result.pairs:
         assert pair.num_first + pair.num_second + pair.num_equal == 150
         assert len(pair.first_better) == len(pair.second_better) == 2
 
 
-def test_json_has_the_verdicts(found: SystemComparison) -> None:
-    record: dict[str, Any] = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+def test_json_has_the_verdicts(result: SystemComparison) -> None:
+    record: dict[str, Any] = json.loads(json.dumps(result.as_dict(), allow_nan=False))
     assert record["systems"][2] == {
         "name": "half",
         "origin": compared.HALF.origin,
@@ -127,9 +127,9 @@ def test_json_has_the_seeds(of_seeds: SystemComparison) -> None:
 
 def test_without_training_text_there_is_no_table_of_frequencies() -> None:
     text = dataclasses.replace(compared.TEXT, training_words=None)
-    found = comparison.compare(compared.SEEDS, text, metrics=["chrf"], num_lines=0)
-    assert "frequency" not in {table.key for table in found.tables}
-    assert found.pairs[0].first_better == [] and found.training_text == ""
+    result = comparison.compare(compared.SEEDS, text, metrics=["chrf"], num_lines=0)
+    assert "frequency" not in {table.key for table in result.tables}
+    assert result.pairs[0].first_better == [] and result.training_text == ""
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,9 @@ def test_of_kept_runs_seeds_are_no_different_and_half_of_the_pairs_is() -> None:
     single = comparison.compare(runs, text, metrics=["bleu"], num_lines=0)
     of_seeds = comparison.compare(systems, text, metrics=["bleu"], num_lines=0)
     verdicts = [
-        (difference.verdict, found.scores[0].better(difference))
-        for found in (single, of_seeds)
-        for difference in found.scores[0].differences
+        (difference.verdict, result.scores[0].better(difference))
+        for result in (single, of_seeds)
+        for difference in result.scores[0].differences
     ]
     different = ("different", 0)
     assert verdicts == [("no difference", None), different, ("different", 1), different]
@@ -208,10 +208,10 @@ def test_two_published_systems_are_different() -> None:
     data = compared.scoring(
         **{"data.text_form": "tokenized", "data.target_locale": "en"}
     )
-    found = comparison.compare(
+    result = comparison.compare(
         [System(str(number), [lines], "") for number, lines in enumerate(systems)],
         Text("ted", references, references, data),
         test=significance.RANDOMIZATION,
     )
-    [difference] = found.scores[0].differences
+    [difference] = result.scores[0].differences
     assert difference.verdict == "different" and difference.value > 0

@@ -54,15 +54,15 @@ def test_words_of_one_output_stand_in_the_marks_of_wdiff(shown: str) -> None:
 
 
 def test_one_pair_is_not_corrected() -> None:
-    found = comparison.compare(compared.SEEDS, compared.TEXT, metrics=["ter"])
-    assert comparison_text.describe_test(found).endswith("if p is below 0.05")
+    result = comparison.compare(compared.SEEDS, compared.TEXT, metrics=["ter"])
+    assert comparison_text.describe_test(result).endswith("if p is below 0.05")
 
 
 def test_systems_of_seeds_have_their_spread_and_notes() -> None:
-    found = comparison.compare(
+    result = comparison.compare(
         [compared.RECIPE, compared.HALF], compared.TEXT, metrics=["bleu"], num_lines=0
     )
-    _, scores, test, *_ = found.format().split("\n\n")
+    _, scores, test, *_ = result.format().split("\n\n")
     _, first, second, difference = scores.split("\n")
     number = r"\d+\.\d\d"
     assert re.fullmatch(

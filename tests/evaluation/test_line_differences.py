@@ -74,11 +74,13 @@ def test_of_several_seeds_the_output_nearest_to_their_mean_stands_for_them() -> 
         ["ein Hund", "das"],
         ["nichts", "das Haus"],
     ]
-    typical = line_differences.typical_outputs(runs, references, lowercase=False)
+    typical = line_differences.choose_typical_outputs(runs, references, lowercase=False)
     assert typical.outputs == ["ein Hund", "das Haus"]
     by_run = [
         line_differences.line_scores(run, references, lowercase=False) for run in runs
     ]
     assert typical.scores == pytest.approx(np.mean(by_run, axis=0))
-    single = line_differences.typical_outputs(runs[2:], references, lowercase=False)
+    single = line_differences.choose_typical_outputs(
+        runs[2:], references, lowercase=False
+    )
     assert (single.outputs, single.scores) == (runs[2], by_run[2])

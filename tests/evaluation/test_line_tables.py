@@ -126,7 +126,7 @@ def test_a_system_of_several_seeds_has_their_means() -> None:
         line_tables.Row("b", 0, [1.0, None, 6.0, 4.0]),
     ]
     table = line_tables.Table("faults", "", "lines", "count", rows)
-    first, second = line_tables.mean_of_runs(table, [3, 1]).rows
+    first, second = line_tables.average_runs(table, [3, 1]).rows
     assert (first.values, first.lines) == ([3.0, 4.0], [[1, 2, 3, 5], []])
     assert (second.values, second.lines) == ([None, 4.0], None)
     assert table.format_value(2.5) == "2.5" and table.format_value(3.0) == "3"

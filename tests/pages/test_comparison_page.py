@@ -16,7 +16,7 @@ UGLY = '</p><script>alert("x")</script> ‏שלום & <b>'
 
 
 @pytest.fixture(scope="module")
-def found() -> SystemComparison:
+def result() -> SystemComparison:
     ugly = [UGLY, *compared.SEEDS[0].outputs[0][1:]]
     systems = [*compared.SEEDS, compared.HALF, System(UGLY, [ugly], UGLY)]
     return comparison.compare(systems, compared.TEXT, metrics=["bleu"], num_lines=2)
@@ -46,8 +46,8 @@ class _Tags(html.parser.HTMLParser):
         self.text += data
 
 
-def test_the_page_is_whole_and_shows_text_as_text(found: SystemComparison) -> None:
-    page = comparison_page.render(found)
+def test_the_page_is_whole_and_shows_text_as_text(result: SystemComparison) -> None:
+    page = comparison_page.render(result)
     tags = _Tags()
     tags.feed(page)
     assert tags.open == [] and "script" not in tags.names and "b" not in tags.names
@@ -62,13 +62,13 @@ def test_the_page_is_whole_and_shows_text_as_text(found: SystemComparison) -> No
 
 
 def test_the_page_of_seeds_says_what_it_shows() -> None:
-    found = comparison.compare(
+    result = comparison.compare(
         [compared.RECIPE, compared.HALF], compared.TEXT, metrics=["bleu"], num_lines=1
     )
     tags = _Tags()
-    tags.feed(comparison_page.render(found))
+    tags.feed(comparison_page.render(result))
     assert tags.open == []
-    [scores] = found.scores
+    [scores] = result.scores
     for words in (
         scores.spreads[0].format_range(),
         comparison_text.describe_difference(scores.differences[0]),
@@ -80,31 +80,31 @@ def test_the_page_of_seeds_says_what_it_shows() -> None:
 
 @pytest.mark.parametrize("ending", [".html", ".json", ".txt"])
 def test_the_ending_decides_the_form(
-    found: SystemComparison, tmp_path: pathlib.Path, ending: str
+    result: SystemComparison, tmp_path: pathlib.Path, ending: str
 ) -> None:
-    path = comparison_page.write_comparison(found, tmp_path / f"c{ending}")
+    path = comparison_page.write_comparison(result, tmp_path / f"c{ending}")
     text = path.read_text(encoding="utf-8")
     if ending == ".json":
-        assert json.loads(text) == json.loads(json.dumps(found.as_dict()))
+        assert json.loads(text) == json.loads(json.dumps(result.as_dict()))
     elif ending == ".txt":
-        assert text == f"{found.format()}\n"
+        assert text == f"{result.format()}\n"
     else:
         assert text.startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == [f"c{ending}"]
 
 
-def test_another_ending_is_refused(found: SystemComparison) -> None:
+def test_another_ending_is_refused(result: SystemComparison) -> None:
     with pytest.raises(
         ValueError, match=r"path=c\.pdf must end in \.html or \.json or"
     ):
-        comparison_page.write_comparison(found, "c.pdf")
+        comparison_page.write_comparison(result, "c.pdf")
 
 
 @pytest.mark.browser
 def test_a_browser_shows_it_wide_on_a_phone_and_dark(
-    found: SystemComparison, tmp_path: pathlib.Path
+    result: SystemComparison, tmp_path: pathlib.Path
 ) -> None:
-    path = comparison_page.write_comparison(found, tmp_path / "c.html")
+    path = comparison_page.write_comparison(result, tmp_path / "c.html")
     with chromium.launch() as browser:
         for width, scheme in ((1280, "light"), (390, "light"), (390, "dark")):
             context = browser.new_context(

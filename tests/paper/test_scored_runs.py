@@ -261,11 +261,11 @@ def test_runs_of_seeds_have_their_mean_and_spread(tmp_path):
         assert [run.settings["seed"] for run in second] == [4]
         [row] = [
             [cell.strip() for cell in line.strip("|").split("|")]
-            for line in tables.seeds(read(directory)).splitlines()
+            for line in tables.average_seeds(read(directory)).splitlines()
             if "| 1, 2, 3 |" in line
         ]
         assert row[0] == str(tmp_path / "several")
         # Deviations of -1.1667, -0.1667 and 1.3333: squares 3.1667, over 2.
         assert row[5:8] == ["6.00", "25.17", "sd 1.26, 24.00 to 26.50"]
         assert row[8] == "paper_bleu_split_ascii"
-    assert "No runs of several seeds" in tables.seeds(read(tmp_path / "none"))
+    assert "No runs of several seeds" in tables.average_seeds(read(tmp_path / "none"))

@@ -191,7 +191,7 @@ def open_workdir(name: str) -> files.Directory:
         ValueError: It is a file, no name of a directory, or one of several runs.
     """
     directory = remote.open_workdir(name)
-    seeds.refuse(directory.path)
+    seeds.refuse_seeds_directory(directory.path)
     if remote.is_remote(name):
         logger.info(f"--workdir={name} has its local copy in {directory.path}")
     return directory

@@ -58,7 +58,7 @@ def find(name: str) -> tuple[pathlib.Path, str]:
             raise ValueError(f"there is no file {file}{suggest(file.stem, names())}")
         return file, variant
     if pathlib.Path(name).is_dir():
-        seeds.refuse(pathlib.Path(name))
+        seeds.refuse_seeds_directory(pathlib.Path(name))
         raise ValueError(f"{name} holds no run: it has no config.json")
     raise ValueError(
         f"{name} is no preset, FILE.py or workdir{suggest(stem, names())} "

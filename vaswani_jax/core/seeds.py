@@ -22,7 +22,7 @@ def folder_name(seed: int) -> str:
     return f"seed-{seed}"
 
 
-def check(*, seed: int, num_seeds: int) -> None:
+def check_range(*, seed: int, num_seeds: int) -> None:
     """Check that a number of seeds, and the last of them, are in range.
 
     Raises:
@@ -40,7 +40,7 @@ def check(*, seed: int, num_seeds: int) -> None:
         )
 
 
-def find(directory: pathlib.Path) -> dict[int, pathlib.Path]:
+def find_runs(directory: pathlib.Path) -> dict[int, pathlib.Path]:
     """Return the runs of a directory of seeds by their seeds; none for a run."""
     if not directory.is_dir() or (directory / "config.json").exists():
         return {}
@@ -52,7 +52,7 @@ def find(directory: pathlib.Path) -> dict[int, pathlib.Path]:
     return dict(sorted(runs.items()))
 
 
-def refuse(directory: pathlib.Path) -> None:
+def refuse_seeds_directory(directory: pathlib.Path) -> None:
     """Refuse a directory of seeds where one run is needed.
 
     Raises:
@@ -64,7 +64,7 @@ def refuse(directory: pathlib.Path) -> None:
 
 def why_no_run(directory: pathlib.Path) -> str:
     """Return why a directory of seeds is no run; "" for any other directory."""
-    runs = list(map(str, find(directory).values()))
+    runs = list(map(str, find_runs(directory).values()))
     if not runs:
         return ""
     more = [f"one of {len(runs) - MAX_NAMES} more"] * (len(runs) > MAX_NAMES)

@@ -293,7 +293,7 @@ def depends_on_seed(data: config.DataConfig) -> bool:
     )
 
 
-def share(source: pathlib.Path, directory: pathlib.Path) -> None:
+def link_data(source: pathlib.Path, directory: pathlib.Path) -> None:
     """Hard-link prepared data into a directory that does not exist.
 
     Both directories share the files, so files are replaced, never edited.

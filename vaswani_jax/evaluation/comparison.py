@@ -11,7 +11,7 @@ from vaswani_jax.evaluation import (
     intervals,
     line_differences,
     line_tables,
-    replicates,
+    seeds_significance,
     significance,
 )
 from vaswani_jax.evaluation import metrics as metrics_module
@@ -177,7 +177,7 @@ def compare(
 ) -> SystemComparison:
     """Compare systems on one text.
 
-    Systems of several seeds are compared by their means, see `replicates.compare`. The
+    Systems of several seeds are compared by their means, see `seeds_significance`. The
     tables have the means of the runs. Each line shows the output whose chrF2 is nearest
     to the system's mean.
 
@@ -231,7 +231,7 @@ def compare(
             for metric in score_metrics
         ],
         tables=[
-            line_tables.mean_of_runs(table, num_seeds)
+            line_tables.average_runs(table, num_seeds)
             for table in _tables(lines, text, metric=score_metrics[0])
         ],
         training_text=text.training_words.origin if text.training_words else "",
@@ -261,7 +261,7 @@ def _compare_scores(
     test: str,
 ) -> significance.MetricComparison:
     if any(len(system.outputs) > 1 for system in systems):
-        return replicates.compare(
+        return seeds_significance.compare(
             [system.outputs for system in systems], text.references, metric=metric
         )
     return significance.compare(
@@ -292,7 +292,7 @@ def _pairs(
 ) -> list[PairOfSystems]:
     """Compare each pair of systems line by line, by the mean chrF2 of their runs."""
     shown = [
-        line_differences.typical_outputs(
+        line_differences.choose_typical_outputs(
             system.outputs, text.references, lowercase=text.data.lowercase_scores
         )
         for system in systems

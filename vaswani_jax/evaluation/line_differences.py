@@ -95,7 +95,7 @@ class TypicalOutputs:
     scores: list[float]
 
 
-def typical_outputs(
+def choose_typical_outputs(
     runs: Sequence[Sequence[str]], references: Sequence[str], *, lowercase: bool
 ) -> TypicalOutputs:
     """Return the output of each line that is nearest to the mean of a system's runs."""

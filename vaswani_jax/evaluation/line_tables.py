@@ -87,7 +87,7 @@ class Lines:
     systems: list[list[str]]
 
 
-def mean_of_runs(table: Table, num_seeds: Sequence[int]) -> Table:
+def average_runs(table: Table, num_seeds: Sequence[int]) -> Table:
     """Return a table with a column for each system from one with a column for each run.
 
     A value is the mean of the system's runs; None if a run's value is None. A fault's

@@ -136,9 +136,9 @@ def compare(
         test: `BOOTSTRAP` or `RANDOMIZATION`.
     """
     statistics = _Statistics(metric.scorer)
-    remembering = dataclasses.replace(metric, scorer=statistics)
+    caching_metric = dataclasses.replace(metric, scorer=statistics)
     scores = [
-        remembering.score(outputs, references, resamples=metrics.RESAMPLES)
+        caching_metric.score(outputs, references, resamples=metrics.RESAMPLES)
         for outputs in systems
     ]
     prepared = [metric.prepare(outputs) for outputs in systems]

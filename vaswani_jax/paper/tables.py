@@ -186,7 +186,7 @@ def evaluations(runs: Sequence[ScoredRun]) -> str:
     return markdown.table(head, lines)
 
 
-def seeds(runs: Sequence[ScoredRun]) -> str:
+def average_seeds(runs: Sequence[ScoredRun]) -> str:
     """Return mean and spread of the scores of each directory of seeds."""
     groups = scored_runs.group_seeds(runs)
     if not groups:

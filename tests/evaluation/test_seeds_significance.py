@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation import compared
-from vaswani_jax.evaluation import bleu, metrics, replicates, significance
+from vaswani_jax.evaluation import bleu, metrics, seeds_significance, significance
 
 REFERENCES = compared.lines(4, seed=5)
 # Two seeds of a system, and one or two of another.
@@ -54,7 +54,7 @@ def test_p_values_are_those_of_the_enumeration(num_second: int, num_lines: int) 
     systems = [
         [run[-num_lines:] for run in runs] for runs in (FIRST, SECOND[:num_second])
     ]
-    [difference] = replicates.compare(
+    [difference] = seeds_significance.compare(
         systems, references, metric=multi_bleu_metric()
     ).differences
     expected = exact_p_value(*systems, references)
@@ -65,14 +65,14 @@ def test_p_values_are_those_of_the_enumeration(num_second: int, num_lines: int) 
     assert difference.value == pytest.approx(values[1] - values[0])
 
 
-def test_of_two_single_runs_it_is_sacrebleus_randomization() -> None:
+def test_two_single_runs_get_sacrebleus_p_value() -> None:
     references = compared.REFERENCES[:60]
     systems = [
         compared.with_errors(references, share=share, seed=seed)
         for share, seed in ((0.2, 1), (0.23, 2))
     ]
     metric = metrics.find_metrics(references, data=compared.scoring())[0]
-    ours = replicates.compare(
+    ours = seeds_significance.compare(
         [[system] for system in systems], references, metric=metric
     )
     theirs = significance.compare(
@@ -98,7 +98,7 @@ def test_intervals_are_those_of_resampled_texts() -> None:
         [compared.with_errors(references, share=share, seed=n) for n in seeds]
         for share, seeds in ((0.1, (1, 2)), (0.2, (3, 4, 5)))
     ]
-    found = replicates.compare(systems, references, metric=multi_bleu_metric())
+    result = seeds_significance.compare(systems, references, metric=multi_bleu_metric())
     differences = []
     for lines in np.random.default_rng(12345).choice(12, size=(1000, 12)):
         means = [
@@ -109,36 +109,36 @@ def test_intervals_are_those_of_resampled_texts() -> None:
             for runs in systems
         ]
         differences.append(means[1] - means[0])
-    [difference] = found.differences
+    [difference] = result.differences
     ordered = np.sort(differences)
     assert difference.interval == pytest.approx((ordered[25], ordered[974]), abs=1e-3)
-    assert [spread.values for spread in found.spreads] == [
+    assert [spread.values for spread in result.spreads] == [
         pytest.approx([bleu.multi_bleu(run, references) for run in runs])
         for runs in systems
     ]
-    means = [spread.mean for spread in found.spreads]
-    assert [score.value for score in found.scores] == means
+    means = [spread.mean for spread in result.spreads]
+    assert [score.value for score in result.scores] == means
     assert difference.value == means[1] - means[0]
 
 
 def test_the_same_runs_are_no_difference_in_any_order() -> None:
     metric = metrics.find_metrics(REFERENCES, data=compared.scoring())[0]
-    found = replicates.compare([FIRST, FIRST[::-1]], REFERENCES, metric=metric)
-    [difference] = found.differences
+    result = seeds_significance.compare([FIRST, FIRST[::-1]], REFERENCES, metric=metric)
+    [difference] = result.differences
     assert difference.value == pytest.approx(0)
     assert difference.interval == pytest.approx((0, 0))
     assert difference.p_value == difference.corrected_p_value == 1
-    assert found.better(difference) is None
+    assert result.better(difference) is None
 
 
 def test_p_values_of_several_pairs_are_corrected() -> None:
     third = [REFERENCES]
-    found = replicates.compare(
+    result = seeds_significance.compare(
         [FIRST, SECOND, third], REFERENCES, metric=multi_bleu_metric()
     )
-    assert [(d.first, d.second) for d in found.differences] == [(0, 1), (0, 2), (1, 2)]
-    assert [d.corrected_p_value for d in found.differences] == significance.holm(
-        [d.p_value for d in found.differences]
+    assert [(d.first, d.second) for d in result.differences] == [(0, 1), (0, 2), (1, 2)]
+    assert [d.corrected_p_value for d in result.differences] == significance.holm(
+        [d.p_value for d in result.differences]
     )
 
 
@@ -147,8 +147,8 @@ def test_seeds_overlap_if_one_of_the_worse_system_is_as_good() -> None:
     metric = multi_bleu_metric()
 
     def overlap(*systems: list[list[str]]) -> bool:
-        found = replicates.compare(systems, REFERENCES, metric=metric)
-        return found.seeds_overlap(found.differences[0])
+        result = seeds_significance.compare(systems, REFERENCES, metric=metric)
+        return result.seeds_overlap(result.differences[0])
 
     assert overlap([worse, better], [better]) and overlap([better], [worse, better])
     assert not overlap([worse, worse], [better]) and not overlap(

@@ -60,7 +60,7 @@ def compare(
         for second in range(first + 1, len(systems))
     ]
     p_values = [
-        exchange(
+        compute_p_value(
             scorer,
             statistics[first],
             statistics[second],
@@ -87,7 +87,7 @@ def compare(
     )
 
 
-def exchange(
+def compute_p_value(
     scorer: Any,
     first: Float[np.ndarray, "F L N"],
     second: Float[np.ndarray, "S L N"],
