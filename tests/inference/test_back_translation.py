@@ -150,7 +150,7 @@ def test_a_killed_corpus_is_finished_as_if_it_was_not(
 ) -> None:
     lines = [f"{'abcdefgh'[n % 8]} b {'c ' * (n % 7)}" for n in range(12)]
     path = write_input(tmp_path, lines)
-    made: list[int] = []
+    num_calls: list[int] = []
 
     def run(name: str, fails_at: int | None = None) -> None:
         model = Echo(fails_at)
@@ -160,7 +160,7 @@ def test_a_killed_corpus_is_finished_as_if_it_was_not(
                 make_translator(), path, tmp_path / name, shard_lines=3, method=method
             )
         finally:
-            made.append(model.num_calls)
+            num_calls.append(model.num_calls)
 
     run("whole")
     with pytest.raises(KeyboardInterrupt):
@@ -170,11 +170,11 @@ def test_a_killed_corpus_is_finished_as_if_it_was_not(
     unfinished = tmp_path / "killed/shard-00002.source.unfinished"
     unfinished.write_text("half of a li")
     run("killed")
-    assert made == [4, 3, 2]
+    assert num_calls == [4, 3, 2]
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     # Once more: nothing is left to do.
     run("killed")
-    assert made[-1] == 0
+    assert num_calls[-1] == 0
 
 
 def test_after_a_kill_warnings_cover_finished_shards(
