@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -70,7 +70,8 @@ class ShoutingEngine(Engine):
     def warm(self) -> None:
         pass
 
-    def start(self) -> None:
+    def start(self, *, count_requests: Callable[[], int]) -> None:
+        del count_requests
         self.is_running = True
 
     async def drain(self) -> None:
