@@ -4,27 +4,28 @@ import pathlib
 
 import pytest
 
+from tests import workers
 from tests.programs import long_runs, runs
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir after a short run on the copy task."""
-    workdir = tmp_path_factory.mktemp("run") / "copy"
-    messages = runs.finish(workdir)
-    assert "step 8 of 8" in messages
-    # In the end the average is scored.
-    assert "valid: 10 lines in" in messages
-    assert "test: 10 lines in" in messages
-    return workdir
+
+    def train(workdir: pathlib.Path) -> None:
+        messages = runs.finish(workdir)
+        assert "step 8 of 8" in messages
+        # In the end the average is scored.
+        assert "valid: 10 lines in" in messages
+        assert "test: 10 lines in" in messages
+
+    return workers.make_once(tmp_path_factory, "run/copy", train)
 
 
 @pytest.fixture(scope="session")
 def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The workdir of a long run that nothing happened to."""
-    workdir = tmp_path_factory.mktemp("run") / "whole"
-    long_runs.finish(workdir)
-    return workdir
+    return workers.make_once(tmp_path_factory, "run/whole", long_runs.finish)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from tests import xla
 from tests.programs import warm
@@ -74,9 +74,8 @@ def run(
     )
 
 
-@contextlib.contextmanager
-def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command beside the test; kill it when the test ends, passed or failed.
+def start(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a command, with the package in reach.
 
     Args:
         words: The command.
@@ -84,7 +83,18 @@ def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[b
     """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     options = {"cwd": ROOT, "env": environment(), **pipes, **options}
-    with subprocess.Popen(words, **options) as process:
+    if warm.fits(words, options["env"]):
+        return cast(subprocess.Popen[bytes], warm.Process(words, **options))
+    return subprocess.Popen(words, **options)
+
+
+@contextlib.contextmanager
+def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command beside the test; kill it when the test ends, passed or failed.
+
+    The arguments are those of `start`.
+    """
+    with start(words, **options) as process:
         # The end of the command is the end of its pipes, so nothing waits longer.
         watchdog = threading.Timer(900, process.kill)
         watchdog.start()

@@ -46,30 +46,20 @@ def start(
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    workers = [
-        subprocess.Popen(
-            [
-                *runs.command(program, workdir),
-                *FLAGS,
-                *flags,
-                f"--coordinator=localhost:{port}",
-                f"--num_processes={processes}",
-                f"--process_id={number}",
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=runs.ROOT,
-            env={
-                **runs.environment(devices=devices),
-                **(
-                    {"VASWANI_JAX_MIRRORS": str(mirrors / str(number))}
-                    if mirrors
-                    else {}
-                ),
-            },
-        )
-        for number in range(processes)
-    ]
+    workers = []
+    for number in range(processes):
+        environment = runs.environment(devices=devices)
+        if mirrors:
+            environment["VASWANI_JAX_MIRRORS"] = str(mirrors / str(number))
+        words = [
+            *runs.command(program, workdir),
+            *FLAGS,
+            *flags,
+            f"--coordinator=localhost:{port}",
+            f"--num_processes={processes}",
+            f"--process_id={number}",
+        ]
+        workers.append(runs.start(words, env=environment))
     STARTED.extend(workers)
     return workers
 

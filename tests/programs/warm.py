@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 LIBRARIES = (
     "absl.app flax.linen fsspec jax.experimental.multihost_utils jaxtyping "
@@ -39,6 +40,7 @@ LATE = re.compile(
 _environment = dict[str, str]()
 _servers = list["subprocess.Popen[bytes]"]()
 STREAMS = b"streams"  # what their descriptors are sent with
+NUMBER = "--number="
 
 
 def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
@@ -100,6 +102,53 @@ def run(
         return subprocess.CompletedProcess(command, status, output, errors)
 
 
+class Process:
+    """A program that runs beside a test; used as a `subprocess.Popen` of its command.
+
+    The program is forked elsewhere: a small process here has its streams and its end,
+    and tells its number.
+    """
+
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
+        """Fork a program for which `fits` holds.
+
+        Args:
+            command: Its command.
+            **options: Those of `subprocess.Popen`.
+        """
+        reader, writer = os.pipe()
+        words = [f"{NUMBER}{writer}", *command[2:]]
+        interpreter = [sys.executable, "-S", "-E", __file__, _address()]
+        self._client = subprocess.Popen(
+            [*interpreter, *words], pass_fds=[writer], **options
+        )
+        os.close(writer)
+        with os.fdopen(reader) as numbers:
+            self.pid = int(numbers.readline())
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the small process has of the program."""
+        return getattr(self._client, name)
+
+    def __enter__(self) -> "Process":
+        """Wait for the program when the block ends."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the streams and wait for the program."""
+        self._client.__exit__(*error)  # type: ignore[arg-type]
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the program, unless it has ended."""
+        if self._client.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill the program, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
 def command_of(module: str) -> list[str]:
     """Return a command that runs a module as `python -m` does, for a shell."""
     # Without site-packages an interpreter starts in little time.
@@ -107,7 +156,22 @@ def command_of(module: str) -> list[str]:
 
 
 def wait_for(address: str, module: Sequence[str]) -> int:
-    """Run a program with all that this process has; return what a shell calls `$?`."""
+    """Run a program with all that this process has; return its status.
+
+    If a signal ends the program, it ends this process, too.
+
+    Args:
+        address: Where programs are forked.
+        module: The program and its arguments. Before them, `--number=` and a descriptor
+            say where to write the program's number.
+    """
+    descriptor = -1
+    if module[0].startswith(NUMBER):
+        descriptor = int(module[0].removeprefix(NUMBER))
+        module = module[1:]
+    # What a terminal sends to both is the program's.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     connection = _ask(
         address,
         module,
@@ -116,8 +180,16 @@ def wait_for(address: str, module: Sequence[str]) -> int:
         environment=os.environ,
     )
     with connection, connection.makefile() as replies:
-        _, status = map(int, replies)
-    return status if status >= 0 else 128 - status
+        process_id = int(replies.readline())
+        if descriptor >= 0:
+            os.write(descriptor, f"{process_id}\n".encode())
+            os.close(descriptor)
+        status = int(replies.readline())
+    if status < 0:
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
 
 
 def _ask(
@@ -163,6 +235,8 @@ def serve(address: str) -> None:
     # whenever it collects garbage, at its end above all: most of its time.
     gc.collect()
     gc.freeze()
+    # Whoever runs the tests, programs are not under nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
     server.listen()
