@@ -5,6 +5,8 @@ INSTALL = python3 -m venv $(VENV) && $(PYTHON) -m pip install --quiet --constrai
 WORKDIR ?= runs/demo
 LOCALE ?= de
 VASWANI := $(VENV)/bin/vaswani
+# Where it is set, each program of the tests would compile the libraries again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo oracles browser tpu-compiler test docs lint format clean
 

@@ -67,9 +67,10 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
 
 
-# Two signals in one garbage collection, where Python ignores what handlers raise.
+# Two signals in one garbage collection, where Python ignores what handlers raise. In
+# another thread they would wait, and be one, for the main thread.
 INTERRUPTED_TWICE = """
-import gc, os, pathlib, signal, sys
+import gc, os, pathlib, signal, sys, threading
 from vaswani_jax import main
 
 metrics = pathlib.Path(sys.argv[1], "metrics.jsonl")
@@ -77,6 +78,8 @@ numbers = [signal.SIGINT, signal.SIGINT]
 
 
 def callback(phase, info):
+    if threading.current_thread() is not threading.main_thread():
+        return
     if numbers and metrics.exists() and '"step": 7,' in metrics.read_text():
         while numbers:
             os.kill(os.getpid(), numbers.pop())
