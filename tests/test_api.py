@@ -169,6 +169,19 @@ def test_overrides_of_load_and_of_a_call_change_the_search(run: pathlib.Path) ->
         assert len(hypothesis.tokens) >= 3
 
 
+def test_the_name_of_a_run_may_name_its_checkpoint(run: pathlib.Path) -> None:
+    for name in (f"{run}@averaged", f"{run}/averaged/7"):
+        [member] = vaswani_jax.load(name).members
+        assert member.checkpoint.step == 7
+    with pytest.raises(ValueError, match="no checkpoint 'best'"):
+        vaswani_jax.load(f"{run}@best")
+    with pytest.raises(ValueError, match=f"=averaged/8: there is no {run}/averaged/8$"):
+        vaswani_jax.load(f"{run}/averaged/8")
+    message = "@best names a checkpoint, and so does checkpoint='newest'$"
+    with pytest.raises(ValueError, match=message):
+        vaswani_jax.load(f"{run}@best", checkpoint="newest")
+
+
 def test_what_is_no_run_is_refused(run: pathlib.Path, tmp_path: pathlib.Path) -> None:
     message = f"^{tmp_path}/nothing is no directory: name that of a run$"
     with pytest.raises(ValueError, match=message):

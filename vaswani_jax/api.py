@@ -40,9 +40,9 @@ def load(
     ['vor 3 Stunden']
 
     Args:
-        run: A workdir or FILE.safetensors (see `Translator.save`), on this machine or
-            as a URL (gs://, s3://, ...), or a directory that transformers'
-            `MarianMTModel` loads, as the OPUS models are.
+        run: A workdir, `WORKDIR@CHECKPOINT` or FILE.safetensors (see
+            `Translator.save`), on this machine or as a URL (gs://, s3://, ...), or a
+            directory that transformers' `MarianMTModel` loads, as the OPUS models are.
         checkpoint: "averaged" (what training ends with), "newest", "best", "average:N"
             (the mean of the last N) or the number of a step; several, separated by
             commas, form an ensemble. Ignored for a MarianMT directory; a file has one.
@@ -53,16 +53,23 @@ def load(
         data: The run's prepared data, for a caller that has them open.
 
     Raises:
-        ValueError: The directory is not a run, a checkpoint is missing, damaged or of
-            another model or vocabulary, or a setting is unknown or out of range.
+        ValueError: The directory is not a run, two checkpoints are named, one is
+            missing, damaged or of another model or vocabulary, or a setting is unknown
+            or out of range.
         OSError: A file is missing or cannot be read.
         ImportError: A package that reads the run is not installed.
     """
+    run, named = select.split_name(os.fspath(run))
+    if named and checkpoint != "averaged":
+        raise ValueError(
+            f"{run}@{named} names a checkpoint, and so does checkpoint={checkpoint!r}"
+        )
+    checkpoint = named or checkpoint
     if is_file := tensor_file.is_tensor_file(run):
-        workdir = remote.local_file(os.fspath(run))
+        workdir = remote.local_file(run)
     else:
         unneeded_folders = select.other_folders(checkpoint)
-        workdir = remote.open_workdir(os.fspath(run)).pull(skip=unneeded_folders)
+        workdir = remote.open_workdir(run).pull(skip=unneeded_folders)
     if settings is None and not (is_file or workdir.is_dir()):
         raise ValueError(f"{run} is no directory: name that of a run")
     if settings is None and _is_marian(workdir):

@@ -210,8 +210,7 @@ def _load_models(names: Sequence[str]) -> Translator | None:
     """Return a model, or an ensemble of several; None without a name."""
     if not names:
         return None
-    workdir, checkpoint = select.split_name(names[0])
-    return api.load(workdir, checkpoint=checkpoint or "averaged", ensemble=names[1:])
+    return api.load(names[0], ensemble=names[1:])
 
 
 def _check_weights() -> None:

@@ -27,7 +27,9 @@ from vaswani_jax.pages import build, default_lines, heads, heads_input, page_fil
 
 logger = logging.getLogger(__name__)
 
-WORKDIR = path_flags.define_path("workdir", None, "The directory of the run.")
+WORKDIR = path_flags.define_path(
+    "workdir", None, "The directory of the run, or RUN@CHECKPOINT."
+)
 INPUT = path_flags.define_path(
     "input",
     None,

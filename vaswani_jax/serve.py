@@ -211,10 +211,8 @@ def _is_loopback(address: str) -> bool:
 def _load(path: str):  # type: ignore[no-untyped-def]
     """Return the model of PATH or PATH@CHECKPOINT."""
     from vaswani_jax import api
-    from vaswani_jax.service import models
 
-    name, checkpoint = models.split_path(path)
-    return api.load(name, checkpoint=checkpoint or "averaged")
+    return api.load(path)
 
 
 PROGRAM = program.Program(

@@ -28,6 +28,9 @@ REFUSED = {
     "own_text:huge": (
         "--config=own_text:huge: own_text.py has base, big, small; got 'huge'"
     ),
+    "--workdir=RUN@best --checkpoint=newest": (
+        "--workdir=RUN@best names a checkpoint, and so does --checkpoint=newest"
+    ),
     "demo more": "unexpected argument more; usage: program CONFIG [--FLAG=VALUE ...]",
     f"{DEMO} demo": "unexpected argument demo: --config is given, too",
     "demo --count=two": "--count must be a whole number, got 'two'",
@@ -96,6 +99,9 @@ UNDERSTOOD = {
     "--helpfull": [0, ""],
     "--helpshort": [0, ""],
     "-?": [0, ""],
+    "--workdir=RUN@best": [1, 1, "RUN at best"],
+    "--workdir=HOME/file@run": [1, 1, "HOME/file@run"],
+    "demo --workdir=RUN@best --workdir=RUN@newest": [3, 1, "RUN@newest"],
     "demo --flagfile=FILE": [5, 1, "runs/demo"],
     "demo --flagfile=FILE --config.model.num_layers=7": [7, 1, "runs/demo"],
 }
@@ -113,6 +119,7 @@ for line in json.loads(sys.argv[1]):
     flags.DEFINE_bool("fast", False, "", flag_values=values)
     flags.DEFINE(path_flags.PathParser(), "init_from", "", "", values)
     flags.DEFINE(path_flags.PathParser(), "workdir", "", "", values)
+    flags.DEFINE_string("checkpoint", "", "", flag_values=values)
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()) as lines,
@@ -126,7 +133,8 @@ for line in json.loads(sys.argv[1]):
                 description="",
             )
             num_layers = values["config"].value.model.num_layers
-            outcomes[line] = [num_layers, values.count, values.workdir]
+            model = " at ".join(filter(None, [values.workdir, values.checkpoint]))
+            outcomes[line] = [num_layers, values.count, model]
         except SystemExit as end:
             outcomes[line] = [end.code, lines.getvalue()]
 print(json.dumps(outcomes))
@@ -139,13 +147,15 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]
     home = tmp_path_factory.mktemp("home")
     run = home / "run"
     run.mkdir()
+    (home / "file@run").symlink_to(run)
     config = presets.load(*presets.find("demo"))
     config.model.num_layers = 1
     (run / "config.json").write_text(config.to_json())
     (run / "flags").write_text("--config.model.num_layers=5\n# A comment.\n")
 
     def in_place(text: str) -> str:
-        return text.replace("RUN", str(run)).replace("FILE", str(run / "flags"))
+        text = text.replace("RUN", str(run)).replace("FILE", str(run / "flags"))
+        return text.replace("HOME", str(home))
 
     def in_short(text: str) -> str:
         return text.replace(str(run), "RUN").replace(str(home), "HOME")

@@ -9,6 +9,7 @@ import pytest
 from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from vaswani_jax.checkpoints import select
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import models
 from vaswani_jax.service.limits import Limits
@@ -116,12 +117,12 @@ def test_a_file_whose_name_has_an_at_sign_is_not_split(tmp_path):
     first = models.version(str(bundle))
     bundle.write_bytes(b"ab")
     assert models.version(str(bundle)) != first
-    assert models.split_path(str(bundle)) == (str(bundle), "")
+    assert select.split_name(str(bundle)) == (str(bundle), "")
     assert models.read_origin(str(bundle)).name == "demo_2"
     run = tmp_path / "run"
     (run / "checkpoints" / "5").mkdir(parents=True)
-    assert models.split_path(f"{run}@best") == (str(run), "best")
-    assert models.split_path(f"{run}/checkpoints/5") == (str(run), "checkpoints/5")
+    assert select.split_name(f"{run}@best") == (str(run), "best")
+    assert select.split_name(f"{run}/checkpoints/5") == (str(run), "checkpoints/5")
 
 
 class FileLoader(Loader):

@@ -40,6 +40,11 @@ def select(
     """
     if tensor_file.is_tensor_file(workdir):
         return bundle.read_checkpoint(workdir, name)
+    if re.fullmatch(PATH, name):
+        path = workdir / name
+        if not path.is_dir():
+            raise CheckpointError(f"{option}{name}: there is no {path}")
+        return store.restore_for_decoding(path.parent, int(path.name))
     number = name.removeprefix("average:")
     if name not in FOLDER_OF and not number.isdecimal():
         raise CheckpointError(
@@ -83,7 +88,8 @@ def _directory(workdir: pathlib.Path, folder: str) -> pathlib.Path:
 
 
 def _folder(name: str) -> str:
-    return name if name in FOLDERS else "checkpoints"
+    folder = name.partition("/")[0]
+    return folder if folder in FOLDERS else "checkpoints"
 
 
 def other_folders(names: str) -> set[str]:
@@ -118,7 +124,8 @@ def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str
 def split_name(name: str) -> tuple[str, str]:
     """Split WORKDIR@CHECKPOINT or WORKDIR/checkpoints/STEP.
 
-    The checkpoint of WORKDIR alone is "".
+    The checkpoint of WORKDIR alone is "". What exists under the whole name is a WORKDIR
+    or a file: both may have an @ in their names.
 
     >>> split_name("runs/a@best"), split_name("abfs://box@account/runs/a")
     (('runs/a', 'best'), ('abfs://box@account/runs/a', ''))
@@ -128,7 +135,7 @@ def split_name(name: str) -> tuple[str, str]:
     if parts := re.fullmatch(rf"(.+)/({PATH})/?", name):
         return parts[1], parts[2]
     workdir, _, checkpoint = name.rpartition("@")
-    if "/" in checkpoint or not workdir:
+    if "/" in checkpoint or not workdir or pathlib.Path(name).exists():
         return name, ""
     return workdir, checkpoint
 
@@ -161,18 +168,12 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     config_file = workdir / "config.json"
     if not config_file.exists():
         raise ValueError(f"--init_from: {why_no_run(workdir)}")
-    path = workdir / name
-    if not re.fullmatch(PATH, name):
-        existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
-        checkpoint = select(
-            workdir,
-            name or [*existing, "newest"][0],
-            option=f"--init_from={workdir}@",
-        )
-    elif path.is_dir():
-        checkpoint = store.restore_for_decoding(path.parent, int(path.name))
-    else:
-        raise CheckpointError(f"--init_from: there is no checkpoint {path}")
+    existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
+    checkpoint = select(
+        workdir,
+        name or [*existing, "newest"][0],
+        option=f"--init_from={workdir}@",
+    )
     try:
         data_directory = str(
             json.loads(config_file.read_text(encoding="utf-8"))["data"]["directory"]

@@ -59,6 +59,7 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
             words.append(f"--{name}={value}")
         if unexpected := arguments[len(names) :]:
             refuse(f"unexpected argument {unexpected[0]}; {syntax.usage(program)}")
+        words = _split_workdir(words)
         if syntax.takes_config:
             words = _take_config(words, syntax, is_optional=wants_help)
         if wants_help:
@@ -116,6 +117,26 @@ def _is_choice(name: str, value: str) -> bool:
     if name not in flags.FLAGS:  # --config
         return True
     return value in getattr(flags.FLAGS[name].parser, "enum_values", [value])
+
+
+def _split_workdir(words: list[str]) -> list[str]:
+    """Turn --workdir=RUN@CHECKPOINT into two flags, where a program has both."""
+    name, other_words = _take(words, "workdir")
+    is_one_run = len(words) - len(other_words) == 1
+    if not ("checkpoint" in flags.FLAGS and is_one_run and "@" in name):
+        return words
+    # Imported late: it loads JAX, which some programs do not need.
+    from vaswani_jax.checkpoints import select
+
+    try:
+        workdir, checkpoint = select.split_name(paths.expand_home(name))
+    except ValueError:
+        return words  # Its parser says why.
+    if not checkpoint:
+        return words
+    if other := _take(words, "checkpoint")[0]:
+        refuse(f"--workdir={name} names a checkpoint, and so does --checkpoint={other}")
+    return [*other_words, f"--workdir={workdir}", f"--checkpoint={checkpoint}"]
 
 
 def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list[str]:

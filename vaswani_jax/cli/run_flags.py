@@ -15,7 +15,10 @@ _CHECKPOINTS = "averaged, newest, best, average:N or a step"
 def define_workdir() -> flags.FlagHolder[Any]:
     """Define the directory of a run."""
     return path_flags.define_path(
-        "workdir", "", "The directory of the run; runs/NAME of --config by default."
+        "workdir",
+        "",
+        "The directory of the run, or RUN@CHECKPOINT; by default runs/NAME of "
+        "--config.",
     )
 
 

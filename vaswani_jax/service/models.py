@@ -119,7 +119,7 @@ def read_origin(argument: str) -> Origin:
     if not path:
         raise ValueError(f"{argument!r} names no model: give RUN, FILE or NAME=PATH")
     if not name:
-        last = re.split(r"[/\\]", split_path(path)[0].rstrip("/\\"))[-1]
+        last = re.split(r"[/\\]", select.split_name(path)[0].rstrip("/\\"))[-1]
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", last.removesuffix(".safetensors"))
         name = name.lstrip("._-") or "model"
     return Origin(name, path)
@@ -142,23 +142,11 @@ def read_origins(arguments: Iterable[str]) -> list[Origin]:
     return list(origins.values())
 
 
-def split_path(path: str) -> tuple[str, str]:
-    """Split PATH@CHECKPOINT as `select.split_name`; a file may have an @ in its name.
-
-    >>> split_path("runs/demo@best")
-    ('runs/demo', 'best')
-    """
-    name, checkpoint = select.split_name(path)
-    if path == f"{name}@{checkpoint}" and pathlib.Path(path).exists():
-        return path, ""
-    return name, checkpoint
-
-
 def version(path: str) -> object:
     """Return a value that changes with the files of a model; None for a URL."""
     if "://" in path:
         return None
-    name, checkpoint = split_path(path)
+    name, checkpoint = select.split_name(path)
     root = pathlib.Path(name)
     if not root.is_dir():
         return _stamps([root])
