@@ -27,8 +27,9 @@ from typing import Any
 
 LIBRARIES = (
     "absl.app flax.linen fsspec jax.experimental.multihost_utils jaxtyping "
-    "matplotlib.figure ml_collections.config_flags optax orbax.checkpoint sacrebleu "
-    "sacremoses sentencepiece.sentencepiece_model_pb2"
+    "matplotlib.backends.backend_agg matplotlib.figure ml_collections.config_flags "
+    "optax orbax.checkpoint sacrebleu.significance sacremoses safetensors.numpy "
+    "sentencepiece.sentencepiece_model_pb2 tomllib"
 ).split()
 # What differs from test to test, and is read by no import of a library.
 LATE = re.compile(
