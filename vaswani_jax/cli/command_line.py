@@ -121,9 +121,10 @@ def _is_choice(name: str, value: str) -> bool:
 
 def _split_workdir(words: list[str]) -> list[str]:
     """Turn --workdir=RUN@CHECKPOINT into two flags, where a program has both."""
-    name, other_words = _take(words, "workdir")
-    is_one_run = len(words) - len(other_words) == 1
-    if not ("checkpoint" in flags.FLAGS and is_one_run and "@" in name):
+    name, rest = _take(words, "workdir")
+    is_one_run = len(words) - len(rest) == 1
+    may_name_both = re.search(r"@|/\d+/?$", name)
+    if not ("checkpoint" in flags.FLAGS and is_one_run and may_name_both):
         return words
     # Imported late: it loads JAX, which some programs do not need.
     from vaswani_jax.checkpoints import select
@@ -136,7 +137,7 @@ def _split_workdir(words: list[str]) -> list[str]:
         return words
     if other := _take(words, "checkpoint")[0]:
         refuse(f"--workdir={name} names a checkpoint, and so does --checkpoint={other}")
-    return [*other_words, f"--workdir={workdir}", f"--checkpoint={checkpoint}"]
+    return [*rest, f"--workdir={workdir}", f"--checkpoint={checkpoint}"]
 
 
 def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list[str]:
