@@ -100,7 +100,7 @@ UNDERSTOOD = {
     "--helpshort": [0, ""],
     "-?": [0, ""],
     "--workdir=RUN@best": [1, 1, "RUN at best"],
-    "--workdir=RUN/checkpoints/800": [1, 1, "RUN at checkpoints/800"],
+    "--workdir=RUN/checkpoints/800": [1, 1, "RUN at 800"],
     "--workdir=HOME/file@run": [1, 1, "HOME/file@run"],
     "demo --workdir=RUN@best --workdir=RUN@newest": [3, 1, "RUN@newest"],
     "demo --flagfile=FILE": [5, 1, "runs/demo"],

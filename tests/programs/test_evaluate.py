@@ -25,6 +25,15 @@ def test_evaluate_prints_scores_with_signatures(trained: pathlib.Path) -> None:
     )
 
 
+def test_the_name_of_a_run_may_name_its_checkpoint(trained: pathlib.Path) -> None:
+    for checkpoint in ("checkpoints/4", "averaged/8"):
+        result = runs.vaswani("evaluate", trained / checkpoint, "--split=test")
+        assert result.returncode == 0, result.stderr.decode()
+    written = trained / "evaluations"
+    for name in ("4", "averaged-8"):
+        assert (written / f"test-{name}-beam2-alpha0.6.json").exists()
+
+
 def test_evaluate_scores_several_texts(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -93,7 +93,7 @@ def test_a_new_run_starts_from_another_ones_parameters(
     )
     for name, message in (
         (f"{first}@99", "no checkpoint of step 99"),
-        (str(first / "checkpoints" / "1000"), "there is no /"),
+        (str(first / "checkpoints" / "1000"), "no checkpoint of step 1000"),
         (str(tmp_path), "is no workdir of a run"),
     ):
         third = runs.vaswani(

@@ -122,7 +122,7 @@ def test_a_file_whose_name_has_an_at_sign_is_not_split(tmp_path):
     run = tmp_path / "run"
     (run / "checkpoints" / "5").mkdir(parents=True)
     assert select.split_name(f"{run}@best") == (str(run), "best")
-    assert select.split_name(f"{run}/checkpoints/5") == (str(run), "checkpoints/5")
+    assert select.split_name(f"{run}/checkpoints/5") == (str(run), "5")
 
 
 class FileLoader(Loader):

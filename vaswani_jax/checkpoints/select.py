@@ -5,6 +5,7 @@
 - "averaged": the mean that training or `average_checkpoints` wrote
 - "average:N": the mean of the last N checkpoints, computed on the spot
 - the number of a step
+- "best/STEP", "averaged/STEP": "best" or "averaged", if it is of this step
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from vaswani_jax.core.suggestions import suggest, suggest_directory
 
 # Checkpoints of these names lie in directories of the same names.
 FOLDERS = ("averaged", "best")
-PATH = r"(?:checkpoints|best|averaged)/\d+"
+PATH = r"(?:best|averaged)/\d+"
 # The folders of the names that have no number.
 FOLDER_OF = {"newest": "checkpoints", "best": "best", "averaged": "averaged"}
 
@@ -122,18 +123,18 @@ def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split WORKDIR@CHECKPOINT or WORKDIR/checkpoints/STEP.
+    """Split WORKDIR@CHECKPOINT, WORKDIR/checkpoints/STEP or WORKDIR/best/STEP.
 
     The checkpoint of WORKDIR alone is "". What exists under the whole name is a WORKDIR
     or a file: both may have an @ in their names.
 
     >>> split_name("runs/a@best"), split_name("abfs://box@account/runs/a")
     (('runs/a', 'best'), ('abfs://box@account/runs/a', ''))
-    >>> split_name("runs/a/checkpoints/500")
-    ('runs/a', 'checkpoints/500')
+    >>> split_name("runs/a/checkpoints/500"), split_name("runs/a/best/500")
+    (('runs/a', '500'), ('runs/a', 'best/500'))
     """
-    if parts := re.fullmatch(rf"(.+)/({PATH})/?", name):
-        return parts[1], parts[2]
+    if parts := re.fullmatch(rf"(.+)/(?:checkpoints/(\d+)|({PATH}))/?", name):
+        return parts[1], parts[2] or parts[3]
     workdir, _, checkpoint = name.rpartition("@")
     if "/" in checkpoint or not workdir or pathlib.Path(name).exists():
         return name, ""

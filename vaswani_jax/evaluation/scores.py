@@ -212,7 +212,8 @@ def file_name(split: str, selected: str, *, search: config.SearchConfig) -> str:
     That of the mean of the last 5 checkpoints is test-average5-beam4-alpha0.6.
     """
     beam, alpha = f"beam{search.beam_size}", f"alpha{search.length_penalty:g}"
-    return "-".join([split, selected.replace(":", ""), beam, alpha])
+    checkpoint = selected.replace(":", "").replace("/", "-")
+    return "-".join([split, checkpoint, beam, alpha])
 
 
 def write_evaluation(
