@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests import annotations, object_store, xla
+from tests import annotations, object_store, workers, xla
 
 # Before anything imports the package.
 annotations.check()
@@ -38,9 +38,7 @@ def share_compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Trace and compile once what several tests do, in whichever worker comes first."""
     from vaswani_jax.core import compilation_cache  # after the flags above
 
-    directory = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        directory = directory.parent
+    directory = workers.shared_directory(tmp_path_factory)
     # The programs that tests start look there, too.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(directory / "compiled")
     os.environ["VASWANI_JAX_CACHE"] = str(directory / "cache")

@@ -9,30 +9,41 @@ from collections.abc import Callable
 import pytest
 
 
+def shared_directory(factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return the temporary directory of the session, the same in all workers."""
+    directory = factory.getbasetemp()
+    return directory.parent if "PYTEST_XDIST_WORKER" in os.environ else directory
+
+
 def make_once(
     factory: pytest.TempPathFactory,
     name: str,
     make: Callable[[pathlib.Path], object],
 ) -> pathlib.Path:
-    """Return this worker's copy of a directory that the first worker makes.
+    """Return a directory that the first worker makes for all; no test changes it.
 
     Args:
         factory: Names the directory of the session.
         name: That of the directory, for instance "runs/demo".
         make: Makes it.
     """
-    directory = factory.getbasetemp() / name
+    directory = shared_directory(factory) / "originals" / name
     directory.parent.mkdir(parents=True, exist_ok=True)
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        make(directory)
-        return directory
-    original = factory.getbasetemp().parent / "originals" / name
-    original.parent.mkdir(parents=True, exist_ok=True)
-    with open(original.with_name(f"{original.name}.lock"), "w") as lock:
+    with open(directory.with_name(f"{directory.name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        mark = original.with_name(f"{original.name}.made")
+        mark = directory.with_name(f"{directory.name}.made")
         if not mark.exists():
-            make(original)
+            make(directory)
             mark.touch()
-    shutil.copytree(original, directory)
+    return directory
+
+
+def copy_once(
+    factory: pytest.TempPathFactory,
+    name: str,
+    make: Callable[[pathlib.Path], object],
+) -> pathlib.Path:
+    """Return this worker's copy of what `make_once` makes."""
+    directory = factory.getbasetemp() / name
+    shutil.copytree(make_once(factory, name, make), directory)
     return directory

@@ -1,6 +1,5 @@
 """Every command of the pages works, and prints what its page shows."""
 
-import fcntl
 import importlib.util
 import os
 import pathlib
@@ -11,6 +10,7 @@ import sys
 
 import pytest
 
+from tests import workers
 from tests.docs import pages
 from tests.programs import warm
 
@@ -72,17 +72,13 @@ def demo(
     environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
     """Return a short run of the demo, which the first worker trains for all."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    workdir = shared / "runs" / "demo"
-    with open(shared / "demo.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _log(workdir).exists():
-            status, printed = execute(TRAINING, shared, environment)
-            assert status == 0, printed
-            _log(workdir).write_text(printed)
-    return workdir
+
+    def train(workdir: pathlib.Path) -> None:
+        status, printed = execute(TRAINING, workdir.parents[1], environment)
+        assert status == 0, printed
+        _log(workdir).write_text(printed)
+
+    return workers.make_once(tmp_path_factory, "runs/demo", train)
 
 
 def _log(demo: pathlib.Path) -> pathlib.Path:

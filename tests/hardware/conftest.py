@@ -3,7 +3,6 @@
 import dataclasses
 import fcntl
 import importlib.util
-import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import jax
 import pytest
 
+from tests import workers
 from vaswani_jax.core import compilation_cache
 from vaswani_jax.hardware import chips, topology, verdict, worker
 from vaswani_jax.hardware.workload import Workload
@@ -23,9 +23,7 @@ def verdict_of(
     """Return a function that judges a run on TPUs, once in a session."""
     if importlib.util.find_spec("libtpu") is None:
         pytest.skip("needs libtpu: pip install 'vaswani-jax[tpu]'")
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
+    shared = workers.shared_directory(tmp_path_factory)
 
     verdicts = dict[str, dict[str, Any]]()
 

@@ -19,13 +19,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         assert "valid: 10 lines in" in messages
         assert "test: 10 lines in" in messages
 
-    return workers.make_once(tmp_path_factory, "run/copy", train)
+    return workers.copy_once(tmp_path_factory, "run/copy", train)
 
 
 @pytest.fixture(scope="session")
 def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The workdir of a long run that nothing happened to."""
-    return workers.make_once(tmp_path_factory, "run/whole", long_runs.finish)
+    return workers.copy_once(tmp_path_factory, "run/whole", long_runs.finish)
 
 
 @pytest.fixture(scope="session")
