@@ -134,7 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--directory", type=pathlib.Path, required=True)
     parser.add_argument("--pairs", type=int, default=36_000_000)
-    parser.add_argument("--mode", choices=MODES)
+    parser.add_argument(
+        "--mode", choices=MODES, help="Measure only this, of a corpus that was written"
+    )
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--corpora", type=int, choices=(1, 5), default=1)
     arguments = parser.parse_args()
