@@ -4,7 +4,10 @@ import pathlib
 
 import pytest
 
+import vaswani_jax
 from tests import settings
+from vaswani_jax.core import types
+from vaswani_jax.data.training_text import TrainingText
 from vaswani_jax.text_checks import reading
 
 
@@ -40,3 +43,33 @@ def test_trees_are_read_once_each(tmp_path: pathlib.Path) -> None:
     [text] = reading.find(trees, tmp_path).all
     assert [source for source, _ in text.read()] == ["go", "run"]
     assert str(tmp_path) in text.origin
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"source": "none.en"}, r"source: no file .*none\.en"),
+        ({"target": "q.tsv#3"}, r"q\.tsv, line 1: no column 3"),
+        ({"target": "news.de"}, r"the two sides must have the same number of lines"),
+    ],
+)
+def test_errors_name_the_corpus_as_those_of_prepare_do(
+    fields: dict[str, str], message: str, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "news.en").write_text("a b\n")
+    (tmp_path / "news.de").write_text("c d\n")
+    (tmp_path / "q.tsv").write_text("e\tf\ng\th\n")
+    corpora = [
+        {"name": "news", "source": "news.en", "target": "news.de"},
+        {"name": "q", "source": "q.tsv#1", "target": "q.tsv#2"} | fields,
+    ]
+    held_out = [f"data.{s}_{side}" for s in ("valid", "test") for side in types.SIDES]
+    values = {"data.source_locale": "en", "data.target_locale": "de"}
+    values |= {"data.text_directory": str(tmp_path)} | dict.fromkeys(held_out, "")
+    own = vaswani_jax.load_config("own_text", values | {"data.corpora": corpora})
+    errors = (ValueError, FileNotFoundError)
+    with pytest.raises(errors, match=rf"corpora, corpus 'q': .*{message}") as checked:
+        vaswani_jax.check_data(own)
+    with pytest.raises(errors) as prepared:
+        TrainingText(own.data, seed=0).count()
+    assert str(checked.value) == str(prepared.value)

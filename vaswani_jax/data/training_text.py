@@ -52,6 +52,19 @@ class Part:
         """The number of copies of its text in prepared data."""
         return mixture.num_copies(self.data, self.corpus)
 
+    def pairs(self, *, seed: int) -> sources.Pairs:
+        """Yield the pairs of its text as they stand there; see `sources.pairs`.
+
+        Args:
+            seed: Seed of generated text.
+
+        Raises:
+            FileNotFoundError, ValueError: The text cannot be used. The message has the
+                name of the corpus.
+        """
+        with naming_corpus(self):
+            yield from sources.pairs(self.data, "train", seed=seed)
+
 
 def parts(data: config.DataConfig) -> list[Part]:
     """Return the parts of the training text, in the order of the prepared data."""
@@ -103,7 +116,7 @@ class TrainingText:
             FileNotFoundError, ValueError: The text cannot be used, see `sources.pairs`.
         """
         for part in self.parts:
-            with _named(part):
+            with naming_corpus(part):
                 self.num_read.append(sources.count(part.data, "train", seed=self._seed))
 
     def clean(self) -> None:
@@ -112,10 +125,7 @@ class TrainingText:
             self.num_kept = list(self.num_read)
             return
         self.cleaner.examine(
-            {
-                part.name: sources.pairs(part.data, "train", seed=self._seed)
-                for part in self.parts
-            }
+            {part.name: part.pairs(seed=self._seed) for part in self.parts}
         )
         self.num_kept = [self.cleaner.num_kept(part.name) for part in self.parts]
 
@@ -171,7 +181,7 @@ class TrainingText:
 
     def _kept_pairs(self, number: int) -> sources.Pairs:
         part = self.parts[number]
-        text = sources.pairs(part.data, "train", seed=self._seed)
+        text = part.pairs(seed=self._seed)
         return self.cleaner.keep(text, corpus=part.name)
 
     def _noisy(self, text: sources.Pairs, number: int, *, copy: int) -> sources.Pairs:
@@ -195,7 +205,7 @@ def text_record(
     record: dict[str, Any] = {}
     for part in parts(data):
         prefix = f"{part.name}/"
-        with _named(part):
+        with naming_corpus(part):
             entries = sources.text_record(
                 part.data,
                 "train",
@@ -233,7 +243,7 @@ def _tagged(text: sources.Pairs, part: Part) -> sources.Pairs:
 
 
 @contextlib.contextmanager
-def _named(part: Part) -> Iterator[None]:
+def naming_corpus(part: Part) -> Iterator[None]:
     """Name in errors the corpus, and its field in place of the setting."""
     if not part.corpus:
         yield

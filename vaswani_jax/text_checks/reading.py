@@ -153,20 +153,29 @@ def _unlike_shards(data: config.DataConfig, split: str) -> list[Finding]:
 
 def _of_split(settings: config.Config, split: str) -> list[Text]:
     """Return the texts of a split, each corpus for itself."""
-    data = settings.data
-    if split == "train" and data.training_corpora:
-        return [
-            _text(settings, split, part.data, corpus=part.name)
-            for part in training_text.parts(data)
-        ]
     # Each tree once.
-    return [_text(settings, split, dataclasses.replace(data, gold_repeats=1))]
+    data = dataclasses.replace(settings.data, gold_repeats=1)
+    if split != "train":
+        read = functools.partial(sources.pairs, data, split, seed=settings.seed)
+        return [_text(data, split, read)]
+    return [
+        _text(
+            part.data,
+            split,
+            functools.partial(part.pairs, seed=settings.seed),
+            corpus=part.name,
+        )
+        for part in training_text.parts(data)
+    ]
 
 
 def _text(
-    settings: config.Config, split: str, data: config.DataConfig, *, corpus: str = ""
+    data: config.DataConfig,
+    split: str,
+    read: Callable[[], Iterator[Pair]],
+    *,
+    corpus: str = "",
 ) -> Text:
-    read = functools.partial(sources.pairs, data, split, seed=settings.seed)
     # A missing file fails here, before other texts are checked.
     next(iter(itertools.islice(read(), 1)), None)
     return Text(
