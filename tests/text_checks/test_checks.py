@@ -318,3 +318,41 @@ def test_text_that_is_gone_is_read_from_the_prepared_data(
                 run, data=dataclasses.replace(run.data, train_source="x")
             ),
         )
+
+
+def test_of_prepared_data_only_the_first_copy_is_checked(
+    tmp_path: pathlib.Path,
+) -> None:
+    from vaswani_jax.data import prepared
+
+    text, workdir = tmp_path / "text", tmp_path / "run"
+    text.mkdir()
+    splits = texts.splits()
+    train = splits.pop("train")
+    texts.write(text, splits | {"news": train[:400], "crawl": train[400:]})
+    files = {
+        n: {f: f"{n}.{f}" for f in ("source", "target")} for n in ("news", "crawl")
+    }
+    corpora = [
+        {"name": "news", "tag": "<n>", **files["news"]},
+        {"name": "crawl", "noise_upper": 0.01, "noise_samples": 3, **files["crawl"]},
+    ]
+    run = of_files(text, vocab_size=400, user_symbols="<n>", corpora=corpora)
+    prepared.open_or_prepare(run, workdir / "data", rebuild=False)
+    before = vaswani_jax.check_data(run, workdir=workdir)
+    for name in ("news", "crawl"):
+        (text / f"{name}.source").unlink()
+    after = vaswani_jax.check_data(run, workdir=workdir)
+    assert after.findings == before.findings == []
+    [note] = [note for note in after.notes if "checked instead" in note]
+    assert "its first copy" in note and "correct the source of the corpus" in note
+    assert after.texts.keys() == before.texts.keys()
+    assert after.texts["train news"]["words"] == before.texts["train news"]["words"]
+    # With other settings, copies cannot be told apart.
+    report = vaswani_jax.check_data(
+        dataclasses.replace(run, data=dataclasses.replace(run.data, max_length=99)),
+        workdir=workdir,
+    )
+    assert report.texts["train"]["pairs"] == 400 + 3 * 500
+    assert {f.kind for f in report.findings} == {"prepared"}
+    assert any("may have several copies" in note for note in report.notes)

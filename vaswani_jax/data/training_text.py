@@ -41,6 +41,11 @@ class Part:
         return f"corpus {self.name!r}" if self.corpus else "train"
 
     @property
+    def tag(self) -> str:
+        """The tag of its source lines; "" for none."""
+        return self.corpus.tag if self.corpus else ""
+
+    @property
     def noise(self) -> Noise | None:
         """The noise of its pairs; None without noise."""
         if self.corpus is None or not self.corpus.is_noisy:
@@ -230,7 +235,7 @@ def changed_corpora(record: Mapping[str, Any], current: Mapping[str, Any]) -> li
 
 def _tagged(text: sources.Pairs, part: Part) -> sources.Pairs:
     """Yield pairs with the tag of their corpus; an empty source stays empty."""
-    tag = part.corpus.tag if part.corpus else ""
+    tag = part.tag
     if not tag:
         yield from text
         return

@@ -205,7 +205,9 @@ class _TextCheck:
         measures |= counted_lengths.measures() | counted_duplicates.measures()
         result = counted_lengths.find_empty(split=split)
         may_copy = self._data.source in data_config.GENERATED
-        result += counted_duplicates.find(split=split, may_copy=may_copy)
+        result += counted_duplicates.find(
+            split=split, may_copy=may_copy, may_repeat=self.text.may_repeat
+        )
         if vocabulary:
             spellings = spelling.spell(pairs_of(self.blocks), vocabulary)
             measures["tokens"] = {

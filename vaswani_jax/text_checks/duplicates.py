@@ -129,16 +129,20 @@ class Duplicates:
             "equal_sides": round(self._num_copies / max(1, self._num_pairs), 6),
         }
 
-    def find(self, *, split: str, may_copy: bool) -> list[Finding]:
+    def find(
+        self, *, split: str, may_copy: bool, may_repeat: bool = False
+    ) -> list[Finding]:
         """Return findings of repeated pairs, copied sources and repeated lines.
 
         Args:
             split: The text.
             may_copy: True if targets may equal their sources.
+            may_repeat: True if pairs may be repeated.
         """
         result = []
         share = self._pairs.share_repeated()
-        if severity := findings.severity_of(share, **IDENTICAL):
+        severity = findings.severity_of(share, **IDENTICAL)
+        if severity and not may_repeat:
             result.append(
                 Finding(
                     kind="duplicates",

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Text:
         read: Yields its pairs, from the beginning.
         source_locale: The language of its source.
         target_locale: That of its target; several if source lines have tags.
+        may_repeat: True if its pairs may be repeated although the text has them once.
     """
 
     split: str
@@ -43,6 +44,7 @@ class Text:
     read: Callable[[], Iterator[Pair]]
     source_locale: str
     target_locale: str
+    may_repeat: bool = False
 
     @property
     def name(self) -> str:
@@ -118,10 +120,11 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
             is_absent = is_absent or data.source.startswith(tfds.PREFIX)
             if not (is_absent and prepared_data and split in prepared_data.counts):
                 raise
+            prepared_texts = _of_prepared(settings, split, prepared_data)
             notes.append(
-                f"{error}; the {split} text of the prepared data is checked instead"
+                f"{error}; {_describe(prepared_texts, data)} is checked instead"
             )
-            texts.append(_of_prepared(settings, split, prepared_data))
+            texts += prepared_texts
     vocabulary = prepared_data.vocabulary if prepared_data else _configured(data)
     if vocabulary is None:
         notes.append(
@@ -197,36 +200,84 @@ def _origin(data: config.DataConfig, split: str) -> str:
     return data.source
 
 
+def _describe(prepared_texts: Sequence[Text], data: config.DataConfig) -> str:
+    """Return which part of the prepared data stands for a split, in words."""
+    split = prepared_texts[0].split
+    description = f"the {split} text of the prepared data"
+    if any(text.may_repeat for text in prepared_texts):
+        description += " (except for repeated pairs, as it may have several copies)"
+    elif split == "train" and any(
+        part.num_copies > 1 or part.noise for part in training_text.parts(data)
+    ):
+        description += " (its first copy, with its noise)"
+    return description
+
+
 def _of_prepared(
     settings: config.Config, split: str, data: prepared.PreparedData
-) -> Text:
-    def read() -> Iterator[Pair]:
-        return (
-            _decode(data) if split == "train" else zip(*data.text(split), strict=True)
-        )
+) -> list[Text]:
+    """Return the texts of a split of the prepared data, each corpus for itself.
 
-    return Text(
+    Of training text that was written several times, they are the first copies. Copies
+    may differ by a few pairs in length, as sampled segmentations make other pairs too
+    long; the last pairs of a text may be those of the next copy.
+    """
+    text = Text(
         split,
         "",
         f"the prepared data in {data.directory}",
-        read,
+        lambda: zip(*data.text(split), strict=True),
         settings.data.source_locale,
         settings.data.target_locale,
     )
+    if split != "train":
+        return [text]
+    num_pairs = data.counts["train"]["kept"]
+    if data.manifest.setting_differences(settings.data):
+        # These settings do not say how it was written.
+        read = functools.partial(_decode, data, range(num_pairs))
+        return [dataclasses.replace(text, read=read, may_repeat=True)]
+    sizes = data.manifest.corpus_sizes or {"": num_pairs}
+    starts = itertools.accumulate(sizes.values(), initial=0)
+    parts = {part.name: part for part in training_text.parts(settings.data)}
+    return [
+        dataclasses.replace(
+            text,
+            corpus=name,
+            read=functools.partial(
+                _decode,
+                data,
+                range(start, start + size // parts[name].num_copies),
+                tag=parts[name].tag,
+            ),
+            # Of trees, some are repeated.
+            may_repeat=settings.data.gold_repeats > 1,
+        )
+        for (name, size), start in zip(sizes.items(), starts, strict=False)
+    ]
 
 
-def _decode(data: prepared.PreparedData) -> Iterator[Pair]:
-    """Yield the pairs of the training text, as their tokens spell them."""
+def _decode(
+    data: prepared.PreparedData, pairs: range, *, tag: str = ""
+) -> Iterator[Pair]:
+    """Yield pairs of the training text, as their tokens spell them.
+
+    Args:
+        data: The prepared data.
+        pairs: Their numbers.
+        tag: That of their corpus, which is left out; "" for none.
+    """
     corpus, vocabulary = data.corpus("train"), data.vocabulary
     sides = tuple(zip(corpus, (vocabulary.source, vocabulary.target), strict=True))
-    for begin in range(0, len(corpus.source), CHUNK):
-        rows = np.arange(begin, min(begin + CHUNK, len(corpus.source)))
+    for begin in range(pairs.start, pairs.stop, CHUNK):
+        rows = np.arange(begin, min(begin + CHUNK, pairs.stop))
         lines = []
         for file, side_subwords in sides:
             ids, lengths = file.joined(rows)
             parts = np.split(ids, np.cumsum(lengths)[:-1])
             lines.append([side_subwords.text(part.tolist()) for part in parts])
-        yield from zip(*lines, strict=True)
+        for source, target in zip(*lines, strict=True):
+            yield (source.replace(f"{tag} ", "", 1) if tag else source), target
 
 
 def _configured(data: config.DataConfig) -> Vocabulary | None:
