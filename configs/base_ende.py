@@ -106,7 +106,7 @@ def _data() -> ml_collections.ConfigDict:
     data.clean_min_letters = 0.0
     data.clean_min_script = 0.0
     data.clean_language_odds = 0.0
-    data.clean_identical_pairs = False
+    data.clean_duplicates = False
     data.source_tokens_per_batch = 25_000  # section 5.1: "approximately 25000"
     data.target_tokens_per_batch = 25_000  # section 5.1
     data.batching = "buckets"  # section 5.1: "by approximate sequence length"

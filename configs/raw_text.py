@@ -28,7 +28,7 @@ CLEANING = {
     "data.clean_min_script": 0.5,
     # None of 325,000 lines of Multi30k and Tatoeba exceeds it.
     "data.clean_language_odds": 100.0,
-    "data.clean_identical_pairs": True,
+    "data.clean_duplicates": True,
 }
 
 

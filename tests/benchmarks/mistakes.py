@@ -466,7 +466,7 @@ MISTAKES = (
         "PairSet.add",
         "$is_first &= $run[$indices] != $hashes",
         "$is_first &= True",
-        f"{CLEANING}::test_one_of_identical_pairs_is_kept_the_first",
+        f"{CLEANING}::test_of_duplicates_the_first_is_kept",
     ),
     Mistake(
         "a rule counts a pair and keeps it",

@@ -63,7 +63,7 @@ AFFECTS = {
         *("data.clean_encodings", "data.clean_max_characters"),
         *("data.clean_equal_sides", "data.clean_max_ratio", "data.clean_min_letters"),
         *("data.clean_min_script", "data.clean_language_odds"),
-        "data.clean_identical_pairs",
+        "data.clean_duplicates",
     },
     "outputs": {
         "model.deterministic_attention",

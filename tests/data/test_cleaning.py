@@ -22,7 +22,7 @@ from vaswani_jax.data import cleaning, manifest, prepare
     pairs=st.lists(st.tuples(*[st.sampled_from(["a", "b", " a", "a  b", "a b"])] * 2)),
     size=st.integers(1, 5),
 )
-def test_one_of_identical_pairs_is_kept_the_first(
+def test_of_duplicates_the_first_is_kept(
     pairs: list[tuple[str, str]], size: int
 ) -> None:
     first = {}
@@ -30,7 +30,7 @@ def test_one_of_identical_pairs_is_kept_the_first(
         first.setdefault(tuple(" ".join(side.split()) for side in pair), pair)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cleaning, "CHUNK_PAIRS", size)
-        cleaner = cleaned(pairs, data_of(identical_pairs=True))
+        cleaner = cleaned(pairs, data_of(duplicates=True))
     assert list(cleaner.keep(iter(pairs))) == list(first.values())
 
 
@@ -53,10 +53,10 @@ def test_a_further_rule_keeps_no_pair_that_was_left_out(
 
 def test_each_corpus_is_examined_and_keeps_what_no_corpus_before_has() -> None:
     corpora = {"news": [GOOD[0], ("", "x")], "crawl": [GOOD[1], GOOD[0], ("y", "")]}
-    cleaner = cleaning.Cleaner(data_of(empty=True, identical_pairs=True))
+    cleaner = cleaning.Cleaner(data_of(empty=True, duplicates=True))
     cleaner.examine(corpora)
     assert cleaner.num_pairs == 5
-    assert cleaner.counts == {"empty": 2, "identical_pairs": 1}
+    assert cleaner.counts == {"empty": 2, "duplicates": 1}
     for name, pair in (("news", GOOD[0]), ("crawl", GOOD[1])):
         assert list(cleaner.keep(corpora[name], corpus=name)) == [pair]
         assert cleaner.num_kept(name) == 1

@@ -21,7 +21,7 @@ KEYS = [
 
 
 def test_every_rule_has_planted_pairs_and_a_preset_value_to_turn_it_off() -> None:
-    assert list(PLANTED) == KEYS == [*cleaning_rules.RULES, "identical_pairs"]
+    assert list(PLANTED) == KEYS == [*cleaning_rules.RULES, "duplicates"]
     assert not cleaning.Cleaner(settings.small_settings().data).is_on
 
 

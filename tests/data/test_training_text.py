@@ -275,11 +275,11 @@ def test_a_sample_of_one_pair_leaves_corpora_out(two_texts):
         assert len(list(text.sample(size))) == size
 
 
-def test_cleaning_counts_identical_pairs_of_all_corpora(two_texts, caplog):
+def test_cleaning_counts_duplicates_of_all_corpora(two_texts, caplog):
     for ending in ("en", "de"):
         lines = small_text.read_lines(two_texts / f"a.{ending}")
         small_text.write_lines(two_texts / f"b.{ending}", [*lines[20:40], "new one"])
-    changes = {"data.clean_identical_pairs": True, "data.clean_empty": True}
+    changes = {"data.clean_duplicates": True, "data.clean_empty": True}
     corpora = [corpus("a"), corpus("b", tag="<b>")]
     symbols = {"data.user_symbols": "<b>", "data.vocab_size": 43}
     data = small_text.prepare(
@@ -287,7 +287,7 @@ def test_cleaning_counts_identical_pairs_of_all_corpora(two_texts, caplog):
     )
     assert sum(data.manifest.corpora["a"].values()) == 47
     assert data.manifest.corpora["b"] == {"kept": 1, "empty": 0, "too_long": 0}
-    assert data.manifest.cleaning == {"empty": 3, "identical_pairs": 20}
+    assert data.manifest.cleaning == {"empty": 3, "duplicates": 20}
     last = small_text.sentences(data.corpus("train").source)[-1]
     assert data.vocabulary.decode(last).startswith("<b> ")
 
@@ -296,7 +296,7 @@ def test_cleaning_is_counted_for_each_corpus(two_texts, caplog):
     for ending in ("en", "de"):
         lines = small_text.read_lines(two_texts / f"a.{ending}")
         small_text.write_lines(two_texts / f"b.{ending}", [*lines[20:40], "new one"])
-    changes = {"data.clean_identical_pairs": True, "data.clean_empty": True}
+    changes = {"data.clean_duplicates": True, "data.clean_empty": True}
     changes |= {"data.vocab_size": 43}
     for names, expected in (
         ("ab", {"a": (3, 0), "b": (0, 20)}),
@@ -308,12 +308,12 @@ def test_cleaning_is_counted_for_each_corpus(two_texts, caplog):
             two_texts, rebuild=True, **changes, **{"data.corpora": corpora}
         )
         assert data.manifest.cleaning_by_corpus == {
-            name: {"empty": empty, "identical_pairs": identical}
-            for name, (empty, identical) in expected.items()
+            name: {"empty": empty, "duplicates": duplicates}
+            for name, (empty, duplicates) in expected.items()
         }
         assert (
             f"corpus 'a': kept {47 - expected['a'][1]} of 50 pairs; left out: 3 "
-            f"empty, {expected['a'][1]} identical_pairs" in caplog.text
+            f"empty, {expected['a'][1]} duplicates" in caplog.text
         )
 
 
@@ -337,7 +337,7 @@ def test_a_corpus_of_which_cleaning_keeps_nothing_is_named(two_texts):
         (two_texts / f"b.{ending}").write_bytes(
             (two_texts / f"a.{ending}").read_bytes()
         )
-    changes = {"data.clean_identical_pairs": True}
+    changes = {"data.clean_duplicates": True}
     message = r"data\.clean_\* left out every training pair of corpus 'b'"
     with pytest.raises(ValueError, match=message):
         small_text.prepare(

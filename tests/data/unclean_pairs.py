@@ -44,7 +44,7 @@ PLANTED: dict[str, tuple[object, list[tuple[str, str]]]] = {
             ("The dogs are playing there.", "Two dogs are playing on the grass."),
         ],
     ),
-    "identical_pairs": (True, [GOOD[0], (" Hi. ", "Guten  Tag."), GOOD[0]]),
+    "duplicates": (True, [GOOD[0], (" Hi. ", "Guten  Tag."), GOOD[0]]),
 }
 # Texts that several rules name.
 TEXTS = st.text(st.sampled_from("aBäß яЖ1.-\t \x07\ue000"), max_size=7)

@@ -304,8 +304,8 @@ class DataConfig:
         values="0, or at least 1",
         at_least=0,
     )
-    clean_identical_pairs: bool = clean_setting(
-        "Leave out pairs that repeat an earlier pair.", False
+    clean_duplicates: bool = clean_setting(
+        "Leave out duplicates: pairs that repeat an earlier pair.", False
     )
     source_tokens_per_batch: int = setting(
         "Source tokens of the global batch, padding included.",

@@ -104,7 +104,7 @@ class Cleaner:
         """
         self._data = data
         self._rules = cleaning_rules.make_rules(data)
-        names = [*self._rules, *["identical_pairs"] * data.clean_identical_pairs]
+        names = [*self._rules, *["duplicates"] * data.clean_duplicates]
         self.removals = [Removals(name) for name in names]
         self.is_on = bool(names)
         self._is_kept: dict[str, bytearray] = {}
@@ -137,7 +137,7 @@ class Cleaner:
             corpora: The pairs of each corpus by its name; "" is the name of a text that
                 is not mixed from corpora.
         """
-        pair_set = PairSet() if self._data.clean_identical_pairs else None
+        pair_set = PairSet() if self._data.clean_duplicates else None
         for corpus, pairs in corpora.items():
             self._is_kept[corpus] = bytearray()
             iterator = iter(pairs)

@@ -34,7 +34,7 @@ Rule = Callable[[Sequence[Sides]], Iterable[str]]
 
 
 def make_rules(data: config.DataConfig) -> dict[str, Rule]:
-    """Return the rules that settings turn on, except the one on identical pairs.
+    """Return the rules that settings turn on, except the one on duplicates.
 
     Raises:
         ValueError: The language of a locale is unknown to the identifier.
@@ -205,8 +205,8 @@ def _check_languages(data: config.DataConfig) -> None:
                 )
 
 
-# In the order of application: what costs most comes last. The rule on identical pairs,
-# which needs all pairs before, follows them.
+# In the order of application: what costs most comes last. The rule on duplicates, which
+# needs all pairs before, follows them.
 RULES: Mapping[str, Callable[[Any], Rule]] = {
     "empty": _empty,
     "control_characters": _control_characters,

@@ -125,7 +125,7 @@ class TrainingText:
                 self.num_read.append(sources.count(part.data, "train", seed=self._seed))
 
     def clean(self) -> None:
-        """Find the pairs to keep; of identical ones, the first of all parts."""
+        """Find the pairs to keep; of duplicates, the first of all parts."""
         if not self.cleaner.is_on:
             self.num_kept = list(self.num_read)
             return

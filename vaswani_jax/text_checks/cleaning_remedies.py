@@ -12,7 +12,7 @@ from vaswani_jax.text_checks.findings import Finding
 SETTINGS: dict[str, tuple[str, Any]] = {
     "broken_encoding": ("clean_encodings", True),
     "control_characters": ("clean_control_characters", True),
-    "duplicates": ("clean_identical_pairs", True),
+    "duplicates": ("clean_duplicates", True),
     "empty": ("clean_empty", True),
     "equal_sides": ("clean_equal_sides", True),
     "language": ("clean_language_odds", 100),
