@@ -26,11 +26,11 @@ target = "c/*.de.gz"
 weight = 0.5
 tag = "<crawl>"
 noise_typos = 0.1
-noise_samples = 4
+noise_copies = 4
 """
 LISTED = [
     {**NEWS, "weight": 3},
-    {**CRAWL, "weight": 0.5, "tag": "<crawl>", "noise_typos": 0.1, "noise_samples": 4},
+    {**CRAWL, "weight": 0.5, "tag": "<crawl>", "noise_typos": 0.1, "noise_copies": 4},
 ]
 
 
@@ -40,9 +40,9 @@ def test_a_file_and_a_list_record_the_same(tmp_path):
     text = corpora.corpora_text(str(path))
     assert text == corpora.corpora_text(LISTED) == corpora.corpora_text(text)
     news, crawl = corpora.parse_corpora(text)
-    assert (news.weight, news.tag, news.noise_samples) == (3.0, "", 1)
+    assert (news.weight, news.tag, news.noise_copies) == (3.0, "", 1)
     assert (crawl.weight, crawl.tag, crawl.noise_typos) == (0.5, "<crawl>", 0.1)
-    assert crawl.noise_samples == 4 and crawl.is_noisy and not news.is_noisy
+    assert crawl.noise_copies == 4 and crawl.is_noisy and not news.is_noisy
     # A field that is added later changes no record.
     assert json.loads(text)[0] == {**NEWS, "weight": 3.0}
     changes = {"data.corpora": text, "data.user_symbols": "<crawl>"}
@@ -76,19 +76,19 @@ def test_a_run_that_was_recorded_before_has_no_corpora():
         ({**NEWS, "weight": 10**400}, "corpus 'news': weight must be a number, got 10"),
         ({**NEWS, "noise_upper": 2}, "'news': noise_upper must be in [0, 1], got 2"),
         (
-            {**NEWS, "noise_samples": 0},
-            "'news': noise_samples must be at least 1, got 0",
+            {**NEWS, "noise_copies": 0},
+            "'news': noise_copies must be at least 1, got 0",
         ),
-        ({**NEWS, "noise_samples": 1.5}, "noise_samples must be a whole number, got"),
+        ({**NEWS, "noise_copies": 1.5}, "noise_copies must be a whole number, got"),
         (
-            {**NEWS, "noise_samples": float("inf")},
-            "'news': noise_samples must be a whole number, got inf",
+            {**NEWS, "noise_copies": float("inf")},
+            "'news': noise_copies must be a whole number, got inf",
         ),
         (
-            {**NEWS, "noise_samples": float("nan")},
-            "'news': noise_samples must be a whole number, got nan",
+            {**NEWS, "noise_copies": float("nan")},
+            "'news': noise_copies must be a whole number, got nan",
         ),
-        ({**NEWS, "noise_samples": 2}, "noise_samples=2 needs one of noise_upper"),
+        ({**NEWS, "noise_copies": 2}, "noise_copies=2 needs one of noise_upper"),
         ({**NEWS, "source": "~nobody-here/a"}, "corpus 'news': source: ~nobody-here/a"),
         ({**NEWS, "target": "-#2"}, "'news': target must be files, not standard input"),
         (CRAWL, "has the corpus 'crawl' twice"),

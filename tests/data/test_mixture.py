@@ -62,7 +62,7 @@ def test_a_temperature_lifts_small_corpora():
 
 
 def test_copies_change_no_share():
-    noisy = {"a": {"noise_typos": 0.1, "noise_samples": 3}}
+    noisy = {"a": {"noise_typos": 0.1, "noise_copies": 3}}
     plan = planned([300, 100], fields=noisy)
     assert plan.copies == (3, 1)
     assert plan.quotas[0].pairs == (200, 200)
@@ -126,7 +126,7 @@ def test_the_table_has_what_each_corpus_gives_to_an_epoch():
 
 def test_passes_are_over_the_text_whatever_its_copies():
     pairs = small_corpora.corpus_of([(1, 1)] * 6)
-    noisy = {"a": {"noise_typos": 0.1, "noise_samples": 3}}
+    noisy = {"a": {"noise_typos": 0.1, "noise_copies": 3}}
     plan = planned([6], fields=noisy)
     [_, _, row] = mixture.describe(plan, pairs, num_batches=[1]).splitlines()
     assert row.split()[:4] == ["a", "6", "100.0%", "3"]

@@ -194,8 +194,8 @@ def test_each_field_of_a_corpus_changes_what_is_prepared(text, field, count_of):
     changes["data.max_length"] = 100
     counts = {}
     for value in (0.0, 0.5, 1.0):
-        samples = 3 if value == 0.5 else 1
-        fields = {field: value, "noise_samples": samples} if value else {}
+        copies = 3 if value == 0.5 else 1
+        fields = {field: value, "noise_copies": copies} if value else {}
         data = small_text.prepare(
             text, rebuild=True, **changes, **{"data.corpora": [corpus | fields]}
         )
@@ -203,14 +203,14 @@ def test_each_field_of_a_corpus_changes_what_is_prepared(text, field, count_of):
             [data.vocabulary.decode(ids) for ids in small_text.sentences(side)]
             for side in data.corpus("train")
         )
-        assert len(source) == len(target) == 60 * samples
+        assert len(source) == len(target) == 60 * copies
         counts[value] = count_of(source)
         if field == "noise_typos":
-            assert target == lines * samples
+            assert target == lines * copies
         else:
             assert target == source
         # Each copy has noise of its own.
-        if samples > 1:
+        if copies > 1:
             assert len({tuple(source[n : n + 60]) for n in (0, 60, 120)}) == 3
     assert counts[0.0] == 0 < 60 < counts[0.5] < 120
     # Some errors make another word of the text.

@@ -168,7 +168,7 @@ def test_no_share_changes_the_vocabulary(two_texts, weights, changes):
 
 
 def test_sizes_decide_what_a_vocabulary_learns_from_whatever_the_copies(two_texts):
-    corpora = [corpus("a", noise_typos=0.1, noise_samples=4), corpus("b")]
+    corpora = [corpus("a", noise_typos=0.1, noise_copies=4), corpus("b")]
     data = small_text.settings_of(two_texts, **{"data.corpora": corpora}).data
     text = training_text.TrainingText(data, seed=1)
     text.count()
@@ -251,7 +251,7 @@ def test_a_corpus_of_no_use_is_named(two_texts):
 def test_copies_of_a_corpus_stay_together(two_texts):
     changes = {"data.subword_dropout": 0.3, "data.subword_samples": 3}
     changes |= {"data.vocab_size": 60}  # with the capitals
-    corpora = [corpus("a"), corpus("b", noise_upper=0.5, noise_samples=5)]
+    corpora = [corpus("a"), corpus("b", noise_upper=0.5, noise_copies=5)]
     data = small_text.prepare(two_texts, **changes, **{"data.corpora": corpora})
     kept = {
         name: sum(counts.values()) for name, counts in data.manifest.corpora.items()

@@ -39,7 +39,7 @@ class Corpus:
         noise_typos: Probability that a source line has typing errors.
         noise_punctuation: Probability that a pair loses its full stops, or other marks
             that end both sides.
-        noise_samples: Number of its copies, each with other noise.
+        noise_copies: How often its text is written, each time with other noise.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Corpus:
     noise_title: float = 0.0
     noise_typos: float = 0.0
     noise_punctuation: float = 0.0
-    noise_samples: int = 1
+    noise_copies: int = 1
 
     @property
     def is_noisy(self) -> bool:
@@ -246,13 +246,13 @@ def _corpus(fields: Any, number: int) -> Corpus:
         if not 0 <= getattr(corpus, field) <= 1:
             value = getattr(corpus, field)
             raise ValueError(f"{title} {field} must be in [0, 1], got {value:g}")
-    if corpus.noise_samples < 1:
+    if corpus.noise_copies < 1:
         raise ValueError(
-            f"{title} noise_samples must be at least 1, got {corpus.noise_samples}"
+            f"{title} noise_copies must be at least 1, got {corpus.noise_copies}"
         )
-    if corpus.noise_samples > 1 and not corpus.is_noisy:
+    if corpus.noise_copies > 1 and not corpus.is_noisy:
         raise ValueError(
-            f"{title} noise_samples={corpus.noise_samples} needs one of "
+            f"{title} noise_copies={corpus.noise_copies} needs one of "
             f"{', '.join(PROBABILITIES)} above 0"
         )
     return corpus

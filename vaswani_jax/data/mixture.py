@@ -105,7 +105,7 @@ def num_copies(data: config.DataConfig, corpus: Corpus | None) -> int:
 
     Each time it is segmented and made noisy anew, if the settings ask for that.
     """
-    return max(data.subword_samples, corpus.noise_samples if corpus else 1)
+    return max(data.subword_samples, corpus.noise_copies if corpus else 1)
 
 
 def stage_weights(
