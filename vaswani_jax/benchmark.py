@@ -75,7 +75,7 @@ def train() -> None:
         vocab_size = data.vocabulary.size
         batch_at = packing.training_batches(
             settings.data,
-            data.corpus("train"),
+            data.token_pairs("train"),
             seed=settings.seed,
             corpus_sizes=data.manifest.corpus_sizes,
         ).batch_at

@@ -154,7 +154,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
     data = prepared.open_matching(settings, data_directory, compare_text=False)
     batches = packing.training_batches(
         settings.data,
-        data.corpus("train"),
+        data.token_pairs("train"),
         seed=settings.seed,
         corpus_sizes=data.manifest.corpus_sizes,
     )

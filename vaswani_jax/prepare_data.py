@@ -47,7 +47,7 @@ def main() -> None:
     prepared.push(settings.data, workdir)
     if data.vocabulary.is_trees:
         treebank_checks.warn_of_lengths(
-            data.corpus("train"), settings=settings, counts=data.counts["train"]
+            data.token_pairs("train"), settings=settings, counts=data.counts["train"]
         )
     logger.info(f"{directory}: {data.describe()}")
     if settings.data.training_corpora:
@@ -56,7 +56,7 @@ def main() -> None:
 
 def _describe_corpora(settings: config.Config, data: prepared.PreparedData) -> str:
     """Return what each corpus gives to an epoch."""
-    pairs, sizes = data.corpus("train"), data.manifest.corpus_sizes
+    pairs, sizes = data.token_pairs("train"), data.manifest.corpus_sizes
     batches = packing.training_batches(
         settings.data, pairs, seed=settings.seed, corpus_sizes=sizes
     )

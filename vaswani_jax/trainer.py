@@ -284,7 +284,7 @@ def _train(
         )
         if data.vocabulary.is_trees:
             treebank_checks.warn_of_lengths(
-                data.corpus("train"), settings=config, counts=data.counts["train"]
+                data.token_pairs("train"), settings=config, counts=data.counts["train"]
             )
         compilation_cache.enable()
         try:

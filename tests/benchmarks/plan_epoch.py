@@ -88,7 +88,7 @@ def measure(
     """Seconds and bytes of one mode, from the start of an epoch's middle."""
     memory = anonymous_memory.Watch()
     start_time, start_cpu_time = time.perf_counter(), time.process_time()
-    corpus = token_files.Corpus(
+    pairs = token_files.TokenPairs(
         token_files.TokenFile.open(directory / "train.source"),
         token_files.TokenFile.open(directory / "train.target"),
     )
@@ -96,13 +96,13 @@ def measure(
         "source_tokens": 25_000,
         "target_tokens": 25_000,
         "seed": 1,
-        "mixture": mix(len(corpus.source)) if is_mixed else None,
+        "mixture": mix(len(pairs.source)) if is_mixed else None,
     }
     if mode == "packed":
-        batches = packing.PackedBatches(corpus, row_length=MAX_LENGTH, **budget)
+        batches = packing.PackedBatches(pairs, row_length=MAX_LENGTH, **budget)
     else:
         batches = batching.BucketedBatches(
-            corpus,
+            pairs,
             num_buckets=8,
             bucket_lengths=mode,
             max_length=MAX_LENGTH,

@@ -1,4 +1,4 @@
-"""Corpora of a few pairs whose ids say which pair, side and position they are."""
+"""A few token pairs whose ids say which pair, side and position they are."""
 
 import tempfile
 from pathlib import Path
@@ -22,7 +22,7 @@ def sentence(number, *, length, side):
     return [4 + 100 * number + 50 * side + position for position in range(length)]
 
 
-def corpus_of(lengths):
+def token_pairs_of(lengths):
     """Pairs with so many (source, target) tokens."""
     with tempfile.TemporaryDirectory() as directory:
         sides = [
@@ -36,7 +36,7 @@ def corpus_of(lengths):
             for side, name in enumerate(("train.source", "train.target"))
         ]
     # The mapped files stay readable when their directory is gone.
-    return token_files.Corpus(*sides)
+    return token_files.TokenPairs(*sides)
 
 
 def epoch(batches, number):

@@ -26,7 +26,7 @@ def batches_of(lengths, **overrides):
         "shuffle": True,
     }
     return batching.BucketedBatches(
-        small_corpora.corpus_of(lengths), **(options | overrides)
+        small_corpora.token_pairs_of(lengths), **(options | overrides)
     )
 
 

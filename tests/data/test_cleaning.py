@@ -152,7 +152,7 @@ def test_the_tokens_are_those_of_the_kept_pairs_in_each_sample(text):
         "empty": 0,
         "too_long": 0,
     }
-    ids = small_text.sentences(data.corpus("train").target)
+    ids = small_text.sentences(data.token_pairs("train").target)
     decoded = [data.vocabulary.decode(sentence) for sentence in ids]
     assert decoded == 3 * [target for _, target in fitting]
 

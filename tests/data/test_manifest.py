@@ -49,8 +49,8 @@ def test_a_manifest_whose_digests_are_no_digests_is_refused(text, files):
 @pytest.mark.parametrize(
     ("name", "read"),
     [
-        ("train.source.uint16", lambda data: data.corpus("train")),
-        ("train.target.offsets", lambda data: data.corpus("train")),
+        ("train.source.uint16", lambda data: data.token_pairs("train")),
+        ("train.target.offsets", lambda data: data.token_pairs("train")),
         ("test.target.txt", lambda data: data.text("test")),
     ],
 )

@@ -42,7 +42,7 @@ def data_of(num_corpora, **changes):
 def batches_of(lengths, sizes, *, seed=1, **changes):
     return packing.training_batches(
         data_of(len(sizes), **changes),
-        small_corpora.corpus_of(lengths),
+        small_corpora.token_pairs_of(lengths),
         seed=seed,
         corpus_sizes=dict(zip(NAMES, sizes, strict=False)),
     )
@@ -258,7 +258,10 @@ def test_a_stage_goes_on_where_the_epoch_before_it_would_have_ended(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_corpora_in_proportion_to_their_sizes_are_batched_as_one_text(form):
     joined = packing.training_batches(
-        data_of(0, **form), small_corpora.corpus_of(LENGTHS), seed=1, corpus_sizes={}
+        data_of(0, **form),
+        small_corpora.token_pairs_of(LENGTHS),
+        seed=1,
+        corpus_sizes={},
     )
     for sizes, changes in (
         (SIZES, {}),

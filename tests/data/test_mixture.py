@@ -109,7 +109,7 @@ def test_parts_differ_from_their_shares_by_less_than_one(total, weights):
 
 def test_the_table_has_what_each_corpus_gives_to_an_epoch():
     """Corpus a has 3 pairs of 2 and 4 tokens with end marks, b 2 pairs of 6 and 3."""
-    pairs = small_corpora.corpus_of([(1, 3)] * 3 + [(5, 2)] * 2)
+    pairs = small_corpora.token_pairs_of([(1, 3)] * 3 + [(5, 2)] * 2)
     plan = planned([3, 2], weights=[1, 3], epoch_pairs=1000, stages="7: a=1", fields={})
     table = mixture.describe(plan, pairs, num_batches=[70, 1234])
     assert table.splitlines() == [
@@ -125,7 +125,7 @@ def test_the_table_has_what_each_corpus_gives_to_an_epoch():
 
 
 def test_passes_are_over_the_text_whatever_its_copies():
-    pairs = small_corpora.corpus_of([(1, 1)] * 6)
+    pairs = small_corpora.token_pairs_of([(1, 1)] * 6)
     noisy = {"a": {"noise_typos": 0.1, "noise_copies": 3}}
     plan = planned([6], fields=noisy)
     [_, _, row] = mixture.describe(plan, pairs, num_batches=[1]).splitlines()

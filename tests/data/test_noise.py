@@ -201,7 +201,7 @@ def test_each_field_of_a_corpus_changes_what_is_prepared(text, field, count_of):
         )
         source, target = (
             [data.vocabulary.decode(ids) for ids in small_text.sentences(side)]
-            for side in data.corpus("train")
+            for side in data.token_pairs("train")
         )
         assert len(source) == len(target) == 60 * copies
         counts[value] = count_of(source)

@@ -20,7 +20,7 @@ def packed(lengths, **overrides):
         "seed": 1,
     }
     return packing.PackedBatches(
-        small_corpora.corpus_of(lengths), **(options | overrides)
+        small_corpora.token_pairs_of(lengths), **(options | overrides)
     )
 
 

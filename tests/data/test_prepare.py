@@ -29,9 +29,9 @@ def test_tokens_are_the_pairs_that_fit_in_their_order(text):
         ]
         pairs = list(zip(*encoded, strict=True))
         fitting = [pair for pair in pairs if all(0 < len(side) < 30 for side in pair)]
-        corpus = data.corpus(split)
-        assert small_text.sentences(corpus.source) == [pair[0] for pair in fitting]
-        assert small_text.sentences(corpus.target) == [pair[1] for pair in fitting]
+        token_pairs = data.token_pairs(split)
+        assert small_text.sentences(token_pairs.source) == [pair[0] for pair in fitting]
+        assert small_text.sentences(token_pairs.target) == [pair[1] for pair in fitting]
 
 
 def test_pairs_that_are_left_out_are_counted_and_logged(text, caplog):
@@ -142,7 +142,7 @@ def test_every_segmentation_is_drawn_anew(text, chunk, monkeypatch):
     monkeypatch.setattr(prepare, "CHUNK_LINES", chunk)
     sampled = {"data.subword_dropout": 0.3, "data.subword_samples": 3}
     data = small_text.prepare(text, **sampled, **{"data.max_length": 200})
-    for side in data.corpus("train"):
+    for side in data.token_pairs("train"):
         ids, _ = side.rows(np.arange(len(side)), length=200)
         copies = ids.reshape(3, -1, 200)
         for first, second in itertools.combinations(copies, 2):
@@ -267,8 +267,8 @@ def test_ugly_text_is_prepared_without_loss(tmp_path):
     kept = [
         pair for pair in zip(*sides.values(), strict=True) if all(map(str.strip, pair))
     ]
-    corpus = data.corpus("train")
-    for (_, target), ids in zip(kept, small_text.sentences(corpus.target), strict=True):
+    pairs = data.token_pairs("train")
+    for (_, target), ids in zip(kept, small_text.sentences(pairs.target), strict=True):
         decoded = data.vocabulary.decode(ids)
         assert (
             decoded.split() == target.replace("\0", " ").replace("\u2581", " ").split()
@@ -276,7 +276,7 @@ def test_ugly_text_is_prepared_without_loss(tmp_path):
     sources = [source for source, _ in kept]
     # What a model learns from stays as it is; only what it translates is read.
     verbatim = data.vocabulary.encode(sources, verbatim=True)
-    assert small_text.sentences(corpus.source) == verbatim
+    assert small_text.sentences(pairs.source) == verbatim
     encoded = data.vocabulary.encode(sources)
     assert encoded != verbatim
     # A source has each of its words, but for those that are read as nothing.

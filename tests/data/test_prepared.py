@@ -283,7 +283,7 @@ def test_files_of_a_killed_preparation_do_not_get_into_the_data(text):
     (unfinished / "train.source.int32").write_bytes(b"stale")
     data = small_text.prepare(text)
     assert set(small_text.contents(data.directory)) == expected
-    assert len(data.corpus("train").source) == 115
+    assert len(data.token_pairs("train").source) == 115
 
 
 def test_a_kill_between_the_two_renames_loses_no_data(text, monkeypatch):
@@ -381,7 +381,7 @@ def test_data_depends_on_the_seed_or_is_shared(text, tmp_path, changes, depends)
     first, second = (
         small_text.sentences(
             prepared.open_or_prepare(each, tmp_path / f"{each.seed}", rebuild=False)
-            .corpus("train")
+            .token_pairs("train")
             .source
         )
         for each in of_seeds

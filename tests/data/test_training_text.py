@@ -43,7 +43,7 @@ def test_one_corpus_is_prepared_as_the_same_text_without_a_name(text):
 
 def test_corpora_follow_one_another_and_are_counted_apart(two_texts, caplog):
     joined = small_text.prepare(two_texts)
-    expected = [small_text.sentences(side) for side in joined.corpus("train")]
+    expected = [small_text.sentences(side) for side in joined.token_pairs("train")]
     (two_texts.parent / "kept").mkdir()
     for file in joined.directory.glob("vocabulary.*"):
         (two_texts.parent / "kept" / file.name).write_bytes(file.read_bytes())
@@ -55,7 +55,9 @@ def test_corpora_follow_one_another_and_are_counted_apart(two_texts, caplog):
             "data.vocabulary": str(two_texts.parent / "kept" / "vocabulary.model"),
         },
     )
-    assert [small_text.sentences(side) for side in data.corpus("train")] == expected
+    assert [
+        small_text.sentences(side) for side in data.token_pairs("train")
+    ] == expected
     # The useless pairs are among the first; see the fixture of the small text.
     assert data.manifest.corpora == {
         "a": {"kept": 45, "empty": 3, "too_long": 2},
@@ -73,11 +75,11 @@ def test_each_source_line_of_a_corpus_begins_with_its_tag(two_texts):
     corpora = [corpus("a"), corpus("b", tag="<b>")]
     data = small_text.prepare(two_texts, **changes, **{"data.corpora": corpora})
     sizes = data.manifest.corpus_sizes
-    source = small_text.sentences(data.corpus("train").source)
+    source = small_text.sentences(data.token_pairs("train").source)
     lines = [data.vocabulary.decode(ids) for ids in source]
     assert not any("<b>" in line for line in lines[: sizes["a"]])
     assert all(line.startswith("<b> ") for line in lines[sizes["a"] :])
-    target = small_text.sentences(data.corpus("train").target)
+    target = small_text.sentences(data.token_pairs("train").target)
     assert not any("<b>" in data.vocabulary.decode(ids) for ids in target)
 
 
@@ -288,7 +290,7 @@ def test_cleaning_counts_duplicates_of_all_corpora(two_texts, caplog):
     assert sum(data.manifest.corpora["a"].values()) == 47
     assert data.manifest.corpora["b"] == {"kept": 1, "empty": 0, "too_long": 0}
     assert data.manifest.cleaning == {"empty": 3, "duplicates": 20}
-    last = small_text.sentences(data.corpus("train").source)[-1]
+    last = small_text.sentences(data.token_pairs("train").source)[-1]
     assert data.vocabulary.decode(last).startswith("<b> ")
 
 

@@ -78,20 +78,20 @@ def test_trees_without_tags_bring_a_warning(treebank, caplog, terminals, key, wa
     assert (expected in caplog.text) == warns
 
 
-def corpus(directory, source_lengths, target_lengths):
+def token_pairs(directory, source_lengths, target_lengths):
     sides = []
     for side, lengths in (("source", source_lengths), ("target", target_lengths)):
         with token_files.open_writer(directory / side, vocab_size=9) as writer:
             writer.write([[4] * int(length) for length in lengths])
         sides.append(token_files.TokenFile.open(directory / side))
-    return token_files.Corpus(*sides)
+    return token_files.TokenPairs(*sides)
 
 
 def test_outputs_that_many_trees_exceed_bring_a_warning(tmp_path, caplog):
     # Of 1,000 trees two have 12 symbols and 3 subwords, others 6: 12 + 1 - (3 + 1).
     symbols = np.full(1000, 6)
     symbols[[3, 700]] = 12
-    trees = corpus(tmp_path, np.full(1000, 3), symbols)
+    trees = token_pairs(tmp_path, np.full(1000, 3), symbols)
     counts = {"kept": 1000, "empty": 0, "too_long": 0}
     few, enough = (
         settings.small_settings(**{"search.max_extra_tokens": extra})
@@ -112,7 +112,9 @@ def test_a_length_that_leaves_many_trees_out_brings_a_warning(
 ):
     counts = {"kept": 100 - too_long, "empty": 0, "too_long": too_long}
     treebank_checks.warn_of_lengths(
-        corpus(tmp_path, [3], [5]), settings=settings.small_settings(), counts=counts
+        token_pairs(tmp_path, [3], [5]),
+        settings=settings.small_settings(),
+        counts=counts,
     )
     expected = "config.data.max_length=16 leaves out 6.0 % of the training trees"
     assert (expected in caplog.text) == warns

@@ -67,7 +67,7 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources, targets = random_side(1), random_side(2)
-    corpus = token_files.Corpus(
+    pairs = token_files.TokenPairs(
         token_file(tmp_path / "source", sources),
         token_file(tmp_path / "target", targets),
     )
@@ -82,7 +82,7 @@ def test_loss_evaluator_gives_the_means_over_all_pairs(
         return batch
 
     monkeypatch.setattr(batching.Batches, "batch_at", recorded)
-    batches = validation.make_batches(SMALL, corpus)
+    batches = validation.make_batches(SMALL, pairs)
     evaluate = validation.loss_evaluator(SMALL, batches, vocab_size=V, name="held_out")
     every_pair = one_batch(sources, targets)
     # The second call must neither add to the first nor keep its parameters.

@@ -27,8 +27,8 @@ def test_a_split_comes_with_the_counts_of_the_training_text(run):
     text = read(run, "valid")
     assert text.name == "the validation text" and len(text.sources) == 8
     data = prepared.open_prepared(run[1] / "data")
-    corpus = data.corpus("train")
-    for counts, tokens in zip(text.counts, corpus, strict=True):
+    pairs = data.token_pairs("train")
+    for counts, tokens in zip(text.counts, pairs, strict=True):
         expected = np.zeros(data.vocabulary.size, int)
         for number in range(len(tokens)):
             ids, _ = tokens.joined(np.array([number]))

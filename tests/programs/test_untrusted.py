@@ -62,7 +62,7 @@ def read_all(workdir: pathlib.Path) -> None:
     log = metrics_log.MetricsLog(workdir, first_step=2, num_steps=4, is_active=True)
     log.open(2)
     log.close()
-    data.corpus("train").source.rows(np.arange(2), length=9)
+    data.token_pairs("train").source.rows(np.arange(2), length=9)
 
 
 def names(workdir: pathlib.Path) -> list[str]:

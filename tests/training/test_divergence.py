@@ -72,7 +72,7 @@ def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     data = prepared.open_or_prepare(small, directory, rebuild=False)
     batches = packing.training_batches(
         small.data,
-        data.corpus("train"),
+        data.token_pairs("train"),
         seed=small.seed,
         corpus_sizes=data.manifest.corpus_sizes,
     )

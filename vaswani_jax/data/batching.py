@@ -71,7 +71,7 @@ class EpochPlan(NamedTuple):
 
 
 class Batches(abc.ABC):
-    """The batches of a corpus, in any order: `batch_at` is a pure function.
+    """The batches of token pairs, in any order: `batch_at` is a pure function.
 
     Only the order of the last epoch asked for is kept in memory. Figures of an epoch
     are those of the first stage.
@@ -140,7 +140,7 @@ class Batches(abc.ABC):
         )
 
     def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
-        """Return the indices in the corpus of the pairs of `batch_at`."""
+        """Return the indices of the pairs of `batch_at`."""
         return self._rows_at(step)[1]
 
     def empty(self, bucket: Bucket) -> types.Batch:
@@ -177,7 +177,7 @@ class BucketedBatches(Batches):
 
     def __init__(
         self,
-        corpus: token_files.Corpus,
+        token_pairs: token_files.TokenPairs,
         *,
         source_tokens: int,
         target_tokens: int,
@@ -191,7 +191,7 @@ class BucketedBatches(Batches):
         """Plan the batches of an epoch.
 
         Args:
-            corpus: The pairs.
+            token_pairs: The pairs.
             source_tokens: Padded source tokens of a batch, at most.
             target_tokens: Padded target tokens of a batch, at most.
             num_buckets: The largest number of padded shapes.
@@ -205,7 +205,7 @@ class BucketedBatches(Batches):
         """
         plan = separate_lengths if bucket_lengths == "separate" else shared_lengths
         lengths, self._pair_buckets = plan(
-            corpus, num_buckets=num_buckets, max_length=max_length
+            token_pairs, num_buckets=num_buckets, max_length=max_length
         )
         buckets = [
             Bucket(
@@ -218,7 +218,7 @@ class BucketedBatches(Batches):
             )
             for source, target in lengths
         ]
-        self._corpus = corpus
+        self._token_pairs = token_pairs
         self._seed = seed
         self._shuffle = shuffle
         self._draws: Draws | None = None
@@ -231,7 +231,7 @@ class BucketedBatches(Batches):
         super().__init__(
             buckets=buckets,
             epoch_plans=epoch_plans,
-            tokens_per_epoch=tokens_per_epoch(corpus, mixture),
+            tokens_per_epoch=tokens_per_epoch(token_pairs, mixture),
         )
 
     def _plan_mixture(self, mixture: Mixture, buckets: list[Bucket]) -> list[EpochPlan]:
@@ -292,10 +292,10 @@ class BucketedBatches(Batches):
             np.zeros((bucket.rows, bucket.target_length), np.int32) for _ in range(2)
         )
         row = first_row + np.arange(len(rows))
-        ids, lengths = self._corpus.source.rows(rows, length=bucket.source_length)
+        ids, lengths = self._token_pairs.source.rows(rows, length=bucket.source_length)
         source[row] = ids
         source[row, lengths] = types.EOS_ID
-        ids, lengths = self._corpus.target.rows(rows, length=bucket.target_length)
+        ids, lengths = self._token_pairs.target.rows(rows, length=bucket.target_length)
         target_in[row, 1:] = ids[:, :-1]
         target_in[row, 0] = types.BOS_ID
         target_out[row] = ids
@@ -304,21 +304,21 @@ class BucketedBatches(Batches):
 
 
 def tokens_per_epoch(
-    corpus: token_files.Corpus, mixture: Mixture | None
+    token_pairs: token_files.TokenPairs, mixture: Mixture | None
 ) -> tuple[float, float]:
     """Return the mean tokens of an epoch, of the first stage if there are several.
 
     End marks are counted.
     """
     if not mixture or mixture.begins_plain:
-        source, target = (float(side.num_tokens() + len(side)) for side in corpus)
+        source, target = (float(side.num_tokens() + len(side)) for side in token_pairs)
         return source, target
     source, target = (
         sum(
             count * (side.tokens_in(part) / (part.stop - part.start) + 1)
             for part, count in zip(mixture.parts, mixture.quotas[0].pairs, strict=True)
         )
-        for side in corpus
+        for side in token_pairs
     )
     return source, target
 

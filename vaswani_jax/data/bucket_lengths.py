@@ -15,10 +15,10 @@ FINE_LENGTH = 512
 
 
 def shared_lengths(
-    corpus: token_files.Corpus, *, num_buckets: int, max_length: int
+    token_pairs: token_files.TokenPairs, *, num_buckets: int, max_length: int
 ) -> tuple[list[tuple[int, int]], Int[np.ndarray, "N"]]:
     """Return the lengths of buckets, twice the same, and the bucket of each pair."""
-    lengths = token_files.longer_sides(corpus)
+    lengths = token_files.longer_sides(token_pairs)
     lengths += 1  # the end mark
     counts = token_files.histogram(lengths)
     ends = best_lengths(counts, num_buckets=num_buckets, max_length=max_length)
@@ -27,12 +27,12 @@ def shared_lengths(
 
 
 def separate_lengths(
-    corpus: token_files.Corpus, *, num_buckets: int, max_length: int
+    token_pairs: token_files.TokenPairs, *, num_buckets: int, max_length: int
 ) -> tuple[list[tuple[int, int]], Int[np.ndarray, "N"]]:
     """Return the lengths of buckets, source's and target's, and each pair's bucket."""
     # Pairs in a cell need the same two lengths.
     cells, ends = np.zeros(1, np.int32), []
-    for side in corpus:
+    for side in token_pairs:
         lengths = side.lengths()
         lengths += 1  # the end mark
         longest = int(lengths.max())

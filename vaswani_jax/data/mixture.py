@@ -140,7 +140,7 @@ def stage_weights(
 
 
 def describe(
-    mixture: Mixture, pairs: token_files.Corpus, *, num_batches: Sequence[int]
+    mixture: Mixture, pairs: token_files.TokenPairs, *, num_batches: Sequence[int]
 ) -> str:
     """Return a table of what each corpus gives to an epoch, for each stage.
 

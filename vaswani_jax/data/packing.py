@@ -76,7 +76,7 @@ class PackedBatches(batching.Batches):
 
     def __init__(
         self,
-        corpus: token_files.Corpus,
+        token_pairs: token_files.TokenPairs,
         *,
         source_tokens: int,
         target_tokens: int,
@@ -87,7 +87,7 @@ class PackedBatches(batching.Batches):
         """Plan the rows.
 
         Args:
-            corpus: The pairs.
+            token_pairs: The pairs.
             source_tokens: Padded source tokens of a batch, at most.
             target_tokens: Padded target tokens of a batch, at most.
             row_length: Tokens of a row.
@@ -97,10 +97,10 @@ class PackedBatches(batching.Batches):
         Raises:
             ValueError: A pair is longer than a row.
         """
-        self._corpus = corpus
+        self._token_pairs = token_pairs
         self._seed = seed
         self._draws: Draws | None = None
-        lengths = token_files.longer_sides(corpus)
+        lengths = token_files.longer_sides(token_pairs)
         lengths += 1  # the end mark
         budget = min(source_tokens, target_tokens)
         size = batching.rows_within(budget, length=row_length)
@@ -131,7 +131,7 @@ class PackedBatches(batching.Batches):
         super().__init__(
             buckets=[batching.Bucket(size, row_length, row_length)],
             epoch_plans=epoch_plans,
-            tokens_per_epoch=batching.tokens_per_epoch(corpus, mixture),
+            tokens_per_epoch=batching.tokens_per_epoch(token_pairs, mixture),
         )
 
     def _plan_mixture(
@@ -213,9 +213,9 @@ class PackedBatches(batching.Batches):
             return ids, starts, positions, segments
 
         source, target_in, target_out = (np.zeros(shape, np.int32) for _ in range(3))
-        ids, _, positions, source_segments = side(self._corpus.source)
+        ids, _, positions, source_segments = side(self._token_pairs.source)
         source.flat[positions] = ids
-        ids, starts, positions, target_segments = side(self._corpus.target)
+        ids, starts, positions, target_segments = side(self._token_pairs.target)
         target_out.flat[positions] = ids
         shifted = np.roll(ids, 1)
         shifted[starts] = types.BOS_ID
@@ -316,7 +316,7 @@ def plan_rows(
 
 def training_batches(
     data: config.DataConfig,
-    corpus: token_files.Corpus,
+    token_pairs: token_files.TokenPairs,
     *,
     seed: int,
     corpus_sizes: Mapping[str, int],
@@ -325,7 +325,7 @@ def training_batches(
 
     Args:
         data: How to batch it, and the shares of its corpora.
-        corpus: All pairs.
+        token_pairs: All pairs.
         seed: Decides their order.
         corpus_sizes: The number of pairs of each corpus of `data.corpora`.
     """
@@ -334,7 +334,7 @@ def training_batches(
         mixed = None
     if data.batching == "packed":
         return PackedBatches(
-            corpus,
+            token_pairs,
             source_tokens=data.source_tokens_per_batch,
             target_tokens=data.target_tokens_per_batch,
             row_length=data.packed_length,
@@ -342,7 +342,7 @@ def training_batches(
             mixture=mixed,
         )
     return batching.BucketedBatches(
-        corpus,
+        token_pairs,
         source_tokens=data.source_tokens_per_batch,
         target_tokens=data.target_tokens_per_batch,
         num_buckets=data.num_buckets,
@@ -356,7 +356,7 @@ def training_batches(
 
 def describe_corpora(
     data: config.DataConfig,
-    pairs: token_files.Corpus,
+    pairs: token_files.TokenPairs,
     batches: batching.Batches,
     *,
     corpus_sizes: Mapping[str, int],

@@ -54,14 +54,14 @@ class PreparedData:
             parts.append(f"{split}: {counts['kept']:,} pairs{hint}")
         return "; ".join(parts)
 
-    def corpus(self, split: str) -> token_files.Corpus:
+    def token_pairs(self, split: str) -> token_files.TokenPairs:
         """Open the token files of a split: its pairs within `max_length`.
 
         Raises:
             ValueError: A file has changed since it was prepared.
         """
         self.manifest.check_files(self.directory, split)
-        return token_files.Corpus(
+        return token_files.TokenPairs(
             token_files.TokenFile.open(self.directory / f"{split}.source"),
             token_files.TokenFile.open(self.directory / f"{split}.target"),
         )

@@ -113,17 +113,17 @@ class TokenFile:
         return ids, lengths.astype(np.int32)
 
 
-class Corpus(NamedTuple):
+class TokenPairs(NamedTuple):
     """The two sides of a split, aligned by sentence."""
 
     source: TokenFile
     target: TokenFile
 
 
-def longer_sides(corpus: Corpus) -> Int[np.ndarray, "N"]:
+def longer_sides(pairs: TokenPairs) -> Int[np.ndarray, "N"]:
     """Return the number of tokens of the longer side of each pair."""
-    lengths = corpus.source.lengths()
-    return np.maximum(lengths, corpus.target.lengths(), out=lengths)
+    lengths = pairs.source.lengths()
+    return np.maximum(lengths, pairs.target.lengths(), out=lengths)
 
 
 def histogram(lengths: Int[np.ndarray, "N"]) -> Int[np.ndarray, "L"]:

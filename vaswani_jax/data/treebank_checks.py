@@ -56,7 +56,7 @@ def count_pairs(data: config.DataConfig, split: str) -> int:
 
 
 def warn_of_lengths(
-    trees: token_files.Corpus,
+    trees: token_files.TokenPairs,
     *,
     settings: config.Config,
     counts: Mapping[str, int],

@@ -151,7 +151,7 @@ def _losses(
     """Return loss, perplexity and accuracy of a split by name."""
     evaluate_loss = validation.loss_evaluator(
         translator.config,
-        validation.make_batches(translator.config, data.corpus(split)),
+        validation.make_batches(translator.config, data.token_pairs(split)),
         vocab_size=data.vocabulary.size,
         name=split,
     )

@@ -45,7 +45,7 @@ def make_validators(
             "config.training.best_metric=loss"
         )
     by_language.explain_tokens(*text, data=settings.data)
-    batches = make_batches(settings, data.corpus("valid"))
+    batches = make_batches(settings, data.token_pairs("valid"))
     translator = LineTranslator(settings, data.vocabulary)
     searches = translator.shapes(text[0])
     logger.info(
@@ -64,13 +64,13 @@ def make_validators(
 
 
 def make_batches(
-    settings: config.Config, corpus: token_files.Corpus
+    settings: config.Config, pairs: token_files.TokenPairs
 ) -> batching.Batches:
-    """Return the batches for the loss: every pair once, in the corpus's order."""
+    """Return the batches for the loss: every pair once, in the order of the text."""
     data = settings.data
     tokens = max(data.max_length, TOKENS_PER_DEVICE * parallel.num_devices())
     return batching.BucketedBatches(
-        corpus,
+        pairs,
         source_tokens=min(data.source_tokens_per_batch, tokens),
         target_tokens=min(data.target_tokens_per_batch, tokens),
         num_buckets=max(1, data.num_buckets // 2),

@@ -48,7 +48,7 @@ def count_prepared(
         name: The name of the run.
         tokenize: Splits a line into words.
     """
-    tokens = data.corpus("train").target
+    tokens = data.token_pairs("train").target
     count = min(len(tokens), MAX_TRAINING_LINES)
     numbers = np.linspace(0, len(tokens) - 1, count).astype(np.int64)
     joined, lengths = tokens.joined(numbers)

@@ -74,7 +74,7 @@ def read_input(
     name = SPLITS.get(split, split)
     counts = None
     if data and "train" in data.counts:
-        counts = training_counts(data.corpus("train"), data.vocabulary.size)
+        counts = training_counts(data.token_pairs("train"), data.vocabulary.size)
     else:
         logger.info("heads: without training text, rare words are unknown")
     if trees:
@@ -113,14 +113,16 @@ def _prepared(
         return None
 
 
-def training_counts(corpus: token_files.Corpus, vocab_size: types.VocabSize) -> Counts:
+def training_counts(
+    pairs: token_files.TokenPairs, vocab_size: types.VocabSize
+) -> Counts:
     """Return how often each subword occurs in prepared training text."""
     sizes = (
         types.num_source_subwords(vocab_size),
         types.num_target_subwords(vocab_size),
     )
     sides = []
-    for tokens, size in zip(corpus, sizes, strict=True):
+    for tokens, size in zip(pairs, sizes, strict=True):
         counts = np.zeros(size, np.int64)
         for start in range(0, len(tokens), CHUNK):
             sentences = np.arange(start, min(start + CHUNK, len(tokens)))

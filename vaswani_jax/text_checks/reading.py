@@ -267,7 +267,7 @@ def _decode(
         pairs: Their numbers.
         tag: That of their corpus, which is left out; "" for none.
     """
-    corpus, vocabulary = data.corpus("train"), data.vocabulary
+    corpus, vocabulary = data.token_pairs("train"), data.vocabulary
     sides = tuple(zip(corpus, (vocabulary.source, vocabulary.target), strict=True))
     for begin in range(pairs.start, pairs.stop, CHUNK):
         rows = np.arange(begin, min(begin + CHUNK, pairs.stop))

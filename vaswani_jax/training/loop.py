@@ -92,7 +92,7 @@ def train(
         if "valid" in data.counts
         else "",
     )
-    pairs, corpus_sizes = data.corpus("train"), data.manifest.corpus_sizes
+    pairs, corpus_sizes = data.token_pairs("train"), data.manifest.corpus_sizes
     batches = packing.training_batches(
         settings.data, pairs, seed=settings.seed, corpus_sizes=corpus_sizes
     )

@@ -122,9 +122,9 @@ def check_subwords(subwords: Sequence[str]) -> list[str]:
 
 def spell_training_text(opened: prepared.PreparedData, directory: pathlib.Path) -> None:
     """Write the pairs that our own training reads, as subwords."""
-    corpus = opened.corpus("train")
+    pairs = opened.token_pairs("train")
     for side in SIDES:
-        tokens = getattr(corpus, side)
+        tokens = getattr(pairs, side)
         subwords = getattr(opened.vocabulary, side)
         joined, lengths = tokens.joined(np.arange(len(tokens)))
         rows = np.split(joined, np.cumsum(lengths)[:-1])
