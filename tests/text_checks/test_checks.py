@@ -335,7 +335,7 @@ def test_of_prepared_data_only_the_first_copy_is_checked(
     }
     corpora = [
         {"name": "news", "tag": "<n>", **files["news"]},
-        {"name": "crawl", "noise_upper": 0.01, "noise_samples": 3, **files["crawl"]},
+        {"name": "crawl", "noise_upper": 0.01, "noise_copies": 3, **files["crawl"]},
     ]
     run = of_files(text, vocab_size=400, user_symbols="<n>", corpora=corpora)
     prepared.open_or_prepare(run, workdir / "data", rebuild=False)
