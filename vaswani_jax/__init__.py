@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vaswani_jax.checkpoints.store import Checkpoint
     from vaswani_jax.comparer import compare_systems
     from vaswani_jax.core.config import Config
+    from vaswani_jax.data.mixture import CorpusShare, EpochShares
     from vaswani_jax.data.subwords import Subwords
     from vaswani_jax.data.vocabulary import Vocabulary
     from vaswani_jax.evaluation.bleu import Score
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from vaswani_jax.pages.comparison_page import write_comparison
     from vaswani_jax.pages.contents import Page
     from vaswani_jax.pages.page_file import PageFile, write_page
+    from vaswani_jax.preparer import Preparation, prepare
     from vaswani_jax.text_checks.checks import check_data
     from vaswani_jax.text_checks.findings import Finding
     from vaswani_jax.text_checks.report import DataReport
@@ -44,8 +46,10 @@ __all__ = [
     "BackTranslation",
     "Checkpoint",
     "Config",
+    "CorpusShare",
     "DataReport",
     "DivergedError",
+    "EpochShares",
     "Evaluation",
     "Finding",
     "Hypothesis",
@@ -54,6 +58,7 @@ __all__ = [
     "Page",
     "PageFile",
     "PairScore",
+    "Preparation",
     "Score",
     "SeedsResult",
     "Stopped",
@@ -71,6 +76,7 @@ __all__ = [
     "load",
     "load_config",
     "make_page",
+    "prepare",
     "train",
     "train_seeds",
     "write_comparison",
@@ -83,8 +89,10 @@ _MODULES = {
     "BackTranslation": "inference.back_translation",
     "Checkpoint": "checkpoints.store",
     "Config": "core.config",
+    "CorpusShare": "data.mixture",
     "DataReport": "text_checks.report",
     "DivergedError": "training.divergence",
+    "EpochShares": "data.mixture",
     "Evaluation": "evaluation.scores",
     "Finding": "text_checks.findings",
     "Hypothesis": "inference.results",
@@ -93,6 +101,7 @@ _MODULES = {
     "Page": "pages.contents",
     "PageFile": "pages.page_file",
     "PairScore": "inference.results",
+    "Preparation": "preparer",
     "Score": "evaluation.bleu",
     "SeedsResult": "trainer",
     "Stopped": "training.preemption",
@@ -109,6 +118,7 @@ _MODULES = {
     "load": "api",
     "load_config": "api",
     "make_page": "pages.build",
+    "prepare": "preparer",
     "train": "trainer",
     "train_seeds": "trainer",
     "write_comparison": "pages.comparison_page",

@@ -10,16 +10,13 @@ zcat news.tsv.gz | vaswani prepare own_text --workdir=runs/own \\
     --config.data.train_source=-#1 --config.data.train_target=-#2
 """
 
-import dataclasses
 import logging
-import pathlib
 
 from absl import flags
 
+from vaswani_jax import preparer
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import config
-from vaswani_jax.data import packing, prepared, standard_input, treebank_checks
 
 logger = logging.getLogger(__name__)
 
@@ -33,41 +30,12 @@ REBUILD = flags.DEFINE_bool(
 
 def main() -> None:
     """Prepare the data, or check that it is up to date."""
-    settings = program.settings()
-    workdir = program.open_workdir(WORKDIR.value)
-    workdir.pull()
-    directory = prepared.data_directory(settings.data, workdir.path)
-    with standard_input.copy_to_file(settings.data, directory) as text:
-        data = prepared.open_or_prepare(
-            dataclasses.replace(settings, data=text),
-            directory,
-            rebuild=REBUILD.value,
-            required_fingerprint=lambda: _recorded_vocabulary(workdir.path),
-        )
-    prepared.push(settings.data, workdir)
-    if data.vocabulary.is_trees:
-        treebank_checks.warn_of_lengths(
-            data.token_pairs("train"), settings=settings, counts=data.counts["train"]
-        )
-    logger.info(f"{directory}: {data.describe()}")
-    if settings.data.training_corpora:
-        print(_describe_corpora(settings, data))
-
-
-def _describe_corpora(settings: config.Config, data: prepared.PreparedData) -> str:
-    """Return what each corpus gives to an epoch."""
-    pairs, sizes = data.token_pairs("train"), data.manifest.corpus_sizes
-    batches = packing.training_batches(
-        settings.data, pairs, seed=settings.seed, corpus_sizes=sizes
+    preparation = preparer.prepare(
+        program.settings(), WORKDIR.value, rebuild_data=REBUILD.value
     )
-    return packing.describe_corpora(settings.data, pairs, batches, corpus_sizes=sizes)
-
-
-def _recorded_vocabulary(workdir: pathlib.Path) -> str | None:
-    # Imported late: it loads JAX, which data that are up to date do not need.
-    from vaswani_jax.checkpoints import select
-
-    return select.recorded_vocabulary(workdir)
+    logger.info(f"{preparation.directory}: {preparation.describe()}")
+    if preparation.epochs:
+        print(preparation.format_epochs())
 
 
 PROGRAM = program.Program(

@@ -111,8 +111,8 @@ def test_the_table_has_what_each_corpus_gives_to_an_epoch():
     """Corpus a has 3 pairs of 2 and 4 tokens with end marks, b 2 pairs of 6 and 3."""
     pairs = small_corpora.token_pairs_of([(1, 3)] * 3 + [(5, 2)] * 2)
     plan = planned([3, 2], weights=[1, 3], epoch_pairs=1000, stages="7: a=1", fields={})
-    table = mixture.describe(plan, pairs, num_batches=[70, 1234])
-    assert table.splitlines() == [
+    epochs = mixture.epoch_shares(plan, pairs, num_batches=[70, 1234])
+    assert "\n".join(epoch.format() for epoch in epochs).splitlines() == [
         "an epoch from batch 0 on: 1,000 pairs in 70 batches",
         "corpus  pairs  share  passes  source tokens  target tokens",
         "a         250  25.0%    83.3            500          1,000",
@@ -128,5 +128,6 @@ def test_passes_are_over_the_text_whatever_its_copies():
     pairs = small_corpora.token_pairs_of([(1, 1)] * 6)
     noisy = {"a": {"noise_typos": 0.1, "noise_copies": 3}}
     plan = planned([6], fields=noisy)
-    [_, _, row] = mixture.describe(plan, pairs, num_batches=[1]).splitlines()
-    assert row.split()[:4] == ["a", "6", "100.0%", "3"]
+    [epoch] = mixture.epoch_shares(plan, pairs, num_batches=[1])
+    [share] = epoch.corpora
+    assert (share.pairs, share.share, share.passes) == (6, 1.0, 3.0)

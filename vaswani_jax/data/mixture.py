@@ -139,42 +139,99 @@ def stage_weights(
     return stages
 
 
-def describe(
-    mixture: Mixture, pairs: token_files.TokenPairs, *, num_batches: Sequence[int]
-) -> str:
-    """Return a table of what each corpus gives to an epoch, for each stage.
+@dataclasses.dataclass(frozen=True)
+class CorpusShare:
+    """What a corpus gives to an epoch.
 
-    A pass is over the text, not over all copies. Tokens are means, with end marks.
+    Attributes:
+        name: The corpus's.
+        pairs: The pairs of the epoch that are its own.
+        share: These as a share of all pairs of the epoch.
+        passes: These as a number of passes over its text, not over all copies.
+        source_tokens: Expected source tokens of these pairs, with end marks.
+        target_tokens: Expected target tokens of these pairs, with end marks.
+    """
+
+    name: str
+    pairs: int
+    share: float
+    passes: float
+    source_tokens: float
+    target_tokens: float
+
+
+@dataclasses.dataclass(frozen=True)
+class EpochShares:
+    """What each corpus gives to every epoch of a stage.
+
+    Attributes:
+        first_batch: The number of the first batch of these epochs, from 0.
+        num_batches: The number of batches of an epoch.
+        corpora: The share of each corpus.
+    """
+
+    first_batch: int
+    num_batches: int
+    corpora: tuple[CorpusShare, ...]
+
+    def format(self) -> str:
+        """Return the shares as a table of text."""
+        rows: list[tuple[str, ...]] = [HEADING]
+        for corpus in self.corpora:
+            rows.append(
+                (
+                    corpus.name,
+                    f"{corpus.pairs:,}",
+                    f"{corpus.share:.1%}",
+                    f"{corpus.passes:,.3g}",
+                    f"{corpus.source_tokens:,.0f}",
+                    f"{corpus.target_tokens:,.0f}",
+                )
+            )
+        title = (
+            f"an epoch from batch {self.first_batch:,} on: "
+            f"{sum(corpus.pairs for corpus in self.corpora):,} pairs in "
+            f"{self.num_batches:,} batches"
+        )
+        return "\n".join([title, *_aligned(rows)])
+
+
+def epoch_shares(
+    mixture: Mixture, pairs: token_files.TokenPairs, *, num_batches: Sequence[int]
+) -> tuple[EpochShares, ...]:
+    """Return what each corpus gives to an epoch, for each stage.
 
     Args:
         mixture: The quotas of the corpora.
         pairs: All prepared pairs.
         num_batches: The number of batches of an epoch of each stage.
     """
-    tables = []
+    tokens_of_pair = [
+        [
+            (side.tokens_in(part) + size) / size
+            for part, size in zip(mixture.parts, mixture.sizes, strict=True)
+        ]
+        for side in (pairs.source, pairs.target)
+    ]
+    stages = []
     for quotas, count in zip(mixture.quotas, num_batches, strict=True):
-        rows: list[tuple[str, ...]] = [HEADING]
-        for number, part in enumerate(mixture.parts):
-            quota, size = quotas.pairs[number], mixture.sizes[number]
-            tokens = [
-                quota * (side.tokens_in(part) + size) / size
-                for side in (pairs.source, pairs.target)
-            ]
-            rows.append(
-                (
-                    mixture.names[number],
-                    f"{quota:,}",
-                    f"{quota / sum(quotas.pairs):.1%}",
-                    f"{quota * mixture.copies[number] / size:,.3g}",
-                    *(f"{count:,.0f}" for count in tokens),
+        corpora = []
+        for number, quota in enumerate(quotas.pairs):
+            source_tokens, target_tokens = (
+                quota * tokens[number] for tokens in tokens_of_pair
+            )
+            corpora.append(
+                CorpusShare(
+                    name=mixture.names[number],
+                    pairs=quota,
+                    share=quota / sum(quotas.pairs),
+                    passes=quota * mixture.copies[number] / mixture.sizes[number],
+                    source_tokens=source_tokens,
+                    target_tokens=target_tokens,
                 )
             )
-        title = (
-            f"an epoch from batch {quotas.step:,} on: {sum(quotas.pairs):,} pairs in "
-            f"{count:,} batches"
-        )
-        tables += [title, *_aligned(rows)]
-    return "\n".join(tables)
+        stages.append(EpochShares(quotas.step, count, tuple(corpora)))
+    return tuple(stages)
 
 
 def split(total: int, weights: Sequence[Fraction]) -> list[int]:

@@ -354,14 +354,14 @@ def training_batches(
     )
 
 
-def describe_corpora(
+def epoch_shares(
     data: config.DataConfig,
     pairs: token_files.TokenPairs,
     batches: batching.Batches,
     *,
     corpus_sizes: Mapping[str, int],
-) -> str:
-    """Return a table of what each corpus gives to an epoch; "" if there are none.
+) -> tuple[mixture.EpochShares, ...]:
+    """Return what each corpus gives to an epoch of each stage; () without corpora.
 
     Args:
         data: Names the corpora.
@@ -371,6 +371,6 @@ def describe_corpora(
     """
     mixed = mixture.plan(data, corpus_sizes)
     if not mixed:
-        return ""
+        return ()
     num_batches = [len(plan.slices) for plan in batches.epoch_plans]
-    return mixture.describe(mixed, pairs, num_batches=num_batches)
+    return mixture.epoch_shares(mixed, pairs, num_batches=num_batches)

@@ -111,10 +111,10 @@ def train(
         log.open(resumed.progress.step)
         _record_start(run, resumed, init_from=init_from)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
-        if shares := packing.describe_corpora(
+        for epoch in packing.epoch_shares(
             settings.data, pairs, batches, corpus_sizes=corpus_sizes
         ):
-            logger.info(shares)
+            logger.info(epoch.format())
         loop = _Loop(
             run=run,
             batches=batches,
