@@ -30,9 +30,9 @@ REBUILD = flags.DEFINE_bool(
 
 def main() -> None:
     """Prepare the data, or check that it is up to date."""
-    preparation = preparer.prepare(
-        program.settings(), WORKDIR.value, rebuild_data=REBUILD.value
-    )
+    settings = program.settings()
+    program.open_workdir(WORKDIR.value)  # Logs where the local copy of a URL lies.
+    preparation = preparer.prepare(settings, WORKDIR.value, rebuild_data=REBUILD.value)
     logger.info(f"{preparation.directory}: {preparation.describe()}")
     if preparation.epochs:
         print(preparation.format_epochs())
