@@ -16,10 +16,36 @@ from vaswani_jax.checkpoints import store
 from vaswani_jax.core import parallel, shards
 
 
+def mix_corpora(directory: pathlib.Path) -> list[str]:
+    """Write two corpora and held-out text; return flags that mix them in two stages."""
+    generator = random.Random(3)
+    directory.mkdir()
+    values = dict[str, object](source="text", text_directory=directory)
+    tables = []
+    for name, count in {"crawl": 150, "news": 50, "valid": 10, "test": 10}.items():
+        lines = [
+            "".join(f"{letter} " for letter in generator.choices("abcdefgh", k=length))
+            for length in generator.choices(range(1, 9), k=count)
+        ]
+        for side in ("source", "target"):
+            (directory / f"{name}.{side}").write_text("\n".join(lines) + "\n")
+            if name in ("valid", "test"):
+                values[f"{name}_{side}"] = f"{name}.{side}"
+        tables.append(
+            f'[[corpora]]\nname = "{name}"\nweight = 1\n'
+            f'source = "{name}.source"\ntarget = "{name}.target"\n'
+        )
+    (directory / "corpora.toml").write_text("".join(tables[:2]))
+    values |= {"corpora": directory / "corpora.toml", "stages": "20: crawl=1 news=4"}
+    values["vocab_size"] = 20
+    return [f"--config.data.{key}={value}" for key, value in values.items()]
+
+
 def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
-    """Without dropout, whose masks are each device's own."""
+    """Of a mixture with stages, too; without dropout, whose masks are each device's."""
     flags = [
         *(*long_runs.FLAGS, "--config.model.dropout_rate=0.0"),
+        *mix_corpora(tmp_path / "text"),
         "--config.training.evaluate_every_steps=60",
         "--config.training.checkpoint_every_steps=15",
     ]
@@ -34,7 +60,9 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
                 "main", tmp_path / name, *flags, goal, devices=devices
             )
             assert result.returncode == 0, result.stderr.decode()
-            assert f"{devices} cpu device(s)" in result.stderr.decode()
+            messages = result.stderr.decode()
+            assert f"{devices} cpu device(s)" in messages
+            assert "an epoch from batch 20 on: 200 pairs" in messages
         ends[name] = long_runs.ended(tmp_path / name)
     losses = [[by_step[step] for step in range(1, 61)] for _, by_step in ends.values()]
     np.testing.assert_allclose(*losses, rtol=1e-4)
