@@ -1,4 +1,4 @@
-"""Wrong languages and swapped sides."""
+"""Other scripts and swapped sides."""
 
 import pytest
 
@@ -40,31 +40,6 @@ def test_some_lines_of_another_script_are_minor() -> None:
     [finding] = sides.find_scripts(texts.blocks(pairs), EN_DE, split="train")
     assert finding.severity == "minor" and finding.share == 0.05
     assert finding.examples[0] == "line 1: Анна видит собаку"
-
-
-def languages_of(pairs: list[Pair], locales: tuple[str, str]) -> list[str]:
-    blocks = texts.blocks(pairs)
-    shares = sides.languages(blocks, locales)
-    found = sides.find_languages(shares, locales, split="train")
-    return [f"{finding.severity} {finding.kind}" for finding in found]
-
-
-def test_languages_tell_wrong_codes_and_swapped_sides() -> None:
-    pytest.importorskip("py3langid")
-    for pairs in (GERMAN, texts.clean("de")["train"]):
-        assert languages_of(pairs, EN_DE) == []
-        assert languages_of(swapped(pairs), EN_DE) == ["serious swapped"]
-        assert languages_of(pairs, ("en", "fr")) == ["serious language"]
-        assert languages_of(pairs, ("pt_BR", "de")) == ["serious language"]
-    mixed = [*GERMAN[:200], *((target, target) for _, target in GERMAN[200:])]
-    assert languages_of(mixed, EN_DE) == ["minor language"]
-
-
-def test_languages_need_their_identifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sides.importlib.util, "find_spec", lambda name: None)
-    assert not sides.can_identify("de")
-    assert "vaswani-jax[langid]" in sides.how_to_identify()
-    assert languages_of(swapped(GERMAN), EN_DE) == []
 
 
 def test_words_tell_swapped_lines() -> None:

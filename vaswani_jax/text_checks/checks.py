@@ -20,6 +20,7 @@ from vaswani_jax.text_checks import (
     duplicates,
     lengths,
     reading,
+    side_languages,
     sides,
     spelling,
 )
@@ -34,7 +35,7 @@ from vaswani_jax.text_checks.sample import (
     Pair,
     Sample,
     pairs_of,
-    thin,
+    spread,
 )
 
 CHUNK = 10_000
@@ -157,7 +158,7 @@ class _TextCheck:
 
     def keep_blocks(self, size: int) -> None:
         """Keep some of the blocks for the checks that compare texts."""
-        self.blocks = thin(self.blocks, max(1, size))
+        self.blocks = spread(self.blocks, max(1, size))
 
     def by_locales(self) -> dict[Locales, list[Block]]:
         """Return the blocks of each pair of languages, without tags."""
@@ -237,13 +238,15 @@ class _TextCheck:
         result += characters.find_faults(self.blocks, data=self._data, split=split)
         if split == "train":
             result += characters.find_form(self.forms, data=self._data)
-        seen_languages: list[sides.Languages | None] = [None, None]
+        seen_languages: list[side_languages.Languages | None] = [None, None]
         for locales, blocks in self.by_locales().items():
             in_scripts = sides.find_scripts(blocks, locales, split=split)
             result += in_scripts
-            seen_languages = sides.languages(blocks, locales)
+            seen_languages = side_languages.languages(blocks, locales)
             if not any(f.severity is Severity.SERIOUS for f in in_scripts):
-                result += sides.find_languages(seen_languages, locales, split=split)
+                result += side_languages.find_languages(
+                    seen_languages, locales, split=split
+                )
         if len(self.by_locales()) == 1:
             measures["languages"] = {
                 name: each.shares if each else {}
@@ -320,10 +323,10 @@ def _notes(data: config.DataConfig) -> list[str]:
             "sides and forms do not apply"
         ]
     locales = (data.source_locale, *languages.target_locales(data))
-    unknown = [locale for locale in locales if not sides.can_identify(locale)]
+    unknown = [locale for locale in locales if not side_languages.can_identify(locale)]
     if not unknown:
         return []
     return [
         f"languages that are not identified: {', '.join(unknown)} (only their scripts "
-        f"are){sides.how_to_identify()}"
+        f"are){side_languages.how_to_identify()}"
     ]

@@ -2,8 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeVar
 
 Pair = tuple[str, str]
+Item = TypeVar("Item")
 # A text of at most MAX_BLOCKS is looked at as a whole.
 BLOCK_PAIRS = 50
 MAX_BLOCKS = 4000
@@ -66,24 +68,17 @@ def pairs_of(blocks: Sequence[Block]) -> list[Pair]:
     return [pair for _, pair in numbered(blocks)]
 
 
-def thin(blocks: Sequence[Block], size: int) -> list[Block]:
-    """Return at most `size` blocks, spread evenly over all."""
-    if len(blocks) <= size:
-        return list(blocks)
-    return [blocks[number * len(blocks) // size] for number in range(size)]
-
-
 def numbered(blocks: Sequence[Block]) -> list[tuple[int, Pair]]:
     """Return the pairs of blocks, each with the number of its line."""
     return [line for block in blocks for line in block.lines]
 
 
-def spread(pairs: Sequence[Pair], size: int) -> list[Pair]:
-    """Return at most `size` pairs, spread evenly over all.
+def spread(items: Sequence[Item], size: int) -> list[Item]:
+    """Return at most `size` items, spread evenly over all.
 
-    >>> spread([("a", ""), ("b", ""), ("c", ""), ("d", "")], 2)
-    [('a', ''), ('c', '')]
+    >>> spread(["a", "b", "c", "d"], 2)
+    ['a', 'c']
     """
-    if len(pairs) <= size:
-        return list(pairs)
-    return [pairs[number * len(pairs) // size] for number in range(size)]
+    if len(items) <= size:
+        return list(items)
+    return [items[number * len(items) // size] for number in range(size)]

@@ -1,16 +1,15 @@
-"""Find sides that are in another language than the settings say, or swapped."""
+"""Find lines in other scripts than those of their languages, and swapped sides."""
 
 import collections
 import dataclasses
-import importlib.util
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from vaswani_jax.core import extras, types
-from vaswani_jax.data import language_identification, scripts
+from vaswani_jax.core import types
+from vaswani_jax.data import scripts
 from vaswani_jax.text_checks import association, findings
 from vaswani_jax.text_checks.findings import Finding, Severity
-from vaswani_jax.text_checks.sample import Block, Pair, numbered, spread
+from vaswani_jax.text_checks.sample import Block, Pair, numbered
 
 KEYS = ("source_locale", "target_locale")
 # A line is in another script if at most this share of its letters is in its own.
@@ -18,13 +17,6 @@ LINE_SHARE = 0.5
 # Shorter lines do not count: units and currencies are in Latin letters everywhere.
 MIN_LETTERS = 8
 OTHER_SCRIPT = {"minor": 0.02, "serious": 0.5}
-# Lines that the identifier reads together, as one alone says little; its readings.
-LINES_AT_ONCE = 10
-MAX_READINGS = 100
-MIN_READINGS = 5
-# Sides are swapped if more readings of each are likelier in the other's language.
-MIN_CROSSED = 0.8
-OTHER_LANGUAGE = {"minor": 0.1, "serious": 0.5}
 # A line is evidence for a side if its words are likelier there by this logarithm, on
 # average; a pair counts if both of its lines are evidence.
 MIN_EVIDENCE = 1.0
@@ -77,7 +69,7 @@ def find_scripts(
     crossed = [share_in_scripts(letters[side], locales[1 - side]) for side in (0, 1)]
     if max(right) < 0.5 < min(crossed):
         reason = "each is written in the script of the other's language"
-        return [_swapped_sides(locales, split=split, reason=reason)]
+        return [swapped_sides(locales, split=split, reason=reason)]
     result = []
     for side, name in enumerate(types.SIDES):
         expected = scripts.scripts_of_locale(locales[side])
@@ -147,132 +139,17 @@ def _lines_of_other_scripts(
     return wrong, len(wrong) / max(1, num_long)
 
 
-def can_identify(locale: str) -> bool:
-    """Return True if the identifier is installed and knows a locale's language."""
-    is_installed = importlib.util.find_spec("py3langid") is not None
-    return is_installed and bool(language_identification.language_of(locale))
-
-
-def how_to_identify() -> str:
-    """Return how to install the identifier, if it is missing, for a note."""
-    if importlib.util.find_spec("py3langid"):
-        return ""
-    return f"; {extras.how_to_install('langid')}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Languages:
-    """The languages that one side seems to be in.
-
-    Attributes:
-        shares: The share of readings of each language; a reading that may be in the
-            language that it should be in counts for that.
-        other_side: The share of readings for which the language of the other side is
-            likelier than that of this side.
-    """
-
-    shares: dict[str, float]
-    other_side: float
-
-
-def identify(lines: Sequence[str], *, locale: str, other_locale: str) -> Languages:
-    """Return the languages of lines that are spread over one side.
-
-    Args:
-        lines: The lines.
-        locale: What they should be in.
-        other_locale: What the other side should be in.
-    """
-    expected, opposite = map(
-        language_identification.language_of, (locale, other_locale)
-    )
-    readings = [
-        " ".join(lines[begin : begin + LINES_AT_ONCE])
-        for begin in range(0, len(lines), LINES_AT_ONCE)
-    ]
-    verdicts = language_identification.judge(readings, [expected] * len(readings))
-    counts = collections.Counter(
-        verdict.language if verdict.is_other else expected for verdict in verdicts
-    )
-    num_other = sum(
-        by_language.get(opposite, 0.0) > by_language[expected]
-        for by_language in language_identification.probabilities(readings)
-    )
-    total = counts.total()
-    shares = {language: count / total for language, count in counts.most_common()}
-    return Languages(shares, num_other / total)
-
-
-def languages(
-    blocks: Sequence[Block], locales: tuple[str, str]
-) -> list[Languages | None]:
-    """Return the languages of source and target; None where they are not identified."""
-    pairs = [pair for _, pair in numbered(blocks) if all(pair)]
-    pairs = spread(pairs, MAX_READINGS * LINES_AT_ONCE)
-    if len(pairs) < MIN_READINGS * LINES_AT_ONCE:
-        return [None, None]
-    return [
-        identify(
-            [pair[side] for pair in pairs],
-            locale=locales[side],
-            other_locale=locales[1 - side],
-        )
-        if can_identify(locales[side])
-        else None
-        for side in (0, 1)
-    ]
-
-
-def find_languages(
-    side_languages: Sequence[Languages | None], locales: tuple[str, str], *, split: str
-) -> list[Finding]:
-    """Return a finding if sides are in other languages than their locales say.
-
-    Args:
-        side_languages: What `languages` returns.
-        locales: Those of source and target.
-        split: Which text it is.
-    """
-    crossed = [each.other_side for each in side_languages if each]
-    if len(crossed) == len(types.SIDES) and min(crossed) > MIN_CROSSED:
-        reason = f"the source is in {locales[1]}, the target in {locales[0]}"
-        return [_swapped_sides(locales, split=split, reason=reason)]
-    result = []
-    for side, name in enumerate(types.SIDES):
-        each = side_languages[side]
-        if each is None:
-            continue
-        expected = language_identification.language_of(locales[side])
-        unexpected = {k: v for k, v in each.shares.items() if k != expected}
-        share = math.fsum(unexpected.values())
-        if not (severity := findings.severity_of(share, **OTHER_LANGUAGE)):
-            continue
-        commonest = max(unexpected, key=unexpected.__getitem__)
-        key = f"config.data.{KEYS[side]}"
-        remedies = ["leave lines of other languages out of both files"]
-        description = "in other languages"
-        if unexpected[commonest] > share / 2:
-            description = f"in {commonest}"
-            remedies.insert(0, f"--{key}={commonest}, if that language is meant")
-        result.append(
-            Finding(
-                kind="language",
-                severity=severity,
-                split=split,
-                message=(
-                    f"{findings.percent(share)} of the {name} text seems to be "
-                    f"{description}, but {key}={locales[side]}"
-                ),
-                share=share,
-                remedies=remedies,
-            )
-        )
-    return result
-
-
-def _swapped_sides(
+def swapped_sides(
     locales: tuple[str, str], *, split: str, reason: str, examples: Sequence[str] = ()
 ) -> Finding:
+    """Return the finding that both sides are swapped.
+
+    Args:
+        locales: Those of source and target.
+        split: Which text it is.
+        reason: How it shows.
+        examples: Some of the pairs.
+    """
     remedies = [f"swap config.data.{split}_source and config.data.{split}_target"]
     if split == "train":
         source, target = locales
@@ -362,7 +239,7 @@ def find_swapped_lines(
     share = len(swapped) / num_evident
     if share > 0.5:
         result.append(
-            _swapped_sides(
+            swapped_sides(
                 locales,
                 split=split,
                 reason="its source has the words of the training text's target",
