@@ -96,6 +96,16 @@ def test_capitals_are_of_both_sides() -> None:
     assert pair == ("A DOG", "EIN HUND")
 
 
+def test_title_case_has_its_probability_among_pairs_not_in_capitals() -> None:
+    changed = [source for source, _ in noisy(PAIRS, upper=0.2, title=0.5)]
+    for count, share in (
+        (sum(map(str.isupper, changed)), 0.2),
+        (sum(map(str.istitle, changed)), 0.5 * (1 - 0.2)),
+    ):
+        deviation = (len(PAIRS) * share * (1 - share)) ** 0.5
+        assert abs(count - len(PAIRS) * share) < 5 * deviation
+
+
 def test_a_turkish_i_keeps_its_dot() -> None:
     data = data_of(**{"data.target_locale": "tr"})
     [pair] = noisy([("iki", "iki ılık")], upper=1.0, data=data)

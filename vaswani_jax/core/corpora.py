@@ -35,7 +35,8 @@ class Corpus:
             for a share by its size, see `data.corpora_temperature`.
         tag: A user symbol before each of its source lines; "" for none.
         noise_upper: Probability that a pair is written in capitals.
-        noise_title: Probability that each word of a pair begins with a capital.
+        noise_title: Probability that each word of a pair begins with a capital, among
+            the pairs that are not in capitals.
         noise_typos: Probability that a source line has typing errors.
         noise_punctuation: Probability that a pair loses its full stops, or other marks
             that end both sides.

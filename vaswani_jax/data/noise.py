@@ -49,7 +49,8 @@ class Noise:
 
     Attributes:
         upper: That both sides are written in capitals.
-        title: That each word of both sides begins with a capital.
+        title: That each word of both sides begins with a capital, if they are not in
+            capitals anyway.
         typos: That the source has typing errors, one for every ten words, rounded up.
         punctuation: That both sides lose their final marks, if these are of one kind.
     """
