@@ -117,11 +117,39 @@ def test_a_damaged_file_is_named_wherever_it_is_cut_or_changed(tmp_path, ending)
                 assert all(isinstance(text, str) for text in texts)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_damaged_file_is_named_with_the_last_record_that_was_read(tmp_path, ending):
+    texts = [f"{number:>100}" for number in range(9999)]
+    path = tmp_path / f"text.{ending}"
+    table = pyarrow.table({"text": texts})
+    if ending == "parquet":
+        pyarrow.parquet.write_table(
+            table, path, row_group_size=2000, use_dictionary=False
+        )
+    else:
+        options = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+        with (
+            pyarrow.OSFile(str(path), "wb") as stream,
+            pyarrow.ipc.new_stream(stream, table.schema, options=options) as writer,
+        ):
+            writer.write_table(table, max_chunksize=2000)
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 2000] = bytes(2000)
+    path.write_bytes(content)
+    read = []
+    with pytest.raises(ValueError) as caught:
+        read.extend(arrow_files.read(path, "text"))
+    assert 0 < len(read) < len(texts) and read == texts[: len(read)]
+    message = f"{path}, after record {len(read)}: not a complete "
+    assert str(caught.value).startswith(message)
+
+
 def test_a_stream_that_was_cut_between_its_batches_is_refused(tmp_path):
     path = write(tmp_path / "short.arrow", pyarrow.array(TEXTS[:2]))
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(
-        ValueError, match=r"short\.arrow is not a complete stream of Arrow"
+        ValueError, match=r"short\.arrow: not a complete stream of Arrow \(it has no"
     ):
         list(arrow_files.read(path, "text"))
 
@@ -129,9 +157,18 @@ def test_a_stream_that_was_cut_between_its_batches_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ("{", "state.json is damaged"),
-        ("[]", "state.json is damaged"),
-        ('{"_data_files": [{"filename": "../a.arrow"}]}', "state.json is damaged"),
+        (
+            "{\n 1",
+            "state.json, line 2: no JSON (Expecting property name enclosed in double "
+            "quotes at column 2)",
+        ),
+        ("[]", "state.json must be a JSON object, got '[]'"),
+        ("{}", "state.json: _data_files must be a list of objects with a filename"),
+        ('{"_data_files": [{}]}', "state.json: _data_files must be a list of objects"),
+        (
+            '{"_data_files": [{"filename": "../a.arrow"}]}',
+            "_data_files must be names of files in this directory, got ../a.arrow",
+        ),
         ('{"_data_files": [], "_indices_files": [{}]}', "flatten_indices()"),
     ],
 )

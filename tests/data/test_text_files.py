@@ -3,6 +3,7 @@
 import gzip
 import lzma
 import os
+import random
 import tempfile
 from pathlib import Path
 
@@ -105,6 +106,21 @@ def test_a_file_that_only_claims_to_be_compressed_is_named(tmp_path, ending, bef
     path.write_bytes(begin + b"plain text\n")
     with pytest.raises(ValueError, match=str(path)):
         list(text_files.read_lines(path))
+
+
+@pytest.mark.parametrize("ending", COMPRESSORS)
+def test_a_damaged_file_is_named_with_the_last_line_that_was_read(tmp_path, ending):
+    generator = random.Random(1)
+    text = "".join(f"{generator.getrandbits(64):x}\n" for _ in range(50_000))
+    path = tmp_path / f"text{ending}"
+    whole = COMPRESSORS[ending](text.encode())
+    path.write_bytes(whole[: len(whole) // 2])
+    lines = []
+    with pytest.raises(ValueError) as caught:
+        lines.extend(text_files.read_lines(path))
+    assert len(lines) > 10_000 and lines == text.split("\n")[: len(lines)]
+    message = f"{path}, after line {len(lines)}: not a complete "
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("ending", COMPRESSORS)

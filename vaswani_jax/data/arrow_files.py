@@ -4,11 +4,13 @@
 """
 
 import contextlib
-import json
+import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from vaswani_jax.data import json_objects
 
 if TYPE_CHECKING:
     import pyarrow
@@ -96,11 +98,17 @@ def shards(path: pathlib.Path) -> list[pathlib.Path]:
     if not path.is_dir():
         return [path]
     state_file = path / DATASET_STATE
+    state = json_objects.read(state_file)
     try:
-        state = json.loads(state_file.read_text(encoding="utf-8"))
-        names = [str(entry["filename"]) for entry in state["_data_files"]]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"{state_file} is damaged: {error!r}") from None
+        names = [entry["filename"] for entry in state["_data_files"]]
+        is_named = all(isinstance(name, str) for name in names)
+    except (TypeError, KeyError):
+        is_named = False
+    if not is_named:
+        raise ValueError(
+            f"{state_file}: _data_files must be a list of objects with a filename, as "
+            "Dataset.save_to_disk writes it"
+        )
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise ValueError(
             f"{path} selects rows by an index: save it again, with "
@@ -108,24 +116,36 @@ def shards(path: pathlib.Path) -> list[pathlib.Path]:
         )
     if any(pathlib.PurePath(name).name != name for name in names):
         raise ValueError(
-            f"{state_file} is damaged: it names files of other directories"
+            f"{state_file}: _data_files must be names of files in this directory, got "
+            f"{', '.join(names)[:80]}"
         )
     return [path / name for name in names]
 
 
 def _read_shard(path: pathlib.Path, column: str) -> Iterator[str]:
-    num_records = 0
-    with _naming(path):
+    with _naming(path) as progress:
         names = _find_column(_schema(path), column, path=path)
         for batch in _batches(path, names):
             array = _select(batch, names)
-            yield from _texts(array, f"{path}, record", column, first=num_records + 1)
-            num_records += len(array)
+            first = progress.num_records + 1
+            yield from _texts(array, f"{path}, record", column, first=first)
+            progress.num_records += len(array)
+
+
+@dataclasses.dataclass
+class _Progress:
+    """How far a file is read.
+
+    Attributes:
+        num_records: The number of records that are read.
+    """
+
+    num_records: int = 0
 
 
 @contextlib.contextmanager
-def _naming(path: pathlib.Path) -> Iterator[None]:
-    """Name the file in the errors of pyarrow.
+def _naming(path: pathlib.Path) -> Iterator[_Progress]:
+    """Name in the errors of pyarrow the file, and how far it could be read.
 
     Raises:
         ValueError: The file is damaged.
@@ -133,14 +153,17 @@ def _naming(path: pathlib.Path) -> Iterator[None]:
     import pyarrow
 
     kind = "Parquet file" if path.suffix == ".parquet" else "stream of Arrow"
+    progress = _Progress()
     try:
-        yield
+        yield progress
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         # The errors of the disk have a number; those of Parquet's decoder have none.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = " ".join(str(error).split())
-        raise ValueError(f"{path} is not a complete {kind}: {reason}") from None
+        number = progress.num_records
+        place = f"{path}, after record {number}" if number else f"{path}"
+        raise ValueError(f"{place}: not a complete {kind} ({reason})") from None
 
 
 def _schema(path: pathlib.Path) -> "pyarrow.Schema":

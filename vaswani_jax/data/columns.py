@@ -7,15 +7,13 @@ column is a number (TSV), or the path of a key (JSON lines, Parquet, datasets).
 import dataclasses
 import glob
 import itertools
-import json
 import os
 import pathlib
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vaswani_jax.data import arrow_files, text_files
+from vaswani_jax.data import arrow_files, json_objects, text_files
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 COLUMN_NUMBER = re.compile("[1-9][0-9]*")
@@ -291,7 +289,7 @@ def _read_tsv(path: pathlib.Path, columns: Sequence[int]) -> Iterator[tuple[str,
 def _read_json(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for number, line in enumerate(text_files.read_lines(path), start=1):
         try:
-            record = _parse_object(line)
+            record = json_objects.parse(line)
             texts = [look_up(record, name) for name in names]
             if "\\u" in line:
                 _check_characters(texts, names)
@@ -313,29 +311,6 @@ def _check_characters(texts: Sequence[str], names: Sequence[str]) -> None:
             raise ValueError(
                 f"{name} has a lone surrogate, which is not a character"
             ) from None
-
-
-def _parse_object(line: str) -> dict[str, Any]:
-    """Return the JSON object of a line.
-
-    Raises:
-        ValueError: It has none.
-    """
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"no JSON ({error.msg} at column {error.colno}); every line must be a JSON "
-            "object"
-        ) from None
-    except RecursionError:
-        raise ValueError("JSON nested too deep") from None
-    except ValueError:  # Python refuses to parse it.
-        limit = sys.get_int_max_str_digits()
-        raise ValueError(f"a number of over {limit:,} digits") from None
-    if not isinstance(record, dict):
-        raise ValueError("every line must be a JSON object")
-    return record
 
 
 def look_up(record: dict[str, Any], column: str) -> str:

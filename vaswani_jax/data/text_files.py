@@ -23,23 +23,11 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 
     Raises:
         ValueError: A line is not UTF-8 or has over 64 MiB (the message has the file
-            and the line), or a compressed file is damaged.
+            and the line), or a compressed file is damaged (the file, and the last line
+            that was read).
     """
-    compression = COMPRESSIONS.get(path.suffix)
-    try:
-        with open_bytes(path) as stream:
-            yield from decode_lines(_split_lines(stream, path), name=str(path))
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(
-            f"{path} is not a complete {compression} file: {error}"
-        ) from None
-    except OSError as error:
-        # The errors of the disk have a number; those of zstd's decoder have none.
-        if error.errno is not None or compression is None:
-            raise
-        raise ValueError(
-            f"{path} is not a complete {compression} file: {error}"
-        ) from None
+    with open_bytes(path) as stream:
+        yield from decode_lines(_split_lines(stream, path), name=str(path))
 
 
 def decode_lines(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
@@ -69,17 +57,27 @@ def _split_lines(stream: io.BufferedIOBase, path: pathlib.Path) -> Iterator[byte
     """Yield the lines of a stream with their line feeds.
 
     Raises:
-        ValueError: A line is too long.
+        ValueError: A line is too long, or a compressed file is damaged.
     """
     number = 0
-    while line := stream.readline(MAX_LINE_BYTES):
-        number += 1
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            raise ValueError(
-                f"{path}, line {number}: over {MAX_LINE_BYTES:,} bytes without a line "
-                "feed; a text has one sentence a line"
-            )
-        yield line
+    try:
+        while line := stream.readline(MAX_LINE_BYTES):
+            number += 1
+            if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+                raise ValueError(
+                    f"{path}, line {number}: over {MAX_LINE_BYTES:,} bytes without a "
+                    "line feed; a text has one sentence a line"
+                )
+            yield line
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        # The errors of the disk have a number; those of the decoders have none.
+        compression = COMPRESSIONS.get(path.suffix)
+        if getattr(error, "errno", None) is not None or compression is None:
+            raise
+        place = f"{path}, after line {number}" if number else f"{path}"
+        raise ValueError(
+            f"{place}: not a complete {compression} file ({error})"
+        ) from None
 
 
 def open_bytes(path: pathlib.Path) -> io.BufferedIOBase:
