@@ -93,14 +93,37 @@ def test_prepared_data_is_opened_without_standard_input(
     assert "the prepared 'train' data is used" in caplog.text
 
 
-def test_a_bad_line_of_a_pipe_is_named(monkeypatch, text):
-    pipe(monkeypatch, ["one\teins", "two"])
-    settings = small_text.settings_of(text, **names("-#1", "-#2"))
-    with (
-        standard_input.copy_to_file(settings.data, text.with_name("piped")) as data,
-        pytest.raises(
-            ValueError, match=r"standard_input\.tsv, line 2: the number of columns"
+@pytest.mark.parametrize(
+    ("content", "columns", "message"),
+    [
+        ("a\tb\nc\n", "12", "standard input, line 2: the number of columns must be"),
+        ("a\tb\n", "13", "standard input, line 1: no column 3, the line has 2"),
+        ("a\tb\n", "10", "must be a number from 1, as -#2, got '0'"),
+        (
+            '{"a": ""}\n{"b": ""}\n',
+            "aa",
+            "standard input, line 2: no a: the keys are b",
         ),
+    ],
+)
+def test_a_bad_line_of_a_pipe_is_named(monkeypatch, text, content, columns, message):
+    pipe(monkeypatch, content.splitlines())
+    settings = small_text.settings_of(text, **names(*(f"-#{c}" for c in columns)))
+    with (
+        pytest.raises(ValueError) as caught,
+        standard_input.copy_to_file(settings.data, text.with_name("piped")) as data,
+    ):
+        sources.count(data, "train", seed=1)
+    assert message in str(caught.value)
+    assert "standard_input" not in str(caught.value), "the copy is gone"
+
+
+def test_sides_of_unlike_length_are_named_as_the_user_named_them(monkeypatch, text):
+    pipe(monkeypatch, ["one line"])
+    settings = small_text.settings_of(text, **names("-", "train.de"))
+    with (
+        pytest.raises(ValueError, match="of lines: standard input has 1, "),
+        standard_input.copy_to_file(settings.data, text.with_name("piped")) as data,
     ):
         sources.count(data, "train", seed=1)
 

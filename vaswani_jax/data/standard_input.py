@@ -33,6 +33,8 @@ def copy_to_file(
         directory: Where the data will be prepared. The copy lies beside it until the
             context ends.
 
+    Errors of the context name standard input in place of the copy.
+
     Raises:
         ValueError: Two splits name standard input, or columns of different kinds.
         FileNotFoundError: Standard input is closed.
@@ -66,7 +68,15 @@ def copy_to_file(
         copies: dict[str, Any] = {
             key: f"{path}{name.removeprefix('-')}" for key, name in names.items()
         }
-        yield dataclasses.replace(data, **copies)
+        try:
+            yield dataclasses.replace(data, **copies)
+        except ValueError as error:
+            message = str(error)
+            if str(path) not in message:
+                raise
+            # Advice has the name alone, as in standard_input.tsv#2.
+            message = message.replace(str(path), "standard input")
+            raise ValueError(message.replace(f"{path.name}#", "-#")) from None
 
 
 def _file_name(names: Iterable[str]) -> str:
