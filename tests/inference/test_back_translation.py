@@ -288,6 +288,14 @@ def test_a_tag_of_the_model_is_no_part_of_the_text(
     write_input(tmp_path, ["<2de> a b", "a"])
     with pytest.raises(ValueError, match=r"mono\.de, line 2 must begin with a tag"):
         back_translation.back_translate(translator, path, tmp_path / "other")
+    # Of several shards, the one with the line is named, and its line there.
+    for name, lines in (("s1.de", ["<2de> a", ""]), ("s2.de", ["<2fr> b", "c"])):
+        write_input(tmp_path, lines).rename(tmp_path / name)
+    with pytest.raises(ValueError) as error:
+        back_translation.back_translate(
+            translator, tmp_path / "s*.de", tmp_path / "other"
+        )
+    assert str(error.value).startswith(f"{tmp_path / 's2.de'}, line 2 must begin with")
     assert not (tmp_path / "other").exists()
 
 
@@ -323,7 +331,7 @@ def test_options_out_of_range_are_refused(
         ("-", None, "--input=- is read twice"),
         ("empty", b"", "empty has no line"),
         ("bytes", b"a\n\xff\n", "bytes, line 2: not UTF-8"),
-        ("a.gz", b"a\n", "a.gz is not a complete gzip file"),
+        ("a.gz", b"a\n", "a.gz: not a complete gzip file"),
     ],
 )
 def test_input_that_cannot_be_read_is_refused(

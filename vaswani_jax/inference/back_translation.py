@@ -15,7 +15,7 @@ import logging
 import os
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -227,15 +227,29 @@ class _Text:
             raise ValueError(f"--input={name} is read twice: name a file")
         side = columns.find(name, pathlib.Path())
         digest, num_lines = hashlib.sha256(), 0
-        for num_lines, line in enumerate(side.read(), start=1):
-            try:
-                languages.check_tags([line], data, first_line=num_lines)
-            except ValueError as error:
-                raise ValueError(f"{name}, {error}") from None
+        for line in _checked_lines(side, data):
             digest.update(f"{line}\n".encode())
+            num_lines += 1
         if not num_lines:
             raise ValueError(f"--input={name} has no line")
         return cls(side, num_lines, digest.hexdigest())
+
+
+def _checked_lines(side: columns.Side, data: config.DataConfig) -> Iterator[str]:
+    """Yield all lines, of which each has its tag if there are several languages.
+
+    Raises:
+        ValueError: The message has the file of the line, its number there, and the
+            rule.
+    """
+    for shard in side.shards:
+        lines = columns.read_shard(shard, side.column)
+        for number, line in enumerate(lines, start=1):
+            try:
+                languages.check_tags([line], data, first_line=number)
+            except ValueError as error:
+                raise ValueError(f"{shard}, {error}") from None
+            yield line
 
 
 def _record(
