@@ -231,6 +231,23 @@ def test_samples_and_noise_depend_on_the_line_of_the_whole_text(
     assert len(set(noised[0])) > 3
 
 
+def test_sampling_draws_and_beam_search_does_not(tmp_path: pathlib.Path) -> None:
+    """With a real model: the stand-in repeats its source by every method."""
+    small, vocabulary = settings.small_settings(), settings.letters_vocabulary()
+    params = settings.random_params(small.model, vocab_size=vocabulary.size, seed=1)
+    member = Member(small.model, Checkpoint(1, {"params": params}, {}))
+    translator = Translator(small, vocabulary, members=[member])
+    path = write_input(tmp_path, ["a b c", "c b a"])
+
+    def sources_of(name: str, **options: Any) -> list[str]:
+        back_translation.back_translate(translator, path, tmp_path / name, **options)
+        return sides(tmp_path / name)[0]
+
+    best = sources_of("best", search={"beam_size": 1})
+    drawn = sources_of("drawn", method="sampling")
+    assert any(best) and drawn != best
+
+
 @pytest.mark.parametrize(
     ("options", "key"),
     [
@@ -312,6 +329,10 @@ def test_a_tag_of_the_model_is_no_part_of_the_text(
         ),
         ({"noise": WordNoise(shuffle=-1)}, "word_shuffle must be at least 0"),
         ({"search": {"top_k": 3}}, "config.search.top_k=3 needs config.search.samp"),
+        (
+            {"search": {"sampling": True}},
+            "search must have no sampling, got True: method=beam decides it",
+        ),
     ],
 )
 def test_options_out_of_range_are_refused(

@@ -140,7 +140,8 @@ def back_translate(
         input: Text with a sentence a line, named FILES[#COLUMN] as training text is: a
             file, a glob of shards, a column of TSV, JSON lines or Parquet.
         output: A directory: new, or of the same corpus, unfinished.
-        search: Settings of `config.search` to change.
+        search: Settings of `config.search` to change, except for sampling, which the
+            method decides.
         **options: The fields of `BackTranslationOptions`: method, input_side, tag,
             noise, shard_lines.
 
@@ -201,6 +202,11 @@ def _settings(
     *,
     search: Mapping[str, Any],
 ) -> config.Config:
+    if "sampling" in search:
+        raise ValueError(
+            f"search must have no sampling, got {search['sampling']!r}: "
+            f"method={options.method} decides it"
+        )
     overrides = {f"search.{key}": value for key, value in search.items()}
     is_sampling = options.method == "sampling"
     return parsing.override(settings, {"search.sampling": is_sampling, **overrides})
