@@ -3,7 +3,7 @@
 import json
 import pathlib
 import re
-import shutil
+import signal
 
 import pytest
 
@@ -18,16 +18,23 @@ FLAGS = [
 ]
 
 
+NUM_SHARDS = 20
+
+
 @pytest.fixture(scope="module")
 def mono(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("text") / "mono.txt"
-    lines = [f"{'abcdefg'[n % 7]} b {'c ' * (n % 9)}" for n in range(60)]
+    lines = [f"{'abcdefg'[n % 7]} b {'c ' * (n % 9)}" for n in range(20 * NUM_SHARDS)]
     path.write_text("\n".join([*lines, ""]))
     return path
 
 
-def shards(directory: pathlib.Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.glob("shard-*")}
+def contents(directory: pathlib.Path) -> dict[str, bytes]:
+    """The shards and the manifest of a corpus."""
+    names = ("shard-*", "manifest.json")
+    return {
+        path.name: path.read_bytes() for name in names for path in directory.glob(name)
+    }
 
 
 def test_a_killed_corpus_on_eight_devices_is_that_of_one(
@@ -37,23 +44,28 @@ def test_a_killed_corpus_on_eight_devices_is_that_of_one(
     command = [*runs.command("back_translate_text", trained), f"--input={mono}", *FLAGS]
     result = runs.run(*command, f"--output={whole}", devices=1)
     assert result.returncode == 0, result.stderr.decode()
-    assert b"60 lines in, 60 pairs out" in result.stderr
-    # What a kill leaves while the second shard is written.
-    shutil.copytree(whole, killed)
-    (killed / "corpora.toml").unlink()
-    manifest = json.loads((killed / "manifest.json").read_text())
-    del manifest["shards"]["1"], manifest["shards"]["2"]
-    (killed / "manifest.json").write_text(json.dumps(manifest))
-    for path in (*killed.glob("shard-00002.*"), killed / "shard-00001.target"):
-        path.unlink()
-    result = runs.run(*command, f"--output={killed}", devices=8)
+    assert b"400 lines in, 400 pairs out" in result.stderr
+    assert len(contents(whole)) == 2 * NUM_SHARDS + 1
+
+    words = [*command, f"--output={killed}"]
+    with runs.running(words, env=runs.environment(devices=1)) as process:
+        assert process.stderr
+        log = []
+        for line in process.stderr:
+            log.append(line)
+            if b"shard 2 of 20" in line:
+                process.kill()
+                break
+        assert process.wait(timeout=300) == -signal.SIGKILL, log
+    assert not (killed / "corpora.toml").exists()
+    num_written = len(json.loads((killed / "manifest.json").read_text())["shards"])
+    assert 2 <= num_written < NUM_SHARDS
+
+    result = runs.run(*words, devices=8)
     assert result.returncode == 0, result.stderr.decode()
-    assert b"shard 2 of 3" in result.stderr and b"shard 1 of 3" not in result.stderr
-    assert len(shards(whole)) == 2 * 3
-    assert shards(killed) == shards(whole)
-    assert (killed / "manifest.json").read_bytes() == (
-        whole / "manifest.json"
-    ).read_bytes()
+    numbers = re.findall("shard ([0-9]+) of 20", result.stderr.decode())
+    assert list(map(int, numbers)) == list(range(num_written + 1, NUM_SHARDS + 1))
+    assert contents(killed) == contents(whole)
 
 
 @pytest.mark.parametrize(
