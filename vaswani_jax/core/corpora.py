@@ -117,19 +117,19 @@ def check_tags(corpora: Sequence[Corpus], symbols: Sequence[str]) -> None:
             )
 
 
-def may_replace_corpora(was: str, now: str, _: int) -> bool:
+def may_replace_corpora(old: str, new: str, _: int) -> bool:
     """Return whether corpora differ in nothing but the names of their files.
 
     Whether the text is the same is checked by its content.
     """
-    old, new = (
+    old_corpora, new_corpora = (
         [_without_files(corpus) for corpus in parse_corpora(text)]
-        for text in (was, now)
+        for text in (old, new)
     )
-    return old == new
+    return old_corpora == new_corpora
 
 
-def describe_corpora_change(was: str, now: str) -> str:
+def describe_corpora_change(old: str, new: str) -> str:
     """Return in words what differs between corpora.
 
     >>> news = {"name": "news", "source": "n.en", "target": "n.de"}
@@ -138,16 +138,18 @@ def describe_corpora_change(was: str, now: str) -> str:
     ... )
     "the weight of 'news' is 2.0, was 1.0"
     """
-    old, new = (
-        {corpus.name: corpus for corpus in parse_corpora(text)} for text in (was, now)
+    old_corpora, new_corpora = (
+        {corpus.name: corpus for corpus in parse_corpora(text)} for text in (old, new)
     )
-    parts = [f"{name!r} is new" for name in new if name not in old]
-    parts += [f"{name!r} is missing" for name in old if name not in new]
-    if old.keys() == new.keys() and list(old) != list(new):
-        parts.append(f"their order is {', '.join(new)}, was {', '.join(old)}")
-    for name, corpus in new.items():
-        for field in FIELDS if name in old else ():
-            value, old_value = getattr(corpus, field), getattr(old[name], field)
+    parts = [f"{name!r} is new" for name in new_corpora if name not in old_corpora]
+    parts += [f"{name!r} is missing" for name in old_corpora if name not in new_corpora]
+    if set(old_corpora) == set(new_corpora) and list(old_corpora) != list(new_corpora):
+        parts.append(
+            f"their order is {', '.join(new_corpora)}, was {', '.join(old_corpora)}"
+        )
+    for name, corpus in new_corpora.items():
+        for field in FIELDS if name in old_corpora else ():
+            value, old_value = getattr(corpus, field), getattr(old_corpora[name], field)
             if value != old_value:
                 parts.append(f"the {field} of {name!r} is {value!r}, was {old_value!r}")
     return "; ".join(parts)
