@@ -39,7 +39,7 @@ def settings_of(directory: pathlib.Path, **changes: object) -> config.Config:
 
 def test_an_epoch_has_the_share_of_each_corpus(tmp_path: pathlib.Path) -> None:
     write_corpora(tmp_path / "text")
-    stages = [{"step": 5, "weights": {"small": 1}}]
+    stages = [{"batch": 5, "weights": {"small": 1}}]
     small = settings_of(tmp_path / "text", **{"data.stages": stages})
     preparation = vaswani_jax.prepare(small, tmp_path / "run")
     assert preparation.directory == tmp_path / "run/data"

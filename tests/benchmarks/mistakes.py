@@ -517,8 +517,8 @@ MISTAKES = (
     Mistake(
         "a run may change stages that it has used",
         "may_replace_stages",
-        "$stage.step < $num_batches",
-        "$stage.step > $num_batches",
+        "$stage.batch < $num_batches",
+        "$stage.batch > $num_batches",
         "tests/core/test_corpora_stages.py::"
         "test_stages_that_a_run_has_not_reached_may_change",
     ),

@@ -70,16 +70,13 @@ def _write(files: list[Any], generator: np.random.Generator, pairs: int) -> None
 
 def mix(num_pairs: int) -> mixture.Mixture:
     """Two stages of five corpora; each epoch has as many pairs as all have."""
-    sizes = mixture.split(num_pairs, [Fraction(share) for share in SHARES])
-    quotas = [
-        mixture.Quotas(
-            step,
-            tuple(mixture.split(num_pairs, [Fraction(weight) for weight in weights])),
-        )
-        for step, weights in ((0, WEIGHTS), (10_000, WEIGHTS[::-1]))
-    ]
+    sizes, *stages = (
+        tuple(mixture.divide_proportionally(num_pairs, list(map(Fraction, weights))))
+        for weights in (SHARES, WEIGHTS, WEIGHTS[::-1])
+    )
+    quotas = map(mixture.Quotas, (0, 10_000), stages)
     names = tuple(f"corpus{number}" for number in range(len(sizes)))
-    return mixture.Mixture(names, tuple(sizes), (1,) * len(sizes), tuple(quotas))
+    return mixture.Mixture(names, sizes, (1,) * len(sizes), tuple(quotas))
 
 
 def measure(

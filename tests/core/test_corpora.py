@@ -211,7 +211,7 @@ def test_a_python_config_takes_lists():
     values = own_text.get_config()
     values.data.source_locale, values.data.target_locale = "en", "de"
     values.data.corpora = [NEWS, CRAWL]
-    values.data.stages = [{"step": 7, "weights": {"news": 1}}]
+    values.data.stages = [{"batch": 7, "weights": {"news": 1}}]
     data = parsing.parse(values).data
     assert [corpus.name for corpus in data.training_corpora] == ["news", "crawl"]
     assert data.stages == "7: news=1"
@@ -228,10 +228,10 @@ def test_a_python_config_takes_lists():
     ),
     st.sets(st.integers(0, 10**9), min_size=1),
 )
-def test_any_weights_are_recorded_exactly(weights, steps):
-    stages = [{"step": step, "weights": dict(weights)} for step in sorted(steps)]
+def test_any_weights_are_recorded_exactly(weights, batches):
+    stages = [{"batch": batch, "weights": dict(weights)} for batch in sorted(batches)]
     parsed_stages = corpora_stages.parse_stages(corpora_stages.stages_text(stages))
-    assert [stage.step for stage in parsed_stages] == sorted(steps)
+    assert [stage.batch for stage in parsed_stages] == sorted(batches)
     assert all(stage.weights == tuple(weights) for stage in parsed_stages)
     listed = [
         {"name": name, "source": "s", "target": "t", "weight": weight}

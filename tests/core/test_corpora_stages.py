@@ -15,17 +15,17 @@ def test_stages_are_a_text_or_a_list():
     )
     assert text == "0: crawl=4 news=1; 20000: news=1.5"
     listed = [
-        {"step": 0, "weights": {"crawl": 4, "news": 1}},
-        {"step": 20000, "weights": {"news": 1.5}},
+        {"batch": 0, "weights": {"crawl": 4, "news": 1}},
+        {"batch": 20000, "weights": {"news": 1.5}},
     ]
     assert (
         corpora_stages.stages_text(listed) == text == corpora_stages.stages_text(text)
     )
     first, second = corpora_stages.parse_stages(text)
     assert first == corpora_stages.Stage(
-        step=0, weights=(("crawl", 4.0), ("news", 1.0))
+        batch=0, weights=(("crawl", 4.0), ("news", 1.0))
     )
-    assert second.step == 20000
+    assert second.batch == 20000
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_stages_are_a_text_or_a_list():
         ("news=1", "a stage must be like 20000: news=1 crawl=2, got 'news=1'"),
         ("0: news", "name each corpus as NAME=WEIGHT, got '0: news'"),
         ("0: news=1 news=2", "name each corpus once, got '0: news=1 news=2'"),
-        ("x: news=1", "the step of a stage must be a whole number from 0, got 'x: "),
-        ("-1: news=1", "the step of a stage must be a whole number from 0"),
-        ("٣: news=1", "the step of a stage must be a whole number from 0"),
+        ("x: news=1", "the batch of a stage must be a whole number from 0, got 'x: "),
+        ("-1: news=1", "the batch of a stage must be a whole number from 0"),
+        ("٣: news=1", "the batch of a stage must be a whole number from 0"),
         ("3: news=٣", "the weight of 'news' must be a number from 0"),
         (
             "0: news=-1",
@@ -45,15 +45,15 @@ def test_stages_are_a_text_or_a_list():
         ("0: news=nan", "the weight of 'news' must be a number from 0"),
         ("0: news=0", "a stage must have a weight above 0, got '0: news=0'"),
         ("0:", "a stage must have a weight above 0"),
-        ("5: news=1; 5: crawl=1", "steps of stages must rise, got 5 after 5"),
+        ("5: news=1; 5: crawl=1", "batches of stages must rise, got 5 after 5"),
         (
             "5: nws=1",
-            "step 5 names the corpus 'nws', but config.data.corpora has news,",
+            "batch 5 names the corpus 'nws', but config.data.corpora has news,",
         ),
-        ([3], "a stage must have a step and weights by corpus, got 3"),
-        ([{"step": 1}], "a stage must have a step and weights by corpus"),
-        ([{"step": True, "weights": {"news": 1}}], "whole number from 0"),
-        ([{"step": 3, "weights": {"news": 10**400}}], "must be a number from 0"),
+        ([3], "a stage must have a batch and weights by corpus, got 3"),
+        ([{"batch": 1}], "a stage must have a batch and weights by corpus"),
+        ([{"batch": True, "weights": {"news": 1}}], "whole number from 0"),
+        ([{"batch": 3, "weights": {"news": 10**400}}], "must be a number from 0"),
     ],
 )
 def test_a_stage_out_of_range_is_refused(stages, rule):
@@ -62,7 +62,7 @@ def test_a_stage_out_of_range_is_refused(stages, rule):
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "num_batches", "may"),
+    ("old", "new", "num_batches", "may"),
     [
         ("", "5: news=1", 5, True),
         ("", "5: news=1", 6, False),
@@ -74,5 +74,5 @@ def test_a_stage_out_of_range_is_refused(stages, rule):
         ("0: news=1; 9: crawl=1", "0: news=1; 8: crawl=1", 9, False),
     ],
 )
-def test_stages_that_a_run_has_not_reached_may_change(was, now, num_batches, may):
-    assert corpora_stages.may_replace_stages(was, now, num_batches) is may
+def test_stages_that_a_run_has_not_reached_may_change(old, new, num_batches, may):
+    assert corpora_stages.may_replace_stages(old, new, num_batches) is may

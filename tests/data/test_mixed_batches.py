@@ -61,7 +61,7 @@ def epochs(batches, *, count, stage=0):
     size = len(plan.slices)
     return [
         [
-            batches.pairs_at(plan.step + number * size + index).tolist()
+            batches.pairs_at(plan.first_batch + number * size + index).tolist()
             for index in range(size)
         ]
         for number in range(count)
@@ -123,10 +123,10 @@ def test_every_epoch_has_the_exact_share_of_each_corpus(plan):
 
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(plans(), st.integers(0, 60))
-def test_each_batch_has_the_whole_text_of_its_pairs_within_its_budget(plan, step):
+def test_each_batch_has_the_whole_text_of_its_pairs_within_its_budget(plan, index):
     lengths, sizes, changes = plan
     batches = batches_of(lengths, sizes, **changes)
-    batch, pairs = batches.batch_at(step), batches.pairs_at(step)
+    batch, pairs = batches.batch_at(index), batches.pairs_at(index)
     assert batch.source.size <= 100 and batch.target_in.size <= 90
     for side, ids in enumerate((batch.source, batch.target_out)):
         tokens = collections.Counter(ids[ids > 3].tolist())
@@ -151,15 +151,17 @@ LENGTHS = small_corpora.random_lengths(sum(SIZES), longest=20, seed=3)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_batch_is_a_function_of_seed_and_step_alone(form):
+def test_a_batch_is_a_function_of_seed_and_index_alone(form):
     options = {"weights": [1, 5, 0], "stages": STAGES, **form}
     batches = batches_of(LENGTHS, SIZES, **options)
-    for step in (61, 4, 5, 11, 12, 39, 40, 0, 200, 6):
+    for number in (61, 4, 5, 11, 12, 39, 40, 0, 200, 6):
         fresh = batches_of(LENGTHS, SIZES, **options)
         jax.tree.map(
-            np.testing.assert_array_equal, batches.batch_at(step), fresh.batch_at(step)
+            np.testing.assert_array_equal,
+            batches.batch_at(number),
+            fresh.batch_at(number),
         )
-        np.testing.assert_array_equal(batches.pairs_at(step), fresh.pairs_at(step))
+        np.testing.assert_array_equal(batches.pairs_at(number), fresh.pairs_at(number))
     other = batches_of(LENGTHS, SIZES, seed=2, **options)
     assert other.pairs_at(0).tolist() != batches.pairs_at(0).tolist()
 
@@ -178,10 +180,10 @@ def test_a_later_stage_changes_no_batch_before_it(form):
         batches_of(LENGTHS, SIZES, **options, **stages)
         for stages in ({}, {"stages": "7: a=1"}, {"stages": "7: b=1"})
     )
-    for step in range(7):
-        batch = without.batch_at(step)
+    for index in range(7):
+        batch = without.batch_at(index)
         for batches in (with_stage, other):
-            jax.tree.map(np.testing.assert_array_equal, batches.batch_at(step), batch)
+            jax.tree.map(np.testing.assert_array_equal, batches.batch_at(index), batch)
     assert corpora_of(with_stage.pairs_at(7), SIZES)[1:] == [0, 0]
     assert corpora_of(other.pairs_at(7), SIZES)[::2] == [0, 0]
 
@@ -193,10 +195,10 @@ def test_a_later_stage_changes_no_batch_of_corpora_in_proportion_to_their_sizes(
 ):
     options = {"weights": weights, **form}
     without = batches_of(LENGTHS, SIZES, **options)
-    step = 2 * without.batches_per_epoch + 1
-    batches = batches_of(LENGTHS, SIZES, stages=f"{step}: b=1", **options)
+    index = 2 * without.batches_per_epoch + 1
+    batches = batches_of(LENGTHS, SIZES, stages=f"{index}: b=1", **options)
     assert batches.tokens_per_epoch == without.tokens_per_epoch
-    for number in range(step):
+    for number in range(index):
         np.testing.assert_array_equal(
             batches.pairs_at(number), without.pairs_at(number)
         )
@@ -218,7 +220,7 @@ def test_corpora_continue_after_a_stage_in_proportion_to_their_sizes(form):
     """Two epochs after the first stage's whole passes have each pair of b once."""
     sizes = [24, 14]
     batches = batches_of(LENGTHS[:38], sizes, stages="1: b=1", epoch_pairs=38, **form)
-    assert [plan.step for plan in batches.epoch_plans] == [0, 1]
+    assert [plan.first_batch for plan in batches.epoch_plans] == [0, 1]
     seen = collections.Counter(
         itertools.chain.from_iterable(
             itertools.chain.from_iterable(epochs(batches, count=7, stage=1))
@@ -229,16 +231,16 @@ def test_corpora_continue_after_a_stage_in_proportion_to_their_sizes(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_stage_has_its_own_shares_from_its_step_on(form):
+def test_each_stage_has_its_own_shares_from_its_batch_on(form):
     batches = batches_of(LENGTHS, SIZES, weights=[1, 5, 0], stages=STAGES, **form)
-    assert [plan.step for plan in batches.epoch_plans] == [0, 5, 12, 40]
+    assert [plan.first_batch for plan in batches.epoch_plans] == [0, 5, 12, 40]
     [epoch] = epochs(batches, count=1, stage=3)
     pairs = list(itertools.chain.from_iterable(epoch))
     assert corpora_of(pairs, SIZES) == [63, 0, 7]
-    for step in range(12, 40):
-        assert corpora_of(batches.pairs_at(step), SIZES)[:2] == [0, 0]
-    for step in range(5):
-        assert corpora_of(batches.pairs_at(step), SIZES)[2] == 0
+    for index in range(12, 40):
+        assert corpora_of(batches.pairs_at(index), SIZES)[:2] == [0, 0]
+    for index in range(5):
+        assert corpora_of(batches.pairs_at(index), SIZES)[2] == 0
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -269,11 +271,11 @@ def test_corpora_in_proportion_to_their_sizes_are_batched_as_one_text(form):
         (SIZES, {"weights": SIZES}),
     ):
         batches = batches_of(LENGTHS, sizes, **changes, **form)
-        for step in (0, 3, 50):
+        for index in (0, 3, 50):
             jax.tree.map(
                 np.testing.assert_array_equal,
-                batches.batch_at(step),
-                joined.batch_at(step),
+                batches.batch_at(index),
+                joined.batch_at(index),
             )
 
 
@@ -324,8 +326,8 @@ def test_the_tokens_of_an_epoch_are_those_of_its_mean(form):
             tokens += np.array(LENGTHS[pair]) + 1
     assert batches.tokens_per_epoch == pytest.approx(tuple(tokens / 2))
     real = positions = 0
-    for step in range(2 * batches.batches_per_epoch):
-        batch = batches.batch_at(step)
+    for index in range(2 * batches.batches_per_epoch):
+        batch = batches.batch_at(index)
         real += (batch.source > 0).sum() + (batch.target_out > 0).sum()
         positions += batch.source.size + batch.target_out.size
     assert batches.padding_share == pytest.approx(1 - real / positions)

@@ -70,7 +70,7 @@ def test_copies_change_no_share():
 
 def test_stages_have_weights_of_their_own():
     plan = planned([100, 900], weights=[1, 4], stages="50: a=1; 70: a=1 b=9")
-    assert [quotas.step for quotas in plan.quotas] == [0, 50, 70]
+    assert [quotas.first_batch for quotas in plan.quotas] == [0, 50, 70]
     # Only what a stage draws from counts in its epoch.
     assert [quotas.pairs for quotas in plan.quotas] == [
         (200, 800),
@@ -83,7 +83,7 @@ def test_stages_have_weights_of_their_own():
 def test_a_corpus_that_would_never_be_drawn_is_refused():
     with pytest.raises(ValueError) as caught:
         planned([5, 995], weights=[1, 9999])
-    text = "corpus 'a' gets none of the 1,000 pairs of an epoch from step 0 on: raise"
+    text = "corpus 'a' gets none of the 1,000 pairs of an epoch from batch 0 on: raise"
     assert str(caught.value).startswith(text)
     assert planned([5, 995], weights=[0, 1]).quotas[0].pairs == (0, 995)
 
@@ -100,7 +100,7 @@ def test_the_smallest_temperature_gives_all_to_the_largest_corpus():
     st.lists(st.fractions(0, 10**6), min_size=1, max_size=9).filter(any),
 )
 def test_parts_differ_from_their_shares_by_less_than_one(total, weights):
-    parts = mixture.split(total, weights)
+    parts = mixture.divide_proportionally(total, weights)
     assert sum(parts) == total
     for part, weight in zip(parts, weights, strict=True):
         share = total * Fraction(weight) / sum(weights)

@@ -96,7 +96,7 @@ def test_the_segments_of_a_row_are_numbered_from_its_start_without_gaps(plan):
             assert 0 not in numbers[:-1]
 
 
-def test_a_batch_is_a_function_of_seed_and_step_alone():
+def test_a_batch_is_a_function_of_seed_and_index_alone():
     lengths = small_corpora.random_lengths(60, longest=20, seed=3)
     batches = packed(lengths)
     for step in (7, 0, 23, 8):

@@ -18,7 +18,7 @@ STAGES = "2: b=1; 5: a=1 b=1"
 
 
 def mixed(directory: pathlib.Path, **changes: Any) -> config.Config:
-    """Settings of two corpora, whose stages begin at updates 2 and 5."""
+    """Settings of two corpora, whose stages begin at batches 2 and 5."""
     weights = changes.pop("weights", [3, 1])
     corpora = [
         {"name": name, "source": f"{name}.en", "target": f"{name}.de", "weight": weight}

@@ -19,14 +19,14 @@ STAGES = "config.data.stages"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The weights of corpora from a step on, until the next stage.
+    """The weights of corpora from a batch on, until the next stage.
 
     Attributes:
-        step: The number of updates before it.
+        batch: The number of batches before it, skipped ones included.
         weights: The weight of each corpus that it names; the others have none.
     """
 
-    step: int
+    batch: int
     weights: tuple[tuple[str, float], ...]
 
 
@@ -35,10 +35,10 @@ def stages_text(value: Any) -> Any:
 
     Args:
         value: A text as "0: crawl=4 news=1; 20000: news=1", or a list of dictionaries
-            as {"step": 0, "weights": {"crawl": 4, "news": 1}}. A value of another type
+            as {"batch": 0, "weights": {"crawl": 4, "news": 1}}. A value of another type
             comes back as it is.
 
-    >>> stages_text([{"step": 0, "weights": {"crawl": 4, "news": 1.5}}])
+    >>> stages_text([{"batch": 0, "weights": {"crawl": 4, "news": 1.5}}])
     '0: crawl=4 news=1.5'
 
     Raises:
@@ -52,10 +52,10 @@ def stages_text(value: Any) -> Any:
     else:
         return value
     for previous, stage in itertools.pairwise(stages):
-        if stage.step <= previous.step:
+        if stage.batch <= previous.batch:
             raise ValueError(
-                f"{STAGES}: the steps of stages must rise, got {stage.step} after "
-                f"{previous.step}"
+                f"{STAGES}: the batches of stages must rise, got {stage.batch} after "
+                f"{previous.batch}"
             )
     return "; ".join(map(_describe_stage, stages))
 
@@ -65,7 +65,7 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
     """Return the stages of a canonical text.
 
     >>> parse_stages("5: news=1")
-    (Stage(step=5, weights=(('news', 1.0),)),)
+    (Stage(batch=5, weights=(('news', 1.0),)),)
     """
     return tuple(_stage_of_text(part.strip()) for part in text.split(";") if part)
 
@@ -81,26 +81,26 @@ def check_stages(stages: Sequence[Stage], corpora: Sequence[Corpus]) -> None:
         for name, _ in stage.weights:
             if name not in names:
                 raise ValueError(
-                    f"{STAGES}: the stage of step {stage.step} names the corpus "
+                    f"{STAGES}: the stage of batch {stage.batch} names the corpus "
                     f"{name!r}, but {CORPORA} has {', '.join(names)}"
                 )
 
 
-def may_replace_stages(was: str, now: str, num_batches: int) -> bool:
+def may_replace_stages(old: str, new: str, num_batches: int) -> bool:
     """Return whether stages are the same as far as a run has used them.
 
     >>> may_replace_stages("0: a=1; 20: b=1", "0: a=1; 90: b=1", 20)
     True
     """
-    old, new = (
-        [stage for stage in parse_stages(text) if stage.step < num_batches]
-        for text in (was, now)
+    old_stages, new_stages = (
+        [stage for stage in parse_stages(text) if stage.batch < num_batches]
+        for text in (old, new)
     )
-    return old == new
+    return old_stages == new_stages
 
 
 def _stage_of_text(text: str) -> Stage:
-    step, colon, parts = text.partition(":")
+    batch, colon, parts = text.partition(":")
     if not colon:
         raise ValueError(
             f"{STAGES}: a stage must be like 20000: news=1 crawl=2, got {text!r}"
@@ -114,23 +114,23 @@ def _stage_of_text(text: str) -> Stage:
                 f"{STAGES}: a stage must name each corpus {rule}, got {text!r}"
             )
         weights[name] = weight
-    return _stage(step.strip(), weights, title=repr(text))
+    return _stage(batch.strip(), weights, title=repr(text))
 
 
 def _stage_of_record(record: Any) -> Stage:
-    is_record = isinstance(record, Mapping) and record.keys() == {"step", "weights"}
+    is_record = isinstance(record, Mapping) and record.keys() == {"batch", "weights"}
     if not is_record or not isinstance(record["weights"], Mapping):
         raise ValueError(
-            f"{STAGES}: a stage must have a step and weights by corpus, got {record!r}"
+            f"{STAGES}: a stage must have a batch and weights by corpus, got {record!r}"
         )
-    return _stage(record["step"], record["weights"], title=repr(dict(record)))
+    return _stage(record["batch"], record["weights"], title=repr(dict(record)))
 
 
-def _stage(step: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
+def _stage(batch: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
     """Return a stage after checking its values, which are texts or numbers."""
-    if not re.fullmatch(r"[0-9]+", str(step)):
+    if not re.fullmatch(r"[0-9]+", str(batch)):
         raise ValueError(
-            f"{STAGES}: the step of a stage must be a whole number from 0, got {title}"
+            f"{STAGES}: the batch of a stage must be a whole number from 0, got {title}"
         )
     values = []
     for name, weight in weights.items():
@@ -146,12 +146,12 @@ def _stage(step: Any, weights: Mapping[str, Any], *, title: str) -> Stage:
         values.append((str(name), value))
     if not any(value for _, value in values):
         raise ValueError(f"{STAGES}: a stage must have a weight above 0, got {title}")
-    return Stage(step=int(step), weights=tuple(values))
+    return Stage(batch=int(batch), weights=tuple(values))
 
 
 def _describe_stage(stage: Stage) -> str:
     weights = (f"{name}={_weight_text(weight)}" for name, weight in stage.weights)
-    return f"{stage.step}: {' '.join(weights)}"
+    return f"{stage.batch}: {' '.join(weights)}"
 
 
 def _weight_text(weight: float) -> str:

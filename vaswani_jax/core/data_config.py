@@ -102,7 +102,7 @@ class DataConfig:
         legacy=0,
     )
     stages: str = setting(
-        "Weights of corpora from steps on, as 0: crawl=4 news=1; 20000: news=1.",
+        "Weights of corpora from a batch on, as 0: crawl=4 news=1; 20000: news=1.",
         legacy="",
         canonical=stages_text,
         may_replace=may_replace_stages,

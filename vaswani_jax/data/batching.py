@@ -64,9 +64,9 @@ class Slice(NamedTuple):
 
 
 class EpochPlan(NamedTuple):
-    """The batches of each epoch from an update on; `step` updates come before it."""
+    """The batches of each epoch of a stage, and the number of the first, from 0."""
 
-    step: int
+    first_batch: int
     slices: list[Slice]
 
 
@@ -78,7 +78,7 @@ class Batches(abc.ABC):
 
     Attributes:
         buckets: The padded shapes of the batches.
-        epoch_plans: The epochs of each stage of the run, in the order of their steps.
+        epoch_plans: The epochs of each stage of the run, in their order.
         tokens_per_epoch: The mean number of tokens of an epoch with their end marks,
             source's and target's.
     """
@@ -93,7 +93,7 @@ class Batches(abc.ABC):
         self.buckets = buckets
         self.epoch_plans = epoch_plans
         self.tokens_per_epoch = tokens_per_epoch
-        self._steps = [plan.step for plan in epoch_plans]
+        self._first_batches = [plan.first_batch for plan in epoch_plans]
         self._epoch = (-1, -1)
         self._order = self._batch_order = np.zeros(0, np.int64)
 
@@ -122,26 +122,26 @@ class Batches(abc.ABC):
         )
         return 1 - sum(self.tokens_per_epoch) / positions
 
-    def batch_at(self, step: int, local_rows: LocalRows | None = None) -> types.Batch:
-        """Return the batch of an update.
+    def batch_at(self, index: int, local_rows: LocalRows | None = None) -> types.Batch:
+        """Return a batch of the run.
 
-        A pure function of (seed, step), epoch after epoch.
+        A pure function of (seed, index), epoch after epoch.
         Rows beyond an epoch's last pair are padding.
 
         Args:
-            step: The number of the update, from 0.
+            index: The number of batches before it, skipped ones included.
             local_rows: Returns the rows to read; the others are padding. By default
                 all rows are read.
         """
-        bucket, rows = self._rows_at(step)
+        bucket, rows = self._rows_at(index)
         selection = local_rows(bucket.rows) if local_rows else range(bucket.rows)
         return self._assemble(
             bucket, rows[selection.start : selection.stop], first_row=selection.start
         )
 
-    def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
+    def pairs_at(self, index: int) -> Int[np.ndarray, "N"]:
         """Return the indices of the pairs of `batch_at`."""
-        return self._rows_at(step)[1]
+        return self._rows_at(index)[1]
 
     def empty(self, bucket: Bucket) -> types.Batch:
         """Return a batch of padding in the shape of a bucket."""
@@ -151,14 +151,14 @@ class Batches(abc.ABC):
     def _slices(self) -> list[Slice]:
         return self.epoch_plans[0].slices
 
-    def _rows_at(self, step: int) -> tuple[Bucket, Int[np.ndarray, "R"]]:
-        stage_number = bisect.bisect(self._steps, step) - 1
+    def _rows_at(self, index: int) -> tuple[Bucket, Int[np.ndarray, "R"]]:
+        stage_number = bisect.bisect(self._first_batches, index) - 1
         plan = self.epoch_plans[stage_number]
-        epoch, index = divmod(step - plan.step, len(plan.slices))
+        epoch, place = divmod(index - plan.first_batch, len(plan.slices))
         if (stage_number, epoch) != self._epoch:
             self._order, self._batch_order = self._order_epoch(stage_number, epoch)
             self._epoch = stage_number, epoch
-        number, start, end = plan.slices[self._batch_order[index]]
+        number, start, end = plan.slices[self._batch_order[place]]
         return self.buckets[number], self._order[start:end]
 
     @abc.abstractmethod
@@ -258,7 +258,9 @@ class BucketedBatches(Batches):
                 for sequence, num_pairs in zip(sequences, quotas.pairs, strict=True)
             )
             counts = np.diff(least, prepend=0)
-            epoch_plans.append(EpochPlan(quotas.step, plan_slices(counts, buckets)))
+            epoch_plans.append(
+                EpochPlan(quotas.first_batch, plan_slices(counts, buckets))
+            )
         self._draws = Draws(
             mixture, sequences, num_batches=[len(plan.slices) for plan in epoch_plans]
         )

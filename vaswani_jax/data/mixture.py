@@ -20,14 +20,14 @@ WEIGHTS = "config.data.corpora or config.data.stages"
 
 @dataclasses.dataclass(frozen=True)
 class Quotas:
-    """The pairs that each corpus gives to every epoch from a step on.
+    """The pairs that each corpus gives to every epoch from a batch on.
 
     Attributes:
-        step: The number of updates before the first of these epochs.
+        first_batch: The number of the first batch of these epochs, from 0.
         pairs: The pairs of each corpus, in the order of the corpora.
     """
 
-    step: int
+    first_batch: int
     pairs: tuple[int, ...]
 
 
@@ -40,7 +40,7 @@ class Mixture:
         sizes: The number of prepared pairs of each corpus. Prepared data has one corpus
             after the other.
         copies: How often each corpus was written, see `num_copies`.
-        quotas: Those of each stage, in the order of their steps; the first has step 0.
+        quotas: Those of each stage, in their order; the first begins at batch 0.
     """
 
     names: tuple[str, ...]
@@ -84,18 +84,18 @@ def plan(data: config.DataConfig, sizes: Mapping[str, int]) -> Mixture | None:
     copies = tuple(num_copies(data, corpus) for corpus in corpora)
     num_pairs = tuple(sizes[corpus.name] for corpus in corpora)
     quotas = []
-    for step, weights in stage_weights(data, num_pairs):
+    for batch, weights in stage_weights(data, num_pairs):
         in_use = [n for n, weight in zip(num_pairs, weights, strict=True) if weight]
         epoch_pairs = data.epoch_pairs or sum(in_use)
-        pairs = split(epoch_pairs, weights)
+        pairs = divide_proportionally(epoch_pairs, weights)
         for corpus, weight, count in zip(corpora, weights, pairs, strict=True):
             if weight and not count:
                 raise ValueError(
                     f"corpus {corpus.name!r} gets none of the {epoch_pairs:,} pairs of "
-                    f"an epoch from step {step:,} on: raise config.data.epoch_pairs, "
+                    f"an epoch from batch {batch:,} on: raise config.data.epoch_pairs, "
                     f"or the weight of the corpus in {WEIGHTS}"
                 )
-        quotas.append(Quotas(step, tuple(pairs)))
+        quotas.append(Quotas(batch, tuple(pairs)))
     names = tuple(corpus.name for corpus in corpora)
     return Mixture(names, num_pairs, copies, tuple(quotas))
 
@@ -111,7 +111,7 @@ def num_copies(data: config.DataConfig, corpus: Corpus | None) -> int:
 def stage_weights(
     data: config.DataConfig, num_pairs: Sequence[int]
 ) -> list[tuple[int, list[Fraction]]]:
-    """Return the first step of each stage, and the weight of each corpus from it on.
+    """Return the first batch of each stage, and the weight of each corpus from it on.
 
     The weights of the corpora themselves hold until the first of `data.stages`.
 
@@ -133,9 +133,9 @@ def stage_weights(
     for stage in data.training_stages:
         named = {name: _exact(weight) for name, weight in stage.weights}
         weights = [named.get(corpus.name, Fraction(0)) for corpus in corpora]
-        if stage.step == 0:
+        if stage.batch == 0:
             stages = []
-        stages.append((stage.step, weights))
+        stages.append((stage.batch, weights))
     return stages
 
 
@@ -230,19 +230,19 @@ def epoch_shares(
                     target_tokens=target_tokens,
                 )
             )
-        stages.append(EpochShares(quotas.step, count, tuple(corpora)))
+        stages.append(EpochShares(quotas.first_batch, count, tuple(corpora)))
     return tuple(stages)
 
 
-def split(total: int, weights: Sequence[Fraction]) -> list[int]:
+def divide_proportionally(total: int, weights: Sequence[Fraction]) -> list[int]:
     """Return parts of a total in proportion to weights, rounded by largest remainder.
 
-    >>> split(10, [Fraction(1), Fraction(1), Fraction(1)])
+    >>> divide_proportionally(10, [Fraction(1), Fraction(1), Fraction(1)])
     [4, 3, 3]
     """
-    quotas = [total * weight / sum(weights) for weight in weights]
-    parts = [int(quota) for quota in quotas]
-    by_remainder = sorted(range(len(parts)), key=lambda n: parts[n] - quotas[n])
+    exact_parts = [total * weight / sum(weights) for weight in weights]
+    parts = [int(part) for part in exact_parts]
+    by_remainder = sorted(range(len(parts)), key=lambda n: parts[n] - exact_parts[n])
     for n in by_remainder[: total - sum(parts)]:
         parts[n] += 1
     return parts

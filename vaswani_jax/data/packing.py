@@ -121,7 +121,7 @@ class PackedBatches(batching.Batches):
                     if count
                 )
                 epoch_plans.append(
-                    batching.EpochPlan(quotas.step, _slices(num_rows, size=size))
+                    batching.EpochPlan(quotas.first_batch, _slices(num_rows, size=size))
                 )
             self._draws = Draws(
                 mixture,
@@ -164,8 +164,8 @@ class PackedBatches(batching.Batches):
         )
         return sequences
 
-    def pairs_at(self, step: int) -> Int[np.ndarray, "N"]:
-        return self._pairs_of(super().pairs_at(step))[0]
+    def pairs_at(self, index: int) -> Int[np.ndarray, "N"]:
+        return self._pairs_of(super().pairs_at(index))[0]
 
     def _order_epoch(self, stage: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         slices = self.epoch_plans[stage].slices

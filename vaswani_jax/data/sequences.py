@@ -246,11 +246,11 @@ class Draws:
         """
         self._quotas = [quotas.pairs for quotas in mixture.quotas]
         self._sequences = sequences
-        steps = [quotas.step for quotas in mixture.quotas]
+        first_batches = [quotas.first_batch for quotas in mixture.quotas]
         starts = [0] * len(sequences)
         self._starts = [starts]
-        for number, (step, next_step) in enumerate(itertools.pairwise(steps)):
-            num_epochs = -((step - next_step) // num_batches[number])
+        for number, (first, end) in enumerate(itertools.pairwise(first_batches)):
+            num_epochs = -((first - end) // num_batches[number])
             starts = [
                 start + num_epochs * quota
                 for start, quota in zip(starts, self._quotas[number], strict=True)

@@ -169,7 +169,7 @@ class TrainingText:
         Args:
             size: The number of pairs to yield, at most all.
         """
-        counts = mixture.split(size, list(map(Fraction, self.num_kept)))
+        counts = mixture.divide_proportionally(size, list(map(Fraction, self.num_kept)))
         for number, count in enumerate(counts):
             total = self.num_kept[number]
             if self.cleaner.is_on or self.parts[number].noise:
