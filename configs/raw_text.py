@@ -26,7 +26,7 @@ CLEANING = {
     "data.clean_max_ratio": 2.5,
     "data.clean_min_letters": 0.4,
     "data.clean_min_script": 0.5,
-    # None of 325,000 lines of Multi30k and Tatoeba exceeds it.
+    # Chosen so that correct short lines stay.
     "data.clean_language_odds": 100.0,
     "data.clean_duplicates": True,
 }

@@ -474,7 +474,7 @@ MISTAKES = (
         "removals.add(Example(corpus, first + n + 1, reason, chunk[n]))"
         "is_kept[first + n] = False",
         "removals.add(Example(corpus, first + n + 1, reason, chunk[n]))",
-        f"{CLEANING_RULES}::test_a_rule_leaves_out_the_pairs_that_it_names",
+        f"{CLEANING_RULES}::test_a_rule_leaves_out_the_pairs_that_break_it",
     ),
     Mistake(
         "a feature counts once, however often a line has it",

@@ -1,4 +1,4 @@
-"""The pairs that no rule names are prepared; the others are counted and shown."""
+"""Pairs that break no rule are prepared; the others are counted and shown."""
 
 import csv
 import json

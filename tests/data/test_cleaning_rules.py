@@ -1,4 +1,4 @@
-"""Each rule leaves out the pairs that it names, and no other."""
+"""Each rule leaves out the pairs that break it, and no other."""
 
 import unicodedata
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def test_every_rule_has_planted_pairs_and_a_preset_value_to_turn_it_off() -> Non
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_rule_leaves_out_the_pairs_that_it_names(name: str) -> None:
+def test_a_rule_leaves_out_the_pairs_that_break_it(name: str) -> None:
     value, planted = PLANTED[name]
     pairs = [*GOOD, *planted]
     cleaner = cleaned(pairs, data_of(**{name: value}))

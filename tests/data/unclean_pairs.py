@@ -46,7 +46,7 @@ PLANTED: dict[str, tuple[object, list[tuple[str, str]]]] = {
     ),
     "duplicates": (True, [GOOD[0], (" Hi. ", "Guten  Tag."), GOOD[0]]),
 }
-# Texts that several rules name.
+# Texts that break several rules.
 TEXTS = st.text(st.sampled_from("aBäß яЖ1.-\t \x07\ue000"), max_size=7)
 
 

@@ -83,7 +83,7 @@ class DataConfig:
         for_source=("text",),
     )
     corpora: str = setting(
-        "Corpora to mix: a TOML file, or a list; empty for data.train_source alone.",
+        "TOML file of [[corpora]] to mix, or a list; empty: data.train_source alone.",
         legacy="",
         affects="data",
         canonical=corpora_text,
@@ -97,7 +97,7 @@ class DataConfig:
         legacy=1.0,
     )
     epoch_pairs: int = setting(
-        "Pairs of an epoch of several corpora; 0 for the pairs of all corpora in use.",
+        "Pairs of an epoch; 0 for all pairs of the corpora with a weight above 0.",
         at_least=0,
         legacy=0,
     )
@@ -275,31 +275,31 @@ class DataConfig:
         "Leave out pairs with U+FFFD or wrongly decoded characters, as fÃ¼r.", False
     )
     clean_max_characters: int = clean_setting(
-        "Maximum characters of a side; 0 for no limit.", 0, at_least=0
+        "Leave out pairs with a side of more characters; 0 for no limit.", 0, at_least=0
     )
     clean_equal_sides: bool = clean_setting(
-        "Leave out pairs whose sides are equal except for case.", False
+        "Leave out pairs whose sides are equal except for case and spaces.", False
     )
     clean_max_ratio: float = clean_setting(
-        "Maximum ratio of the sides' characters, with 10 more each; 0 for no limit.",
+        "Leave out pairs of a larger ratio of characters (10 added to each); 0: off.",
         0.0,
         values="0, or at least 1",
         at_least=0,
     )
     clean_min_letters: float = clean_setting(
-        "Minimum share of letters among a side's characters except spaces.",
+        "Leave out pairs with a side of a smaller share of letters; 0: off.",
         0.0,
         at_least=0,
         at_most=1,
     )
     clean_min_script: float = clean_setting(
-        "Minimum share of a side's letters in the scripts of its locale.",
+        "Leave out pairs with a smaller share of letters in a locale's script; 0: off.",
         0.0,
         at_least=0,
         at_most=1,
     )
     clean_language_odds: float = clean_setting(
-        "Maximum odds for another language than a side's; 100 is safe, 0 is no limit.",
+        "Leave out pairs at larger odds for another language (extra langid); 0: off.",
         0.0,
         values="0, or at least 1",
         at_least=0,

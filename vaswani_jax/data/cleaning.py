@@ -1,8 +1,8 @@
 """Leave out training pairs that are hardly translations: the settings `data.clean_*`.
 
-Each rule names what is wrong with a pair. A pair is left out by the first rule that
-names it, in the order of `cleaning_rules.RULES`, and by none if no rule is on. Held-out
-text is never cleaned.
+A pair that breaks a rule is left out, and counts under the first such rule in the order
+of `cleaning_rules.RULES`. Without rules, all pairs are kept. Held-out text is never
+cleaned.
 """
 
 import collections
@@ -43,7 +43,7 @@ class Example:
     Attributes:
         corpus: The name of its corpus, or "".
         number: Its number in the text, from 1.
-        reason: What the rule found.
+        reason: What is wrong with it.
         pair: Its source and its target.
     """
 
@@ -61,7 +61,7 @@ class Removals:
         rule: Its setting without "clean_".
         count: How many there are.
         by_corpus: How many there are in each corpus.
-        examples: Ten of them, spread over the text, or all.
+        examples: Ten of them, drawn at random, or all if there are fewer.
     """
 
     rule: str
@@ -96,7 +96,7 @@ class Cleaner:
     """
 
     def __init__(self, data: config.DataConfig) -> None:
-        """Take the rules that the settings name.
+        """Take the rules that the settings turn on.
 
         Raises:
             ValueError: The language of a locale is unknown to the identifier.

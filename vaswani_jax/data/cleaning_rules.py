@@ -1,4 +1,4 @@
-"""Name what is wrong with a training pair: the rules of the settings `data.clean_*`."""
+"""Judge training pairs by rules: the settings `data.clean_*`."""
 
 import functools
 import unicodedata
@@ -93,12 +93,12 @@ def split_sides(pair: tuple[str, str], data: config.DataConfig) -> Sides:
 
 
 def _each_pair(find: Callable[[Sides], str]) -> Rule:
-    """Return the rule that looks at one pair after the other."""
+    """Return a rule that judges each pair by itself."""
     return lambda pairs: map(find, pairs)
 
 
 def _each_side(find: Callable[[Side], str]) -> Rule:
-    """Return the rule that names a pair if a function finds something in a side."""
+    """Return a rule that a pair breaks if `find` finds a fault in one of its sides."""
 
     def find_in_pair(sides: Sides) -> str:
         for side in sides:

@@ -410,10 +410,10 @@ def _report(text: _Text, counts: Mapping[str, int], *, max_length: int) -> None:
     Raises:
         ValueError: Nothing was kept.
     """
-    copies = text.num_copies
-    repeats = f", each written {copies} times" if copies > 1 else ""
+    number = text.num_copies
+    copies = f", in {number} copies of the text" if number > 1 else ""
     logger.info(
-        f"tokenised {text.title}: {counts['kept']:,} pairs kept{repeats}; left out: "
+        f"tokenised {text.title}: {counts['kept']:,} pairs kept{copies}; left out: "
         f"{counts['too_long']:,} over {max_length} tokens, {counts['empty']:,} with an "
         "empty side"
     )
