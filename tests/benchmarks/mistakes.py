@@ -777,4 +777,58 @@ MISTAKES = (
         "$number += 1",
         f"{PHRASES}::test_occurrences_are_whole_words",
     ),
+    Mistake(
+        "a column of tab-separated lines is the one before",
+        "columns._read_tsv",
+        "fields[$column - 1]",
+        "fields[$column - 2]",
+        "tests/data/test_columns.py::test_every_kind_of_file_has_the_same_text",
+    ),
+    Mistake(
+        "the last line of a shard is lost if no line feed ends it",
+        "text_files._split_lines",
+        "while $line := $stream.readline(MAX_LINE_BYTES):",
+        "while ($line := $stream.readline(MAX_LINE_BYTES)).endswith(b'\\n'):",
+        "tests/data/test_text_files.py::test_lines_come_back_as_they_were_written",
+    ),
+    Mistake(
+        "lines without a partner at the end of a shard are dropped",
+        "sources._zip_shards",
+        "itertools.zip_longest(",
+        "zip(",
+        "tests/data/test_sources.py::"
+        "test_sides_of_unequal_length_are_refused_with_both_counts",
+    ),
+    Mistake(
+        "a part of a stream of Arrow is taken for all of it",
+        "arrow_files._batches",
+        "$file.read() != END_OF_STREAM",
+        "$file.read() == b''",
+        "tests/data/test_arrow_files.py::"
+        "test_a_stream_that_was_cut_between_its_batches_is_refused",
+    ),
+    Mistake(
+        "pairs that rounding leaves over are in no epoch",
+        "mixture.split",
+        "[: $total - sum($parts)]",
+        "[:0]",
+        "tests/data/test_mixture.py::"
+        "test_parts_differ_from_their_shares_by_less_than_one",
+    ),
+    Mistake(
+        "noise of synthetic sources is numbered within their shard",
+        "back_translation._add_noise",
+        "start=$first_line",
+        "start=1",
+        "tests/inference/test_back_translation.py::"
+        "test_samples_and_noise_depend_on_the_line_of_the_whole_text",
+    ),
+    Mistake(
+        "a damaged shard of synthetic pairs counts as written",
+        "SyntheticCorpus.is_written",
+        "$damage := files.describe_difference($digests, self.directory)",
+        "$damage := ''",
+        "tests/inference/test_synthetic_corpus.py::"
+        "test_a_damaged_shard_is_made_again_with_a_warning",
+    ),
 )
