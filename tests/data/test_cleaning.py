@@ -186,10 +186,27 @@ def test_data_with_other_rules_are_other_data(text):
     assert "config.data.clean_empty is True, was False" in message
 
 
+def test_examples_in_several_files_name_their_file_and_line_there(text):
+    for ending in ("en", "de"):
+        lines = small_text.read_lines(text / f"train.{ending}")
+        for number, first in enumerate((0, 70)):
+            shard = text / f"shard{number}.{ending}"
+            small_text.write_lines(shard, lines[first : first + 70])
+    values = {"data.clean_max_characters": 20, "data.clean_empty": True}
+    values |= {"data.train_source": "shard*.en", "data.train_target": "shard*.de"}
+    rows = read_examples(small_text.prepare(text, **values).directory)
+    assert {row["file"] for row in rows} == {
+        str(text / f"shard{number}.en") for number in (0, 1)
+    }
+    for row in rows:
+        line = small_text.read_lines(pathlib.Path(row["file"]))[int(row["pair"]) - 1]
+        assert line.split() == row["source"].split()
+
+
 def test_examples_are_ten_of_all_the_text_in_one_printable_line_each(tmp_path):
     pairs = [(f"a{number}\x07\t{'b' * 400}", "b") for number in range(1, 2001)]
     cleaner = cleaned(pairs, data_of(control_characters=True))
-    cleaner.write_examples(tmp_path)
+    cleaner.write_examples(tmp_path, {})
     rows = read_examples(tmp_path)
     numbers = [int(row["pair"]) for row in rows]
     assert len(set(numbers)) == 10 and numbers == sorted(numbers)

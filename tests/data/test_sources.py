@@ -102,6 +102,27 @@ def test_a_directory_is_no_text(tmp_path):
         sources.pairs(text_data(tmp_path), "train", seed=1)
 
 
+def test_pairs_in_several_files_are_located_in_both(tmp_path):
+    sizes = {"s1": 2, "s2": 0, "s3": 3}
+    for name, size in sizes.items():
+        rows = "".join(f"{name} {n}\t{name} {n}\n" for n in range(size))
+        write(tmp_path / f"{name}.tsv", rows.encode())
+        write(tmp_path / f"{name}.de", rows.encode())
+    names = {"data.train_source": "s*.tsv#2", "data.train_target": "s*.de"}
+    data = text_data(tmp_path, **names)
+    places = sources.locate(data, "train", {5, 2, 3})
+    pairs = list(sources.pairs(data, "train", seed=1))
+    for number in (2, 3, 5):
+        place = places.pop(number)
+        assert place.source.stem == place.target.stem
+        assert (place.source.suffix, place.target.suffix) == (".tsv", ".de")
+        assert pairs[number - 1][0] == f"{place.source.stem} {place.line - 1}"
+    assert not places
+    names = {"data.train_source": "s3.tsv#2", "data.train_target": "s3.de"}
+    one = text_data(tmp_path, **names)
+    assert sources.locate(one, "train", {1}) == {}
+
+
 def test_shards_are_paired_in_their_order_and_errors_name_them(tmp_path):
     (tmp_path / "shards").mkdir()
     for number in (10, 9):

@@ -20,12 +20,22 @@ from jaxtyping import Bool, UInt64
 
 from vaswani_jax.core import config
 from vaswani_jax.data import cleaning_rules, text_files
+from vaswani_jax.data.sources import Place
 
 Pair = tuple[str, str]
 Item = TypeVar("Item")
 # The file of examples, beside the token files.
 EXAMPLES = "cleaning.tsv"
-HEADER: tuple[str, ...] = ("rule", "corpus", "pair", "reason", "source", "target")
+# The file is that of the source, if there are several; pairs are counted in it.
+HEADER: tuple[str, ...] = (
+    "rule",
+    "corpus",
+    "file",
+    "pair",
+    "reason",
+    "source",
+    "target",
+)
 NUM_EXAMPLES = 10
 # Characters of an example that are shown.
 SHOWN_LENGTH = 300
@@ -177,16 +187,36 @@ class Cleaner:
                 f"{len(self._is_kept[corpus]):,} pairs; left out: {counts}"
             )
 
-    def write_examples(self, directory: pathlib.Path) -> None:
-        """Write a table of examples into a directory, if any rule is on."""
+    def example_numbers(self, corpus: str = "") -> set[int]:
+        """Return the numbers of the examples in a corpus, from 1."""
+        return {
+            example.number
+            for removals in self.removals
+            for example in removals.examples
+            if example.corpus == corpus
+        }
+
+    def write_examples(
+        self, directory: pathlib.Path, places: Mapping[str, Mapping[int, Place]]
+    ) -> None:
+        """Write a table of examples into a directory, if any rule is on.
+
+        Args:
+            directory: Where to write it.
+            places: For each corpus, the places of examples in several files by their
+                numbers, see `sources.locate`.
+        """
         if not self.is_on:
             return
         rows = [HEADER]
         for removals in self.removals:
             rule, examples = removals.rule, removals.examples
             for example in sorted(examples, key=lambda e: (e.corpus, e.number)):
-                texts = map(_shown, (example.reason, *example.pair))
-                rows.append((rule, example.corpus, str(example.number), *texts))
+                place = places.get(example.corpus, {}).get(example.number)
+                file = str(place.source) if place else ""
+                number = place.line if place else example.number
+                texts = map(_shown, (file, str(number), example.reason, *example.pair))
+                rows.append((rule, example.corpus, *texts))
         text_files.write_lines(directory / EXAMPLES, map("\t".join, rows))
 
     def _examine_chunk(

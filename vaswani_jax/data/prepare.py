@@ -87,7 +87,7 @@ def prepare(
     }
     _clean(training)
     training.check_shares()
-    training.cleaner.write_examples(directory)
+    training.write_examples(directory)
     origin = "given"
     if vocabulary is None:
         vocabulary = _make_vocabulary(data, configured, seed=seed, training=training)

@@ -11,7 +11,7 @@ import itertools
 import json
 import logging
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,55 @@ def _split_sides(data: config.DataConfig, split: str) -> tuple[Side, Side]:
         key: str(getattr(data, key)) for key in (f"{split}_source", f"{split}_target")
     }
     return find_sides(data, names)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a pair of a text of several files stands.
+
+    Attributes:
+        source: The file of its source.
+        target: That of its target.
+        line: The number of its line, or record, in them, from 1.
+    """
+
+    source: pathlib.Path
+    target: pathlib.Path
+    line: int
+
+
+def locate(
+    data: config.DataConfig, split: str, numbers: Collection[int]
+) -> dict[int, Place]:
+    """Return where pairs of a split stand, if each side has several files.
+
+    The files are read up to the last of these pairs.
+
+    Args:
+        data: Where the text is.
+        split: The part of it.
+        numbers: The numbers of the pairs in the text, from 1.
+
+    Returns:
+        The places by the numbers; empty if each side has one file, or none.
+    """
+    places: dict[int, Place] = {}
+    if data.source != "text" or not numbers:
+        return places
+    source, target = _split_sides(data, split)
+    if len(source.shards) == 1:
+        return places
+    remaining = sorted(set(numbers), reverse=True)
+    start = 0
+    for shards in zip(source.shards, target.shards, strict=True):
+        end = start + sum(1 for _ in columns.read_shard(shards[0], source.column))
+        while remaining and remaining[-1] <= end:
+            number = remaining.pop()
+            places[number] = Place(*shards, number - start)
+        if not remaining:
+            break
+        start = end
+    return places
 
 
 def describe_unlike_shards(data: config.DataConfig, split: str) -> str:

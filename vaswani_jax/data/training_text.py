@@ -5,6 +5,7 @@ Held-out text is read by `sources` alone: nothing is left out of it or added to 
 
 import contextlib
 import dataclasses
+import pathlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -133,6 +134,16 @@ class TrainingText:
             {part.name: part.pairs(seed=self._seed) for part in self.parts}
         )
         self.num_kept = [self.cleaner.num_kept(part.name) for part in self.parts]
+
+    def write_examples(self, directory: pathlib.Path) -> None:
+        """Write examples of what cleaning leaves out, if any rule is on."""
+        places = {
+            part.name: sources.locate(
+                part.data, "train", self.cleaner.example_numbers(part.name)
+            )
+            for part in self.parts
+        }
+        self.cleaner.write_examples(directory, places)
 
     def check_shares(self) -> None:
         """Refuse shares that give a corpus no pair of an epoch; see `mixture.plan`.
