@@ -45,7 +45,7 @@ def test_each_fault_is_found_in_its_line(kind: str, line: str) -> None:
     [finding] = faults(with_target(line))
     assert (finding.kind, finding.severity) == (kind, "minor")
     assert finding.share == 0.01 and "target lines" in finding.message
-    assert finding.remedies and finding.examples[0].startswith("line 8: ")
+    assert finding.remedies and str(finding.examples[0]).startswith("line 8: ")
 
 
 def test_what_settings_expect_is_no_fault() -> None:

@@ -166,7 +166,7 @@ def test_corpora_are_checked_one_by_one_and_held_out_text_against_all(
     assert list(report.texts) == ["train news", "train crawl", "valid", "test"]
     assert report.texts["train crawl"]["pairs"] == 450
     [overlap] = [f for f in report.findings if f.kind == "overlap"]
-    assert overlap.examples[0].startswith("training news line 1:")
+    assert str(overlap.examples[0]).startswith("training news line 1:")
     pytest.importorskip("py3langid")
     swapped = [(f.split, f.corpus) for f in report.findings if f.kind == "swapped"]
     assert swapped == [("train", "crawl")]
@@ -208,7 +208,7 @@ def test_faults_between_texts_are_found(tmp_path: pathlib.Path) -> None:
     assert "30.0% of the test pairs are also validation pairs" in (
         by_kind["overlap"].message
     )
-    assert by_kind["overlap"].examples[0].startswith("validation line 1: ")
+    assert str(by_kind["overlap"].examples[0]).startswith("validation line 1: ")
     assert "in training" in report.describe()
 
 

@@ -39,7 +39,7 @@ def test_copied_pairs_are_counted(count: int, severity: str | None) -> None:
     assert measures["same_pair"] == count / 100 == measures["same_source"]
     assert [str(finding.severity) for finding in found] == [severity] * bool(severity)
     if found:
-        assert found[0].examples[0].startswith("training line 201: 0 ")
+        assert str(found[0].examples[0]).startswith("training line 201: 0 ")
         assert "--config.data.valid_source=FILE" in found[0].remedies[1]
 
 
@@ -77,5 +77,5 @@ def test_places_name_their_corpus() -> None:
     watched = held_out.HeldOut({"test": [("a b c d e", "x")] * 1})
     watched.add([("u", "v"), ("a b c d e", "x")], first_line=1, corpus="news")
     [finding] = watched.find(is_file=False)
-    assert finding.examples[0].startswith("training news line 2: a b c d e")
+    assert str(finding.examples[0]).startswith("training news line 2: a b c d e")
     assert len(finding.remedies) == 1

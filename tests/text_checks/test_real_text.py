@@ -80,4 +80,4 @@ def test_a_tenth_of_the_lines_in_another_language_is_found(
     report = check(tmp_path, pairs, target_locale="de")
     [finding] = [f for f in report.findings if f.kind == "language"]
     assert finding.severity == "minor" and 0.08 < finding.share < 0.105
-    assert finding.examples[0].startswith(f"line 1: {french[0][1][:60]}")
+    assert str(finding.examples[0]).startswith(f"line 1: {french[0][1][:60]}")

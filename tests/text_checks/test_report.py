@@ -2,7 +2,7 @@
 
 import json
 
-from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.report import DataReport
 
 LENGTHS = {"mean": 3.25, "median": 3, "95%": 1005, "maximum": 20_000}
@@ -29,7 +29,9 @@ FINDING = Finding(
     message="2 pairs have an empty side",
     share=0.01,
     remedies=["do this", "that"],
-    examples=["line 7: | b"],
+    lines=[(7, 8)],
+    places=["lines 7 to 8 are a.en, line 2 to a.en, line 3"],
+    examples=[Example(7, " | b", place="a.en, line 2"), Example(1234, "c | d")],
 )
 
 
@@ -43,12 +45,14 @@ def test_text_has_measures_findings_and_what_mends_them() -> None:
     assert "  letters           source: Latn 75.0%, Cyrl 25.0%" in lines
     assert "  repeated          pairs 50.0%, sources 0.0%, targets under 0.01%" in lines
     assert any("98.7% of targets fit better" in line for line in lines)
-    assert lines[-9:] == [
+    assert lines[-11:] == [
         "",
         "minor: train news: 2 pairs have an empty side [empty]",
         "  fix: do this",
         "  or: that",
-        "  line 7: | b",
+        "  lines 7 to 8 are a.en, line 2 to a.en, line 3",
+        "  a.en, line 2:  | b",
+        "  line 1,234: c | d",
         "",
         "note: no",
         "",
@@ -63,6 +67,7 @@ def test_json_has_all_of_it() -> None:
     assert record["texts"]["train news"] == TEXT
     [finding] = record["findings"]
     assert (finding["kind"], finding["severity"]) == ("empty", "minor")
+    assert finding["examples"] == ["a.en, line 2:  | b", "line 1,234: c | d"]
     assert record["notes"] == ["no"]
 
 

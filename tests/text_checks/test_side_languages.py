@@ -57,7 +57,7 @@ def test_scattered_lines_of_another_language_are_counted(share: float) -> None:
     [finding] = find(pairs, EN_DE)
     assert (finding.severity, finding.share) == ("minor", share)
     assert "of the target lines seem to be in fr" in finding.message
-    assert finding.examples[0] == f"line {numbers[0] + 1}: {FRENCH}"
+    assert str(finding.examples[0]) == f"line {numbers[0] + 1}: {FRENCH}"
     assert len(finding.examples) == 3
 
 

@@ -39,7 +39,7 @@ def test_some_lines_of_another_script_are_minor() -> None:
     pairs[:15] = [(source, "Анна видит собаку") for source, _ in pairs[:15]]
     [finding] = sides.find_scripts(texts.blocks(pairs), EN_DE, split="train")
     assert finding.severity == "minor" and finding.share == 0.05
-    assert finding.examples[0] == "line 1: Анна видит собаку"
+    assert str(finding.examples[0]) == "line 1: Анна видит собаку"
 
 
 def test_words_tell_swapped_lines() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vaswani_jax.text_checks import association, findings
-from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import BLOCK_PAIRS, Block, numbered
 
 # Fewer pairs teach too little to judge the text by.
@@ -173,13 +173,13 @@ def _remedies(parts: Sequence[Part]) -> list[str]:
     ]
 
 
-def _examples(parts: Sequence[Part], blocks: Sequence[Block]) -> list[str]:
+def _examples(parts: Sequence[Part], blocks: Sequence[Block]) -> list[Example]:
     lines = dict(numbered(blocks))
     examples = []
     for part in parts[: findings.NUM_EXAMPLES]:
         middle = (part.first_line + part.last_line) // 2
         number = min(lines, key=lambda n: abs(n - middle))
-        examples.append(findings.describe_pair(number, *lines[number]))
+        examples.append(findings.pair_example(number, *lines[number]))
     return examples
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from vaswani_jax.core import config, types
 from vaswani_jax.data import encodings
 from vaswani_jax.text_checks import findings, sides
-from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Block, numbered
 
 ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{2,4}) ?;", re.IGNORECASE)
@@ -166,7 +166,7 @@ def find_faults(
                     share=share,
                     remedies=[fault.remedy],
                     examples=[
-                        f"line {number:,}: {findings.shorten(line, center=index)}"
+                        Example(number, findings.shorten(line, center=index), side=name)
                         for number, line, index in bad[: findings.NUM_EXAMPLES]
                     ],
                 )

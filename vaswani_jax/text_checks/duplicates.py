@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax.text_checks import findings
-from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Pair
 
 MAX_KEPT = 4_000_000
@@ -93,7 +93,7 @@ class Duplicates:
         self._pairs = Hashes(max_kept=max_kept)
         self._sides = [Hashes(max_kept=max_kept) for _ in range(2)]
         self._num_pairs = self._num_copies = 0
-        self._copies: list[str] = []
+        self._copies: list[Example] = []
         # The first lines show what is repeated, if something is all over the text.
         self._lines: dict[int, str] = {}
 
@@ -117,7 +117,7 @@ class Duplicates:
             if source == target and _has_words(source):
                 self._num_copies += 1
                 if len(self._copies) < findings.NUM_EXAMPLES:
-                    self._copies.append(findings.describe_pair(number, source, target))
+                    self._copies.append(findings.pair_example(number, source, target))
         self._num_pairs += len(pairs)
 
     def measures(self) -> dict[str, Any]:

@@ -18,6 +18,34 @@ class Severity(enum.StrEnum):
     MINOR = "minor"
 
 
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A line or a pair that a finding shows, as a message in `str`.
+
+    Attributes:
+        number: The number of its line in its text, from 1.
+        text: Its text, as a message can show it.
+        side: The side that it is of; "" for a pair.
+        split: The split that it is in, if that is not the finding's.
+        corpus: The corpus that it is in, if `split` is given.
+        place: Its file and line, if its text has several files.
+    """
+
+    number: int
+    text: str
+    side: str = ""
+    split: str = ""
+    corpus: str = ""
+    place: str = ""
+
+    def __str__(self) -> str:
+        """Return its place and its text."""
+        words = [NAMES[self.split]] if self.split else []
+        words += [self.corpus] if self.corpus else []
+        words.append(self.place or f"line {self.number:,}")
+        return f"{' '.join(words)}: {self.text}"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
     """Something wrong with a text.
@@ -31,6 +59,7 @@ class Finding:
         share: The share of lines or pairs that it concerns.
         remedies: Settings or commands that fix it.
         lines: First and last line of the parts that it concerns, from 1.
+        places: Files and lines of these parts, if the text has several files.
         examples: Some of the lines or pairs.
     """
 
@@ -42,7 +71,8 @@ class Finding:
     remedies: Sequence[str]
     corpus: str = ""
     lines: Sequence[tuple[int, int]] = ()
-    examples: Sequence[str] = ()
+    places: Sequence[str] = ()
+    examples: Sequence[Example] = ()
 
 
 def severity_of(share: float, *, minor: float, serious: float) -> Severity | None:
@@ -80,6 +110,6 @@ def shorten(line: str, *, center: int = 0) -> str:
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown)
 
 
-def describe_pair(number: int, source: str, target: str) -> str:
-    """Return a pair as an example of a finding shows it."""
-    return f"line {number:,}: {shorten(source)} | {shorten(target)}"
+def pair_example(number: int, source: str, target: str) -> Example:
+    """Return a pair as an example of a finding."""
+    return Example(number, f"{shorten(source)} | {shorten(target)}")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from vaswani_jax.text_checks import association, findings
-from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Pair
 
 # Lines are near if they have this share of their shingles in common.
@@ -25,6 +25,10 @@ MINOR_EXACT, SERIOUS_EXACT = 0.01, 0.1
 MINOR_NEAR, SERIOUS_NEAR = 0.05, 0.2
 
 
+# A corpus of the other text, "" if it has only one, and a line there, from 1.
+_Place = tuple[str, int]
+
+
 @dataclasses.dataclass
 class _HeldOut:
     """A held-out pair, and where the other text has it.
@@ -32,7 +36,7 @@ class _HeldOut:
     Attributes:
         pair: The pair.
         shingles: The shingles of each side.
-        exact: Where the first equal pair of it is: corpus and line, as "line 7".
+        exact: Where the first equal pair of it is.
         near: Where the first pair with nearly the same sides is.
         near_pair: That pair.
         has_same_source: Whether a pair of it has the same words in its source.
@@ -40,14 +44,14 @@ class _HeldOut:
 
     pair: Pair
     shingles: tuple[frozenset[int], frozenset[int]]
-    exact: str = ""
-    near: str = ""
+    exact: _Place | None = None
+    near: _Place | None = None
     near_pair: Pair | None = None
     has_same_source: bool = False
 
     @property
-    def place(self) -> str:
-        """The place of the pair in the other text, or of a near one; "" for none."""
+    def place(self) -> _Place | None:
+        """The place of the pair in the other text, or of a near one, if there is."""
         return self.exact or self.near
 
 
@@ -63,6 +67,7 @@ class HeldOut:
             splits: The pairs of each held-out split.
             other_split: The split whose pairs `add` takes.
         """
+        self._other_split = other_split
         self._other_name = findings.NAMES[other_split]
         self._is_trained = other_split == "train"
         self._splits: dict[str, list[_HeldOut]] = {}
@@ -111,18 +116,17 @@ class HeldOut:
         """
         if not self._splits:
             return
-        name = f"{corpus} line" if corpus else "line"
         for number, pair in enumerate(pairs, start=first_line):
             for held_out in self._by_pair.get(pair, ()):
-                held_out.exact = held_out.exact or f"{name} {number:,}"
+                held_out.exact = held_out.exact or (corpus, number)
             words = tuple(association.words(pair[0]))
             for held_out in self._by_words.get(words, ()):
                 held_out.has_same_source = True
             shingles = _shingles(words)
             if not shingles.isdisjoint(self._shingles):
-                self._compare(pair, shingles, place=f"{name} {number:,}")
+                self._compare(pair, shingles, place=(corpus, number))
 
-    def _compare(self, pair: Pair, shingles: frozenset[int], *, place: str) -> None:
+    def _compare(self, pair: Pair, shingles: frozenset[int], *, place: _Place) -> None:
         """Note the held-out pairs that are near to a pair of the other text."""
         candidates = {
             id(held_out): held_out
@@ -198,20 +202,23 @@ class HeldOut:
                     message=message,
                     share=max(exact, near),
                     remedies=remedies,
-                    examples=_examples(lines, self._other_name),
+                    examples=_examples(lines, self._other_split),
                 )
             )
         return result
 
 
-def _examples(lines: Sequence[_HeldOut], other_name: str) -> list[str]:
-    shared = [line for line in lines if line.place]
-    return [
-        f"{other_name} {line.place}: "
-        f"{findings.shorten((line.near_pair or line.pair)[0])} | "
-        f"held out: {findings.shorten(line.pair[0])}"
-        for line in shared[: findings.NUM_EXAMPLES]
-    ]
+def _examples(lines: Sequence[_HeldOut], other_split: str) -> list[Example]:
+    examples: list[Example] = []
+    for line in lines:
+        if line.place and len(examples) < findings.NUM_EXAMPLES:
+            corpus, number = line.place
+            text = (
+                f"{findings.shorten((line.near_pair or line.pair)[0])} | "
+                f"held out: {findings.shorten(line.pair[0])}"
+            )
+            examples.append(Example(number, text, split=other_split, corpus=corpus))
+    return examples
 
 
 def _share(values: Iterable[object]) -> float:

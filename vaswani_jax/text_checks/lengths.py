@@ -9,7 +9,7 @@ import numpy as np
 
 from vaswani_jax.core import config, types
 from vaswani_jax.text_checks import findings
-from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Block, Pair, numbered
 
 # A pair's ratio of lengths is odd if it differs from the text's by this factor, and one
@@ -56,7 +56,7 @@ class Lengths:
         self.num_pairs = self.num_empty = self.num_too_long = 0
         self.characters = {side: Distribution() for side in types.SIDES}
         self.words = {side: Distribution() for side in types.SIDES}
-        self._examples: list[str] = []
+        self._examples: list[Example] = []
 
     def add(self, pairs: Sequence[Pair], *, max_words: int) -> None:
         """Take the next pairs of the text.
@@ -69,7 +69,7 @@ class Lengths:
             if not (pair[0].strip() and pair[1].strip()):
                 self.num_empty += 1
                 if len(self._examples) < findings.NUM_EXAMPLES:
-                    self._examples.append(findings.describe_pair(number, *pair))
+                    self._examples.append(findings.pair_example(number, *pair))
         numbers_of_words = []
         for side, name in enumerate(types.SIDES):
             lines = [pair[side] for pair in pairs]
@@ -184,6 +184,6 @@ def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
             ),
             share=share,
             remedies=["leave these lines out of both files, or align them again"],
-            examples=[findings.describe_pair(n, *pair) for n, pair in odd],
+            examples=[findings.pair_example(n, *pair) for n, pair in odd],
         )
     ]

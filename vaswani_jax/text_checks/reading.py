@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Text:
         source_locale: The language of its source.
         target_locale: That of its target; several if source lines have tags.
         may_repeat: True if its pairs may be repeated although the text has them once.
+        locate: Returns where pairs stand, by their numbers, see `sources.locate`.
     """
 
     split: str
@@ -45,6 +46,7 @@ class Text:
     source_locale: str
     target_locale: str
     may_repeat: bool = False
+    locate: Callable[[Collection[int]], Mapping[int, sources.Place]] = lambda _: {}
 
     @property
     def name(self) -> str:
@@ -188,6 +190,7 @@ def _text(
         read,
         data.source_locale,
         data.target_locale,
+        locate=functools.partial(sources.locate, data, split),
     )
 
 

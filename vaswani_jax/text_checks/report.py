@@ -43,7 +43,11 @@ class DataReport:
         return {
             "serious": self.is_serious,
             "texts": {name: dict(measures) for name, measures in self.texts.items()},
-            "findings": [dataclasses.asdict(finding) for finding in self.findings],
+            "findings": [
+                dataclasses.asdict(finding)
+                | {"examples": list(map(str, finding.examples))}
+                for finding in self.findings
+            ],
             "notes": list(self.notes),
         }
 
@@ -72,7 +76,7 @@ def describe_finding(finding: Finding) -> str:
     lines = [f"{finding.severity}: {text}: {finding.message} [{finding.kind}]"]
     for number, remedy in enumerate(finding.remedies):
         lines.append(f"  {'or' if number else 'fix'}: {remedy}")
-    lines += [f"  {example}" for example in finding.examples]
+    lines += [f"  {text}" for text in (*finding.places, *finding.examples)]
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from vaswani_jax.core import extras, types
 from vaswani_jax.data import language_identification
 from vaswani_jax.text_checks import findings, sides
-from vaswani_jax.text_checks.findings import Finding
+from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Block, numbered, spread
 
 # Lines that the identifier reads together; its readings.
@@ -66,10 +66,12 @@ class Languages:
     shares: dict[str, float]
     other_side: float
     is_by_line: bool
-    examples: Sequence[str]
+    examples: Sequence[Example]
 
 
-def identify(lines: Sequence[Line], *, locale: str, other_locale: str) -> Languages:
+def identify(
+    lines: Sequence[Line], *, side: str, locale: str, other_locale: str
+) -> Languages:
     """Return the languages of one side.
 
     They are those of readings if lines are short, or if most readings are in other
@@ -77,6 +79,7 @@ def identify(lines: Sequence[Line], *, locale: str, other_locale: str) -> Langua
 
     Args:
         lines: The lines, each with its number.
+        side: "source" or "target".
         locale: What they should be in.
         other_locale: What the other side should be in.
     """
@@ -100,7 +103,7 @@ def identify(lines: Sequence[Line], *, locale: str, other_locale: str) -> Langua
         [line for _, line in long], expected, min_odds=MIN_ODDS
     )
     examples = [
-        f"line {long[n][0]:,}: {findings.shorten(long[n][1])}"
+        Example(long[n][0], findings.shorten(long[n][1]), side=side)
         for n in others[: findings.NUM_EXAMPLES]
     ]
     is_by_line = len(long) >= MIN_LINES and shares.get(expected, 0.0) > 0.5
@@ -134,12 +137,13 @@ def languages(
     return [
         identify(
             [(number, pair[side]) for number, pair in pairs],
+            side=name,
             locale=locales[side],
             other_locale=locales[1 - side],
         )
         if can_identify(locales[side])
         else None
-        for side in (0, 1)
+        for side, name in enumerate(types.SIDES)
     ]
 
 

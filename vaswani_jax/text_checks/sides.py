@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from vaswani_jax.core import types
 from vaswani_jax.data import scripts
 from vaswani_jax.text_checks import association, findings
-from vaswani_jax.text_checks.findings import Finding, Severity
+from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Block, Pair, numbered
 
 KEYS = ("source_locale", "target_locale")
@@ -98,7 +98,7 @@ def find_scripts(
                     "leave these lines out of both files",
                 ],
                 examples=[
-                    f"line {number:,}: {findings.shorten(line)}"
+                    Example(number, findings.shorten(line), side=name)
                     for number, line in wrong[: findings.NUM_EXAMPLES]
                 ],
             )
@@ -140,7 +140,11 @@ def _lines_of_other_scripts(
 
 
 def swapped_sides(
-    locales: tuple[str, str], *, split: str, reason: str, examples: Sequence[str] = ()
+    locales: tuple[str, str],
+    *,
+    split: str,
+    reason: str,
+    examples: Sequence[Example] = (),
 ) -> Finding:
     """Return the finding that both sides are swapped.
 
@@ -279,8 +283,8 @@ def find_swapped_lines(
     return result
 
 
-def _examples(lines: Sequence[tuple[int, Pair]]) -> list[str]:
+def _examples(lines: Sequence[tuple[int, Pair]]) -> list[Example]:
     return [
-        findings.describe_pair(number, *pair)
+        findings.pair_example(number, *pair)
         for number, pair in lines[: findings.NUM_EXAMPLES]
     ]
