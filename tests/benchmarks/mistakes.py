@@ -40,6 +40,7 @@ FIGURE1 = "tests/plots/test_architecture.py"
 PLOT = "tests/programs/test_plot.py"
 HEADS = "tests/paper/test_attention_figures.py"
 PROGRAMS = "tests/core/test_kept_programs.py"
+TEXT_CHECKS = "tests/text_checks"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -830,5 +831,51 @@ MISTAKES = (
         "$damage := ''",
         "tests/inference/test_synthetic_corpus.py::"
         "test_a_damaged_shard_is_made_again_with_a_warning",
+    ),
+    Mistake(
+        "the check of overlap compares sources alone",
+        "HeldOut._compare",
+        "_shared(held_out.shingles[1], $target) >= MIN_SHARED",
+        "_shared(held_out.shingles[1], $target) >= 0",
+        f"{TEXT_CHECKS}/test_held_out.py::"
+        "test_nearly_copied_pairs_are_found_by_both_sides",
+    ),
+    Mistake(
+        "the check of alignment suspects only blocks far below chance",
+        "alignment.judge",
+        "$limit = 0.5 + (1 - SUSPECTED_SHARE)",
+        "$limit = 0.5 - (1 - SUSPECTED_SHARE)",
+        f"{TEXT_CHECKS}/test_alignment.py::"
+        "test_shuffled_lines_are_found_without_a_shift",
+    ),
+    Mistake(
+        "the check of alignment learns from the pairs that it judges",
+        "_Comparison._associations",
+        "self._half != half",
+        "self._half == half",
+        f"{TEXT_CHECKS}/test_alignment.py",
+    ),
+    Mistake(
+        "the check of languages ignores less than a fifth of the lines",
+        "side_languages.LINES",
+        '"minor": 0.02',
+        '"minor": 0.2',
+        f"{TEXT_CHECKS}/test_side_languages.py::"
+        "test_scattered_lines_of_another_language_are_counted",
+    ),
+    Mistake(
+        "the check of prepared data reads all copies",
+        "reading._of_prepared",
+        "$size // $parts[name].num_copies",
+        "$size",
+        f"{TEXT_CHECKS}/test_checks.py::"
+        "test_of_prepared_data_only_the_first_copy_is_checked",
+    ),
+    Mistake(
+        "the check counts lines over all files",
+        "sources.locate",
+        "$number - $start",
+        "$number",
+        "tests/data/test_sources.py::test_pairs_in_several_files_are_located_in_both",
     ),
 )
