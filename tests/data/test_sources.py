@@ -110,14 +110,14 @@ def test_pairs_in_several_files_are_located_in_both(tmp_path):
         write(tmp_path / f"{name}.de", rows.encode())
     names = {"data.train_source": "s*.tsv#2", "data.train_target": "s*.de"}
     data = text_data(tmp_path, **names)
-    places = sources.locate(data, "train", {5, 2, 3})
+    locations = sources.locate(data, "train", {5, 2, 3})
     pairs = list(sources.pairs(data, "train", seed=1))
     for number in (2, 3, 5):
-        place = places.pop(number)
-        assert place.source.stem == place.target.stem
-        assert (place.source.suffix, place.target.suffix) == (".tsv", ".de")
-        assert pairs[number - 1][0] == f"{place.source.stem} {place.line - 1}"
-    assert not places
+        location = locations.pop(number)
+        assert location.source.stem == location.target.stem
+        assert (location.source.suffix, location.target.suffix) == (".tsv", ".de")
+        assert pairs[number - 1][0] == f"{location.source.stem} {location.line - 1}"
+    assert not locations
     names = {"data.train_source": "s3.tsv#2", "data.train_target": "s3.de"}
     one = text_data(tmp_path, **names)
     assert sources.locate(one, "train", {1}) == {}

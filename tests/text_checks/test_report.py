@@ -30,8 +30,8 @@ FINDING = Finding(
     share=0.01,
     remedies=["do this", "that"],
     lines=[(7, 8)],
-    places=["lines 7 to 8 are a.en, line 2 to a.en, line 3"],
-    examples=[Example(7, " | b", place="a.en, line 2"), Example(1234, "c | d")],
+    locations=["lines 7 to 8 are a.en, line 2 to a.en, line 3"],
+    examples=[Example(7, " | b", location="a.en, line 2"), Example(1234, "c | d")],
 )
 
 

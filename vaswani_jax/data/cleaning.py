@@ -20,7 +20,7 @@ from jaxtyping import Bool, UInt64
 
 from vaswani_jax.core import config
 from vaswani_jax.data import cleaning_rules, text_files
-from vaswani_jax.data.sources import Place
+from vaswani_jax.data.sources import Location
 
 Pair = tuple[str, str]
 Item = TypeVar("Item")
@@ -197,14 +197,14 @@ class Cleaner:
         }
 
     def write_examples(
-        self, directory: pathlib.Path, places: Mapping[str, Mapping[int, Place]]
+        self, directory: pathlib.Path, locations: Mapping[str, Mapping[int, Location]]
     ) -> None:
         """Write a table of examples into a directory, if any rule is on.
 
         Args:
             directory: Where to write it.
-            places: For each corpus, the places of examples in several files by their
-                numbers, see `sources.locate`.
+            locations: For each corpus in several files, the locations of its examples
+                by their numbers, see `sources.locate`.
         """
         if not self.is_on:
             return
@@ -212,9 +212,9 @@ class Cleaner:
         for removals in self.removals:
             rule, examples = removals.rule, removals.examples
             for example in sorted(examples, key=lambda e: (e.corpus, e.number)):
-                place = places.get(example.corpus, {}).get(example.number)
-                file = str(place.source) if place else ""
-                number = place.line if place else example.number
+                location = locations.get(example.corpus, {}).get(example.number)
+                file = str(location.source) if location else ""
+                number = location.line if location else example.number
                 texts = map(_shown, (file, str(number), example.reason, *example.pair))
                 rows.append((rule, example.corpus, *texts))
         text_files.write_lines(directory / EXAMPLES, map("\t".join, rows))

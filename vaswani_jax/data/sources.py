@@ -130,8 +130,8 @@ def _split_sides(data: config.DataConfig, split: str) -> tuple[Side, Side]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """Where a pair of a text of several files stands.
+class Location:
+    """The files and the line of a pair, in a text of several files.
 
     Attributes:
         source: The file of its source.
@@ -146,7 +146,7 @@ class Place:
 
 def locate(
     data: config.DataConfig, split: str, numbers: Collection[int]
-) -> dict[int, Place]:
+) -> dict[int, Location]:
     """Return where pairs of a split stand, if each side has several files.
 
     The files are read up to the last of these pairs.
@@ -157,25 +157,25 @@ def locate(
         numbers: The numbers of the pairs in the text, from 1.
 
     Returns:
-        The places by the numbers; empty if each side has one file, or none.
+        The locations by the numbers; empty if each side has one file, or none.
     """
-    places: dict[int, Place] = {}
+    locations: dict[int, Location] = {}
     if data.source != "text" or not numbers:
-        return places
+        return locations
     source, target = _split_sides(data, split)
     if len(source.shards) == 1:
-        return places
+        return locations
     remaining = sorted(set(numbers), reverse=True)
     start = 0
     for shards in zip(source.shards, target.shards, strict=True):
         end = start + sum(1 for _ in columns.read_shard(shards[0], source.column))
         while remaining and remaining[-1] <= end:
             number = remaining.pop()
-            places[number] = Place(*shards, number - start)
+            locations[number] = Location(*shards, number - start)
         if not remaining:
             break
         start = end
-    return places
+    return locations
 
 
 def describe_unlike_shards(data: config.DataConfig, split: str) -> str:

@@ -137,13 +137,13 @@ class TrainingText:
 
     def write_examples(self, directory: pathlib.Path) -> None:
         """Write examples of what cleaning leaves out, if any rule is on."""
-        places = {
+        locations = {
             part.name: sources.locate(
                 part.data, "train", self.cleaner.example_numbers(part.name)
             )
             for part in self.parts
         }
-        self.cleaner.write_examples(directory, places)
+        self.cleaner.write_examples(directory, locations)
 
     def check_shares(self) -> None:
         """Refuse shares that give a corpus no pair of an epoch; see `mixture.plan`.

@@ -19,7 +19,7 @@ from vaswani_jax.text_checks import (
     cleaning_remedies,
     duplicates,
     lengths,
-    places,
+    locations,
     reading,
     side_languages,
     sides,
@@ -97,7 +97,7 @@ def check_data(
     result, cleaning_notes = cleaning_remedies.add_cleaning_remedies(
         [*texts.findings, *result], settings.data
     )
-    result = places.add_places(result, texts.all)
+    result = locations.add_locations(result, texts.all)
     result.sort(key=lambda finding: _RANKS[finding.severity])
     notes = [*texts.notes, *cleaning_notes, *_notes(settings.data)]
     return DataReport(measures, result, notes)

@@ -28,7 +28,7 @@ class Example:
         side: The side that it is of; "" for a pair.
         split: The split that it is in, if that is not the finding's.
         corpus: The corpus that it is in, if `split` is given.
-        place: Its file and line, if its text has several files.
+        location: Its file and line, if its text has several files.
     """
 
     number: int
@@ -36,13 +36,13 @@ class Example:
     side: str = ""
     split: str = ""
     corpus: str = ""
-    place: str = ""
+    location: str = ""
 
     def __str__(self) -> str:
-        """Return its place and its text."""
+        """Return its location and its text."""
         words = [NAMES[self.split]] if self.split else []
         words += [self.corpus] if self.corpus else []
-        words.append(self.place or f"line {self.number:,}")
+        words.append(self.location or f"line {self.number:,}")
         return f"{' '.join(words)}: {self.text}"
 
 
@@ -59,7 +59,7 @@ class Finding:
         share: The share of lines or pairs that it concerns.
         remedies: Settings or commands that fix it.
         lines: First and last line of the parts that it concerns, from 1.
-        places: Files and lines of these parts, if the text has several files.
+        locations: Files and lines of these parts, if the text has several files.
         examples: Some of the lines or pairs.
     """
 
@@ -71,7 +71,7 @@ class Finding:
     remedies: Sequence[str]
     corpus: str = ""
     lines: Sequence[tuple[int, int]] = ()
-    places: Sequence[str] = ()
+    locations: Sequence[str] = ()
     examples: Sequence[Example] = ()
 
 

@@ -26,7 +26,7 @@ MINOR_NEAR, SERIOUS_NEAR = 0.05, 0.2
 
 
 # A corpus of the other text, "" if it has only one, and a line there, from 1.
-_Place = tuple[str, int]
+_Location = tuple[str, int]
 
 
 @dataclasses.dataclass
@@ -44,14 +44,14 @@ class _HeldOut:
 
     pair: Pair
     shingles: tuple[frozenset[int], frozenset[int]]
-    exact: _Place | None = None
-    near: _Place | None = None
+    exact: _Location | None = None
+    near: _Location | None = None
     near_pair: Pair | None = None
     has_same_source: bool = False
 
     @property
-    def place(self) -> _Place | None:
-        """The place of the pair in the other text, or of a near one, if there is."""
+    def location(self) -> _Location | None:
+        """The location of the pair in the other text, or of a near one, if there is."""
         return self.exact or self.near
 
 
@@ -124,9 +124,11 @@ class HeldOut:
                 held_out.has_same_source = True
             shingles = _shingles(words)
             if not shingles.isdisjoint(self._shingles):
-                self._compare(pair, shingles, place=(corpus, number))
+                self._compare(pair, shingles, location=(corpus, number))
 
-    def _compare(self, pair: Pair, shingles: frozenset[int], *, place: _Place) -> None:
+    def _compare(
+        self, pair: Pair, shingles: frozenset[int], *, location: _Location
+    ) -> None:
         """Note the held-out pairs that are near to a pair of the other text."""
         candidates = {
             id(held_out): held_out
@@ -144,14 +146,14 @@ class HeldOut:
         target = _shingles(association.words(pair[1]))
         for held_out in near:
             if _shared(held_out.shingles[1], target) >= MIN_SHARED:
-                held_out.near, held_out.near_pair = place, pair
+                held_out.near, held_out.near_pair = location, pair
 
     def measures(self) -> dict[str, dict[str, float]]:
         """Return, for each split, the shares of its pairs that the other text has."""
         return {
             split: {
                 "same_pair": _share(line.exact for line in lines),
-                "near_pair": _share(line.place for line in lines),
+                "near_pair": _share(line.location for line in lines),
                 "same_source": _share(line.has_same_source for line in lines),
             }
             for split, lines in self._splits.items()
@@ -167,12 +169,12 @@ class HeldOut:
         for split, lines in self._splits.items():
             name = findings.NAMES[split]
             exact = _share(line.exact for line in lines)
-            near = _share(line.place for line in lines)
+            near = _share(line.location for line in lines)
             is_serious = exact >= SERIOUS_EXACT or near >= SERIOUS_NEAR
             # Short lines, as "Yes.", are in every large text.
             long = [line for line in lines if line.shingles[0]]
             num_exact = sum(bool(line.exact) for line in long)
-            num_near = sum(bool(line.place) for line in long)
+            num_near = sum(bool(line.location) for line in long)
             is_minor = num_exact >= MINOR_EXACT * len(
                 lines
             ) or num_near >= MINOR_NEAR * len(lines)
@@ -211,8 +213,8 @@ class HeldOut:
 def _examples(lines: Sequence[_HeldOut], other_split: str) -> list[Example]:
     examples: list[Example] = []
     for line in lines:
-        if line.place and len(examples) < findings.NUM_EXAMPLES:
-            corpus, number = line.place
+        if line.location and len(examples) < findings.NUM_EXAMPLES:
+            corpus, number = line.location
             text = (
                 f"{findings.shorten((line.near_pair or line.pair)[0])} | "
                 f"held out: {findings.shorten(line.pair[0])}"

@@ -46,7 +46,7 @@ class Text:
     source_locale: str
     target_locale: str
     may_repeat: bool = False
-    locate: Callable[[Collection[int]], Mapping[int, sources.Place]] = lambda _: {}
+    locate: Callable[[Collection[int]], Mapping[int, sources.Location]] = lambda _: {}
 
     @property
     def name(self) -> str:

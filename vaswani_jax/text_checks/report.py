@@ -76,7 +76,7 @@ def describe_finding(finding: Finding) -> str:
     lines = [f"{finding.severity}: {text}: {finding.message} [{finding.kind}]"]
     for number, remedy in enumerate(finding.remedies):
         lines.append(f"  {'or' if number else 'fix'}: {remedy}")
-    lines += [f"  {text}" for text in (*finding.places, *finding.examples)]
+    lines += [f"  {text}" for text in (*finding.locations, *finding.examples)]
     return "\n".join(lines)
 
 

@@ -99,12 +99,12 @@ def identify(
     other_side = num_other / len(readings)
     long = [line for line in lines if len(line[1].encode()) >= MIN_BYTES]
     long = spread(long, MAX_LINES)
-    line_shares, others = _shares(
+    line_shares, foreign = _shares(
         [line for _, line in long], expected, min_odds=MIN_ODDS
     )
     examples = [
         Example(long[n][0], findings.shorten(long[n][1]), side=side)
-        for n in others[: findings.NUM_EXAMPLES]
+        for n in foreign[: findings.NUM_EXAMPLES]
     ]
     is_by_line = len(long) >= MIN_LINES and shares.get(expected, 0.0) > 0.5
     return Languages(
@@ -117,14 +117,14 @@ def _shares(
 ) -> tuple[dict[str, float], list[int]]:
     """Return the share of texts of each language, and which are not as expected."""
     verdicts = language_identification.judge(texts, [expected] * len(texts))
-    others = [n for n, verdict in enumerate(verdicts) if verdict.odds > min_odds]
-    counts = collections.Counter(verdicts[n].language for n in others)
-    counts[expected] += len(texts) - len(others)
+    foreign = [n for n, verdict in enumerate(verdicts) if verdict.odds > min_odds]
+    counts = collections.Counter(verdicts[n].language for n in foreign)
+    counts[expected] += len(texts) - len(foreign)
     total = max(1, len(texts))
     shares = {
         language: count / total for language, count in counts.most_common() if count
     }
-    return shares, others
+    return shares, foreign
 
 
 def languages(

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from vaswani_jax.data.sources import Place
+from vaswani_jax.data.sources import Location
 from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.reading import Text
 
@@ -11,17 +11,19 @@ from vaswani_jax.text_checks.reading import Text
 _Name = tuple[str, str]
 
 
-def add_places(all_findings: Sequence[Finding], texts: Sequence[Text]) -> list[Finding]:
+def add_locations(
+    all_findings: Sequence[Finding], texts: Sequence[Text]
+) -> list[Finding]:
     """Return findings that name file and line where a text has several files."""
     numbers: dict[_Name, set[int]] = {(t.split, t.corpus): set() for t in texts}
     for finding in all_findings:
         for name, number in _numbers(finding):
             numbers.setdefault(name, set()).add(number)
-    places = {
+    locations = {
         (text.split, text.corpus): text.locate(numbers[text.split, text.corpus])
         for text in texts
     }
-    return [_with_places(finding, places) for finding in all_findings]
+    return [_with_locations(finding, locations) for finding in all_findings]
 
 
 def _numbers(finding: Finding) -> list[tuple[_Name, int]]:
@@ -38,26 +40,32 @@ def _name(example: Example, finding: Finding) -> _Name:
     return finding.split, finding.corpus
 
 
-def _with_places(
-    finding: Finding, places: Mapping[_Name, Mapping[int, Place]]
+def _with_locations(
+    finding: Finding, locations: Mapping[_Name, Mapping[int, Location]]
 ) -> Finding:
-    text_places = places.get((finding.split, finding.corpus), {})
+    text_locations = locations.get((finding.split, finding.corpus), {})
     parts = [
-        f"lines {first:,} to {last:,} are {_describe(text_places[first])} to "
-        f"{_describe(text_places[last])}"
+        f"lines {first:,} to {last:,} are "
+        + _describe_part(text_locations[first], text_locations[last])
         for first, last in finding.lines
-        if first in text_places and last in text_places
+        if first in text_locations and last in text_locations
     ]
     examples = []
     for example in finding.examples:
-        place = places.get(_name(example, finding), {}).get(example.number)
-        if place:
-            text = _describe(place, side=example.side or "source")
-            example = dataclasses.replace(example, place=text)
+        location = locations.get(_name(example, finding), {}).get(example.number)
+        if location:
+            text = _describe(location, side=example.side or "source")
+            example = dataclasses.replace(example, location=text)
         examples.append(example)
-    return dataclasses.replace(finding, places=parts, examples=examples)
+    return dataclasses.replace(finding, locations=parts, examples=examples)
 
 
-def _describe(place: Place, *, side: str = "source") -> str:
-    path = place.target if side == "target" else place.source
-    return f"{path}, line {place.line:,}"
+def _describe_part(first: Location, last: Location) -> str:
+    if first.source == last.source:
+        return f"{first.source}, lines {first.line:,} to {last.line:,}"
+    return f"{_describe(first)} to {_describe(last)}"
+
+
+def _describe(location: Location, *, side: str = "source") -> str:
+    path = location.target if side == "target" else location.source
+    return f"{path}, line {location.line:,}"
