@@ -810,7 +810,7 @@ MISTAKES = (
     ),
     Mistake(
         "pairs that rounding leaves over are in no epoch",
-        "mixture.split",
+        "mixture.divide_proportionally",
         "[: $total - sum($parts)]",
         "[:0]",
         "tests/data/test_mixture.py::"
