@@ -120,6 +120,7 @@ def test_files_of_other_libraries_are_read(name, texts):
         ('{"a": {"c": "d"}, "e": 1}', "no a.b: the keys are a.c, e"),
         ('{"a": "b"}', "no a.b: the keys are a"),
         ("{}", "no a.b: the keys are none"),
+        ('{"a\\n\\u001b[1m": 1}', "no a.b: the keys are 'a\\n\\x1b[1m'"),
         ('{"a": {"b": null}}', "a.b must be a string, got null"),
         ('{"a": {"b": ["c"]}}', "a.b must be a string, got a list"),
         ('{"a": {"b": {"c": "d"}}}', "a.b must be a string, got an object"),

@@ -35,6 +35,15 @@ def one_line(text: str) -> str:
     return text.removesuffix("\r")
 
 
+def quote(name: str) -> str:
+    """Return a name as errors print it: with escapes if it breaks or hides a line.
+
+    >>> quote("en"), quote("e\\n")
+    ('en', "'e\\\\n'")
+    """
+    return name if name.isprintable() else repr(name)
+
+
 def is_dataset(directory: pathlib.Path) -> bool:
     """Return whether a directory holds one split that datasets saved."""
     return (directory / DATASET_STATE).is_file()
@@ -160,7 +169,7 @@ def _naming(path: pathlib.Path) -> Iterator[_Progress]:
         # The errors of the disk have a number; those of Parquet's decoder have none.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        reason = " ".join(str(error).split())
+        reason = quote(" ".join(str(error).split()))
         number = progress.num_records
         place = f"{path}, after record {number}" if number else f"{path}"
         raise ValueError(f"{place}: not a complete {kind} ({reason})") from None
@@ -250,7 +259,7 @@ def _describe(schema: "pyarrow.Schema") -> str:
         is_struct = pyarrow.types.is_struct(field.type) and field.type.num_fields
         fields = list(field.type) if is_struct else []
         names += [f"{field.name}.{inner.name}" for inner in fields] or [field.name]
-    return ", ".join(names) or "no column"
+    return ", ".join(map(quote, names)) or "no column"
 
 
 def _select(batch: "pyarrow.RecordBatch", names: Sequence[str]) -> "pyarrow.Array":

@@ -70,13 +70,13 @@ def copy_to_file(
         }
         try:
             yield dataclasses.replace(data, **copies)
-        except ValueError as error:
+        except (ValueError, FileNotFoundError) as error:
             message = str(error)
             if str(path) not in message:
                 raise
             # Advice has the name alone, as in standard_input.tsv#2.
             message = message.replace(str(path), "standard input")
-            raise ValueError(message.replace(f"{path.name}#", "-#")) from None
+            raise type(error)(message.replace(f"{path.name}#", "-#")) from None
 
 
 def _file_name(names: Iterable[str]) -> str:
