@@ -2,26 +2,21 @@
 
 python -m tests.benchmarks.fuzz --inputs=20000 [--seed=1]
 
-Random and damaged files, and random values of settings, through `tests.bad_input`.
+Random and damaged files, and random values of settings, through `tests.bad_input` and
+`tests.bad_text`.
 """
 
 import argparse
 import collections
-import gzip
-import io
 import json
-import lzma
 import pathlib
 import random
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-
 from configs import raw_text
-from tests import bad_input
+from tests import bad_input, bad_text
 from vaswani_jax.core import corpora
 
 SNIPPETS = [
@@ -32,7 +27,6 @@ SNIPPETS = [
     *(b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\x1f\x8b", b"PK\x03\x04", b"\x80\x04."),
 ]
 TREES = [b"(", b"(", b")", b")", b" ", b"\n", b"NP", b"-NONE-", b"NP-SBJ-1", b"ROOT"]
-COLUMNS = ["1", "2", "0", "a", "a.b", "c.", ".", "", "#", "\0"]
 NAME_PARTS = ["-", "#", "*", "?", "[", "]", "**", "a/", ".", "a", "1", "\0", "ä"]
 # The rules of cleaning, as the preset for raw text has them.
 RULES = raw_text.CLEANING
@@ -64,6 +58,7 @@ class Fuzz:
 
     def __init__(self, directory: pathlib.Path, generator: random.Random) -> None:
         self.checks, self.generator = bad_input.Checks(directory), generator
+        self.text_checks = bad_text.TextChecks(directory / "text")
 
     def some_bytes(self) -> bytes:
         """Text of all kinds, or none at all."""
@@ -83,11 +78,12 @@ class Fuzz:
     def _maybe_compressed(self, name: str, data: bytes) -> tuple[str, bytes]:
         if self.generator.random() < 0.8:
             return name, data
-        ending = self.generator.choice(list(COMPRESSORS))
-        data = COMPRESSORS[ending](data)
-        if self.generator.random() < 0.5:
-            data = self._damaged(data)
-        return name + ending, data
+        ending = self.generator.choice(list(bad_text.COMPRESSORS))
+        data = bad_text.COMPRESSORS[ending](data)
+        return name + ending, self._maybe_damaged(data)
+
+    def _maybe_damaged(self, data: bytes) -> bytes:
+        return self._damaged(data) if self.generator.random() < 0.5 else data
 
     def _damaged(self, data: bytes) -> bytes:
         """Cut off, or with other bytes at a place."""
@@ -98,24 +94,61 @@ class Fuzz:
         return data[:position] + other + data[position + len(other) :]
 
     def columns(self) -> None:
-        """A file with columns, at times damaged, and a name of a column."""
-        generator = self.generator
+        """Files with columns, at times damaged, and a name of a column."""
+        kind = self.generator.choice(list(bad_text.TABLE_COLUMNS))
+        names = bad_text.COLUMNS
+        if self.generator.random() < 0.7:
+            names = list(bad_text.TABLE_COLUMNS[kind])
+        shards = [self.table(kind) for _ in range(self.generator.choice([1, 1, 2, 3]))]
+        ending = self.generator.choice(["", "", *bad_text.COMPRESSORS])
+        if ending and kind in ("tsv", "jsonl"):
+            compress = bad_text.COMPRESSORS[ending]
+            shards = [compress(shard) for shard in shards]
+            shards[-1] = self._maybe_damaged(shards[-1])
+            kind += ending
+        column = self.generator.choice(names)
+        self.text_checks.columns(f"text.{kind}", shards, column=column)
+
+    def table(self, kind: str) -> bytes:
+        """A file with columns, at times damaged."""
         texts = [
             self.some_bytes().decode(errors="replace")
-            for _ in range(generator.randrange(4))
+            for _ in range(self.generator.randrange(4))
         ]
-        kind = generator.choice(["tsv", "jsonl", "parquet", "arrow", "saved"])
-        name, data = f"text.{kind}", table_bytes(texts, kind)
-        if generator.random() < 0.6:
-            data = self._damaged(data)
-        if kind in ("tsv", "jsonl"):
-            name, data = self._maybe_compressed(name, data)
-        self.checks.columns(name, data, column=generator.choice(COLUMNS))
+        data = bad_text.table_bytes(texts, kind)
+        return self._damaged(data) if self.generator.random() < 0.2 else data
+
+    def standard_input(self) -> None:
+        """Lines of a pipe, or columns."""
+        kind = self.generator.choice(["tsv", "jsonl", ""])
+        data = self.table(kind) if kind else self.some_bytes()
+        names = bad_text.TABLE_COLUMNS.get(kind, ("", ""))
+        if self.generator.random() < 0.3:
+            columns = filter(str.isprintable, bad_text.COLUMNS)
+            names = tuple(self.generator.choices(["", *columns], k=2))
+        self.text_checks.standard_input(data, columns_of_sides=names)
+
+    def mix(self) -> None:
+        """Corpora of shards with columns, most of them whole, and stages."""
+        generator = self.generator
+        kind = generator.choice(["tsv", "jsonl", "parquet", "arrow"])
+        words = "a b c d e".split()
+        corpora = {
+            name: [
+                self.table(kind)
+                if generator.random() < 0.1
+                else bad_text.table_bytes(generator.choices(words, k=9), kind)
+                for _ in range(generator.choice([1, 2, 3]))
+            ]
+            for name in ("one", "two")
+        }
+        stages = generator.choice(["", "0: one=1; 5: one=1 two=2", "3: two=1"])
+        self.text_checks.mix(corpora, ending=kind, stages=stages)
 
     def names(self) -> None:
         """A name of text."""
         count = self.generator.randrange(1, 6)
-        self.checks.name("".join(self.generator.choices(NAME_PARTS, k=count)))
+        self.text_checks.name("".join(self.generator.choices(NAME_PARTS, k=count)))
 
     def decode(self) -> None:
         """Lines to be translated."""
@@ -246,31 +279,6 @@ class Fuzz:
         self.checks.configure(section, key, value)
 
 
-def compress_zstd(data: bytes) -> bytes:
-    """A file of zstd."""
-    return bytes(pyarrow.compress(data, codec="zstd", asbytes=True))
-
-
-COMPRESSORS = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": compress_zstd}
-
-
-def table_bytes(texts: list[str], kind: str) -> bytes:
-    """A file of a kind with the texts in several columns."""
-    if kind == "tsv":
-        return "".join(f"{text}\t{text[:9]}\n" for text in texts).encode()
-    records = [{"a": {"b": text}, "c": len(text), "1": text} for text in texts]
-    if kind == "jsonl":
-        return "".join(f"{json.dumps(record)}\n" for record in records).encode()
-    table = pyarrow.Table.from_pylist(records or [{"a": {"b": "x"}}])
-    stream = io.BytesIO()
-    if kind == "parquet":
-        pyarrow.parquet.write_table(table, stream, compression="snappy")
-    else:
-        with pyarrow.ipc.new_stream(stream, table.schema) as writer:
-            writer.write_table(table)
-    return stream.getvalue()
-
-
 def _decodes(text: bytes) -> bool:
     try:
         text.decode()
@@ -298,6 +306,8 @@ def main() -> None:
             fuzz.prepare: 3,
             fuzz.check: 2,
             fuzz.columns: 3,
+            fuzz.standard_input: 2,
+            fuzz.mix: 1,
             fuzz.names: 1,
             fuzz.trees: 2,
             fuzz.configure: 2,
