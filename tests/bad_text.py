@@ -165,14 +165,14 @@ class TextChecks:
             if f".{ending}" in message:
                 check_message(error, *corpora)
             return
-        kept = data.manifest.corpus_sizes
+        sizes = data.manifest.corpus_sizes
         for table in tables:
             num_read = sum(1 for _ in columns.read(table["source"], directory))
             counts = data.manifest.corpora[table["name"]]
             assert sum(counts.values()) == num_read
         source = data.token_pairs("train").source
         rows, _ = source.rows(np.arange(len(source)), length=3)
-        tags = [f"<{name}>" for name in corpora for _ in range(kept[name])]
+        tags = [f"<{name}>" for name in corpora for _ in range(sizes[name])]
         for ids, tag in zip(rows, tags, strict=True):
             assert data.vocabulary.decode(ids.tolist()).startswith(tag)
 

@@ -28,9 +28,10 @@ def cut(data: bytes) -> strategies.SearchStrategy[bytes]:
 
 def compressed(ending: str) -> strategies.SearchStrategy[tuple[str, bytes]]:
     """Lines in a file that is compressed, cut, or only claims to be compressed."""
-    whole = LINES.map(bad_text.COMPRESSORS[ending])
+    complete = LINES.map(bad_text.COMPRESSORS[ending])
     return strategies.tuples(
-        strategies.just(ending), strategies.one_of(LINES, whole, whole.flatmap(cut))
+        strategies.just(ending),
+        strategies.one_of(LINES, complete, complete.flatmap(cut)),
     )
 
 
@@ -58,8 +59,8 @@ RECORDS = strategies.lists(
 def tables(kind: str) -> strategies.SearchStrategy[bytes]:
     """Files of a kind with columns, whole or cut."""
     texts = strategies.lists(SENTENCES, max_size=3)
-    whole = texts.map(lambda texts: bad_text.table_bytes(texts, kind))
-    return strategies.one_of(whole, whole, whole.flatmap(cut))
+    complete = texts.map(lambda texts: bad_text.table_bytes(texts, kind))
+    return strategies.one_of(complete, complete, complete.flatmap(cut))
 
 
 VALUES = strategies.one_of(

@@ -143,7 +143,7 @@ def _read_shard(path: pathlib.Path, column: str) -> Iterator[str]:
 
 @dataclasses.dataclass
 class _Progress:
-    """How far a file is read.
+    """The part of a file that is read.
 
     Attributes:
         num_records: The number of records that are read.

@@ -22,9 +22,9 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     characters cannot make the two sides of a parallel text differ in length.
 
     Raises:
-        ValueError: A line is not UTF-8 or has over 64 MiB (the message has the file
-            and the line), or a compressed file is damaged (the file, and the last line
-            that was read).
+        ValueError: A line is not UTF-8 or has over 64 MiB, or a compressed file is
+            damaged. The message has the file and the line; of a damaged file, the last
+            line that was read.
     """
     with open_bytes(path) as stream:
         yield from decode_lines(_split_lines(stream, path), name=str(path))
