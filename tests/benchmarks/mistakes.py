@@ -834,7 +834,7 @@ MISTAKES = (
     ),
     Mistake(
         "the check of overlap compares sources alone",
-        "HeldOut._compare",
+        "HeldOutSearch._compare",
         "_shared(held_out.shingles[1], $target) >= MIN_SHARED",
         "_shared(held_out.shingles[1], $target) >= 0",
         f"{TEXT_CHECKS}/test_held_out.py::"

@@ -168,8 +168,9 @@ def test_corpora_are_checked_one_by_one_and_held_out_text_against_all(
     [overlap] = [f for f in report.findings if f.kind == "overlap"]
     assert str(overlap.examples[0]).startswith("training news line 1:")
     pytest.importorskip("py3langid")
-    swapped = [(f.split, f.corpus) for f in report.findings if f.kind == "swapped"]
-    assert swapped == [("train", "crawl")]
+    [swapped] = [f for f in report.findings if f.kind == "swapped"]
+    assert (swapped.split, swapped.corpus) == ("train", "crawl")
+    assert "of the corpus 'crawl'" in swapped.remedies[0]
 
 
 def check_corpora(

@@ -13,7 +13,7 @@ TRAIN = texts.sentences(200)
 def overlap(
     valid: list[Pair], train: list[Pair]
 ) -> tuple[dict[str, float], list[Finding]]:
-    watched = held_out.HeldOut({"valid": valid})
+    watched = held_out.HeldOutSearch({"valid": valid})
     watched.add(train[:150], first_line=1)
     watched.add(train[150:], first_line=151)
     return watched.measures()["valid"], watched.find(is_file=True)
@@ -49,7 +49,9 @@ def test_nearly_copied_pairs_are_found_by_both_sides() -> None:
     near = (f"{source.upper()} today!", target.replace("Gras", "Feld"))
     measures, [finding] = overlap([(source, target)], [near])
     assert (measures["same_pair"], measures["near_pair"]) == (0, 1)
-    assert finding.severity == "serious" and "100.0% are nearly so" in finding.message
+    assert (
+        finding.severity == "serious" and "with near copies, 100.0%" in finding.message
+    )
     # Another translation of the same source is other text.
     measures, found = overlap([(source, target)], [(source, "Etwas ganz anderes hier")])
     assert measures == {"same_pair": 0, "near_pair": 0, "same_source": 1}
@@ -74,7 +76,7 @@ def test_short_lines_that_everybody_says_are_no_finding_but_many_are() -> None:
 
 
 def test_places_name_their_corpus() -> None:
-    watched = held_out.HeldOut({"test": [("a b c d e", "x")] * 1})
+    watched = held_out.HeldOutSearch({"test": [("a b c d e", "x")] * 1})
     watched.add([("u", "v"), ("a b c d e", "x")], first_line=1, corpus="news")
     [finding] = watched.find(is_file=False)
     assert str(finding.examples[0]).startswith("training news line 2: a b c d e")

@@ -1,8 +1,8 @@
 """Suspect blocks of lines whose two sides do not belong together.
 
-Each pair competes with its own source beside targets of other lines close by: does its
-own target fit better? In aligned text it nearly always does; where lines are shifted or
-shuffled, it does half of the time. What fits is learned from the text itself
+For each source, its target is compared with targets of lines close by: which fits
+better? In aligned text nearly every source fits its own target best; where lines are
+shifted or shuffled, half of them do. What fits is learned from the text itself
 (`association`), with the lengths of the lines. So only a comparison within the text
 counts: free translations and lines sorted by length are not suspected.
 """
@@ -54,7 +54,8 @@ class Part:
     Attributes:
         first_line: The number of the first, from 1.
         last_line: The number of the last.
-        shift: By how many lines their targets come too late; 0 if no shift fits.
+        shift: Lines by which their targets come too late, negative if too early; 0 if
+            no shift fits.
     """
 
     first_line: int

@@ -21,13 +21,13 @@ from vaswani_jax.text_checks import (
     lengths,
     locations,
     reading,
+    segmentation,
     side_languages,
     sides,
-    spelling,
 )
 from vaswani_jax.text_checks.duplicates import AcrossCorpora
 from vaswani_jax.text_checks.findings import Finding, Severity
-from vaswani_jax.text_checks.held_out import MAX_HELD_OUT, HeldOut
+from vaswani_jax.text_checks.held_out import MAX_HELD_OUT, HeldOutSearch
 from vaswani_jax.text_checks.reading import Text
 from vaswani_jax.text_checks.report import DataReport
 from vaswani_jax.text_checks.sample import (
@@ -47,7 +47,7 @@ _RANKS = {Severity.SERIOUS: 0, Severity.MINOR: 1}
 def check_data(
     settings: config.Config, *, workdir: str | os.PathLike[str] = ""
 ) -> DataReport:
-    """Check the texts of a configuration or of a run; nothing is written.
+    """Check the texts of a configuration or of a run, without writing anything.
 
     >>> settings = load_config("runs/demo")  # doctest: +SKIP
     >>> check_data(settings, workdir="runs/demo").is_serious  # doctest: +SKIP
@@ -55,12 +55,16 @@ def check_data(
 
     Args:
         settings: What `load_config` returns.
-        workdir: The directory of the run, if data may be prepared there: its vocabulary
-            is checked, too.
+        workdir: The directory of a run, whose prepared data and vocabulary are checked,
+            too; "" for none.
+
+    Returns:
+        Measures of each text, findings, and notes.
 
     Raises:
         OSError: A text is missing or cannot be read.
-        ValueError: The message has the file, the line and the rule.
+        ValueError: A text breaks a rule of its format, or prepared data is damaged. The
+            message has the file and the rule, and the line if there is one.
     """
     texts = reading.find(settings, pathlib.Path(workdir))
     held_out = {
@@ -68,7 +72,7 @@ def check_data(
         for text in texts.all
         if text.split != "train"
     }
-    overlap = HeldOut(held_out)
+    overlap = HeldOutSearch(held_out)
     across = AcrossCorpora()
     num_training = sum(text.split == "train" for text in texts.all)
     text_checks = []
@@ -127,7 +131,7 @@ class _TextCheck:
 
     def read(
         self,
-        overlap: HeldOut | None,
+        overlap: HeldOutSearch | None,
         across: AcrossCorpora,
         vocabulary: Vocabulary | None,
     ) -> None:
@@ -194,8 +198,30 @@ class _TextCheck:
                     result += sides.find_swapped_lines(
                         blocks, profiles[locales], locales, split=self.text.split
                     )
-        corpus = self.text.corpus
-        return [dataclasses.replace(f, corpus=corpus) for f in _once(result)]
+        return [
+            dataclasses.replace(
+                finding,
+                corpus=self.text.corpus,
+                remedies=self._applicable_remedies(finding),
+            )
+            for finding in _without_repeated_swaps(result)
+        ]
+
+    def _applicable_remedies(self, finding: Finding) -> Sequence[str]:
+        """Return a finding's remedies, without settings that this text does not read.
+
+        Those of swapped sides begin with the settings that name files.
+        """
+        if finding.kind != "swapped":
+            return finding.remedies
+        if self.text.corpus:
+            swap = (
+                f"swap source and target of the corpus {self.text.corpus!r} in "
+                "config.data.corpora"
+            )
+            return [swap, *finding.remedies[1:]]
+        is_file = self._data.source == "text"
+        return finding.remedies if is_file else finding.remedies[1:]
 
     def _judge(
         self,
@@ -212,12 +238,12 @@ class _TextCheck:
             split=split, may_copy=may_copy, may_repeat=self.text.may_repeat
         )
         if vocabulary:
-            spellings = spelling.spell(pairs_of(self.blocks), vocabulary)
+            segmented = segmentation.segment(pairs_of(self.blocks), vocabulary)
             measures["tokens"] = {
                 name: side.measures()
-                for name, side in zip(types.SIDES, spellings, strict=True)
+                for name, side in zip(types.SIDES, segmented, strict=True)
             }
-            result += spelling.find(spellings, data=self._data, split=split)
+            result += segmentation.find(segmented, data=self._data, split=split)
         elif split == "train":
             result += counted_lengths.find_too_long(self._data)
         if self._data.source != "treebank":
@@ -263,7 +289,7 @@ def _find_shared_held_out(
     """Return a finding if the test text has many validation pairs."""
     if not ("valid" in held_out and "test" in held_out):
         return []
-    overlap = HeldOut({"test": held_out["test"]}, other_split="valid")
+    overlap = HeldOutSearch({"test": held_out["test"]}, other_split="valid")
     overlap.add(held_out["valid"], first_line=1)
     return overlap.find(is_file=is_file)
 
@@ -291,8 +317,8 @@ def _find_unlike_forms(text_checks: Sequence[_TextCheck]) -> list[Finding]:
     ]
 
 
-def _once(all_findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings without those that say the same as an earlier one."""
+def _without_repeated_swaps(all_findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings of which one at most says that the sides are swapped."""
     result: list[Finding] = []
     for finding in all_findings:
         if finding.kind == "swapped" and any(f.kind == "swapped" for f in result):

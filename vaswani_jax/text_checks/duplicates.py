@@ -1,8 +1,8 @@
 """Repeated pairs, repeated lines, and targets that copy their sources.
 
 Lines are compared by 64-bit hashes. Of a large text only the hashes of one line in 2, 4
-or more are kept, always those of the same lines: memory is bounded, and every copy of a
-kept line is counted.
+or more are kept, always those of the same lines: memory is bounded, and every
+repetition of a kept line is counted.
 """
 
 import hashlib
@@ -16,9 +16,9 @@ from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Pair
 
 MAX_KEPT = 4_000_000
-IDENTICAL = {"minor": 0.05, "serious": 0.5}
-COPIES = {"minor": 0.05, "serious": 0.5}
-# One line is a fault if it has this share of a side, and at least this many copies.
+DUPLICATES = {"minor": 0.05, "serious": 0.5}
+EQUAL_SIDES = {"minor": 0.05, "serious": 0.5}
+# One line is a fault if it has this share of a side, and occurs this often.
 ONE_LINE = {"minor": 0.02, "serious": 0.2}
 MIN_ONE_LINE = 20
 _BUFFER = 500_000
@@ -92,8 +92,8 @@ class Duplicates:
         """Start with no pair."""
         self._pairs = Hashes(max_kept=max_kept)
         self._sides = [Hashes(max_kept=max_kept) for _ in range(2)]
-        self._num_pairs = self._num_copies = 0
-        self._copies: list[Example] = []
+        self._num_pairs = self._num_equal = 0
+        self._equal_examples: list[Example] = []
         # The first lines show what is repeated, if something is all over the text.
         self._lines: dict[int, str] = {}
 
@@ -115,9 +115,11 @@ class Duplicates:
                 )
         for number, (source, target) in enumerate(pairs, start=self._num_pairs + 1):
             if source == target and _has_words(source):
-                self._num_copies += 1
-                if len(self._copies) < findings.NUM_EXAMPLES:
-                    self._copies.append(findings.pair_example(number, source, target))
+                self._num_equal += 1
+                if len(self._equal_examples) < findings.NUM_EXAMPLES:
+                    self._equal_examples.append(
+                        findings.pair_example(number, source, target)
+                    )
         self._num_pairs += len(pairs)
 
     def measures(self) -> dict[str, Any]:
@@ -126,7 +128,7 @@ class Duplicates:
             "repeated_pairs": round(self._pairs.share_repeated(), 6),
             "repeated_sources": round(self._sides[0].share_repeated(), 6),
             "repeated_targets": round(self._sides[1].share_repeated(), 6),
-            "equal_sides": round(self._num_copies / max(1, self._num_pairs), 6),
+            "equal_sides": round(self._num_equal / max(1, self._num_pairs), 6),
         }
 
     def find(
@@ -141,7 +143,7 @@ class Duplicates:
         """
         result = []
         share = self._pairs.share_repeated()
-        severity = findings.severity_of(share, **IDENTICAL)
+        severity = findings.severity_of(share, **DUPLICATES)
         if severity and not may_repeat:
             result.append(
                 Finding(
@@ -153,8 +155,8 @@ class Duplicates:
                     remedies=["keep each pair once in the files"],
                 )
             )
-        share = self._num_copies / max(1, self._num_pairs)
-        severity = findings.severity_of(share, **COPIES)
+        share = self._num_equal / max(1, self._num_pairs)
+        severity = findings.severity_of(share, **EQUAL_SIDES)
         if severity and not may_copy:
             result.append(
                 Finding(
@@ -167,7 +169,7 @@ class Duplicates:
                     ),
                     share=share,
                     remedies=["leave these lines out of both files"],
-                    examples=self._copies,
+                    examples=self._equal_examples,
                 )
             )
         for name, hashes in zip(("source", "target"), self._sides, strict=True):
@@ -210,7 +212,7 @@ class AcrossCorpora:
     def find(self) -> list[Finding]:
         """Return a finding if corpora have many pairs in common."""
         share = self._pairs.share_repeated()
-        severity = findings.severity_of(share, **IDENTICAL)
+        severity = findings.severity_of(share, **DUPLICATES)
         if not severity:
             return []
         return [

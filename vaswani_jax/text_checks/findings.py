@@ -54,7 +54,8 @@ class Finding:
         kind: Its name, as "misaligned".
         severity: Whether it makes training or scores worthless, or only worse.
         split: The split that it is about.
-        corpus: The corpus of the training text that it is about; "" if there is one.
+        corpus: The corpus of the training text that it is about; "" without
+            `data.corpora`, or if it is about several.
         message: What is wrong, in words, with numbers.
         share: The share of lines or pairs that it concerns.
         remedies: Settings or commands that fix it.

@@ -30,7 +30,7 @@ _Location = tuple[str, int]
 
 
 @dataclasses.dataclass
-class _HeldOut:
+class _HeldOutPair:
     """A held-out pair, and where the other text has it.
 
     Attributes:
@@ -55,7 +55,7 @@ class _HeldOut:
         return self.exact or self.near
 
 
-class HeldOut:
+class HeldOutSearch:
     """Looks for held-out pairs in another text, chunk by chunk."""
 
     def __init__(
@@ -70,19 +70,19 @@ class HeldOut:
         self._other_split = other_split
         self._other_name = findings.NAMES[other_split]
         self._is_trained = other_split == "train"
-        self._splits: dict[str, list[_HeldOut]] = {}
-        self._by_pair: dict[Pair, list[_HeldOut]] = {}
-        self._by_words: dict[tuple[str, ...], list[_HeldOut]] = {}
-        self._by_shingle: dict[int, list[_HeldOut]] = {}
+        self._splits: dict[str, list[_HeldOutPair]] = {}
+        self._by_pair: dict[Pair, list[_HeldOutPair]] = {}
+        self._by_words: dict[tuple[str, ...], list[_HeldOutPair]] = {}
+        self._by_shingle: dict[int, list[_HeldOutPair]] = {}
         for split, pairs in splits.items():
             self._splits[split] = [
                 self._held_out(pair) for pair in pairs[:MAX_HELD_OUT] if all(pair)
             ]
         self._index()
 
-    def _held_out(self, pair: Pair) -> _HeldOut:
+    def _held_out(self, pair: Pair) -> _HeldOutPair:
         words = [tuple(association.words(line)) for line in pair]
-        held_out = _HeldOut(pair, (_shingles(words[0]), _shingles(words[1])))
+        held_out = _HeldOutPair(pair, (_shingles(words[0]), _shingles(words[1])))
         self._by_pair.setdefault(pair, []).append(held_out)
         self._by_words.setdefault(words[0], []).append(held_out)
         return held_out
@@ -183,12 +183,14 @@ class HeldOut:
             severity = Severity.SERIOUS if is_serious else Severity.MINOR
             message = (
                 f"{findings.percent(exact)} of the {name} pairs are also "
-                f"{self._other_name} pairs, {findings.percent(near)} are nearly so: "
+                f"{self._other_name} pairs; with near copies, "
+                f"{findings.percent(near)}: "
             )
             message += (
                 "scores on them say little about other text"
                 if self._is_trained
-                else f"the {self._other_name} text chooses checkpoints for them"
+                else f"the {self._other_name} text chooses the checkpoint, so these "
+                "scores are too high"
             )
             remedies = [f"remove these pairs from the {self._other_name} text"]
             if is_file:
@@ -210,7 +212,7 @@ class HeldOut:
         return result
 
 
-def _examples(lines: Sequence[_HeldOut], other_split: str) -> list[Example]:
+def _examples(lines: Sequence[_HeldOutPair], other_split: str) -> list[Example]:
     examples: list[Example] = []
     for line in lines:
         if line.location and len(examples) < findings.NUM_EXAMPLES:

@@ -130,8 +130,8 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
     vocabulary = prepared_data.vocabulary if prepared_data else _configured(data)
     if vocabulary is None:
         notes.append(
-            "no vocabulary yet: its spelling is checked once `vaswani prepare` or "
-            "`vaswani train` has learned one"
+            "no vocabulary yet: run `vaswani prepare` or `vaswani train`, then check "
+            "again to see how it segments the text"
         )
     return Texts(texts, vocabulary, notes, faults)
 
@@ -263,7 +263,7 @@ def _of_prepared(
 def _decode(
     data: prepared.PreparedData, pairs: range, *, tag: str = ""
 ) -> Iterator[Pair]:
-    """Yield pairs of the training text, as their tokens spell them.
+    """Yield pairs of the training text, decoded from their tokens.
 
     Args:
         data: The prepared data.

@@ -26,7 +26,8 @@ class DataReport:
         texts: Measures of each text, by "train", "valid" and "test"; by "train NAME"
             for each of several corpora.
         findings: What is wrong, serious findings first.
-        notes: What is not checked, and why.
+        notes: What is not checked and why, what is read instead of missing text, and
+            faults that the settings of cleaning leave out.
     """
 
     texts: Mapping[str, Mapping[str, Any]]
@@ -90,7 +91,9 @@ def _describe_text(name: str, text: Mapping[str, Any]) -> str:
             if lengths
         ]
     if "tokens" in text:
-        lines.append(_line("spelling", _of_sides(text["tokens"], _describe_spelling)))
+        lines.append(
+            _line("segmentation", _of_sides(text["tokens"], _describe_segmentation))
+        )
     for key, label in (("scripts", "letters"), ("languages", "languages")):
         if any(text.get(key, {}).values()):
             lines.append(_line(label, _of_sides(text[key], _describe_shares)))
@@ -115,7 +118,7 @@ def _describe_text(name: str, text: Mapping[str, Any]) -> str:
         lines.append(
             _line(
                 "in training",
-                f"same pair {findings.percent(text['same_pair'])}, nearly "
+                f"same pair {findings.percent(text['same_pair'])}, with near copies "
                 f"{findings.percent(text['near_pair'])}, same source "
                 f"{findings.percent(text['same_source'])}",
             )
@@ -139,11 +142,11 @@ def _describe_lengths(lengths: Mapping[str, float]) -> str:
     return "".join(f"{number:>{_NUMBER}}" for number in numbers)
 
 
-def _describe_spelling(spelling: Mapping[str, float]) -> str:
+def _describe_segmentation(segmentation: Mapping[str, float]) -> str:
     return (
-        f"{spelling['per_word']:.2f} tokens a word, unknown "
-        f"{findings.percent(spelling['unknown'])}, bytes "
-        f"{findings.percent(spelling['bytes'])}"
+        f"{segmentation['per_word']:.2f} tokens a word, unknown "
+        f"{findings.percent(segmentation['unknown'])}, bytes "
+        f"{findings.percent(segmentation['bytes'])}"
     )
 
 

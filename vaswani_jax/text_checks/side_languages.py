@@ -17,13 +17,14 @@ from vaswani_jax.text_checks import findings, sides
 from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Block, numbered, spread
 
-# Lines that the identifier reads together; its readings.
-LINES_AT_ONCE = 10
-MAX_READINGS = 100
-MIN_READINGS = 5
-# Sides are swapped if more readings of each are likelier in the other's language.
+# Lines that are identified together, as one group.
+LINES_PER_GROUP = 10
+MAX_GROUPS = 100
+MIN_GROUPS = 5
+# Sides are swapped if on both, more than this share of groups is likelier in the other
+# side's language.
 MIN_CROSSED = 0.8
-READINGS = {"minor": 0.1, "serious": 0.5}
+GROUPS = {"minor": 0.1, "serious": 0.5}
 # A line of fewer bytes of UTF-8 is not identified alone.
 MIN_BYTES = 30
 MAX_LINES = 5000
@@ -57,9 +58,9 @@ class Languages:
     Attributes:
         shares: The share of lines of each language; a line that may be in the language
             that it should be in counts for that.
-        other_side: The share of readings for which the language of the other side is
+        other_side: The share of groups for which the language of the other side is
             likelier than that of this side.
-        is_by_line: False if the shares are those of readings.
+        is_by_line: False if the shares are those of groups.
         examples: Some lines in other languages.
     """
 
@@ -74,7 +75,7 @@ def identify(
 ) -> Languages:
     """Return the languages of one side.
 
-    They are those of readings if lines are short, or if most readings are in other
+    They are those of groups if lines are short, or if most groups are in other
     languages; else those of long lines.
 
     Args:
@@ -86,17 +87,17 @@ def identify(
     expected, opposite = map(
         language_identification.language_of, (locale, other_locale)
     )
-    texts = [line for _, line in spread(lines, MAX_READINGS * LINES_AT_ONCE)]
-    readings = [
-        " ".join(texts[begin : begin + LINES_AT_ONCE])
-        for begin in range(0, len(texts), LINES_AT_ONCE)
+    texts = [line for _, line in spread(lines, MAX_GROUPS * LINES_PER_GROUP)]
+    groups = [
+        " ".join(texts[begin : begin + LINES_PER_GROUP])
+        for begin in range(0, len(texts), LINES_PER_GROUP)
     ]
-    shares, _ = _shares(readings, expected, min_odds=language_identification.MARGIN)
+    shares, _ = _shares(groups, expected, min_odds=language_identification.MARGIN)
     num_other = sum(
         by_language.get(opposite, 0.0) > by_language[expected]
-        for by_language in language_identification.probabilities(readings)
+        for by_language in language_identification.probabilities(groups)
     )
-    other_side = num_other / len(readings)
+    other_side = num_other / len(groups)
     long = [line for line in lines if len(line[1].encode()) >= MIN_BYTES]
     long = spread(long, MAX_LINES)
     line_shares, foreign = _shares(
@@ -132,7 +133,7 @@ def languages(
 ) -> list[Languages | None]:
     """Return the languages of source and target; None where they are not identified."""
     pairs = [(number, pair) for number, pair in numbered(blocks) if all(pair)]
-    if len(pairs) < MIN_READINGS * LINES_AT_ONCE:
+    if len(pairs) < MIN_GROUPS * LINES_PER_GROUP:
         return [None, None]
     return [
         identify(
@@ -169,7 +170,7 @@ def find_languages(
         expected = language_identification.language_of(locales[side])
         unexpected = {k: v for k, v in each.shares.items() if k != expected}
         share = math.fsum(unexpected.values())
-        limits = LINES if each.is_by_line else READINGS
+        limits = LINES if each.is_by_line else GROUPS
         if not (severity := findings.severity_of(share, **limits)):
             continue
         commonest = max(unexpected, key=unexpected.__getitem__)

@@ -12,7 +12,8 @@ from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Block, Pair, numbered
 
 KEYS = ("source_locale", "target_locale")
-# A line is in another script if at most this share of its letters is in its own.
+# A line is in another script if at most this share of its letters is in
+# scripts of its locale.
 LINE_SHARE = 0.5
 # Shorter lines do not count: units and currencies are in Latin letters everywhere.
 MIN_LETTERS = 8

@@ -1,4 +1,4 @@
-"""How a vocabulary spells both sides."""
+"""How a vocabulary segments both sides."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import config
-from vaswani_jax.text_checks import spelling
+from vaswani_jax.text_checks import segmentation
 from vaswani_jax.text_checks.findings import Finding
 
 DATA = settings.small_settings(
@@ -16,7 +16,9 @@ VOCABULARY = settings.letters_vocabulary()
 
 
 def test_tokens_words_and_bytes_are_counted() -> None:
-    source, target = spelling.spell([("a b", "é a"), ("hello world", "")], VOCABULARY)
+    source, target = segmentation.segment(
+        [("a b", "é a"), ("hello world", "")], VOCABULARY
+    )
     measures = source.measures()
     assert measures["per_word"] == sum(source.lengths) / 4
     assert measures["bytes"] == measures["unknown"] == 0
@@ -27,7 +29,9 @@ def test_tokens_words_and_bytes_are_counted() -> None:
 
 def test_bytes_are_found() -> None:
     pairs = [("hello world", "a b c d é")] * 20
-    found = spelling.find(spelling.spell(pairs, VOCABULARY), data=DATA, split="test")
+    found = segmentation.find(
+        segmentation.segment(pairs, VOCABULARY), data=DATA, split="test"
+    )
     assert [(finding.kind, str(finding.severity)) for finding in found] == [
         ("bytes", "serious")
     ]
@@ -38,8 +42,8 @@ def test_unknown_subwords_are_found() -> None:
     data = dataclasses.replace(DATA, byte_fallback=False, vocab_size=20)
     vocabulary = settings.learn_vocabulary(["a b c d e f g h a b c"] * 20, data)
     pairs = [("a b c", "a b c d e f g z")] * 20
-    [finding] = spelling.find(
-        spelling.spell(pairs, vocabulary), data=data, split="train"
+    [finding] = segmentation.find(
+        segmentation.segment(pairs, vocabulary), data=data, split="train"
     )
     assert (finding.kind, finding.severity) == ("unknown_subwords", "serious")
     assert "target" in finding.message
@@ -47,11 +51,11 @@ def test_unknown_subwords_are_found() -> None:
 
 def test_a_side_that_is_cut_into_small_pieces_is_found() -> None:
     pairs = [("hello world again", "abcdefgh hgfedcba")] * 20
-    sides = spelling.spell(pairs, VOCABULARY)
+    sides = segmentation.segment(pairs, VOCABULARY)
 
     def find(data: config.DataConfig) -> list[Finding]:
-        found = spelling.find(sides, data=data, split="valid")
-        return [finding for finding in found if finding.kind == "spelling"]
+        found = segmentation.find(sides, data=data, split="valid")
+        return [finding for finding in found if finding.kind == "segmentation"]
 
     [finding] = find(DATA)
     assert "does not fit the target" in finding.message
@@ -66,5 +70,7 @@ def test_a_side_that_is_cut_into_small_pieces_is_found() -> None:
 def test_pairs_of_too_many_tokens_are_found(length: int) -> None:
     data = dataclasses.replace(DATA, max_length=length)
     pairs = [("hello world", "a b c d e f g h a b c d e f g h")] * 20
-    found = spelling.find(spelling.spell(pairs, VOCABULARY), data=data, split="train")
+    found = segmentation.find(
+        segmentation.segment(pairs, VOCABULARY), data=data, split="train"
+    )
     assert [f.kind for f in found] == ["too_long"] * (length == 16)

@@ -1,4 +1,4 @@
-"""Measure how a vocabulary spells text: subwords a word, unknown subwords, bytes."""
+"""Measure how a vocabulary segments text: subwords a word, unknown ones, bytes."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from vaswani_jax.text_checks.sample import Pair, spread
 MAX_PAIRS = 5000
 UNKNOWN = {"minor": 0.001, "serious": 0.05}
 BYTES = {"minor": 0.01, "serious": 0.2}
-# A side is spelled badly from this many subwords a word on, and this many times the
-# other side's.
+# The vocabulary does not fit a side that has this many subwords a word or more, and
+# this many times the other side's.
 MANY_SUBWORDS = 3.0
 MANY_TIMES = 1.8
 
 
 @dataclasses.dataclass(frozen=True)
-class Spelling:
-    """The spelling of one side by a vocabulary.
+class Segmentation:
+    """The segmentation of one side by a vocabulary.
 
     Attributes:
         tokens_per_word: Subwords of a word between spaces.
@@ -52,8 +52,8 @@ class Spelling:
         }
 
 
-def spell(pairs: Sequence[Pair], vocabulary: Vocabulary) -> list[Spelling]:
-    """Return how a vocabulary spells both sides of pairs, of some if they are many."""
+def segment(pairs: Sequence[Pair], vocabulary: Vocabulary) -> list[Segmentation]:
+    """Segment both sides of pairs, of some of them if they are many."""
     pairs = spread(pairs, MAX_PAIRS)
     result = []
     for side, subwords in enumerate((vocabulary.source, vocabulary.target)):
@@ -68,7 +68,7 @@ def spell(pairs: Sequence[Pair], vocabulary: Vocabulary) -> list[Spelling]:
             if subwords.is_byte(token)
         )
         result.append(
-            Spelling(
+            Segmentation(
                 len(tokens) / max(1, sum(len(line.split()) for line in lines)),
                 len(tokens) / max(1, sum(map(len, lines))),
                 float((tokens == types.UNK_ID).sum() / num_tokens),
@@ -80,12 +80,12 @@ def spell(pairs: Sequence[Pair], vocabulary: Vocabulary) -> list[Spelling]:
 
 
 def find(
-    sides: Sequence[Spelling], *, data: config.DataConfig, split: str
+    sides: Sequence[Segmentation], *, data: config.DataConfig, split: str
 ) -> list[Finding]:
-    """Return findings of text that the vocabulary spells badly.
+    """Return findings of text that the vocabulary does not fit.
 
     Args:
-        sides: How it spells source and target.
+        sides: How it segments source and target.
         data: Names the vocabulary, and the limit of lengths.
         split: The text.
     """
@@ -138,9 +138,9 @@ def find(
 
 
 def _find_bad_fit(
-    sides: Sequence[Spelling], *, data: config.DataConfig, split: str
+    sides: Sequence[Segmentation], *, data: config.DataConfig, split: str
 ) -> list[Finding]:
-    """Return a finding if one side's words are cut into far more pieces."""
+    """Return a finding if one side's words have far more subwords."""
     target_locale = data.target_locale.split(",")[0]
     if not (
         locales.has_spaces(data.source_locale) and locales.has_spaces(target_locale)
@@ -153,7 +153,7 @@ def _find_bad_fit(
     name, other_name = types.SIDES[worse], types.SIDES[1 - worse]
     return [
         Finding(
-            kind="spelling",
+            kind="segmentation",
             severity=findings.Severity.MINOR,
             split=split,
             message=(
