@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from vaswani_jax.evaluation.bleu import Score
     from vaswani_jax.evaluation.comparison import SystemComparison
     from vaswani_jax.evaluation.scores import Evaluation
-    from vaswani_jax.inference.back_translation import BackTranslation, back_translate
+    from vaswani_jax.inference.back_translation import (
+        BackTranslation,
+        BackTranslationOptions,
+        back_translate,
+    )
     from vaswani_jax.inference.ensemble import Member
     from vaswani_jax.inference.results import Attention, Hypothesis, Output, PairScore
     from vaswani_jax.inference.translator import Translator
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attention",
     "BackTranslation",
+    "BackTranslationOptions",
     "Checkpoint",
     "Config",
     "CorpusShare",
@@ -87,6 +92,7 @@ __version__ = "0.2.0"
 _MODULES = {
     "Attention": "inference.results",
     "BackTranslation": "inference.back_translation",
+    "BackTranslationOptions": "inference.back_translation",
     "Checkpoint": "checkpoints.store",
     "Config": "core.config",
     "CorpusShare": "data.mixture",

@@ -31,13 +31,13 @@ INPUT = path_flags.define_path(
 OUTPUT = path_flags.define_path(
     "output",
     None,
-    "A directory: new, or that of the same corpus, unfinished.",
+    "Directory to write: a new one, or one that the same command began.",
     required=True,
 )
 METHOD = flags.DEFINE_enum(
     *("method", None, back_translation.METHODS),
-    "The best translation (default), a drawn one (config.search.temperature, top_k, "
-    "top_p), or the best one with noise.",
+    "beam: the best translation (default); sampling: one drawn by "
+    "config.search.temperature, top_k and top_p; noised_beam: the best one with noise.",
 )
 INPUT_SIDE = flags.DEFINE_enum(
     *("input_side", OPTIONS.input_side, back_translation.INPUT_SIDES),
@@ -47,7 +47,8 @@ INPUT_SIDE = flags.DEFINE_enum(
 TAG = flags.DEFINE_string(
     "tag",
     None,
-    "Word that begins the new pairs' source lines in training; empty for none. "
+    "Word before each new source line in training, to be named in data.user_symbols; "
+    "empty for none. "
     f"{back_translation.TAG} by default if the sources are synthetic.",
 )
 SHARD_LINES = flags.DEFINE_integer(
@@ -57,16 +58,24 @@ SHARD_LINES = flags.DEFINE_integer(
     lower_bound=1,
 )
 WORD_DROPOUT = flags.DEFINE_float(
-    "word_dropout", OPTIONS.noise.dropout, "Noise: share of words to delete."
+    "word_dropout",
+    OPTIONS.noise.word_dropout,
+    "noised_beam: probability that a word is deleted.",
 )
 WORD_BLANK = flags.DEFINE_float(
-    "word_blank", OPTIONS.noise.blank, "Noise: share of words to replace by a filler."
+    "word_blank",
+    OPTIONS.noise.word_blank,
+    "noised_beam: probability that a remaining word becomes --blank_token.",
 )
 WORD_SHUFFLE = flags.DEFINE_integer(
-    "word_shuffle", OPTIONS.noise.shuffle, "Noise: most places by which a word moves."
+    "word_shuffle",
+    OPTIONS.noise.word_shuffle,
+    "noised_beam: maximum positions that a word moves; 0 keeps the order.",
 )
 BLANK_TOKEN = flags.DEFINE_string(
-    "blank_token", OPTIONS.noise.blank_token, "Noise: the filler."
+    "blank_token",
+    OPTIONS.noise.blank_token,
+    "noised_beam: word that replaces others, to be named in data.user_symbols.",
 )
 
 
@@ -77,14 +86,14 @@ def complete_config(values: ml_collections.ConfigDict) -> None:
     is_sampling = METHOD.value == "sampling"
     if values.search.sampling and not is_sampling:
         raise ValueError(
-            f"--method={METHOD.value} searches, config.search.sampling=True draws: "
-            "give one of the two"
+            f"--method={METHOD.value} contradicts config.search.sampling=True: leave "
+            "one of them out"
         )
     values.search.sampling = is_sampling
 
 
 def check_flags() -> None:
-    """Refuse flags of noise without noise, and values out of range."""
+    """Refuse noise flags without --method=noised_beam, and values out of range."""
     noise_flags = (WORD_DROPOUT, WORD_BLANK, WORD_SHUFFLE, BLANK_TOKEN)
     present_flags = [flag.name for flag in noise_flags if flag.present]
     if present_flags and METHOD.value != "noised_beam":
@@ -116,9 +125,9 @@ def _options(*, is_sampling: bool) -> back_translation.BackTranslationOptions:
         input_side=INPUT_SIDE.value,
         tag=TAG.value,
         noise=WordNoise(
-            dropout=WORD_DROPOUT.value,
-            blank=WORD_BLANK.value,
-            shuffle=WORD_SHUFFLE.value,
+            word_dropout=WORD_DROPOUT.value,
+            word_blank=WORD_BLANK.value,
+            word_shuffle=WORD_SHUFFLE.value,
             blank_token=BLANK_TOKEN.value,
         ),
         shard_lines=SHARD_LINES.value,

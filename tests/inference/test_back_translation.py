@@ -89,7 +89,6 @@ def test_input_becomes_the_target_and_its_translation_the_source(
         "untranslated": 0,
         "data.max_length": 0,
         "search.max_source_tokens": 1,
-        "search.legal_trees": 0,
     }
     assert 'tag = "<BT>"' in result.corpora.read_text()
 
@@ -277,7 +276,7 @@ def test_other_settings_do_not_go_on(
 
 
 def test_manifest_names_what_made_the_text(tmp_path: pathlib.Path, model: Echo) -> None:
-    noise = WordNoise(dropout=0.25)
+    noise = WordNoise(word_dropout=0.25)
     back_translation.back_translate(
         make_translator(),
         write_input(tmp_path),
@@ -287,7 +286,7 @@ def test_manifest_names_what_made_the_text(tmp_path: pathlib.Path, model: Echo) 
     )
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     recorded = manifest["settings"]
-    assert recorded["noise.dropout"] == 0.25
+    assert recorded["noise.word_dropout"] == 0.25
     assert recorded["vocabulary"] == settings.letters_vocabulary().fingerprint
     assert recorded["models"][0]["step"] == 3
     assert len(recorded["models"][0]["parameters"]) == 64
@@ -327,7 +326,7 @@ def test_a_tag_of_the_model_is_no_part_of_the_text(
             {"method": "noised_beam", "input_side": "source"},
             "noised_beam needs input_side=target",
         ),
-        ({"noise": WordNoise(shuffle=-1)}, "word_shuffle must be at least 0"),
+        ({"noise": WordNoise(word_shuffle=-1)}, "word_shuffle must be at least 0"),
         ({"search": {"top_k": 3}}, "config.search.top_k=3 needs config.search.samp"),
         (
             {"search": {"sampling": True}},
@@ -349,7 +348,7 @@ def test_options_out_of_range_are_refused(
     ("name", "text", "message"),
     [
         ("missing", None, "no file missing"),
-        ("-", None, "--input=- is read twice"),
+        ("-", None, "--input=-: back-translation reads its input twice"),
         ("empty", b"", "empty has no line"),
         ("bytes", b"a\n\xff\n", "bytes, line 2: not UTF-8"),
         ("a.gz", b"a\n", "a.gz: not a complete gzip file"),

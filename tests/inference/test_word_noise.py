@@ -18,7 +18,7 @@ def noised(noise: WordNoise, count: int, line: str = LINE) -> list[list[str]]:
 
 
 def test_no_word_moves_further_than_three_places() -> None:
-    noise = WordNoise(dropout=0.0, blank=0.0)
+    noise = WordNoise(word_dropout=0.0, word_blank=0.0)
     distances = {
         position - int(word[1:])
         for words in noised(noise, 500)
@@ -29,7 +29,7 @@ def test_no_word_moves_further_than_three_places() -> None:
 
 
 def test_every_order_within_the_limit_comes_up() -> None:
-    noise = WordNoise(dropout=0.0, blank=0.0)
+    noise = WordNoise(word_dropout=0.0, word_blank=0.0)
     orders = {tuple(words) for words in noised(noise, 2000, "a b c")}
     assert orders == set(itertools.permutations("abc"))
 
@@ -44,7 +44,7 @@ def test_a_tenth_of_the_words_is_deleted_and_a_tenth_of_the_rest_blank() -> None
 
 
 def test_a_line_keeps_a_word_and_an_empty_line_stays_empty() -> None:
-    noise = WordNoise(dropout=0.999, blank=0.0, shuffle=0)
+    noise = WordNoise(word_dropout=0.999, word_blank=0.0, word_shuffle=0)
     lines = noised(noise, 50)
     assert all(len(words) == 1 for words in lines)
     assert len({words[0] for words in lines}) > 5
@@ -52,11 +52,14 @@ def test_a_line_keeps_a_word_and_an_empty_line_stays_empty() -> None:
 
 
 def test_no_noise_changes_nothing() -> None:
-    assert noised(WordNoise(dropout=0.0, blank=0.0, shuffle=0), 3) == [LINE.split()] * 3
+    assert (
+        noised(WordNoise(word_dropout=0.0, word_blank=0.0, word_shuffle=0), 3)
+        == [LINE.split()] * 3
+    )
 
 
 def test_characters_are_the_words_where_no_spaces_are() -> None:
-    noise = WordNoise(dropout=0.0, blank=0.3, blank_token="*")
+    noise = WordNoise(word_dropout=0.0, word_blank=0.3, blank_token="*")
     text = noise.apply("漢字とかな", np.random.default_rng(1), has_spaces=False)
     assert len(text) == 5 and "*" in text and set(text) <= set("漢字とかな*")
 
@@ -64,9 +67,9 @@ def test_characters_are_the_words_where_no_spaces_are() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dropout": 1.0}, r"word_dropout must be in \[0, 1\), got 1.0"),
-        ({"blank": -0.1}, r"word_blank must be in \[0, 1\), got -0.1"),
-        ({"shuffle": -1}, "word_shuffle must be at least 0, got -1"),
+        ({"word_dropout": 1.0}, r"word_dropout must be in \[0, 1\), got 1.0"),
+        ({"word_blank": -0.1}, r"word_blank must be in \[0, 1\), got -0.1"),
+        ({"word_shuffle": -1}, "word_shuffle must be at least 0, got -1"),
         ({"blank_token": "a b"}, "blank_token must be a word without spaces"),
         ({"blank_token": ""}, "blank_token must be a word without spaces"),
     ],

@@ -74,7 +74,7 @@ def test_a_killed_corpus_on_eight_devices_is_that_of_one(
         (["--word_blank=0.2"], "--word_blank needs --method=noised_beam"),
         (
             ["--method=beam", "--config.search.sampling"],
-            "--method=beam searches, config.search.sampling=True draws",
+            "--method=beam contradicts config.search.sampling=True",
         ),
         (["--method=noised_beam", "--word_shuffle=-1"], "must be at least 0, got -1"),
         (["--config.search.top_k=2"], "top_k=2 needs config.search.sampling=True"),

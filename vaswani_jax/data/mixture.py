@@ -141,7 +141,7 @@ def stage_weights(
 
 @dataclasses.dataclass(frozen=True)
 class CorpusShare:
-    """What a corpus gives to an epoch.
+    """The part of an epoch that a corpus gives.
 
     Attributes:
         name: The corpus's.
@@ -162,7 +162,7 @@ class CorpusShare:
 
 @dataclasses.dataclass(frozen=True)
 class EpochShares:
-    """What each corpus gives to every epoch of a stage.
+    """The parts that the corpora give to every epoch of a stage.
 
     Attributes:
         first_batch: The number of the first batch of these epochs, from 0.

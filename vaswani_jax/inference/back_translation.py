@@ -44,7 +44,6 @@ COUNTS = (
     "untranslated",
     "data.max_length",
     "search.max_source_tokens",
-    "search.legal_trees",
 )
 
 logger = logging.getLogger(__name__)
@@ -107,8 +106,8 @@ class BackTranslation:
     Attributes:
         directory: Where the pairs lie.
         corpora: The file that config.data.corpora takes.
-        counts: The number of "lines", of "empty" outputs, and of "untranslated" lines,
-            which have text but an empty output; also of lines longer than
+        counts: Numbers of lines: all ("lines"), those with an empty output ("empty"),
+            and those of them that have text ("untranslated"). Also lines over
             "data.max_length" or "search.max_source_tokens".
     """
 
@@ -127,8 +126,8 @@ def back_translate(
 ) -> BackTranslation:
     """Translate a text, and write it and its translations as a corpus for training.
 
-    After a kill, the same call continues with the first unfinished shard. The text
-    depends neither on kills nor on the number of devices and processes.
+    After a kill, the same call continues with the first unfinished shard. The output
+    depends neither on interruptions nor on the number of devices and processes.
 
     >>> reverse = vaswani_jax.load("runs/de_en")  # doctest: +SKIP
     >>> vaswani_jax.back_translate(  # doctest: +SKIP
@@ -136,14 +135,17 @@ def back_translate(
     ... )
 
     Args:
-        translator: From the language of the input to the other one.
+        translator: A model that translates from the language of the input.
         input: Text with a sentence a line, named FILES[#COLUMN] as training text is: a
             file, a glob of shards, a column of TSV, JSON lines or Parquet.
-        output: A directory: new, or of the same corpus, unfinished.
+        output: The directory to write: a new one, or one that the same call began.
         search: Settings of `config.search` to change, except for sampling, which the
             method decides.
         **options: The fields of `BackTranslationOptions`: method, input_side, tag,
             noise, shard_lines.
+
+    Returns:
+        Where the pairs lie, and how many lines were translated.
 
     Raises:
         ValueError: An option or a setting is out of range; the input is empty, not
@@ -230,7 +232,10 @@ class _Text:
     def read(cls, name: str, data: config.DataConfig) -> "_Text":
         """Check and hash all lines, before any is translated."""
         if columns.split_name(name)[0] == "-":
-            raise ValueError(f"--input={name} is read twice: name a file")
+            raise ValueError(
+                f"--input={name}: back-translation reads its input twice, standard "
+                "input only once; write it to a file"
+            )
         side = columns.find(name, pathlib.Path())
         digest, num_lines = hashlib.sha256(), 0
         for line in _checked_lines(side, data):
@@ -411,8 +416,9 @@ def _report(
     line_warnings.warn_of_unusual_lines(counts, settings)
     if count := counts["empty"]:
         logger.warning(
-            f"{count:,} lines have an empty translation, {counts['untranslated']:,} of "
-            "them some text: training leaves such pairs out"
+            f"{count:,} lines have an empty translation, although "
+            f"{counts['untranslated']:,} of them have text; training leaves these "
+            "pairs out"
         )
     logger.info(f"{counts['lines']:,} lines in, {counts['lines']:,} pairs out")
     logger.info(f"train on them with others: config.data.corpora={corpora}")

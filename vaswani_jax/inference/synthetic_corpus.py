@@ -164,8 +164,8 @@ def open_corpus(
         names = {entry.name for entry in directory.iterdir()}
     if MANIFEST not in names and names - {LOCK, f"{MANIFEST}.unfinished"}:
         raise ValueError(
-            f"--output={directory} has other files: name a new directory, or that of "
-            "an unfinished corpus"
+            f"--output={directory} has other files: name a new directory, or one that "
+            "the same command began"
         )
     with files.held(directory, option="--output"):
         shards: dict[int, dict[str, Any]] = {}

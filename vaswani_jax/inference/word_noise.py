@@ -1,7 +1,7 @@
-"""Noise of synthetic source lines (Edunov et al., 2018, "Back-Translation at Scale").
+"""Add noise to synthetic source lines ("Understanding Back-Translation at Scale").
 
-A model that learns from the likely words and orders of beam search relies on them.
-Missing, replaced and moved words prevent that.
+Edunov et al., 2018. A model that learns from the likely words and orders of beam search
+relies on them. Missing, replaced and moved words prevent that.
 """
 
 import dataclasses
@@ -12,18 +12,19 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordNoise:
-    """Noise of each line, as section 2 of that paper has it.
+    """Delete, replace and move words of a line (Edunov et al., 2018).
 
     Attributes:
-        dropout: Probability that a word is deleted.
-        blank: Probability that a remaining word is replaced by `blank_token`.
-        shuffle: The most positions by which a word moves; 0 keeps the order.
-        blank_token: The filler.
+        word_dropout: Probability that a word is deleted, from 0 to below 1.
+        word_blank: Probability that a remaining word is replaced by `blank_token`, from
+            0 to below 1.
+        word_shuffle: Maximum number of positions that a word moves; 0 keeps the order.
+        blank_token: The word that replaces others.
     """
 
-    dropout: float = 0.1
-    blank: float = 0.1
-    shuffle: int = 3
+    word_dropout: float = 0.1
+    word_blank: float = 0.1
+    word_shuffle: int = 3
     blank_token: str = "<BLANK>"
 
     def check(self) -> None:
@@ -32,12 +33,14 @@ class WordNoise:
         Raises:
             ValueError: Has the option, its value and the rule.
         """
-        for name in ("dropout", "blank"):
+        for name in ("word_dropout", "word_blank"):
             value = getattr(self, name)
             if not 0 <= value < 1:
-                raise ValueError(f"word_{name} must be in [0, 1), got {value}")
-        if self.shuffle < 0:
-            raise ValueError(f"word_shuffle must be at least 0, got {self.shuffle}")
+                raise ValueError(f"{name} must be in [0, 1), got {value}")
+        if self.word_shuffle < 0:
+            raise ValueError(
+                f"word_shuffle must be at least 0, got {self.word_shuffle}"
+            )
         if not self.blank_token or re.search(r"\s", self.blank_token):
             raise ValueError(
                 f"blank_token must be a word without spaces, got {self.blank_token!r}"
@@ -48,7 +51,7 @@ class WordNoise:
     ) -> str:
         """Return a line with noise; at least one of its words stays.
 
-        >>> noise = WordNoise(dropout=0.0, blank=0.0, shuffle=1)
+        >>> noise = WordNoise(word_dropout=0.0, word_blank=0.0, word_shuffle=1)
         >>> noise.apply("a b c d e f", np.random.default_rng(0), has_spaces=True)
         'a c b d e f'
 
@@ -61,13 +64,13 @@ class WordNoise:
         words = line.split() if has_spaces else list(line)
         if not words:
             return line
-        stays = generator.random(len(words)) >= self.dropout
+        stays = generator.random(len(words)) >= self.word_dropout
         survivor = generator.integers(len(words))
         if not stays.any():
             stays[survivor] = True
-        is_blank = generator.random(len(words)) < self.blank
-        # Words further apart than `shuffle` positions keep their order.
-        shifts = generator.uniform(0, self.shuffle + 1, len(words))
+        is_blank = generator.random(len(words)) < self.word_blank
+        # Words further apart than `word_shuffle` positions keep their order.
+        shifts = generator.uniform(0, self.word_shuffle + 1, len(words))
         remaining = [
             self.blank_token if blank else word
             for word, stay, blank in zip(words, stays, is_blank, strict=True)
