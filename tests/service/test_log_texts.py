@@ -2,15 +2,25 @@
 
 import logging
 
+import pytest
+
 from tests.service import shouting
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_warnings
 from vaswani_jax.service import log_texts
 
 
-def test_characters_that_a_vocabulary_lacks_are_not_logged(caplog, monkeypatch):
+@pytest.fixture
+def _log_texts_again():
+    """Let other tests read warnings; `setLevel` clears what loggers remember."""
     logger = logging.getLogger(line_warnings.__name__)
-    monkeypatch.setattr(logger, "level", logger.level)
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("_log_texts_again")
+def test_characters_that_a_vocabulary_lacks_are_not_logged(caplog):
     unknown = UnknownCharacters(shouting.vocabulary())
     unknown.count(["Ω"])
     line_warnings.warn_of_unknown_characters(unknown)
