@@ -51,7 +51,7 @@ class Preparation:
 
     @property
     def cleaning(self) -> Mapping[str, int]:
-        """How many training pairs each rule of `data.clean_*` left out."""
+        """The number of training pairs that each rule of `data.clean_*` left out."""
         return self.data.manifest.cleaning
 
     def describe(self) -> str:
