@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from tests.benchmarks.mistakes import MISTAKES, Mistake
+from tests.benchmarks.mistakes import MISTAKES
+from tests.benchmarks.mistakes.mistake import Mistake
 
 ROOT = pathlib.Path(__file__).parents[2]
 
