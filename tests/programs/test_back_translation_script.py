@@ -60,9 +60,9 @@ def run_script(text: pathlib.Path, **environment: str) -> list[str]:
 def test_the_halves_share_no_pair_and_lose_none(text: pathlib.Path) -> None:
     run_script(text)
     halves = text.parent / "runs" / "text"
-    assert (halves / "train.en").read_text().split("\n") == ["en 1", "en 3", "en 5", ""]
-    assert (halves / "train.de").read_text().split("\n") == ["de 1", "de 3", "de 5", ""]
-    assert (halves / "monolingual.de").read_text().split("\n") == ["de 2", "de 4", ""]
+    assert (halves / "train.en").read_text().split("\n") == ["en 1", "en 2", "en 5", ""]
+    assert (halves / "train.de").read_text().split("\n") == ["de 1", "de 2", "de 5", ""]
+    assert (halves / "monolingual.de").read_text().split("\n") == ["de 3", "de 4", ""]
     assert (halves / "val.en").read_text() == "en val\n"
 
 
