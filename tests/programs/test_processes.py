@@ -114,7 +114,11 @@ def scores(workdir: pathlib.Path) -> dict[str, Any]:
 # "store": as hosts that share no file system, each with a mirror of the same URL.
 @pytest.mark.parametrize(
     ("processes", "devices", "storage"),
-    [(1, 8, "shared"), (2, 4, "store"), (4, 2, "shared")],
+    [
+        pytest.param(1, 8, "shared", marks=pytest.mark.slow),
+        (2, 4, "store"),
+        (4, 2, "shared"),
+    ],
 )
 def test_processes_make_the_run_of_one(
     tmp_path: pathlib.Path,

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import pathlib
@@ -232,6 +233,7 @@ def serve(address: str) -> None:
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    draw()
     # Or a program would look through the libraries' objects, and copy their pages,
     # whenever it collects garbage, at its end above all: most of its time.
     gc.collect()
@@ -253,6 +255,16 @@ def serve(address: str) -> None:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+
+
+def draw() -> None:
+    """Draw a picture: matplotlib looks for fonts and makes a parser for its first."""
+    with contextlib.suppress(ImportError):
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained")
+        figure.subplots().set_xlabel(r"$10^{-3}$")
+        figure.savefig(io.BytesIO())
 
 
 def answer(connection: socket.socket) -> None:
