@@ -24,6 +24,12 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes longer than these trainings."""
+    monkeypatch.setattr(canvas, "is_available", lambda: False)
+
+
+@pytest.fixture(autouse=True)
 def _no_compilation_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests of other modules compile as they did before."""
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
@@ -74,6 +80,7 @@ def test_the_learning_curves_are_drawn_or_the_log_says_what_draws_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
+    monkeypatch.setattr(canvas, "is_available", lambda: True)
     small = settings.small_settings()
     curves = workdir / "curves.png"
     curves.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from vaswani_jax.training import step
 
 V = 300
 tiny = settings.small_settings(**{
-    "model.num_layers": 2, "model.d_model": 128, "model.d_ff": 256,
+    "model.num_layers": 1, "model.d_model": 128, "model.d_ff": 256,
     "model.num_heads": 4, "model.d_k": 32, "model.d_v": 32,
     "model.dropout_rate": RATE,
 })
