@@ -2,17 +2,18 @@
 # Compare training on half of Multi30k with and without back-translated text.
 # launch/back_translation.sh TEXT RUNS [FLAGS]
 #
-# TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Of every four pairs, two are the
-# parallel text (every second pair would be a short one), and of two only the German is
-# kept. A model from German to English, trained on the parallel text, translates that
-# German back (Sennrich et al., 2016). For each of SEEDS="1 2 3", RUNS/half/seed-SEED is
-# trained on the parallel text alone, and RUNS/mixed/seed-SEED on both. Finally compares
-# RUNS/half with RUNS/mixed on the validation set. The learning rate falls to 0, so that
-# the scores hardly depend on how many checkpoints are averaged. Run again with the same
-# TEXT and FLAGS, it resumes. FLAGS are those of vaswani_jax.main, for every training.
+# TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Of every four pairs, the first two
+# are the parallel text; of the others only the German is kept. (Every second pair would
+# be a short one.) A model from German to English, trained on the parallel text,
+# translates that German back (Sennrich et al., 2016). For each of SEEDS="1 2 3",
+# RUNS/half/seed-SEED is trained on the parallel text alone, and RUNS/mixed/seed-SEED on
+# both. Finally compares RUNS/half with RUNS/mixed on the validation set. The learning
+# rate falls to 0, so scores hardly depend on the number of averaged checkpoints. Run
+# again with the same TEXT and FLAGS, it resumes. FLAGS are those of vaswani_jax.main, for
+# every training.
 set -euo pipefail
 if (($# < 2)); then
-    sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") runs=$(realpath -m "$2")
