@@ -13,7 +13,7 @@
 # every training.
 set -euo pipefail
 if (($# < 2)); then
-    sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") runs=$(realpath -m "$2")
