@@ -55,7 +55,11 @@ def test_each_pair_of_a_packed_row_has_the_logits_and_the_loss_it_has_alone(mode
             np.testing.assert_allclose(sums[0].loss, sums[1].loss, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["sinusoidal"], indirect=True)
+@pytest.mark.parametrize(
+    "model",
+    ["sinusoidal", pytest.param("learned", marks=pytest.mark.slow)],
+    indirect=True,
+)
 def test_an_update_from_packed_rows_is_that_from_separate_rows(model):
     small = dataclasses.replace(settings.small_settings(), model=model)
     run = parallel.over_devices(
