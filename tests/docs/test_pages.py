@@ -76,6 +76,7 @@ def demo(
     def train(workdir: pathlib.Path) -> None:
         status, printed = execute(TRAINING, workdir.parents[1], environment)
         assert status == 0, printed
+        assert (workdir / "curves.png").stat().st_size > 0
         _log(workdir).write_text(printed)
 
     return workers.make_once(tmp_path_factory, "runs/demo", train)
