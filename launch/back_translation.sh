@@ -7,10 +7,10 @@
 # be a short one.) A model from German to English, trained on the parallel text,
 # translates that German back (Sennrich et al., 2016). For each of SEEDS="1 2 3",
 # RUNS/half/seed-SEED is trained on the parallel text alone, and RUNS/mixed/seed-SEED on
-# both. Finally compares RUNS/half with RUNS/mixed on the validation set. The learning
-# rate falls to 0, so scores hardly depend on the number of averaged checkpoints. Run
-# again with the same TEXT and FLAGS, it resumes. FLAGS are those of vaswani_jax.main, for
-# every training.
+# both, in its last quarter on the parallel text alone. Finally compares RUNS/half with
+# RUNS/mixed on the validation set. The learning rate falls to 0, so scores hardly depend
+# on the number of averaged checkpoints. Run again with the same TEXT and FLAGS, it
+# resumes. FLAGS are those of vaswani_jax.main, for every training.
 set -euo pipefail
 if (($# < 2)); then
     sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
@@ -62,7 +62,8 @@ run reverse \
 for seed in "${seeds[@]}"; do
     for arm in mixed half; do
         mixture=()
-        [ "$arm" = half ] || mixture=(--config.data.corpora="$runs/corpora.toml")
+        [ "$arm" = half ] || mixture=(--config.data.corpora="$runs/corpora.toml"
+            --config.data.stages='2250: parallel=1')
         run "$arm/seed-$seed" --config.seed="$seed" \
             --config.data.vocabulary="$runs/reverse/data/vocabulary.model" "${mixture[@]}"
     done
