@@ -4,16 +4,17 @@
 #
 # TEXT is DIR/lc_norm_tok of docs/results/multi30k.md. Of every four pairs, the first two
 # are the parallel text; of the others only the German is kept. (Every second pair would
-# be a short one.) A model from German to English, trained on the parallel text,
-# translates that German back (Sennrich et al., 2016). For each of SEEDS="1 2 3",
-# RUNS/half/seed-SEED is trained on the parallel text alone, and RUNS/mixed/seed-SEED on
-# both, in its last quarter on the parallel text alone. Finally compares RUNS/half with
-# RUNS/mixed on the validation set. The learning rate falls to 0, so scores hardly depend
-# on the number of averaged checkpoints. Run again with the same TEXT and FLAGS, it
-# resumes. FLAGS are those of vaswani_jax.main, for every training.
+# select the shorter captions.) A model from German to English, trained on the parallel
+# text, translates that German back (Sennrich et al., 2016). For each of SEEDS="1 2 3",
+# the script trains RUNS/half/seed-SEED on the parallel text alone, and
+# RUNS/mixed/seed-SEED on parallel and back-translated text, then on the parallel text
+# alone for the last quarter. Finally, it compares RUNS/half with RUNS/mixed on the
+# validation set. The learning rate falls to 0, so scores hardly depend on the number of
+# averaged checkpoints. A second run with the same TEXT and FLAGS resumes. FLAGS are those
+# of vaswani_jax.main, for every training.
 set -euo pipefail
 if (($# < 2)); then
-    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 text=$(realpath -m "$1") runs=$(realpath -m "$2")
