@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import random
+import re
 from collections.abc import Callable
 
 import pytest
@@ -97,6 +98,42 @@ def one_target(splits: Splits) -> None:
     ]
 
 
+def copy_almost_into_test(splits: Splits) -> None:
+    splits["test"][:30] = [
+        (f"{source.upper()} today!", target.upper())
+        for source, target in splits["train"][:30]
+    ]
+
+
+def lose_words(splits: Splits) -> None:
+    splits["train"][:90] = [
+        (source, target[:2]) for source, target in splits["train"][:90]
+    ]
+
+
+def join_lines(splits: Splits) -> None:
+    sources, targets = zip(*splits["train"], strict=True)
+    for start in range(0, 300, 10):
+        lines = slice(start, start + 90)
+        splits["train"][start] = (" ".join(sources[lines]), " ".join(targets[lines]))
+
+
+def leave_untranslated(splits: Splits) -> None:
+    sources = [source for source, _ in texts.sentences(90)]
+    splits["train"][100:190] = list(zip(sources, sources[::-1], strict=True))
+
+
+def split_off_marks(splits: Splits) -> None:
+    for name, pairs in splits.items():
+        splits[name] = [
+            (
+                re.sub(r"([.,!?])", r" \1", source),
+                re.sub(r"([.,!?])", r" \1", target),
+            )
+            for source, target in pairs
+        ]
+
+
 @pytest.mark.parametrize(
     ("plant", "found"),
     [
@@ -111,6 +148,11 @@ def one_target(splits: Splits) -> None:
         (cyrillic_targets, {"minor train other_script"}),
         (lowercase_test, {"serious test unlike_forms"}),
         (one_target, {"serious train one_line"}),
+        (copy_almost_into_test, {"minor test overlap"}),
+        (lose_words, {"minor train length_ratio"}),
+        (join_lines, {"minor train too_long"}),
+        (leave_untranslated, {"minor train language"}),
+        (split_off_marks, {"minor train text_form"}),
     ],
 )
 def test_each_planted_fault_is_found(
