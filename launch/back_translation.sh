@@ -62,7 +62,7 @@ run reverse \
 } >"$runs/corpora.toml"
 for seed in "${seeds[@]}"; do
     for arm in mixed half; do
-        mixture=()
+        mixture=()  # The last quarter begins at update 2250.
         [ "$arm" = half ] || mixture=(--config.data.corpora="$runs/corpora.toml"
             --config.data.stages='2250: parallel=1')
         run "$arm/seed-$seed" --config.seed="$seed" \

@@ -98,14 +98,14 @@ def one_target(splits: Splits) -> None:
     ]
 
 
-def copy_almost_into_test(splits: Splits) -> None:
+def copy_nearly_into_test(splits: Splits) -> None:
     splits["test"][:30] = [
         (f"{source.upper()} today!", target.upper())
         for source, target in splits["train"][:30]
     ]
 
 
-def lose_words(splits: Splits) -> None:
+def cut_targets(splits: Splits) -> None:
     splits["train"][:90] = [
         (source, target[:2]) for source, target in splits["train"][:90]
     ]
@@ -148,8 +148,8 @@ def split_off_marks(splits: Splits) -> None:
         (cyrillic_targets, {"minor train other_script"}),
         (lowercase_test, {"serious test unlike_forms"}),
         (one_target, {"serious train one_line"}),
-        (copy_almost_into_test, {"minor test overlap"}),
-        (lose_words, {"minor train length_ratio"}),
+        (copy_nearly_into_test, {"minor test overlap"}),
+        (cut_targets, {"minor train length_ratio"}),
         (join_lines, {"minor train too_long"}),
         (leave_untranslated, {"minor train language"}),
         (split_off_marks, {"minor train text_form"}),
