@@ -29,6 +29,10 @@ SHORT = {
     "data.source_tokens_per_batch": 1024,
     "data.target_tokens_per_batch": 1024,
     "model.num_layers": 1,
+    "model.d_model": 32,
+    "model.d_ff": 32,
+    "model.d_k": 8,
+    "model.d_v": 8,
     "search.source_tokens_per_batch": 512,
     "search.max_extra_tokens": 10,
 }

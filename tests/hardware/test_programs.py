@@ -107,6 +107,7 @@ def test_float32_takes_more_cycles(verdict_of: VerdictOf) -> None:
     assert after["estimated_cycles"] > 1.2 * before["estimated_cycles"]
 
 
+@pytest.mark.slow
 def test_a_wider_model_changes_the_numbers(verdict_of: VerdictOf) -> None:
     before = verdict_of(demo_on_tpus.run(), "v6e:2x4")
     after = verdict_of(demo_on_tpus.run(**{"model.d_ff": 1024}), "v6e:2x4")

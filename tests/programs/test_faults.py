@@ -42,62 +42,44 @@ def mix_corpora(directory: pathlib.Path) -> list[str]:
 
 
 def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
-    """Of a mixture with stages, too; without dropout, whose masks are each device's."""
+    """Of a mixture with stages, and where they share the moments of W_1 and W_2.
+
+    Without dropout, whose masks are each device's.
+    """
+    kernel = jax.ShapeDtypeStruct((64, 128), np.float32)
+    for devices in (8, 2):
+        with parallel.targeting("cpu", [None] * devices):
+            assert shards.divided_shapes(kernel).parts
     flags = [
         *(*long_runs.FLAGS, "--config.model.dropout_rate=0.0"),
+        *("--config.model.d_model=64", "--config.model.d_ff=128"),
         *mix_corpora(tmp_path / "text"),
-        "--config.training.evaluate_every_steps=60",
+        "--config.training.evaluate_every_steps=30",
         "--config.training.checkpoint_every_steps=15",
     ]
-    ends = {}
-    for name, stages in (
-        ("one", [(1, 60)]),
-        ("moved", [(8, 15), (2, 30), (1, 60)]),
+    sharded = "--config.training.shard_optimizer"
+    ends = []
+    for name, more, stages in (
+        ("whole", [], [(2, 30)]),
+        ("moved", [sharded], [(8, 15), (2, 30)]),
     ):
         for devices, steps in stages:
             goal = f"--config.training.num_steps={steps}"
             result = runs.vaswani(
-                "main", tmp_path / name, *flags, goal, devices=devices
+                "main", tmp_path / name, *flags, *more, goal, devices=devices
             )
             assert result.returncode == 0, result.stderr.decode()
             messages = result.stderr.decode()
             assert f"{devices} cpu device(s)" in messages
             assert "an epoch from batch 20 on: 200 pairs" in messages
-        ends[name] = long_runs.ended(tmp_path / name)
-    losses = [[by_step[step] for step in range(1, 61)] for _, by_step in ends.values()]
-    np.testing.assert_allclose(*losses, rtol=1e-4)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-4),
-        *(checkpoint.items["params"] for checkpoint, _ in ends.values()),
-    )
-
-
-def test_the_devices_that_share_the_moments_may_change(tmp_path: pathlib.Path) -> None:
-    """W_1 and W_2 are divided over 8 devices, then over 2."""
-    kernel = jax.ShapeDtypeStruct((64, 128), np.float32)
-    for devices in (8, 2):
-        with parallel.targeting("cpu", [None] * devices):
-            assert shards.divided_shapes(kernel).parts
-    flags = ["--config.model.d_model=64", "--config.model.d_ff=128"]
-    flags.append("--config.training.log_every_steps=1")
-    sharded = "--config.training.shard_optimizer"
-    runs.finish(tmp_path / "whole", *flags)
-    for devices, steps in ((8, 4), (2, 8)):
-        goal = f"--config.training.num_steps={steps}"
-        result = runs.vaswani(
-            "main", tmp_path / "moved", *flags, sharded, goal, devices=devices
-        )
-        assert result.returncode == 0, result.stderr.decode()
-        assert f"{devices} cpu device(s)" in result.stderr.decode()
-    (whole, losses), (moved, moved_losses) = (
-        long_runs.ended(tmp_path / name) for name in ("whole", "moved")
-    )
-    assert moved.step == whole.step == 8
-    assert sorted(moved_losses) == sorted(losses) == list(range(1, 9))
+        ends.append(long_runs.ended(tmp_path / name))
+    (whole, losses), (moved, moved_losses) = ends
+    assert moved.step == whole.step == 30
+    assert sorted(moved_losses) == sorted(losses) == list(range(1, 31))
     for step, loss in losses.items():
-        np.testing.assert_allclose(moved_losses[step], loss, rtol=1e-5)
+        np.testing.assert_allclose(moved_losses[step], loss, rtol=1e-4)
     jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3),
         moved.items,
         whole.items,
     )
@@ -106,7 +88,7 @@ def test_the_devices_that_share_the_moments_may_change(tmp_path: pathlib.Path) -
 FULL_DISK = """
 set -e
 mount -t tmpfs -o size={size} tmpfs {workdir}
-{first}
+cp -r {start}/. {workdir}
 {second} &
 until grep -q '"step": 22,' {workdir}/metrics.jsonl; do kill -0 $!; sleep 0.02; done
 kill -STOP $!
@@ -130,16 +112,16 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     probe = unshare and subprocess.run([unshare, "-rm", "true"], timeout=300)
     if not probe or probe.returncode:
         pytest.skip("a file system of a test's own needs unshare and user namespaces")
-    names = ("workdir", "kept", "result")
+    names = ("start", "workdir", "kept", "result")
     directories = {name: tmp_path / name for name in names}
+    more = "--config.training.keep_checkpoints=99"
+    first = "--config.training.num_steps=20"
+    long_runs.finish(directories["start"], more, first)
     for name in ("workdir", "result"):
         directories[name].mkdir()
-    command = [*runs.command("main", directories["workdir"]), *long_runs.FLAGS]
-    command += ["--config.training.keep_checkpoints=99"]
-    first = [*command, "--config.training.num_steps=20"]
+    command = [*runs.command("main", directories["workdir"]), *long_runs.FLAGS, more]
     script = FULL_DISK.format(
         size="100m",
-        first=" ".join(first),
         second=" ".join(command),
         **directories,
     )
