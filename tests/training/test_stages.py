@@ -107,6 +107,16 @@ def test_other_shares_are_refused_with_both_values(
         train(mixed(text, **at(4), **changes), interrupted)
 
 
+def test_another_temperature_is_refused_with_both_values(
+    tmp_path: pathlib.Path, text: pathlib.Path
+) -> None:
+    by_size = {**at(1), "weights": [None, None], "data.stages": ""}
+    train(mixed(text, **by_size), tmp_path)
+    message = r"cannot resume with: config\.data\.corpora_temperature is 5\.0, was 1\.0"
+    with pytest.raises(ValueError, match=message):
+        train(mixed(text, **by_size, **{"data.corpora_temperature": 5.0}), tmp_path)
+
+
 def test_a_later_stage_may_change_which_is_recorded(
     tmp_path: pathlib.Path, text: pathlib.Path
 ) -> None:
