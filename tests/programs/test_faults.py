@@ -9,7 +9,6 @@ import subprocess
 
 import jax
 import numpy as np
-import optax
 import pytest
 
 from tests.programs import long_runs, runs
@@ -37,7 +36,7 @@ def mix_corpora(directory: pathlib.Path) -> list[str]:
             f'source = "{name}.source"\ntarget = "{name}.target"\n'
         )
     (directory / "corpora.toml").write_text("".join(tables[:2]))
-    values |= {"corpora": directory / "corpora.toml", "stages": "20: crawl=1 news=4"}
+    values |= {"corpora": directory / "corpora.toml", "stages": "6: crawl=1 news=4"}
     values["vocab_size"] = 20
     return [f"--config.data.{key}={value}" for key, value in values.items()]
 
@@ -55,14 +54,14 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
         *(*long_runs.FLAGS, "--config.model.dropout_rate=0.0"),
         *("--config.model.d_model=64", "--config.model.d_ff=128"),
         *mix_corpora(tmp_path / "text"),
-        "--config.training.evaluate_every_steps=30",
-        "--config.training.checkpoint_every_steps=15",
+        "--config.training.evaluate_every_steps=8",
+        "--config.training.checkpoint_every_steps=4",
     ]
     sharded = "--config.training.shard_optimizer"
     ends = []
     for name, more, stages in (
-        ("whole", [], [(2, 30)]),
-        ("moved", [sharded], [(8, 15), (2, 30)]),
+        ("whole", [], [(2, 8)]),
+        ("moved", [sharded], [(8, 4), (2, 8)]),
     ):
         for devices, steps in stages:
             goal = f"--config.training.num_steps={steps}"
@@ -72,17 +71,18 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
             assert result.returncode == 0, result.stderr.decode()
             messages = result.stderr.decode()
             assert f"{devices} cpu device(s)" in messages
-            assert "an epoch from batch 20 on: 200 pairs" in messages
+            assert "an epoch from batch 6 on: 200 pairs" in messages
         ends.append(long_runs.ended(tmp_path / name))
     (whole, losses), (moved, moved_losses) = ends
-    assert moved.step == whole.step == 30
-    assert sorted(moved_losses) == sorted(losses) == list(range(1, 31))
+    assert moved.step == whole.step == 8
+    assert sorted(moved_losses) == sorted(losses) == list(range(1, 9))
     for step, loss in losses.items():
-        np.testing.assert_allclose(moved_losses[step], loss, rtol=1e-4)
-    # Adam makes much of the rounding of a gradient near 0, so not each number is close.
-    params, expected = moved.items["params"], whole.items["params"]
-    change = jax.tree.map(np.subtract, params, expected)
-    assert optax.tree.norm(change) < 5e-3 * optax.tree.norm(expected)
+        np.testing.assert_allclose(moved_losses[step], loss, rtol=1e-5)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
+        moved.items,
+        whole.items,
+    )
 
 
 FULL_DISK = """
