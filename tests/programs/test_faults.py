@@ -60,7 +60,7 @@ def test_the_number_of_devices_may_change(tmp_path: pathlib.Path) -> None:
     sharded = "--config.training.shard_optimizer"
     ends = []
     for name, more, stages in (
-        ("whole", [], [(2, 8)]),
+        ("whole", [], [(1, 8)]),
         ("moved", [sharded], [(8, 4), (2, 8)]),
     ):
         for devices, steps in stages:
