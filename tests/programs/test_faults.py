@@ -36,7 +36,10 @@ def mix_corpora(directory: pathlib.Path) -> list[str]:
             f'source = "{name}.source"\ntarget = "{name}.target"\n'
         )
     (directory / "corpora.toml").write_text("".join(tables[:2]))
-    values |= {"corpora": directory / "corpora.toml", "stages": "6: crawl=1 news=4"}
+    values |= {
+        "corpora": directory / "corpora.toml",
+        "stages": "2: news=1; 6: crawl=1 news=4",
+    }
     values["vocab_size"] = 20
     return [f"--config.data.{key}={value}" for key, value in values.items()]
 
