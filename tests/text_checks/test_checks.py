@@ -176,7 +176,7 @@ def test_swapped_sides_and_wrong_codes_are_found(tmp_path: pathlib.Path) -> None
     assert {(f.split, f.kind) for f in report.findings} == {
         (split, "language") for split in splits
     }
-    assert "--config.data.target_locale=de" in report.findings[0].remedies[1]
+    assert "--config.data.target_locale=de" in report.findings[0].remedies[0]
 
 
 def test_a_setting_of_cleaning_turns_a_finding_into_a_note(
@@ -188,7 +188,7 @@ def test_a_setting_of_cleaning_turns_a_finding_into_a_note(
     assert finding.remedies[0] == "--config.data.clean_empty=True"
     report = check(tmp_path, splits, clean_empty=True)
     assert report.findings == []
-    assert any("data.clean_empty leaves them out" in note for note in report.notes)
+    assert any("data.clean_empty=True is on" in note for note in report.notes)
 
 
 def test_corpora_are_checked_one_by_one_and_held_out_text_against_all(

@@ -37,12 +37,35 @@ def test_a_finding_names_its_setting_until_it_is_on(kind: str) -> None:
     assert not notes
     on = dataclasses.replace(DATA, **{key: SETTINGS[f"data.{key}"].type(value)})
     remaining, [note] = cleaning_remedies.add_cleaning_remedies([finding(kind)], on)
-    assert not remaining and f"data.{key} leaves them out" in note
+    assert not remaining
+    assert note == f"training: lines are bad; data.{key}={getattr(on, key)} is on"
     # Cleaning would leave out most of this text.
-    assert cleaning_remedies.add_cleaning_remedies([finding(kind, share=0.9)], on)[0]
+    for data in (DATA, on):
+        assert cleaning_remedies.add_cleaning_remedies(
+            [finding(kind, share=0.9)], data
+        ) == ([finding(kind, share=0.9)], [])
     assert cleaning_remedies.add_cleaning_remedies([finding(kind, split="test")], on)[
         0
     ] == [finding(kind, split="test")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "weak", "strict"),
+    [
+        ("length_ratio", "clean_max_ratio", 50.0, 2.0),
+        ("other_script", "clean_min_script", 0.1, 0.8),
+        ("language", "clean_language_odds", 1e9, 10.0),
+    ],
+)
+def test_a_weaker_limit_leaves_the_finding(
+    kind: str, key: str, weak: float, strict: float
+) -> None:
+    for value, is_on in ((weak, False), (strict, True)):
+        data = dataclasses.replace(DATA, **{key: value})
+        remaining, notes = cleaning_remedies.add_cleaning_remedies(
+            [finding(kind)], data
+        )
+        assert (len(remaining), len(notes)) == (not is_on, is_on)
 
 
 def test_values_are_those_of_the_preset_for_raw_text() -> None:

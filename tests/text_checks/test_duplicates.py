@@ -60,6 +60,11 @@ def test_one_line_all_over_a_side_is_shown() -> None:
         0.4,
     )
     assert "target" in finding.message and "Kommentar melden" in finding.message
+    # Many different sources do not hide it.
+    text = duplicates.Duplicates()
+    text.add([(f"source {n}", "Kommentar melden") for n in range(2000)])
+    [finding] = text.find(split="train", may_copy=False)
+    assert "Kommentar melden" in finding.message
 
 
 def test_pairs_of_several_corpora_are_counted_once_for_each() -> None:

@@ -49,6 +49,10 @@ def test_nearly_copied_pairs_are_found_by_both_sides() -> None:
     near = (f"{source.upper()} today!", target.replace("Gras", "Feld"))
     measures, [finding] = overlap([(source, target)], [near])
     assert (measures["same_pair"], measures["near_pair"]) == (0, 1)
+    assert str(finding.examples[0]).startswith("training line 1: THE LITTLE")
+    # Of a near and the same pair, the same is shown, where it is.
+    [same] = overlap([(source, target)], [near, (source, target)])[1]
+    assert str(same.examples[0]).startswith("training line 2: The little")
     assert (
         finding.severity == "serious" and "with near copies, 100.0%" in finding.message
     )

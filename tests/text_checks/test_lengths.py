@@ -56,6 +56,14 @@ def test_lines_of_more_words_than_tokens_may_be_are_too_long() -> None:
     assert measured(texts.sentences(20), max_words=10).find_too_long(data) == []
 
 
+def test_brackets_of_trees_are_no_words() -> None:
+    tree = "(S (NP (DT the) (JJ old) (JJ grey) (NN man)) (VP (VBZ sleeps)))"
+    trees = lengths.Lengths(has_trees=True)
+    trees.add([("the old grey man sleeps", tree)] * 4, max_words=5)
+    trees.add([("the old grey man sleeps well", tree)], max_words=5)
+    assert trees.num_too_long == 1
+
+
 def test_pairs_of_odd_lengths_are_found() -> None:
     pairs = texts.sentences(100)
     assert lengths.find_odd_ratios(texts.blocks(pairs), split="train") == []

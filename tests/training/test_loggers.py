@@ -75,6 +75,19 @@ def test_a_run_that_resumes_has_its_identifier_again(
     assert parameters["model.d_ff"] == 10
 
 
+@pytest.mark.parametrize("text", ["", "[1]", '{"wandb": '])
+def test_damaged_identifiers_start_no_other_run(
+    tmp_path: pathlib.Path, package: Any, text: str
+) -> None:
+    (tmp_path / loggers.FILE).write_text(text)
+    with (
+        pytest.raises(ValueError, match=r"loggers\.json is damaged, so the loggers"),
+        loggers.open_loggers(settings_of(package), tmp_path),
+    ):
+        pass
+    start_of(package).assert_not_called()
+
+
 def test_a_logger_that_cannot_be_opened_is_refused_in_one_line(
     tmp_path: pathlib.Path, package: Any
 ) -> None:

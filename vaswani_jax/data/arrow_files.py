@@ -15,9 +15,8 @@ from vaswani_jax.data import json_objects
 if TYPE_CHECKING:
     import pyarrow
 
-# Files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` write with the data.
+# The file that `Dataset.save_to_disk` writes with the data.
 DATASET_STATE = "state.json"
-DATASET_SPLITS = "dataset_dict.json"
 # The end mark of a stream of Arrow. Without it, the last rows may be missing.
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 BATCH_ROWS = 1024

@@ -48,11 +48,6 @@ def mojibake(text: str) -> str:
     return ""
 
 
-def is_mojibake(text: str) -> bool:
-    """Return True if a text has wrongly decoded characters, see `mojibake`."""
-    return bool(mojibake(text))
-
-
 @functools.lru_cache(maxsize=10_000)
 def _is_control(character: str) -> bool:
     return character != "\t" and unicodedata.category(character) in ("Cc", "Co")

@@ -144,7 +144,8 @@ class _TextCheck:
         """
         pairs = self.text.read()
         sample = Sample(max_blocks=MAX_BLOCKS)
-        counted_lengths = lengths.Lengths()
+        has_trees = self._data.source == "treebank"
+        counted_lengths = lengths.Lengths(has_trees=has_trees)
         counted_duplicates = duplicates.Duplicates()
         first_line = 1
         while chunk := list(itertools.islice(pairs, CHUNK)):

@@ -28,9 +28,10 @@ MAX_SHARE = 0.5
 def add_cleaning_remedies(
     all_findings: Sequence[Finding], data: config.DataConfig
 ) -> tuple[list[Finding], list[str]]:
-    """Name the settings that leave out what a finding is about, if they are off.
+    """Name the settings that leave out what a finding is about, unless they are on.
 
-    Held-out text is never cleaned.
+    Held-out text is never cleaned. A limit is on if it leaves out all that the value
+    of `SETTINGS` does.
 
     Args:
         all_findings: The findings of all checks.
@@ -42,12 +43,21 @@ def add_cleaning_remedies(
     remaining, notes = [], []
     for finding in all_findings:
         setting, value = SETTINGS.get(finding.kind, ("", None))
-        if finding.split != "train" or not setting:
+        is_cleaned = finding.split == "train" and finding.share < MAX_SHARE
+        if not setting or not is_cleaned:
             remaining.append(finding)
-        elif getattr(data, setting) and finding.share < MAX_SHARE:
+        elif _is_on(setting, value, data):
             text = f"{findings.NAMES['train']} {finding.corpus}".rstrip()
-            notes.append(f"{text}: {finding.message}; data.{setting} leaves them out")
+            on = f"data.{setting}={getattr(data, setting)} is on"
+            notes.append(f"{text}: {finding.message}; {on}")
         else:
             remedies = [f"--config.data.{setting}={value}", *finding.remedies]
             remaining.append(dataclasses.replace(finding, remedies=remedies))
     return remaining, notes
+
+
+def _is_on(setting: str, value: Any, data: config.DataConfig) -> bool:
+    current = getattr(data, setting)
+    if setting == "clean_min_script":  # the only limit from below
+        return bool(current >= value)
+    return bool(current) and (value is True or current <= value)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vaswani_jax.core import types
 from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Pair
@@ -95,7 +96,7 @@ class Duplicates:
         self._num_pairs = self._num_equal = 0
         self._equal_examples: list[Example] = []
         # The first lines show what is repeated, if something is all over the text.
-        self._lines: dict[int, str] = {}
+        self._lines: list[dict[int, str]] = [{}, {}]
 
     @property
     def pairs(self) -> Hashes:
@@ -107,12 +108,11 @@ class Duplicates:
         filled = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
         self._pairs.add(hash_text("\n".join(pair)) for pair in filled)
         for side, hashes in enumerate(self._sides):
-            values = [hash_text(pair[side]) for pair in filled]
+            lines = [pair[side] for pair in filled]
+            values = list(map(hash_text, lines))
             hashes.add(values)
-            if len(self._lines) < 1000:
-                self._lines |= dict(
-                    zip(values, (pair[side] for pair in filled), strict=True)
-                )
+            if len(self._lines[side]) < 1000:
+                self._lines[side] |= dict(zip(values, lines, strict=True))
         for number, (source, target) in enumerate(pairs, start=self._num_pairs + 1):
             if source == target and _has_words(source):
                 self._num_equal += 1
@@ -172,16 +172,16 @@ class Duplicates:
                     examples=self._equal_examples,
                 )
             )
-        for name, hashes in zip(("source", "target"), self._sides, strict=True):
-            result += self._find_one_line(hashes, name, split=split)
+        for side in range(2):
+            result += self._find_one_line(side, split=split)
         return result
 
-    def _find_one_line(self, hashes: Hashes, side: str, *, split: str) -> list[Finding]:
-        value, share = hashes.largest()
+    def _find_one_line(self, side: int, *, split: str) -> list[Finding]:
+        value, share = self._sides[side].largest()
         severity = findings.severity_of(share, **ONE_LINE)
         if not severity or share * self._num_pairs < MIN_ONE_LINE:
             return []
-        line = self._lines.get(value)
+        line = self._lines[side].get(value)
         shown = f": {findings.shorten(line)}" if line else ""
         return [
             Finding(
@@ -189,8 +189,8 @@ class Duplicates:
                 severity=severity,
                 split=split,
                 message=(
-                    f"{findings.percent(share)} of the {side} lines are one and the "
-                    f"same{shown}"
+                    f"{findings.percent(share)} of the {types.SIDES[side]} lines are "
+                    f"one and the same{shown}"
                 ),
                 share=share,
                 remedies=["look at these lines, and leave most of them out"],

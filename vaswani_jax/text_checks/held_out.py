@@ -217,8 +217,9 @@ def _examples(lines: Sequence[_HeldOutPair], other_split: str) -> list[Example]:
     for line in lines:
         if line.location and len(examples) < findings.NUM_EXAMPLES:
             corpus, number = line.location
+            pair = line.pair if line.exact else line.near_pair or line.pair
             text = (
-                f"{findings.shorten((line.near_pair or line.pair)[0])} | "
+                f"{findings.shorten(pair[0])} | "
                 f"held out: {findings.shorten(line.pair[0])}"
             )
             examples.append(Example(number, text, split=other_split, corpus=corpus))

@@ -41,18 +41,18 @@ class Distribution:
         quantiles = dict(zip(QUANTILES, values[indices].tolist(), strict=True))
         return {"mean": round(float(mean), 2), **quantiles}
 
-    def share_above(self, limit: int) -> float:
-        """Return the share of lengths that are above a limit."""
-        total = self.counts.total()
-        above = sum(n for value, n in self.counts.items() if value > limit)
-        return above / max(1, total)
-
 
 class Lengths:
     """Counts pairs, empty sides, characters and words, chunk by chunk."""
 
-    def __init__(self) -> None:
-        """Start with no pair."""
+    def __init__(self, *, has_trees: bool = False) -> None:
+        """Start with no pair.
+
+        Args:
+            has_trees: True if the targets are trees: their symbols are no words, so
+                the sources alone tell what is too long.
+        """
+        self._has_trees = has_trees
         self.num_pairs = self.num_empty = self.num_too_long = 0
         self.characters = {side: Distribution() for side in types.SIDES}
         self.words = {side: Distribution() for side in types.SIDES}
@@ -77,7 +77,8 @@ class Lengths:
             numbers_of_words.append(words)
             self.characters[name].counts.update(map(len, lines))
             self.words[name].counts.update(words)
-        longest = map(max, *numbers_of_words)
+        sources, targets = numbers_of_words
+        longest = sources if self._has_trees else map(max, sources, targets)
         self.num_too_long += sum(number > max_words for number in longest)
         self.num_pairs += len(pairs)
 

@@ -50,11 +50,15 @@ def open_loggers(
         workdir: The run's directory; its name becomes the run's name.
 
     Raises:
-        ValueError: One cannot be opened: its server cannot be reached, or refuses.
+        ValueError: One cannot be opened: its server cannot be reached, or refuses; or
+            `WORKDIR/loggers.json` is damaged.
     """
+    names = training_config.names_of_loggers(settings.training)
+    if names:
+        _read_identifiers(workdir)  # so that a damaged file is refused by its name
     with contextlib.ExitStack() as stack:
         metrics_loggers = []
-        for name in training_config.names_of_loggers(settings.training):
+        for name in names:
             try:
                 with contextlib.redirect_stdout(sys.stderr):  # Scores go to stdout.
                     metrics_logger = stack.enter_context(OPEN[name](settings, workdir))
@@ -152,10 +156,16 @@ OPEN: Mapping[str, Callable[[config.Config, pathlib.Path], LoggerContext]] = {
 
 
 def _read_identifiers(workdir: pathlib.Path) -> dict[str, str]:
-    try:
-        return dict(json.loads((workdir / FILE).read_text(encoding="utf-8")))
-    except (OSError, TypeError, ValueError):
+    path = workdir / FILE
+    if not path.exists():
         return {}
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is damaged, so the loggers cannot go on with their runs: write "
+            "it again, or delete it to start new ones"
+        ) from error
 
 
 def _read_identifier(workdir: pathlib.Path, name: str) -> str:
