@@ -17,8 +17,9 @@ compares all recorded runs, and writes the page, its picture and its JSON.
 All systems get the same subwords of the same text, and the same time, which begins with
 the process. Nothing else may run meanwhile: the load of other processes is recorded;
 a high one marks the run. `--settings=published` trains JoeyNMT, EOLE or Marian by its
-published rates. `--minutes=10` is a trial that shows whether the loss falls. Use a new
---workdir for each.
+published rates, `--settings=lower_rate` MarianMT by lower ones. `--train_only` leaves
+the evaluation to a later call, when other programs may run. `--minutes=10` is a trial
+that shows whether the loss falls. Use a new --workdir for each.
 
 `--venvs` is a directory with an environment for each peer, Python 3.11:
 
@@ -30,8 +31,10 @@ published rates. `--minutes=10` is a trial that shows whether the loss falls. Us
 
 import argparse
 import pathlib
+import signal
 import subprocess
 import sys
+from typing import NoReturn
 
 from tests.benchmarks.quality import records, tasks, text
 from tests.benchmarks.quality.records import Run
@@ -69,12 +72,17 @@ def main() -> None:
     add(
         "--checkpoint_every",
         type=int,
-        help="updates between checkpoints; a value other than the task's marks a trial",
+        help="updates between checkpoints of ours; other than the task's marks a trial",
     )
     add(
         "--most_lines",
         type=int,
         help="lines of the held-out sets; a number marks a trial",
+    )
+    add(
+        "--train_only",
+        action="store_true",
+        help="evaluate later, when the machine need not be quiet",
     )
     add(
         "--retrain",
@@ -83,12 +91,18 @@ def main() -> None:
     )
     add("--page", type=pathlib.Path, help="write the page of all recorded runs")
     arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _exit)  # so that the training program is ended, too
     try:
         _complete(_runs(parser, arguments), arguments)
     except (ValueError, OSError, RuntimeError) as error:
         parser.exit(1, f"{error}\n")
     except subprocess.CalledProcessError as error:
         parser.exit(error.returncode)  # The program has logged the reason.
+
+
+def _exit(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
@@ -107,6 +121,7 @@ def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
             workdir=workdir,
             venvs=arguments.venvs.expanduser(),
             retrain=arguments.retrain,
+            train_only=arguments.train_only,
         )
         for evaluation in record["evaluations"]:
             print(

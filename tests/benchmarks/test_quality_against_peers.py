@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import subprocess
 import time
 import types
 
@@ -24,6 +25,7 @@ from tests.benchmarks.quality import worker_transformers as transformers_worker
 from tests.benchmarks.quality.clock import Checkpoint, Sample
 from tests.benchmarks.quality.systems import SYSTEMS, VASWANI_JAX
 from tests.benchmarks.quality.tasks import MULTI30K, TATOEBA
+from tests.docs import test_figures
 from vaswani_jax.core import parsing
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -156,6 +158,21 @@ class TestClock:
             time.sleep(0.05)
         assert not is_running(int(pid))
         assert timed.load.cores == os.cpu_count()
+        assert not clock.session_file(tmp_path / "log").exists()
+
+    def test_a_program_that_outlived_its_clock_is_refused(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        log = tmp_path / "training.log"
+        program = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        try:
+            clock.session_file(log).write_text(str(program.pid))
+            with pytest.raises(ValueError, match=f"processes {program.pid} of an earl"):
+                clock.check_ended(log)
+        finally:
+            program.kill()
+            program.wait()
+        clock.check_ended(log)
 
     def test_a_program_that_ends_early_is_an_error(
         self, tmp_path: pathlib.Path
@@ -362,9 +379,11 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
                 "penalty": 1.5,
                 "loss": 1.5,
                 "parameters": 2_600_000,
+                "newest_minutes": 78.5,
                 "outputs": {"valid": "valid.txt", "test": "test.txt"},
             }
         ],
+        "setup": {},
         **changes,
     }
 
@@ -399,8 +418,7 @@ SPEED = {"training": {"seconds": {"rows": [["EOLE", 1.024, 0.8192, 2, 2]]}}}
 
 class TestPage:
     def test_a_difference_is_ours_minus_the_peers(self, content: dict) -> None:
-        table = page.format_differences(content, [80])
-        rows = [row.split(" | ") for row in table.splitlines()[2:]]
+        _, rows = page.tabulate_differences(content, [80])
         by_peer = {row[1]: row[2:] for row in rows}
         assert float(by_peer["Marian"][0].removesuffix(" *")) > 20
         assert by_peer["Marian"][0].endswith(" *")
@@ -424,9 +442,41 @@ class TestPage:
     def test_runs_have_logged_and_expected_tokens_per_second(
         self, content: dict
     ) -> None:
-        table = page.format_runs(content, speed=SPEED)
-        [row] = [row for row in table.splitlines() if "EOLE" in row]
-        assert "| 4,000 | 5,000 |" in row
+        columns, rows = page.tabulate_runs(content, speed=SPEED)
+        [row] = [dict(zip(columns, row, strict=True)) for row in rows if "EOLE" in row]
+        assert (row["target tokens/s"], row["expected tokens/s"]) == ("4,000", "5,000")
+        assert row["newest checkpoint, min"] == "78.5"
+
+    def test_every_system_has_an_expected_rate(self) -> None:
+        speed = json.loads(page.SPEED.read_text())
+        for system in SYSTEMS.values():
+            assert comparison.estimate_tokens_per_second(system.speed_name, speed)
+
+    def test_the_page_and_its_json_are_as_those_of_docs(
+        self, content: dict, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        contents = {"multi30k": content, "tatoeba": content}
+        measured = page.measure(contents, speed=SPEED)
+        records.write_json(tmp_path / "peers.json", measured)
+        (tmp_path / "peers.md").write_text(page.render(contents, speed=SPEED))
+        monkeypatch.setattr(test_figures, "RESULTS", tmp_path)
+        test_figures.test_a_page_links_to_its_json("peers")
+        test_figures.test_every_table_of_a_page_is_that_of_its_json("peers")
+        test_figures.test_every_figure_of_a_page_is_in_its_json("peers")
+        test_figures.test_a_page_names_command_hardware_and_date_of_every_measurement(
+            "peers"
+        )
+
+    def test_seeds_of_ours_differ_in_nothing_else(self) -> None:
+        runs = [
+            make_record(VASWANI_JAX, seed=n, setup={"config": {"seed": n, "beta2": b}})
+            for n, b in ((1, 0.98), (2, 0.98), (3, 0.997))
+        ]
+        page.check_equal_settings(runs[:2])
+        with pytest.raises(ValueError, match="seeds 1 and 3 of ours differ in beta2"):
+            page.check_equal_settings(runs)
+        with pytest.raises(ValueError, match="differ in commit"):
+            page.check_equal_settings([runs[0], {**runs[1], "commit": "def"}])
 
     def test_trials_and_disturbed_runs_are_marked(self, content: dict) -> None:
         marked = make_record("eole", is_trial=True, is_disturbed=True)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -102,10 +102,13 @@ def run_for_seconds(
     """Run a program until its time is over; return its start and its load.
 
     The log gets each line of its output, with the seconds since the start before it.
+    While the program runs, `session_file(log)` has the number of its session.
 
     Raises:
         RuntimeError: The program ends before its time is over.
+        ValueError: The program of an earlier call, with this log, is still running.
     """
+    check_ended(log)
     start = time.time()
     process = subprocess.Popen(
         command,
@@ -118,6 +121,7 @@ def run_for_seconds(
         text=True,
         errors="replace",
     )
+    session_file(log).write_text(str(process.pid))
     assert process.stdout is not None
     reader = threading.Thread(target=_stamp, args=(process.stdout, log, start))
     reader.start()
@@ -140,7 +144,43 @@ def run_for_seconds(
         process.wait()
         reader.join(10)
         process.stdout.close()
+        session_file(log).unlink()
     return TimedRun(start, measure_load(samples))
+
+
+def session_file(log: pathlib.Path) -> pathlib.Path:
+    """Return the file with the session of the program that writes a log."""
+    return log.with_suffix(".session")
+
+
+def check_ended(log: pathlib.Path) -> None:
+    """Refuse a log whose program outlived the one that started it, killed at once.
+
+    Raises:
+        ValueError: Processes of its session are running.
+    """
+    path = session_file(log)
+    if not path.exists():
+        return
+    session = int(path.read_text())
+    pids = [
+        int(stat.parent.name)
+        for stat, fields in _processes()
+        if int(fields[3]) == session and fields[0] != "Z"
+    ]
+    if pids:
+        raise ValueError(
+            f"processes {', '.join(map(str, sorted(pids)))} of an earlier call are "
+            f"still running, by {path}: end them first"
+        )
+
+
+def _processes() -> Iterator[tuple[pathlib.Path, list[str]]]:
+    """Yield the path of the status of each process, and its fields from the third."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # It has ended.
+            # After the name, which may have spaces and brackets.
+            yield stat, stat.read_text().rpartition(")")[2].split()
 
 
 def measure_load(samples: Sequence[Sample], cores: int | None = None) -> Load:
@@ -188,12 +228,7 @@ def _stamp(output: IO[str], log: pathlib.Path, start: float) -> None:
 
 def _sample(session: int, start: float, cpu: dict[int, float]) -> Sample:
     """Return the counters; `cpu` keeps the seconds of the session's processes."""
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # After the name, which may have spaces and brackets.
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # It has ended.
-            continue
+    for stat, fields in _processes():
         if int(fields[3]) == session:
             seconds = (int(fields[11]) + int(fields[12])) / TICKS
             pid = int(stat.parent.name)

@@ -145,6 +145,7 @@ class Evaluator:
             "count": count,
             "penalty": penalty,
             "steps": [checkpoint.step for checkpoint in newest_by_count[count]],
+            "newest_minutes": newest_by_count[count][-1].elapsed_seconds / 60,
             "by_count": [[n, value] for n, value in by_count.items()],
             "by_penalty": [[p, by_penalty[p]] for p in sorted(by_penalty)],
             "loss": self._read_loss(f"{prefix}.loss")["loss"],

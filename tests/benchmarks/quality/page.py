@@ -1,7 +1,8 @@
-"""Write docs/results/peers.md, its picture and its JSON from the records of runs."""
+"""Write docs/results/peers.md, its pictures and its JSON from the records of runs."""
 
 import json
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,16 +12,24 @@ from tests.benchmarks.quality.systems import SYSTEMS
 from tests.benchmarks.quality.tasks import SPLITS, TASKS, Task
 from tests.benchmarks.quality.text import Text
 
+COMMAND = (
+    "python -m tests.benchmarks.quality_against_peers --task={task} --data=TEXT "
+    "--workdir=DIR --venvs=DIR --systems=SYSTEM"
+)
+HARDWARE = "2 CPU cores"
 SPEED = ROOT / "docs/results/speed.json"
 SET_NAMES = {"valid": "val", "test": "test"}
 INTRODUCTION = """\
 # Peers at equal minutes
 
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
-and the model size of [Revisit-MMT's 41.02 BLEU](multi30k.md). The clock begins with the
-process. At each time the parameters of the newest checkpoints are averaged; Marian
-smooths its own. All systems search with the same beam. One procedure chooses the number
-of checkpoints and the length penalty on val. [peers.json](peers.json) has all figures,
+and the model size of [Revisit-MMT's](multi30k.md). The clock begins with the process.
+Where a toolkit publishes no settings for this size, it has our rates.
+
+At each time the parameters of the newest checkpoints are averaged; Marian smooths its
+own. All systems search with the same beam. One procedure chooses the number of
+checkpoints and the length penalty on val, so the scores on val are of choices made on
+it. [peers.json](peers.json) has the tables, and `peers/` beside it all figures,
 settings and commits.
 """
 
@@ -30,7 +39,7 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
 
     Raises:
         ValueError: No peer or no run of ours is recorded, runs have different lengths,
-            or trials would go into docs/.
+            those of ours differ in more than the seed, or trials would go into docs/.
     """
     runs = records.all_records(workdir)
     our_keys, peers = comparison.split_keys(runs)
@@ -42,6 +51,7 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
     kinds = {(run["minutes"], run["most_lines"]) for run in runs.values()}
     if len(kinds) > 1:
         raise ValueError(f"{workdir} has runs of different lengths or lines: {kinds}")
+    check_equal_settings([runs[key] for key in our_keys])
 
     def outputs(key: str, index: int, split: str) -> list[str]:
         return comparison.read_outputs(
@@ -55,14 +65,96 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
             runs, outputs, text.references, data=text.data
         ),
     }
-    json_path = path.with_suffix(".json")
-    contents = json.loads(json_path.read_text()) if json_path.exists() else {}
-    contents[task.name] = content
-    records.write_json(json_path, contents)
+    folder = path.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    records.write_json(folder / f"{task.name}.json", without_directories(content))
+    contents = {
+        file.stem: json.loads(file.read_text())
+        for file in sorted(folder.glob("*.json"))
+    }
     speed = json.loads(SPEED.read_text())
+    records.write_json(path.with_suffix(".json"), measure(contents, speed=speed))
     path.write_text(render(contents, speed=speed), encoding="utf-8")
     for name in contents:
         draw(contents[name], path.with_name(f"{path.stem}_{name}.png"))
+
+
+def check_equal_settings(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse runs of ours whose settings differ in more than the seed.
+
+    Raises:
+        ValueError: Two runs differ.
+    """
+    for run in runs[1:]:
+        first, other = (
+            {**r["setup"].get("config", {}), "seed": 0, "commit": r["commit"]}
+            for r in (runs[0], run)
+        )
+        names = sorted(n for n in first | other if first.get(n) != other.get(n))
+        if names:
+            raise ValueError(
+                f"seeds {runs[0]['seed']} and {run['seed']} of ours differ in "
+                f"{', '.join(names)}"
+            )
+
+
+def without_directories(value: Any) -> Any:
+    """Return JSON without the directories of absolute paths.
+
+    >>> without_directories({"text": ["a/b /runs/text/train.source", 3]})
+    {'text': ['a/b train.source', 3]}
+    """
+    if isinstance(value, str):
+        return re.sub(r"(?<![\w.~/])/(?:[^\s/]+/)+", "", value)
+    if isinstance(value, Mapping):
+        return {key: without_directories(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [without_directories(entry) for entry in value]
+    return value
+
+
+def measure(
+    contents: Mapping[str, Mapping[str, Any]], *, speed: Any
+) -> dict[str, dict[str, Any]]:
+    """Return the measurements of all tasks, in the form of docs/results/*.json."""
+    measurements = {}
+    for name, content in contents.items():
+        command = COMMAND.format(task=name)
+        common = {"commands": [command], "hardware": HARDWARE, "date": dates(content)}
+        tables = tabulate(content, speed=speed)
+        for table, what in (
+            ("scores", "BLEU with the 95 % interval of a bootstrap"),
+            ("differences", "BLEU of ours minus the peer's; a star: p < 0.05"),
+            ("runs", "Updates, rates, choices and loads"),
+        ):
+            columns, rows = tables[table]
+            measurements[f"{name}_{table}"] = {
+                "what": f"{TASKS[name].title}: {what}",
+                **common,
+                "columns": columns,
+                "rows": rows,
+            }
+        measurements[f"{name}_runs"]["settings"] = format_settings(content).splitlines()
+    return measurements
+
+
+def dates(content: Mapping[str, Any]) -> str:
+    """Return the days of the first and the last run."""
+    days = sorted(run["started"][:10] for run in content["runs"].values())
+    return days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def tabulate(content: Mapping[str, Any], *, speed: Any) -> dict[str, Table]:
+    """Return the columns and the rows of the tables of a task."""
+    minutes = sorted({score["minutes"] for score in content["scores"]})
+    return {
+        "scores": tabulate_scores(content, minutes),
+        "differences": tabulate_differences(content, minutes),
+        "runs": tabulate_runs(content, speed=speed),
+    }
 
 
 def render(contents: Mapping[str, Mapping[str, Any]], *, speed: Any) -> str:
@@ -78,22 +170,26 @@ def render(contents: Mapping[str, Mapping[str, Any]], *, speed: Any) -> str:
 
 
 def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[str]:
-    minutes = sorted({score["minutes"] for score in content["scores"]})
+    tables = {
+        name: _format_table(*table)
+        for name, table in tabulate(content, speed=speed).items()
+    }
     signatures = sorted({score["signature"] for score in content["scores"]})
     disturbed = [key for key, run in content["runs"].items() if run["is_disturbed"]]
     parts = [
         f"## {task.title}\n",
         f"Scores with the 95 % intervals of a bootstrap (`{'`, `'.join(signatures)}`, "
         f"beam {task.beam}):\n",
-        format_scores(content, minutes),
+        tables["scores"],
         f"![Loss, BLEU and training loss over minutes](peers_{task.name}.png)\n",
         "Ours minus the peer's. A star marks p < 0.05 in the paired bootstrap, "
         "corrected for the number of peers by Holm's method:\n",
-        format_differences(content, minutes),
+        tables["differences"],
         summarize_differences(content),
         "How each system ran. The expected rate is that of an update in "
-        "[speed](speed.md), without padding:\n",
-        format_runs(content, speed=speed),
+        "[speed](speed.md), without padding. A reading takes the newest checkpoint; "
+        "its minutes are those of its last write:\n",
+        tables["runs"],
         format_settings(content),
     ]
     if disturbed:
@@ -103,9 +199,9 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
             f"{'; '.join(format_label(content['runs'][key]) for key in disturbed)}.\n"
         )
     parts.append(
-        "```console\n$ python -m tests.benchmarks.quality_against_peers "
-        f"--task={task.name} \\\n    --data=TEXT --workdir=DIR --venvs=DIR "
-        "--systems=SYSTEM\n```\n"
+        f"Measured {dates(content)}:\n\n```console\n$ "
+        + COMMAND.format(task=task.name).replace(" --data", " \\\n    --data")
+        + "\n```\n"
     )
     return parts
 
@@ -118,7 +214,7 @@ def format_label(run: Mapping[str, Any]) -> str:
     return run["title"] + ("" if is_default else f", {run['settings_name']} settings")
 
 
-def format_scores(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
+def tabulate_scores(content: Mapping[str, Any], minutes: Sequence[float]) -> Table:
     """Return the table of scores: a row for each run, a column for a set at a time."""
     cells = {
         (score["run"], score["split"], score["minutes"]): (
@@ -126,7 +222,7 @@ def format_scores(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
         )
         for score in content["scores"]
     }
-    return _table(
+    return (
         ["system", *_columns(minutes)],
         [
             [
@@ -138,7 +234,7 @@ def format_scores(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
     )
 
 
-def format_differences(content: Mapping[str, Any], minutes: Sequence[float]) -> str:
+def tabulate_differences(content: Mapping[str, Any], minutes: Sequence[float]) -> Table:
     """Return the table of ours minus the peers'; a star marks significance."""
     rows: dict[tuple[str, str], dict[tuple[str, float], str]] = {}
     for entry in content["comparisons"]:
@@ -146,7 +242,7 @@ def format_differences(content: Mapping[str, Any], minutes: Sequence[float]) -> 
         row = rows.setdefault((entry["run"], entry["peer"]), {})
         row[entry["split"], entry["minutes"]] = f"{entry['difference']:+.2f}{star}"
     runs = content["runs"]
-    return _table(
+    return (
         ["seed", "peer", *_columns(minutes)],
         [
             [
@@ -176,7 +272,7 @@ def summarize_differences(content: Mapping[str, Any]) -> str:
     )
 
 
-def format_runs(content: Mapping[str, Any], *, speed: Any) -> str:
+def tabulate_runs(content: Mapping[str, Any], *, speed: Any) -> Table:
     """Return the table of updates, rates, choices and loads of all runs."""
     rows = []
     for run in content["runs"].values():
@@ -191,6 +287,7 @@ def format_runs(content: Mapping[str, Any], *, speed: Any) -> str:
                 f"{run['checkpoints'][-1]['step']:,}",
                 f"{comparison.compute_tokens_per_second(run):,.0f}",
                 f"{expected:,.0f}" if expected else "",
+                ", ".join(f"{r['newest_minutes']:.1f}" for r in run["evaluations"]),
                 ", ".join(f"{r['count']:g}" for r in run["evaluations"]),
                 ", ".join(f"{r['penalty']:g}" for r in run["evaluations"]),
                 f"{last['loss']:.3f}",
@@ -199,10 +296,10 @@ def format_runs(content: Mapping[str, Any], *, speed: Any) -> str:
                 run["commit"],
             ]
         )
-    return _table(
+    return (
         [
             *("system", "parameters", "updates", "target tokens/s"),
-            *("expected tokens/s", "checkpoints averaged"),
+            *("expected tokens/s", "newest checkpoint, min", "checkpoints averaged"),
             *("alpha", "val loss", "other load", "date", "commit"),
         ],
         rows,
@@ -225,7 +322,7 @@ def _columns(minutes: Sequence[float]) -> list[str]:
     return [f"{SET_NAMES[split]}, {time:g} min" for split in SPLITS for time in minutes]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -19,6 +19,8 @@ from tests.benchmarks.quality.tasks import Task
 from tests.benchmarks.quality.text import Text
 
 TRAINING, RECORD = "training.json", "record.json"
+# All settings of a run of ours.
+OUR_CONFIG = "run/config.json"
 # A run depends on these; a commit with changes in them is marked.
 SOURCES = ("vaswani_jax", "configs", "tests/benchmarks")
 LOGGED_POINTS = 200
@@ -34,7 +36,7 @@ class Run:
         settings_name: The name of its worker's settings.
         seed: The random seed.
         minutes: The training time.
-        checkpoint_every: Updates between checkpoints.
+        checkpoint_every: Updates between checkpoints of ours.
         most_lines: Lines of the held-out sets to translate; None for all.
     """
 
@@ -86,14 +88,18 @@ def complete(
     workdir: pathlib.Path,
     venvs: pathlib.Path,
     retrain: bool,
+    train_only: bool = False,
 ) -> dict[str, Any]:
     """Train and evaluate a run, unless that is done; return its record.
+
+    With `train_only` it is not evaluated, and the record has no evaluation.
 
     Raises:
         ValueError: The directory has a run of other values.
     """
     directory = workdir / run.key
     if retrain:
+        clock.check_ended(directory / "training.log")
         shutil.rmtree(directory, ignore_errors=True)
     if (directory / TRAINING).exists():
         _check_same(run, json.loads((directory / TRAINING).read_text()), directory)
@@ -108,13 +114,17 @@ def complete(
         directory,
         settings_name=run.settings_name,
         seed=run.seed,
-        checkpoint_every=run.checkpoint_every,
+        checkpoint_every=round(
+            run.checkpoint_every * run.system.updates_between_checkpoints
+        ),
         flags=tasks.our_flags(run.task, data=data, prepared=text.directory / "data"),
     )
     script = str(FOLDER / run.system.worker)
     if not (directory / TRAINING).exists():
         _train(run, directory, [python, script, json.dumps({**job, "action": "train"})])
     training = json.loads((directory / TRAINING).read_text())
+    if train_only:
+        return {**training, "evaluations": []}
     checkpoints = [Checkpoint(**entry) for entry in training["checkpoints"]]
 
     def run_job(job: Mapping[str, Any], name: str) -> None:
@@ -174,9 +184,10 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         RuntimeError: The program ends before its time is over, or has no checkpoint at
             the first evaluation.
     """
+    log = directory / "training.log"
+    clock.check_ended(log)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    log = directory / "training.log"
     print(f"{run.key}: trains for {run.minutes:g} minutes: {log}", file=sys.stderr)
     timed = clock.run_for_seconds(
         command,
@@ -201,6 +212,9 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         file=sys.stderr,
     )
     step = max(1, len(progress) // LOGGED_POINTS)
+    setup = json.loads((directory / "settings.json").read_text())
+    if (directory / OUR_CONFIG).exists():
+        setup["config"] = json.loads((directory / OUR_CONFIG).read_text())
     write_json(
         directory / TRAINING,
         {
@@ -216,7 +230,7 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
             "machine": describe_machine(),
             "load": {**dataclasses.asdict(timed.load), "share": timed.load.share},
             "is_disturbed": timed.load.is_disturbed,
-            "setup": json.loads((directory / "settings.json").read_text()),
+            "setup": setup,
             "progress": [dataclasses.asdict(point) for point in progress[::step]],
             "checkpoints": [dataclasses.asdict(c) for c in in_time],
         },

@@ -63,6 +63,8 @@ class System:
         penalty: Its form of length penalty, in words.
         average: How its parameters are averaged, in words.
         speed_name: Its name in docs/results/speed.json.
+        updates_between_checkpoints: Relative to ours, so that checkpoints of a system
+            with slower updates are about as many seconds apart.
     """
 
     name: str
@@ -78,6 +80,7 @@ class System:
     penalty: str
     average: str
     speed_name: str
+    updates_between_checkpoints: float = 1.0
 
     @property
     def default_settings_name(self) -> str:
@@ -162,7 +165,7 @@ SYSTEMS = {
             ),
             penalty="log P / ((5 + length) / 6)^alpha",
             average="`vaswani average`",
-            speed_name="",
+            speed_name="vaswani_jax",
         ),
         System(
             name="joeynmt",
@@ -171,7 +174,8 @@ SYSTEMS = {
             worker="worker_joeynmt.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={
-                "recipe": f"pre-norm; dropout 0.3; {SCHEDULE}",
+                "recipe": "pre-norm; dropout 0.3, of attention and hidden units too; "
+                f"{SCHEDULE}",
                 "published": "pre-norm; dropout 0.3; the rates of its IWSLT14 model: "
                 "inverse square root, 0.0005 after 4,000 updates",
             },
@@ -185,6 +189,8 @@ SYSTEMS = {
             penalty="log P / ((5 + length) / 6)^alpha",
             average="the mean of parameters, as scripts/average_checkpoints.py has it",
             speed_name="JoeyNMT",
+            # Its updates are the slowest: it does not sort pairs by length.
+            updates_between_checkpoints=0.4,
         ),
         System(
             name="transformers",
@@ -192,14 +198,18 @@ SYSTEMS = {
             venv="hf",
             worker="worker_transformers.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
-            settings={"recipe": f"post-norm; dropout 0.3; {SCHEDULE}"},
+            settings={
+                "recipe": f"post-norm; dropout 0.3; {SCHEDULE}",
+                "lower_rate": "post-norm; dropout 0.3; inverse square root, 0.0005 "
+                "after 4,000 updates",
+            },
             checkpoint_glob="checkpoint-*",
             checkpoint_name=r"checkpoint-(\d+)",
             counts=(1, 4, 8, 16, 32),
             parse=parse_counts,
             penalty="log P / length^alpha",
             average="the mean of parameters",
-            speed_name="transformers MarianMT, fused Adam",
+            speed_name="MarianMT, fused Adam",
         ),
         System(
             name="eole",

@@ -17,7 +17,7 @@ class Task:
         minutes: The training time in minutes; a shorter run is a trial.
         evaluation_minutes: The minutes at which all systems are evaluated.
         beam: The beam size of all searches.
-        checkpoint_every: Updates between checkpoints, as in our recipe.
+        checkpoint_every: Updates between checkpoints of ours, as in our recipe.
         files: The settings `config.data.*` that name files in the data's directory.
         split_valid: True if the lines of the validation set serve as both sets: the
             first, third, ... to choose settings, the others to test.

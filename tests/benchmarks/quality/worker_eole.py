@@ -150,6 +150,7 @@ def translate(job: dict) -> None:
                 "length_penalty": "wu",
                 "alpha": search["penalty"],
                 "max_length": job["longest"],
+                "max_length_ratio": 0,  # no other limit
                 "batch_size": job["batch"],
                 "batch_type": "sents",
                 "world_size": 1,

@@ -30,7 +30,11 @@ RECIPE = {
     "init_std": 0.02,
     "optim": "adamw_torch_fused",
 }
-SETTINGS = {"recipe": RECIPE}
+SETTINGS = {
+    "recipe": RECIPE,
+    # If the loss stalls: post-norm models can need lower rates, longer warm-up.
+    "lower_rate": {**RECIPE, "learning_rate": 0.0005, "warmup_steps": 4000},
+}
 
 
 def build(job: dict):

@@ -34,6 +34,8 @@ def train(job: dict) -> None:
     record = {"settings": settings, "versions": find_versions()}
     (output / "settings.json").write_text(json.dumps(record, indent=1))
     # A cache of other runs' compilations would shorten this one.
+    for name in ("VASWANI_JAX_CACHE", "JAX_COMPILATION_CACHE_DIR"):
+        os.environ.pop(name, None)
     os.environ["XDG_CACHE_HOME"] = str(output / "cache")
     os.execv(sys.executable, [*VASWANI, "train", *flags])
 
