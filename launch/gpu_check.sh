@@ -13,7 +13,7 @@
 # compiled parts, but hypothesis, which the Python that downloads it must fit:
 #   pip download -c constraints.txt --no-deps -d .wheels \
 #       ml_collections beartype sacremoses tensorboardX hypothesis sortedcontainers
-# What it lacks beside them is told by the first program that needs it.
+# The first program that needs another missing package names it.
 set -uo pipefail
 out=$(realpath -m "${1:-$(dirname "$0")/../runs/gpu_check}")
 cd "$(dirname "$0")/.." || exit 1

@@ -9,10 +9,11 @@ import pytest
 
 from tests import settings
 from tests.evaluation import compared
-from vaswani_jax import comparer
+from vaswani_jax import comparer, report
 from vaswani_jax.core import config
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import bleu
+from vaswani_jax.paper import scored_runs
 
 REFERENCES = compared.lines(30)
 SOURCE = [f"Source: {line}" for line in REFERENCES]
@@ -189,6 +190,37 @@ def test_a_directory_of_seeds_is_one_system(
     itself = comparer.compare_systems([tmp_path / "W"] * 2)
     [difference] = itself.scores[0].differences
     assert (difference.value, difference.verdict) == (0, "no difference")
+
+
+def test_a_report_tests_directories_of_seeds_by_their_kept_outputs(
+    make_run: Any, tmp_path: pathlib.Path, translations: list[str]
+) -> None:
+    def scored(workdir: str) -> scored_runs.ScoredRun:
+        checksum = bleu.references_checksum(REFERENCES)
+        record = {"split": "test", "checkpoint": "averaged", "references": checksum}
+        return scored_runs.ScoredRun(
+            pathlib.Path(workdir), {"data.source": "text"}, record, starts=[], time=0.0
+        )
+
+    groups = [
+        [
+            scored(make_run(f"{name}/seed-{n}", outputs, settings_changes={"seed": n}))
+            for n in (1, 2)
+        ]
+        for name, outputs in (("A", REFERENCES), ("B", OUTPUTS))
+    ]
+    assert report.compare_seeds(groups[:1]) == report.compare_seeds([]) == ""
+    written = report.compare_seeds(groups)
+    [verdict] = [line for line in written.splitlines() if line.startswith("B - A")][:1]
+    assert verdict.endswith("different: A is better")
+    assert "approximate randomisation over all seeds" in written
+    for path in (tmp_path / "B/seed-2/evaluations").iterdir():
+        path.unlink()
+    assert report.compare_seeds(groups).endswith(
+        "B@averaged are not compared: B@averaged, seed-2 has no kept outputs of test: "
+        "`vaswani evaluate` keeps them"
+    )
+    assert translations == []
 
 
 def test_seeds_of_other_settings_are_no_system(

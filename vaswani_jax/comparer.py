@@ -100,6 +100,7 @@ def compare_systems(
     metrics: Sequence[str] = (),
     test: str = "",
     num_lines: int = 5,
+    translate: bool = True,
 ) -> SystemComparison:
     """Compare the translations of systems on one text.
 
@@ -126,10 +127,12 @@ def compare_systems(
         test: "bootstrap" or "randomization"; by default the first, or the second if a
             system has several seeds, which need it.
         num_lines: The most lines to list in favour of each system of a pair.
+        translate: Whether a run without kept outputs translates the text.
 
     Raises:
         ValueError: Systems have different references or signatures, or not as many
-            lines; a run, a text or an option is not right.
+            lines; a run, a text or an option is not right; or a run has no kept outputs
+            and may not translate.
         OSError: A file is missing.
     """
     paths = [os.fspath(name) for name in systems]
@@ -154,7 +157,11 @@ def compare_systems(
             _join_seeds(
                 name,
                 [
-                    _choose_lines(_outputs(run, text, split=split), text, numbers)
+                    _choose_lines(
+                        _outputs(run, text, split=split, translate=translate),
+                        text,
+                        numbers,
+                    )
                     for run in of_system
                 ],
             )
@@ -371,12 +378,23 @@ def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System
     return dataclasses.replace(system, outputs=[[outputs[n] for n in numbers]])
 
 
-def _outputs(system: _Run | System, text: _Text, *, split: str) -> System:
-    """Return the outputs of a system: kept ones, or those of a search."""
+def _outputs(
+    system: _Run | System, text: _Text, *, split: str, translate: bool
+) -> System:
+    """Return the outputs of a system: kept ones, or those of a search.
+
+    Raises:
+        ValueError: It has no kept ones, and may not translate.
+    """
     if isinstance(system, System):
         return system
     if (outputs_of_run := _kept_outputs(system, text, split=split)) is not None:
         return outputs_of_run
+    if not translate:
+        raise ValueError(
+            f"{system.name} has no kept outputs of {text.name}: `vaswani evaluate` "
+            "keeps them"
+        )
     logger.info(
         f"{system.name} has no kept outputs of {text.name}: it translates "
         f"{len(text.source):,} lines (`vaswani evaluate` keeps outputs)"

@@ -10,13 +10,15 @@ import json
 import logging
 import pathlib
 import shlex
+from collections.abc import Sequence
 
 from absl import flags
 
-from vaswani_jax import api
+from vaswani_jax import api, comparer
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache
+from vaswani_jax.evaluation import comparison_text
 from vaswani_jax.paper import (
     attention_figures,
     claims,
@@ -100,7 +102,10 @@ def main() -> None:
         "Table 3 at the scale of two cores": small_table3.format_table(small, runs),
         "Table 4: constituency parsing": table4.format_table(runs),
         "All scored runs": tables.evaluations(runs),
-        "Means of seeds": tables.average_seeds(runs),
+        "Means of seeds": (
+            f"{tables.average_seeds(runs)}\n\n"
+            f"{compare_seeds(scored_runs.group_seeds(runs))}"
+        ).rstrip(),
         "Section 5.3: the learning rate": (
             f"{tables.learning_rate(rows['base'])}\n\n"
             "![learning rate](learning_rate.png)"
@@ -132,6 +137,38 @@ def main() -> None:
     )
     print(text)
     logger.info(f"written: {output}/report.md and its figures")
+
+
+def compare_seeds(groups: Sequence[Sequence[scored_runs.ScoredRun]]) -> str:
+    """Return the tests between directories of seeds, from outputs that were kept.
+
+    Args:
+        groups: The runs of each directory of seeds, scored on one text.
+
+    Returns:
+        For each text that several directories have, their scores and the test of each
+        pair, or why they cannot be compared. "" if no text has several.
+    """
+    systems: dict[tuple[str, str], dict[str, None]] = {}
+    for runs in groups:
+        if len(runs) > 1 and not runs[0].is_parsing:
+            record = runs[0].record
+            name = f"{runs[0].workdir.parent}@{record['checkpoint']}"
+            key = record["split"], record["references"]
+            systems.setdefault(key, {})[name] = None
+    texts = []
+    for (split, _), names in systems.items():
+        if len(names) > 1:
+            try:
+                compared = comparer.compare_systems(
+                    list(names), split=split, num_lines=0, translate=False
+                )
+            except (ValueError, OSError) as error:
+                texts.append(f"{', '.join(names)} are not compared: {error}")
+            else:
+                scores = comparison_text.format_test(compared)
+                texts.append(f"```text\n{scores}\n```")
+    return "\n\n".join(texts)
 
 
 def _command() -> str:

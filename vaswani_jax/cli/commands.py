@@ -13,7 +13,7 @@ from vaswani_jax.core.suggestions import suggest
 # The command, the program that it runs, and what it does.
 COMMANDS = {
     "train": ("main", "Train a model from a preset or a configuration file."),
-    "check": ("check", "Check the text of a run, or accelerators that it may fit."),
+    "check": ("check", "Check the text of a run, or whether a run fits accelerators."),
     "translate": ("decode", "Translate lines with a trained model, or score them."),
     "back-translate": (
         "back_translate_text",
@@ -30,13 +30,13 @@ COMMANDS = {
     "prepare": ("prepare_data", "Make vocabulary and token files, without training."),
     "average": ("average_checkpoints", "Average checkpoints of a run."),
     "export": ("export", "Write a model as one file, or for other programs."),
-    "import-marian": ("import_marian", "Make a run of a MarianMT (OPUS) model."),
+    "import-marian": ("import_marian", "Turn a MarianMT (OPUS) model into a run."),
     "plot": (
         "plot",
         "Draw learning curves, attention, a tree or a figure of the paper.",
     ),
-    "page": ("page", "Write one HTML file: what a run does with sentences."),
-    "report": ("report", "Print the paper's tables and figures, with own results."),
+    "page": ("page", "Write an HTML page of a run's attention and searches."),
+    "report": ("report", "Print the paper's tables and figures beside your results."),
     "benchmark": ("benchmark", "Time training or decoding on this machine."),
 }
 

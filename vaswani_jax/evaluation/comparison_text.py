@@ -20,6 +20,17 @@ TEST_NAMES = {
 def format_comparison(comparison: SystemComparison) -> str:
     """Return a comparison as lines of text."""
     letters = comparison.letters
+    sections = [
+        format_test(comparison),
+        *(format_table(table, letters) for table in comparison.tables),
+        *(_format_pair(pair, letters) for pair in comparison.pairs),
+    ]
+    return "\n\n".join(sections)
+
+
+def format_test(comparison: SystemComparison) -> str:
+    """Return the systems of a comparison, their scores, and the test of each pair."""
+    letters = comparison.letters
     width = max(len(name) for name, _ in comparison.systems)
     sections = [
         "\n".join(
@@ -36,8 +47,6 @@ def format_comparison(comparison: SystemComparison) -> str:
         ),
         *(_format_scores(scores, letters) for scores in comparison.scores),
         "\n".join([describe_test(comparison), *describe_seeds(comparison)]),
-        *(format_table(table, letters) for table in comparison.tables),
-        *(_format_pair(pair, letters) for pair in comparison.pairs),
     ]
     return "\n\n".join(sections)
 
