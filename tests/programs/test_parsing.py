@@ -84,6 +84,22 @@ def test_any_words_become_one_tree_over_them_and_an_empty_line_stays(
     assert [leaf.word for leaf in of_last.leaves()] == ["?"]
 
 
+def test_plain_text_is_split_by_a_tokeniser_that_is_named(
+    parser: pathlib.Path,
+) -> None:
+    pytest.importorskip("nltk", reason="nltk is not installed: .[parsing]")
+    result = runs.run(
+        *(sys.executable, "-m", "vaswani_jax.decode", f"--workdir={parser}"),
+        *("--input=-", "--tokenize"),
+        devices=2,
+        stdin=b"The man can't see (every) river.\n",
+    )
+    [tree] = treebank.parse([result.stdout.decode()], name="output")
+    words = "The man ca n't see -LRB- every -RRB- river .".split()
+    assert [leaf.word for leaf in tree.leaves()] == words
+    assert "each line is split into tokens by NLTK " in result.stderr.decode()
+
+
 def test_the_tree_of_a_sentence_is_drawn(
     parser: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
