@@ -3,13 +3,14 @@
 Every score carries a signature that says how it was computed.
 """
 
-import collections
 import dataclasses
 import functools
 import hashlib
 import logging
 import math
+import operator
 import re
+import statistics
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
@@ -24,7 +25,6 @@ TextForm = Literal["detokenized", "tokenized"]
 
 # sacreBLEU's tokenisers of text whose words no spaces separate.
 WITHOUT_WORDS = ("zh", "char", "ja-mecab")
-MAX_ORDER = 4
 # Several scores tokenise the same lines, and references are scored again and again.
 MAX_TOKENIZED_LINES = 2**14
 UNSEGMENTED = (
@@ -34,6 +34,14 @@ UNSEGMENTED = (
 )
 # The Perl scripts read bytes, where no-break and other Unicode spaces are no spaces.
 TOKEN = re.compile(r"\S+", re.ASCII)
+# Characters in place of Python's other spaces, at which sacreBLEU would split.
+SPACES_IN_WORDS = str.maketrans(
+    {
+        character: chr(0xF0000 + ord(character))
+        for character in map(chr, range(0x3001))
+        if character.isspace() and TOKEN.match(character)
+    }
+)
 COMPOUND = re.compile(rb"(\S)-(\S)")
 # Quotes that replace-unicode-punctuation.perl of Moses leaves unchanged.
 QUOTES = str.maketrans(dict.fromkeys("„‟«»", '"') | dict.fromkeys("‚‘‛‹›", "'"))
@@ -260,12 +268,12 @@ def multi_bleu_score(
         outputs = [line.lower() for line in outputs]
         references = [line.lower() for line in references]
         name += "_lc"
-    compound = "ATsplit" if compound_split else "none"
-    signature = (
-        f"multi-bleu|tok:{tokenizer}|compound:{compound}"
-        f"|case:{'lc' if lowercase else 'mixed'}|smooth:none{version}"
-        f"{'|punct:ascii' if to_ascii else ''}"
+    signature = words_signature(
+        tokenizer=tokenizer,
+        compound="ATsplit" if compound_split else "none",
+        lowercase=lowercase,
     )
+    signature += f"{version}{'|punct:ascii' if to_ascii else ''}"
     return Score(name, multi_bleu(outputs, references), signature)
 
 
@@ -273,8 +281,8 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     """Return BLEU of tokenized lines from 0 to 100, as multi-bleu.perl computes it.
 
     The geometric mean over the corpus of the clipped precisions of 1- to 4-grams, not
-    smoothed, times the brevity penalty. sacreBLEU with `tokenize="none"` would also
-    split at no-break and other Unicode spaces; multi-bleu does not.
+    smoothed, times the brevity penalty. Only ASCII's white space separates words: see
+    `join_words`.
 
     >>> round(multi_bleu(["a b c d"], ["a b c d e"]), 2)  # 100 exp(1 - 5/4)
     77.88
@@ -283,23 +291,37 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
         ValueError: The numbers of lines differ or are 0.
     """
     _check_line_counts(outputs, references)
-    matches, totals = [0] * MAX_ORDER, [0] * MAX_ORDER
-    output_length = reference_length = 0
-    for output, reference in zip(outputs, references, strict=True):
-        output_tokens = TOKEN.findall(output)
-        reference_tokens = TOKEN.findall(reference)
-        output_length += len(output_tokens)
-        reference_length += len(reference_tokens)
-        for order in range(1, MAX_ORDER + 1):
-            output_ngrams = _ngram_counts(output_tokens, order)
-            reference_ngrams = _ngram_counts(reference_tokens, order)
-            matches[order - 1] += (output_ngrams & reference_ngrams).total()
-            totals[order - 1] += output_ngrams.total()
-    if 0 in matches:
+    scorer = words_bleu(lowercase=False)
+    counted = scorer.corpus_score(join_words(outputs), [join_words(references)])
+    if 0 in counted.counts:
         return 0.0
-    log_precisions = [math.log(m / t) for m, t in zip(matches, totals, strict=True)]
-    log_brevity_penalty = min(0.0, 1 - reference_length / output_length)
-    return 100 * math.exp(log_brevity_penalty + sum(log_precisions) / MAX_ORDER)
+    # Equal texts have exactly 100 so, and 100.00000000000004 by `counted.score`.
+    log_precisions = map(
+        math.log, map(operator.truediv, counted.counts, counted.totals)
+    )
+    log_brevity_penalty = min(0.0, 1 - counted.ref_len / counted.sys_len)
+    return 100 * math.exp(log_brevity_penalty + statistics.fmean(log_precisions))
+
+
+def words_bleu(*, lowercase: bool) -> sacrebleu.BLEU:
+    """Return sacreBLEU's BLEU of lines from `join_words`, without smoothing."""
+    # `force` silences a warning that names a parameter of its own; ours is above.
+    return sacrebleu.BLEU(
+        lowercase=lowercase, tokenize="none", smooth_method="none", force=True
+    )
+
+
+def join_words(lines: Sequence[str]) -> list[str]:
+    """Return lines in which single spaces separate the words of multi-bleu."""
+    return [" ".join(TOKEN.findall(line)).translate(SPACES_IN_WORDS) for line in lines]
+
+
+def words_signature(
+    *, tokenizer: str = "as-given", compound: str = "none", lowercase: bool
+) -> str:
+    """Return the signature of multi-bleu."""
+    case = "lc" if lowercase else "mixed"
+    return f"multi-bleu|tok:{tokenizer}|compound:{compound}|case:{case}|smooth:none"
 
 
 def ascii_punctuation(lines: Sequence[str]) -> list[str]:
@@ -387,11 +409,6 @@ def format_scores(scores: Sequence[Score], references: Sequence[str]) -> str:
             f"{', '.join(parts)}"
         )
     return "\n".join(rows)
-
-
-def _ngram_counts(tokens: list[str], order: int) -> collections.Counter[str]:
-    starts = range(len(tokens) - order + 1)
-    return collections.Counter(" ".join(tokens[i : i + order]) for i in starts)
 
 
 def _check_line_counts(outputs: Sequence[str], references: Sequence[str]) -> None:

@@ -14,15 +14,6 @@ from vaswani_jax.core.config import DataConfig
 from vaswani_jax.evaluation import bleu
 
 RESAMPLES = 1000
-# Python's white space that multi-bleu takes for parts of words, mapped to characters
-# that sacreBLEU takes for parts of words, too.
-SPACES_IN_WORDS = str.maketrans(
-    {
-        character: chr(0xF0000 + ord(character))
-        for character in map(chr, range(0x3001))
-        if character.isspace() and bleu.TOKEN.match(character)
-    }
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +95,15 @@ def find_metrics(references: Sequence[str], *, data: DataConfig) -> list[Metric]
     if not bleu.has_words(references, data=data):
         return [chrf]
     if data.text_form == "tokenized":
-        return [_multi_bleu(data, name=f"tokenized_bleu{ending}")]
+        return [
+            Metric(
+                f"tokenized_bleu{ending}",
+                "BLEU",
+                bleu.words_bleu(lowercase=lowercase),
+                prepare=bleu.join_words,
+                signature=bleu.words_signature(lowercase=lowercase),
+            )
+        ]
     tokenizer = locales.bleu_tokenizer(data.target_locale, references)
     scorer = bleu.sacrebleu_bleu(tokenizer, lowercase=lowercase)
     metrics = [Metric(f"sacrebleu{ending}", "BLEU", scorer), chrf]
@@ -114,22 +113,3 @@ def find_metrics(references: Sequence[str], *, data: DataConfig) -> list[Metric]
         ter = Metric("ter", "TER", sacrebleu.TER(), lower_is_better=True)
         metrics += [Metric(f"chrf++{ending}", "chrF2++", word_chrf), ter]
     return metrics
-
-
-def _multi_bleu(data: DataConfig, *, name: str) -> Metric:
-    """Return `bleu.multi_bleu` of tokenized text as a metric of sacreBLEU."""
-    scorer = sacrebleu.BLEU(
-        lowercase=data.lowercase_scores,
-        tokenize="none",
-        smooth_method="none",
-        force=True,
-    )
-    case = "lc" if data.lowercase_scores else "mixed"
-    signature = f"multi-bleu|tok:as-given|compound:none|case:{case}|smooth:none"
-    return Metric(name, "BLEU", scorer, prepare=_join_words, signature=signature)
-
-
-def _join_words(lines: Sequence[str]) -> list[str]:
-    return [
-        " ".join(bleu.TOKEN.findall(line)).translate(SPACES_IN_WORDS) for line in lines
-    ]

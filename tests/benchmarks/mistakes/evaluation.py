@@ -33,7 +33,7 @@ MISTAKES = (
     Mistake(
         "no brevity penalty",
         "multi_bleu",
-        "min(0.0, 1 - $reference_length / $output_length)",
+        "min(0.0, 1 - $counted.ref_len / $counted.sys_len)",
         "0.0",
         f"{MULTI_BLEU}::test_multi_bleu_equals_the_formula",
     ),
