@@ -59,12 +59,13 @@ def load(
         OSError: A file is missing or cannot be read.
         ImportError: A package that reads the run is not installed.
     """
-    run, named = select.split_name(os.fspath(run))
-    if named and checkpoint != "averaged":
+    run, run_checkpoint = select.split_name(os.fspath(run))
+    if run_checkpoint and checkpoint != "averaged":
         raise ValueError(
-            f"{run}@{named} names a checkpoint, and so does checkpoint={checkpoint!r}"
+            f"{run}@{run_checkpoint} names a checkpoint, and so does "
+            f"checkpoint={checkpoint!r}"
         )
-    checkpoint = named or checkpoint
+    checkpoint = run_checkpoint or checkpoint
     if is_file := tensor_file.is_tensor_file(run):
         workdir = remote.local_file(run)
     else:

@@ -32,15 +32,15 @@ STEPS = flags.DEFINE_list(
 
 def check_flags() -> None:
     """Refuse anything but one of --last and --steps."""
-    named = STEPS.value
-    if (LAST.value is None) == (named is None):
+    texts = STEPS.value
+    if (LAST.value is None) == (texts is None):
         raise ValueError("give --last=N or --steps=A,B,C, one of the two")
-    if named is None:
+    if texts is None:
         return
-    if not named or not all(step.isdecimal() for step in named):
-        raise ValueError(f"--steps must be whole numbers, got {named}")
-    if len(set(map(int, named))) < len(named):
-        raise ValueError(f"--steps must be different numbers, got {named}")
+    if not texts or not all(step.isdecimal() for step in texts):
+        raise ValueError(f"--steps must be whole numbers, got {texts}")
+    if len(set(map(int, texts))) < len(texts):
+        raise ValueError(f"--steps must be different numbers, got {texts}")
 
 
 def main() -> None:

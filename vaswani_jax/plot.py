@@ -175,14 +175,14 @@ def _heads() -> list[int] | None:
 def _check_text() -> None:
     """Refuse an empty sentence, several runs, and --sentence with --tree."""
     texts = {"sentence": SENTENCE.value, "tree": TREE.value}
-    named = {name: text for name, text in texts.items() if text is not None}
-    if not named:
+    lines = {name: text for name, text in texts.items() if text is not None}
+    if not lines:
         if _is_given("checkpoint"):
             raise ValueError("--checkpoint needs --sentence or --tree, or --figure")
         return
-    if len(named) > 1:
+    if len(lines) > 1:
         raise ValueError("--sentence and --tree exclude each other")
-    [(name, text)] = named.items()
+    [(name, text)] = lines.items()
     picture = {"sentence": "the attention", "tree": "a tree"}[name]
     if not text.strip():
         raise ValueError(f"--{name} is empty")

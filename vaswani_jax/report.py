@@ -217,14 +217,14 @@ def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:
 
 def _read_runs() -> list[scored_runs.ScoredRun]:
     """Read all of --runs; of its default, the directories that exist."""
-    named = not flags.FLAGS["runs"].using_default_value
+    is_named = not flags.FLAGS["runs"].using_default_value
     if not RUNS.value:
         raise ValueError("--runs= must be a directory of this machine")
     runs = []
     for value in RUNS.value:
         directory = program.local_path("runs", value)
         if not directory.is_dir():
-            if named:
+            if is_named:
                 raise ValueError(f"--runs={directory} is not a directory")
             continue
         records = scored_runs.read(directory)

@@ -98,8 +98,8 @@ class SeedsResult:
         spreads = self.spreads()
         width = max(map(len, spreads), default=0)
         lines = [
-            f"{name:<{width}}  {each.mean:6.2f}  {each.format_range()}"
-            for name, each in spreads.items()
+            f"{name:<{width}}  {score_spread.mean:6.2f}  {score_spread.format_range()}"
+            for name, score_spread in spreads.items()
         ]
         return "\n".join(
             [f"mean of the seeds {', '.join(map(str, self.runs))}", *lines]

@@ -69,16 +69,16 @@ def measure(
     num_heads: dict[str, int] = {}
     for view in views:
         num_heads[view.kind] = len(view.weights)
-        for each in MEASURES:
-            if view.kind in each.kinds and (observed := each.observe(view)):
-                key = view.kind, each.name
+        for measure in MEASURES:
+            if view.kind in measure.kinds and (observed := measure.observe(view)):
+                key = view.kind, measure.name
                 sums[key] = sums.get(key, _Sum()) + observed
     return {
         kind: [
             {
-                each.name: sums.get((kind, each.name), _Sum()).mean(head)
-                for each in MEASURES
-                if kind in each.kinds
+                measure.name: sums.get((kind, measure.name), _Sum()).mean(head)
+                for measure in MEASURES
+                if kind in measure.kinds
             }
             for head in range(count)
         ]
@@ -410,4 +410,6 @@ MEASURES = (
         _constituent,
     ),
 )
-DESCRIPTIONS: Mapping[str, str] = {each.name: each.description for each in MEASURES}
+DESCRIPTIONS: Mapping[str, str] = {
+    measure.name: measure.description for measure in MEASURES
+}

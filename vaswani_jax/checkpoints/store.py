@@ -311,8 +311,8 @@ def digest(tree: Any) -> str:
     """Return the SHA-256 of the names, types, shapes and bytes of a tree's arrays."""
     total = hashlib.sha256()
     leaves = jax.tree_util.tree_leaves_with_path(tree)
-    named = sorted((jax.tree_util.keystr(path), leaf) for path, leaf in leaves)
-    for name, leaf in named:
+    leaves_by_name = sorted((jax.tree_util.keystr(path), leaf) for path, leaf in leaves)
+    for name, leaf in leaves_by_name:
         array = np.ascontiguousarray(leaf)
         total.update(f"{name} {array.dtype} {array.shape}\n".encode())
         total.update(array.tobytes())

@@ -27,7 +27,7 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
     for number, trees in enumerate(zip(*trees_by_parser, strict=True), start=1):
         words = {tuple(leaf.word for leaf in tree.leaves()) for tree in trees}
         if len(words) > 1:
-            first, second, *_ = sorted(" ".join(each) for each in words)
+            first, second, *_ = sorted(" ".join(line_words) for line_words in words)
             raise ValueError(
                 f"tree {number} has different words in the files: {first[:60]!r} and "
                 f"{second[:60]!r}"

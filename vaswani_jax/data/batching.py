@@ -105,7 +105,10 @@ class Batches(abc.ABC):
     @property
     def shapes(self) -> list[Bucket]:
         """The padded shapes that batches of an epoch have."""
-        return [self.buckets[n] for n in sorted({each.bucket for each in self._slices})]
+        return [
+            self.buckets[n]
+            for n in sorted({batch_slice.bucket for batch_slice in self._slices})
+        ]
 
     @property
     def num_batches(self) -> dict[Bucket, int]:

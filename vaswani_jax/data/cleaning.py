@@ -135,7 +135,9 @@ class Cleaner:
         if not self.is_on:
             return {}
         return {
-            corpus: {each.rule: each.by_corpus[corpus] for each in self.removals}
+            corpus: {
+                removal.rule: removal.by_corpus[corpus] for removal in self.removals
+            }
             for corpus in self._is_kept
             if corpus
         }

@@ -168,8 +168,8 @@ def _varying_parts(names: Sequence[str]) -> list[str]:
 
 def _common_beginning(names: Sequence[str]) -> str:
     characters = zip(*names, strict=False)
-    common = itertools.takewhile(lambda each: len(set(each)) == 1, characters)
-    return "".join(each[0] for each in common)
+    common = itertools.takewhile(lambda column: len(set(column)) == 1, characters)
+    return "".join(column[0] for column in common)
 
 
 def _natural_order(path: pathlib.Path) -> tuple[list[str | int], str]:

@@ -223,6 +223,7 @@ def _model() -> _Model:
         log_likelihoods=model.nb_ptc.astype(np.float32),
         log_priors=model.nb_pc,
         class_languages=np.array(
-            [[code == each for code in codes] for each in model.nb_classes], np.float32
+            [[code == model_code for code in codes] for model_code in model.nb_classes],
+            np.float32,
         ),
     )

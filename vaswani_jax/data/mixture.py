@@ -131,8 +131,8 @@ def stage_weights(
     ]
     stages = [(0, own_weights)]
     for stage in data.training_stages:
-        named = {name: _exact(weight) for name, weight in stage.weights}
-        weights = [named.get(corpus.name, Fraction(0)) for corpus in corpora]
+        exact_weights = {name: _exact(weight) for name, weight in stage.weights}
+        weights = [exact_weights.get(corpus.name, Fraction(0)) for corpus in corpora]
         if stage.batch == 0:
             stages = []
         stages.append((stage.batch, weights))

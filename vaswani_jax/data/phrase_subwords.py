@@ -53,7 +53,9 @@ def encode_phrase(subwords: Subwords, text: str, *, starts_word: bool) -> list[i
         starts_word: Whether a space is before it.
     """
     processor = _processor(subwords.model, starts_word=starts_word)
-    return [subwords.subword_id(each) for each in processor.encode(text, out_type=str)]
+    return [
+        subwords.subword_id(subword) for subword in processor.encode(text, out_type=str)
+    ]
 
 
 @functools.lru_cache(maxsize=4)

@@ -31,9 +31,12 @@ def splits(data: config.DataConfig) -> list[str]:
     """Return the splits of a configuration: train, and valid and test if named."""
     if data.source == "treebank":
         return treebank_pairs.splits(data)
-    named = {"valid": data.valid_source, "test": data.test_source}
+    source_by_split = {"valid": data.valid_source, "test": data.test_source}
     is_text = data.source == "text"
-    return ["train", *(split for split in named if not is_text or named[split])]
+    return [
+        "train",
+        *(split for split in source_by_split if not is_text or source_by_split[split]),
+    ]
 
 
 def prepare(data: config.DataConfig) -> None:

@@ -240,7 +240,9 @@ def changed_corpora(record: Mapping[str, Any], current: Mapping[str, Any]) -> li
     """Return the names of corpora whose text differs in two records of the text."""
     identities = sources.content_identity(record), sources.content_identity(current)
     keys = dict.fromkeys([*record, *current])
-    changed = [key for key in keys if len({each.get(key) for each in identities}) > 1]
+    changed = [
+        key for key in keys if len({identity.get(key) for identity in identities}) > 1
+    ]
     return list(dict.fromkeys(key.partition("/")[0] for key in changed if "/" in key))
 
 

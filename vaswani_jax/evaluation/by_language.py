@@ -108,13 +108,13 @@ def score_outputs(
     by_locale = scores_by_locale(source, outputs, references, data=data, scorer=scorer)
     if not languages.locales_by_tag(data):
         return by_locale[data.target_locale]
-    named = {
+    renamed_scores = {
         locale: [
             dataclasses.replace(score, name=f"{score.name}[{locale}]")
             for score in scores
         ]
         for locale, scores in by_locale.items()
     }
-    parts = ",".join(first.name for first, *_ in named.values())
+    parts = ",".join(first.name for first, *_ in renamed_scores.values())
     mean = Score("mean", mean_score(by_locale), f"mean|of:{parts}")
-    return [mean, *(score for scores in named.values() for score in scores)]
+    return [mean, *(score for scores in renamed_scores.values() for score in scores)]

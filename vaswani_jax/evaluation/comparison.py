@@ -297,11 +297,13 @@ def _pairs(
         )
         for system in systems
     ]
-    lines = Lines(text.source, text.references, [each.outputs for each in shown])
+    lines = Lines(
+        text.source, text.references, [shown_system.outputs for shown_system in shown]
+    )
     return [
         line_differences.compare_pair(
             lines,
-            [each.scores for each in shown],
+            [shown_system.scores for shown_system in shown],
             first=first,
             second=second,
             num_lines=num_lines,

@@ -119,8 +119,8 @@ def kind_and_phase(module: hlo.Module, instruction: hlo.Instruction) -> tuple[st
 def _calls(instructions: list[hlo.Instruction], *targets: str) -> bool:
     """Return whether a custom call of such a name is among the instructions."""
     return any(
-        f'custom_call_target="{target}"' in each.details
-        for each in instructions
+        f'custom_call_target="{target}"' in instruction.details
+        for instruction in instructions
         for target in targets
     )
 

@@ -83,10 +83,10 @@ class Program:
         """Return the program that `as_dict` has written."""
         parts = {
             "work": Work(**values["work"]),
-            "turns": [Work(**each) for each in values["turns"]],
+            "turns": [Work(**record) for record in values["turns"]],
             "needed": NeededBytes(**values["needed"]),
-            "collectives": [Collective(**each) for each in values["collectives"]],
-            "relayouts": [Relayout(**each) for each in values["relayouts"]],
+            "collectives": [Collective(**record) for record in values["collectives"]],
+            "relayouts": [Relayout(**record) for record in values["relayouts"]],
         }
         return cls(**{**values, **parts})
 

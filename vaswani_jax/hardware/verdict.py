@@ -239,12 +239,14 @@ def _step_facts(
         "communication": {
             "count": len(communication),
             "bytes": program.collective_bytes,
-            "asynchronous": sum(each.is_asynchronous for each in communication),
-            "overlapped": sum(each.is_overlapped for each in communication),
-            "hidden_cycles": sum(each.hidden_cycles for each in communication),
-            "hidden_kernels": sum(each.hidden_kernels for each in communication),
+            "asynchronous": sum(transfer.is_asynchronous for transfer in communication),
+            "overlapped": sum(transfer.is_overlapped for transfer in communication),
+            "hidden_cycles": sum(transfer.hidden_cycles for transfer in communication),
+            "hidden_kernels": sum(
+                transfer.hidden_kernels for transfer in communication
+            ),
             "kinds": {
-                kind: sum(each.kind == kind for each in communication)
+                kind: sum(transfer.kind == kind for transfer in communication)
                 for kind in hlo.COLLECTIVES
             },
         },
@@ -282,7 +284,7 @@ def _compiled(program: programs.Program) -> dict[str, Any]:
         **_work(program.work),
         "relayouts": {
             "count": len(program.relayouts),
-            "bytes": sum(each.num_bytes for each in program.relayouts),
+            "bytes": sum(relayout.num_bytes for relayout in program.relayouts),
         },
     }
 

@@ -153,8 +153,8 @@ def back_translate(
             model parses.
         OSError: A file cannot be read or written.
     """
-    named = BackTranslationOptions(**options)
-    return run(translator, input, output, options=named, search=search)
+    values = BackTranslationOptions(**options)
+    return run(translator, input, output, options=values, search=search)
 
 
 def run(

@@ -186,8 +186,8 @@ class RequiredPhrases(NamedTuple):
         order = _allocate(self._bank(origin, token, progress), log_probs)[:, :count]
         return candidates.Extensions(
             *(
-                jnp.take_along_axis(each, order, axis=1)
-                for each in (log_probs, origin, token)
+                jnp.take_along_axis(array, order, axis=1)
+                for array in (log_probs, origin, token)
             )
         )
 

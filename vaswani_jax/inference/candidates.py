@@ -74,8 +74,8 @@ def best_extensions(
     log_probs = jnp.where(is_mark | is_early_end, -jnp.inf, top.log_probs)
     best, indices = jax.lax.top_k(log_probs, count)
     origin, token = (
-        jnp.take_along_axis(each, indices, axis=1).astype(jnp.int32)
-        for each in (origin, token)
+        jnp.take_along_axis(array, indices, axis=1).astype(jnp.int32)
+        for array in (origin, token)
     )
     return Extensions(best, origin, token)
 

@@ -251,7 +251,7 @@ class TranslationJob:
         Raises:
             ValueError: As `PhraseFinder.find`.
         """
-        if not all(pathlib.Path(each).is_file() for each in (name, constraints)):
+        if not all(pathlib.Path(path).is_file() for path in (name, constraints)):
             return
         finder = self._translator.phrase_finder(None)
         first_line = 1

@@ -299,7 +299,7 @@ def mixture(logits: Sequence[Float[Array, "*axes V"]]) -> Float[Array, "*axes V"
     """Return logits of the mean of several models' probabilities."""
     if len(logits) == 1:
         return logits[0]
-    log_probs = jnp.stack([jax.nn.log_softmax(each) for each in logits])
+    log_probs = jnp.stack([jax.nn.log_softmax(model_logits) for model_logits in logits])
     return jax.nn.logsumexp(log_probs, axis=0)
 
 

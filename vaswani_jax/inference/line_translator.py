@@ -316,7 +316,7 @@ class LineTranslator:
             if vocabulary.is_trees:
                 hypothesis = self._with_symbols(hypothesis, line=line)
             hypotheses.append(hypothesis)
-        return self._distinct(hypotheses, [each.text for each in hypotheses])
+        return self._distinct(hypotheses, [candidate.text for candidate in hypotheses])
 
     def _text(self, outputs: Sequence[Output], *, line: str) -> str:
         """Return the text of the outputs of a line's pieces, or their tree."""

@@ -294,9 +294,9 @@ def mark_missing(
     return [
         [
             dataclasses.replace(
-                each, missing_phrases=find_missing(each.text, line_phrases)
+                hypothesis, missing_phrases=find_missing(hypothesis.text, line_phrases)
             )
-            for each in n_best
+            for hypothesis in n_best
         ]
         for n_best, line_phrases in zip(hypotheses, phrases, strict=True)
     ]
@@ -347,7 +347,9 @@ def _count_different(
 ) -> collections.Counter[tuple[tuple[int, ...], bool]]:
     """Return how often each phrase that is searched must occur."""
     searched = (phrase for phrase in phrases if phrase.ids)
-    return collections.Counter((each.ids, each.ends_word) for each in searched)
+    return collections.Counter(
+        (searched_phrase.ids, searched_phrase.ends_word) for searched_phrase in searched
+    )
 
 
 def _power_of_two(number: int) -> int:

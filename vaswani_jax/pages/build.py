@@ -202,10 +202,10 @@ def _join(pages: Sequence[contents.Page]) -> contents.Page:
             heads.
     """
     page = pages[-1]
-    models = tuple(model for each in pages for model in each.models)
+    models = tuple(model for entry in pages for model in entry.models)
     facts = dict(page.facts)
     if len(pages) > 1:
-        if len({str(_shapes(each)) for each in pages}) > 1:
+        if len({str(_shapes(entry)) for entry in pages}) > 1:
             raise ValueError(
                 "the models of a page must have one vocabulary and equal numbers of "
                 "layers and heads"
@@ -218,9 +218,9 @@ def _join(pages: Sequence[contents.Page]) -> contents.Page:
         sentences=tuple(
             dataclasses.replace(
                 sentences[0],
-                views=tuple(view for each in sentences for view in each.views),
+                views=tuple(view for sentence in sentences for view in sentence.views),
             )
-            for sentences in zip(*(each.sentences for each in pages), strict=True)
+            for sentences in zip(*(entry.sentences for entry in pages), strict=True)
         ),
     )
 

@@ -198,8 +198,8 @@ def _interval(scores: significance.MetricComparison, number: int) -> str:
     interval = scores.scores[number].interval
     if interval is None:
         return ""
-    low = min(each.mean - each.half_width for each in intervals)
-    high = max(each.mean + each.half_width for each in intervals)
+    low = min(bounds.mean - bounds.half_width for bounds in intervals)
+    high = max(bounds.mean + bounds.half_width for bounds in intervals)
     span = high - low or 1.0
 
     def position(value: float) -> str:

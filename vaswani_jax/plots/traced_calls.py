@@ -199,14 +199,14 @@ class _Recorder:
         result = method(*args, **kwargs)
         calls, self.calls = tuple(self.calls), outer
         if outputs := _shapes(result):
-            named = {name: _shapes(value) for name, value in kwargs.items()}
+            shapes_by_name = {name: _shapes(value) for name, value in kwargs.items()}
             call = Call(
                 path=context.module.path,
                 module=type(context.module).__name__,
                 method=context.method_name,
                 inputs=_shapes(args),
                 named_inputs={
-                    name: shapes[0] for name, shapes in named.items() if shapes
+                    name: shapes[0] for name, shapes in shapes_by_name.items() if shapes
                 },
                 outputs=outputs,
                 calls=calls,

@@ -230,7 +230,7 @@ class Models:
                 answers.
         """
         self.limits = limits
-        self._by_name = {each.name: each for each in served}
+        self._by_name = {model.name: model for model in served}
         self._origins = tuple(origins)
         self._loader = loader
         self._prepare = prepare

@@ -51,8 +51,12 @@ def _operation(
     if parameters:
         yield _table(
             [
-                (each["name"], _kind(each["schema"]), each.get("description", ""))
-                for each in parameters
+                (
+                    parameter["name"],
+                    _kind(parameter["schema"]),
+                    parameter.get("description", ""),
+                )
+                for parameter in parameters
             ]
         )
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():

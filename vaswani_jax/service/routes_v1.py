@@ -182,7 +182,11 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         entries = [_model_entry(served) for served in models.all]
         fields = ("texts", "characters", "n_best", "length_penalties", "seconds")
         values = {field: getattr(limits, field) for field in fields}
-        beams = [size for each in models.all for size in each.engine.limits.beam_sizes]
+        beams = [
+            size
+            for served_model in models.all
+            for size in served_model.engine.limits.beam_sizes
+        ]
         values["n_best"] = min(limits.n_best, max(beams))
         return _json(
             messages.ModelsAnswer(models=entries, limits=messages.LimitsEntry(**values))

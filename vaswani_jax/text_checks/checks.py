@@ -278,8 +278,10 @@ class _TextCheck:
                 )
         if len(self.by_locales()) == 1:
             measures["languages"] = {
-                name: each.shares if each else {}
-                for name, each in zip(types.SIDES, seen_languages, strict=True)
+                name: languages_of_side.shares if languages_of_side else {}
+                for name, languages_of_side in zip(
+                    types.SIDES, seen_languages, strict=True
+                )
             }
         return result
 

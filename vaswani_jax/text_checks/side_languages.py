@@ -158,19 +158,19 @@ def find_languages(
         locales: Those of source and target.
         split: Which text it is.
     """
-    crossed = [each.other_side for each in side_languages if each]
+    crossed = [languages.other_side for languages in side_languages if languages]
     if len(crossed) == len(types.SIDES) and min(crossed) > MIN_CROSSED:
         reason = f"the source is in {locales[1]}, the target in {locales[0]}"
         return [sides.swapped_sides(locales, split=split, reason=reason)]
     result = []
     for side, name in enumerate(types.SIDES):
-        each = side_languages[side]
-        if each is None:
+        languages = side_languages[side]
+        if languages is None:
             continue
         expected = language_identification.language_of(locales[side])
-        unexpected = {k: v for k, v in each.shares.items() if k != expected}
+        unexpected = {k: v for k, v in languages.shares.items() if k != expected}
         share = math.fsum(unexpected.values())
-        limits = LINES if each.is_by_line else GROUPS
+        limits = LINES if languages.is_by_line else GROUPS
         if not (severity := findings.severity_of(share, **limits)):
             continue
         commonest = max(unexpected, key=unexpected.__getitem__)
@@ -181,7 +181,7 @@ def find_languages(
             description = f"in {commonest}"
         if unexpected[commonest] > 0.5:
             remedies.insert(0, f"--{key}={commonest}, if that language is meant")
-        text = "lines seem" if each.is_by_line else "text seems"
+        text = "lines seem" if languages.is_by_line else "text seems"
         result.append(
             Finding(
                 kind="language",
@@ -193,7 +193,7 @@ def find_languages(
                 ),
                 share=share,
                 remedies=remedies,
-                examples=each.examples,
+                examples=languages.examples,
             )
         )
     return result
