@@ -64,8 +64,8 @@ def main() -> None:
     ]
     logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
     if LIKE.value:
-        cleaned = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
-        trees = agreement.resample(trees, [tree for tree in cleaned if tree])
+        clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
+        trees = agreement.resample(trees, [tree for tree in clean_trees if tree])
         logger.info(f"{len(trees):,} of them have the lengths of {LIKE.value}")
     if not trees:
         raise ValueError(f"no tree is left for --output={OUTPUT.value}")

@@ -142,16 +142,16 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     from vaswani_jax.exchange import marian_import  # Only such a directory needs it.
 
     preset = presets.load(*presets.find("own_text"))
-    imported = marian_import.load(
+    run_import = marian_import.load(
         directory,
         parsing.override_values(preset.to_dict(), overrides),
         locales=[str(overrides.get(f"data.{side}_locale", "")) for side in types.SIDES],
         overridden=list(overrides),
     )
-    for note in imported.notes:
+    for note in run_import.notes:
         logger.info(note)
-    member = Member(imported.settings.model, imported.checkpoint)
-    return Translator(imported.settings, imported.vocabulary, members=[member])
+    member = Member(run_import.settings.model, run_import.checkpoint)
+    return Translator(run_import.settings, run_import.vocabulary, members=[member])
 
 
 def locate(name: str) -> tuple[pathlib.Path, str]:

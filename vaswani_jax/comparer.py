@@ -143,11 +143,16 @@ def compare_systems(
     if bool(source) != bool(references):
         raise ValueError("name source and references together: each needs the other")
     names = _unique(paths)
-    opened = [
+    runs_by_system = [
         _open_seeds(path, name) or [_open(path, name)]
         for path, name in zip(paths, names, strict=True)
     ]
-    runs = [run for of_system in opened for run in of_system if isinstance(run, _Run)]
+    runs = [
+        run
+        for of_system in runs_by_system
+        for run in of_system
+        if isinstance(run, _Run)
+    ]
     text = _read_text(source, references) if references else _text_of_runs(runs, split)
     data = _scoring(runs, scoring or {}, text=text)
     numbers = _lines_of_locale(runs, text, locale=data.target_locale)
@@ -165,7 +170,7 @@ def compare_systems(
                     for run in of_system
                 ],
             )
-            for name, of_system in zip(names, opened, strict=True)
+            for name, of_system in zip(names, runs_by_system, strict=True)
         ],
         comparison.Text(
             name=text.name,
@@ -186,13 +191,13 @@ def _unique(paths: Sequence[str]) -> list[str]:
     >>> _unique(["runs/a", "/home/ann/runs/b/", "runs/a"])
     ['runs/a', 'b', 'runs/a (2)']
     """
-    shown = [
+    shown_names = [
         pathlib.Path(path).name if path.startswith("/") else path.rstrip("/")
         for path in paths
     ]
     counts: collections.Counter[str] = collections.Counter()
     names = []
-    for name in shown:
+    for name in shown_names:
         counts[name] += 1
         names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     return names

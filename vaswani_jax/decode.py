@@ -172,18 +172,20 @@ def main() -> None:
     if CONSTRAINTS.value:
         job.check_constraints_file(INPUT.value, CONSTRAINTS.value)
     blocks = _blocks(lines)
-    written = line_io.write_blocks(job.run(blocks), _output(OUTPUT.value), total=total)
+    num_lines = line_io.write_blocks(
+        job.run(blocks), _output(OUTPUT.value), total=total
+    )
     line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
     line_warnings.warn_of_unknown_characters(job.unknown)
-    logger.info(f"{job.num_lines:,} lines in, {written:,} lines out")
+    logger.info(f"{job.num_lines:,} lines in, {num_lines:,} lines out")
 
 
 def _blocks(lines: Iterable[list[str]]) -> Iterator[decode_job.Block]:
     """Yield blocks of lines with what the files of other flags have for them."""
     files = {"prefixes": PREFIX.value, "constraints": CONSTRAINTS.value}
     names = {field: name for field, name in files.items() if name}
-    for block, *aligned in line_io.zip_blocks(lines, *names.values()):
-        yield decode_job.Block(block, **dict(zip(names, aligned, strict=True)))
+    for block, *aligned_lines in line_io.zip_blocks(lines, *names.values()):
+        yield decode_job.Block(block, **dict(zip(names, aligned_lines, strict=True)))
 
 
 def _output(name: str) -> str:
@@ -215,14 +217,14 @@ def _load_models(names: Sequence[str]) -> Translator | None:
 
 def _check_weights() -> None:
     """Refuse weights that are no numbers, or whose models are missing."""
-    for flag, needed in (
+    for flag, needed_flag in (
         (RERANK_WEIGHT, RERANK_WITH),
         (REVERSE_WEIGHT, RERANK_REVERSE),
         (LENGTH_REWARD, None),
     ):
         reranking.check_weight(flag.value, name=f"--{flag.name}")
-        if flag.present and needed is not None and not needed.value:
-            raise ValueError(f"--{flag.name} needs --{needed.name}")
+        if flag.present and needed_flag is not None and not needed_flag.value:
+            raise ValueError(f"--{flag.name} needs --{needed_flag.name}")
 
 
 def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:

@@ -132,14 +132,14 @@ def main() -> None:
     )
     if text:
         [translator] = _load(workdir, settings, names[-1:])
-        described = heads.describe_heads(translator, text)
-        shown_name = page_file.without_folders(described.text)
-        described = dataclasses.replace(described, text=shown_name)
-        print(heads.table(described))
-        page = dataclasses.replace(page, heads=described)
+        description = heads.describe_heads(translator, text)
+        shown_name = page_file.without_folders(description.text)
+        description = dataclasses.replace(description, text=shown_name)
+        print(heads.table(description))
+        page = dataclasses.replace(page, heads=description)
     page = dataclasses.replace(page, command=_command())
-    written = page_file.write_page(page, OUTPUT.value)
-    logger.info(f"written: {written}")
+    path = page_file.write_page(page, OUTPUT.value)
+    logger.info(f"written: {path}")
 
 
 def _load(
@@ -184,13 +184,13 @@ def _steps(workdir: pathlib.Path) -> list[int]:
                     f"--checkpoints: no step {step}, there are {available}"
                 )
         return steps
-    shown = build.spread(available, build.MAX_MODELS)
-    if len(shown) < len(available):
+    shown_models = build.spread(available, build.MAX_MODELS)
+    if len(shown_models) < len(available):
         logger.info(
-            f"{len(shown)} of {len(available)} checkpoints, evenly spread: "
-            f"{', '.join(map(str, shown))}"
+            f"{len(shown_models)} of {len(available)} checkpoints, evenly spread: "
+            f"{', '.join(map(str, shown_models))}"
         )
-    return shown
+    return shown_models
 
 
 def _default_lines(

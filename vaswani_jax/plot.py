@@ -168,8 +168,8 @@ def _heads() -> list[int] | None:
     try:
         return [int(head) for head in HEADS.value]
     except ValueError:
-        shown = ",".join(HEADS.value)
-        raise ValueError(f"--heads={shown} must be numbers, as 1,2") from None
+        shown_heads = ",".join(HEADS.value)
+        raise ValueError(f"--heads={shown_heads} must be numbers, as 1,2") from None
 
 
 def _check_text() -> None:

@@ -83,16 +83,16 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
-    shown = _open_run(runs)
-    model = model_figures.choose(shown, base=rows["base"])
+    shown_run = _open_run(runs)
+    model = model_figures.choose(shown_run, base=rows["base"])
     _draw_model(model, output)
     heads = None
-    if shown is not None:
-        heads = attention_figures.read_heads(shown)
+    if shown_run is not None:
+        heads = attention_figures.read_heads(shown_run)
         _draw_heads(heads, output)
-    judged = claims.judge(claims.Evidence(systems, rows, small, runs, costs, heads))
+    judgements = claims.judge(claims.Evidence(systems, rows, small, runs, costs, heads))
     sections = {
-        "What the paper claims": claims.format_table(judged),
+        "What the paper claims": claims.format_table(judgements),
         "Table 1: what layers cost": (
             f"{table1.format_costs(costs)}\n\n![operations and seconds](table1.png)"
         ),
@@ -118,7 +118,7 @@ def main() -> None:
             "![the model](figure1.png)\n\n![its attention](figure2.png)"
         ),
         "Figures 3 to 5: attention": attention_figures.format_figures(
-            [claim for claim in judged if claim.section == "figures"]
+            [claim for claim in judgements if claim.section == "figures"]
         ),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
@@ -130,7 +130,7 @@ def main() -> None:
         "command": _command(),
         **origin,
         "table1": dataclasses.asdict(costs),
-        "claims": claims.to_json(judged),
+        "claims": claims.to_json(judgements),
     }
     (output / "report.json").write_text(
         f"{json.dumps(record, indent=1)}\n", encoding="utf-8"
@@ -160,13 +160,13 @@ def compare_seeds(groups: Sequence[Sequence[scored_runs.ScoredRun]]) -> str:
     for (split, _), names in systems.items():
         if len(names) > 1:
             try:
-                compared = comparer.compare_systems(
+                comparison = comparer.compare_systems(
                     list(names), split=split, num_lines=0, translate=False
                 )
             except (ValueError, OSError) as error:
                 texts.append(f"{', '.join(names)} are not compared: {error}")
             else:
-                scores = comparison_text.format_test(compared)
+                scores = comparison_text.format_test(comparison)
                 texts.append(f"```text\n{scores}\n```")
     return "\n\n".join(texts)
 

@@ -32,9 +32,9 @@ def loss(
         pairs, models=(model,), params=(params,), vocab_size=vocab_size
     )
     total = count = 0.0
-    for _, scored in scores:
-        total -= np.sum(scored.log_probs, dtype=np.float64)
-        count += len(scored.log_probs)
+    for _, score_of_line in scores:
+        total -= np.sum(score_of_line.log_probs, dtype=np.float64)
+        count += len(score_of_line.log_probs)
     return total / max(1, count)
 
 

@@ -70,9 +70,9 @@ def measure(
     for view in views:
         num_heads[view.kind] = len(view.weights)
         for measure in MEASURES:
-            if view.kind in measure.kinds and (observed := measure.observe(view)):
+            if view.kind in measure.kinds and (observation := measure.observe(view)):
                 key = view.kind, measure.name
-                sums[key] = sums.get(key, _Sum()) + observed
+                sums[key] = sums.get(key, _Sum()) + observation
     return {
         kind: [
             {
@@ -174,17 +174,17 @@ def _largest_word(
     Long words have more weight than short ones. So chance is the mean over all places
     to which a head's weights can be moved together.
     """
-    observed = _largest(words_of(view), targets=targets, candidates=candidates)
-    if observed is None:
+    observation = _largest(words_of(view), targets=targets, candidates=candidates)
+    if observation is None:
         return None
     num_shifts = np.count_nonzero(~view.keys.is_mark)
-    chance = np.zeros_like(observed.values)
+    chance = np.zeros_like(observation.values)
     for shift in range(num_shifts):
         weights = words_of(view, shift=shift)
-        moved = _largest(weights, targets=targets, candidates=candidates)
-        if moved:
-            chance += moved.values / num_shifts
-    return Observed(observed.values, chance[None])
+        attended = _largest(weights, targets=targets, candidates=candidates)
+        if attended:
+            chance += attended.values / num_shifts
+    return Observed(observation.values, chance[None])
 
 
 def _total(view: View, targets: Bool[np.ndarray, "Q K"]) -> Observed | None:
@@ -305,18 +305,18 @@ def _constituent(view: View) -> Observed | None:
     begin, end = view.constituents[:, :1], view.constituents[:, 1:]
     is_other = ~np.eye(len(number), dtype=bool)
     targets = (number >= begin) & (number < end) & is_other
-    observed = _largest_word(view, targets=targets, candidates=is_other)
-    if observed is None or observed.chances is None:
+    observation = _largest_word(view, targets=targets, candidates=is_other)
+    if observation is None or observation.chances is None:
         return None
     # Words whose constituent is the whole sentence do not count.
     rows = targets.sum(axis=1) < len(number) - 1
-    chances = [observed.chances[0]]
+    chances = [observation.chances[0]]
     for offset in OFFSETS:
         neighbour = np.clip(number + offset, 0, len(number) - 1)
         is_there = neighbour == number + offset
         hits = (targets[number, neighbour] & is_there)[rows]
-        chances.append(np.broadcast_to(hits, observed.values.shape))
-    return Observed(observed.values, np.stack(chances))
+        chances.append(np.broadcast_to(hits, observation.values.shape))
+    return Observed(observation.values, np.stack(chances))
 
 
 MEASURES = (

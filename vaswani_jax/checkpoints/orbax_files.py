@@ -40,8 +40,10 @@ def read(
         **{name: ocp.args.JsonRestore() for name in records},
     }
     with _checkpointer() as checkpointer:
-        restored = checkpointer.restore(path, args=ocp.args.Composite(**arguments))
-    return {name: restored[name] for name in arguments}
+        trees_and_records = checkpointer.restore(
+            path, args=ocp.args.Composite(**arguments)
+        )
+    return {name: trees_and_records[name] for name in arguments}
 
 
 def _checkpointer() -> ocp.Checkpointer:

@@ -153,8 +153,10 @@ def revision() -> str:
         return process.stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", str(package))
-        return git("rev-parse", "HEAD")[:12] + "+" * bool(changed)
+        changed_files = git(
+            "status", "--porcelain", "--untracked-files=no", str(package)
+        )
+        return git("rev-parse", "HEAD")[:12] + "+" * bool(changed_files)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
@@ -259,8 +261,10 @@ def check_fits(
         setting = config.SETTINGS[change.key]
         if setting.changeable or setting.affects == "outputs":
             return setting.affects == "outputs"
-        recorded = dataclasses.replace(settings.model, **{setting.name: change.was})
-        return transformer.param_shapes(recorded, vocabulary.size) != expected
+        recorded_model = dataclasses.replace(
+            settings.model, **{setting.name: change.was}
+        )
+        return transformer.param_shapes(recorded_model, vocabulary.size) != expected
 
     if deciding := [str(change) for change in changes if decides(change)]:
         raise CheckpointError(

@@ -105,8 +105,8 @@ def other_folders(names: str) -> set[str]:
 def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str:
     """Describe a selected checkpoint; note if an average is out of date."""
     averaged = checkpoint.record.get("averaged")
-    recorded = config.flatten_record(checkpoint.record.get("config", {}))
-    decay = recorded.get("training.ema_decay", 0.0)
+    recorded_values = config.flatten_record(checkpoint.record.get("config", {}))
+    decay = recorded_values.get("training.ema_decay", 0.0)
     parts = [f"the mean of {averaged}"] if averaged else []
     parts += [f"moving average, decay {decay}"] if decay else []
     mean = f" ({'; '.join(parts)})" if parts else ""

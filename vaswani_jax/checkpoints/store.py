@@ -253,9 +253,9 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
     from vaswani_jax.checkpoints import orbax_files
 
     try:
-        restored = orbax_files.read(path, trees=names, records=[RECORD])
-        record = dict(restored[RECORD])
-        items = {name: jax.tree.map(np.asarray, restored[name]) for name in names}
+        contents = orbax_files.read(path, trees=names, records=[RECORD])
+        record = dict(contents[RECORD])
+        items = {name: jax.tree.map(np.asarray, contents[name]) for name in names}
     except Exception as error:  # Orbax and TensorStore raise many kinds.
         parallel.check_platform()  # Without a device nothing can be read.
         reason = str(error).splitlines()[0][:300] if str(error) else repr(error)

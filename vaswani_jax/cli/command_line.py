@@ -57,8 +57,8 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
                 usage = syntax.usage(program)
                 refuse(f"--{name} must be {rule}, got {value!r}; {usage}")
             words.append(f"--{name}={value}")
-        if unexpected := arguments[len(names) :]:
-            refuse(f"unexpected argument {unexpected[0]}; {syntax.usage(program)}")
+        if extra_words := arguments[len(names) :]:
+            refuse(f"unexpected argument {extra_words[0]}; {syntax.usage(program)}")
         words = _split_workdir(words)
         if syntax.takes_config:
             words = _take_config(words, syntax, is_optional=wants_help)

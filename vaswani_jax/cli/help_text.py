@@ -38,13 +38,15 @@ def program(name: str, syntax: Syntax, *, description: str) -> str:
     blocks.append("\n".join(lines))
     if "config" in flags.FLAGS:
         values: ml_collections.ConfigDict = flags.FLAGS["config"].value
-        shown = config.flatten(values.to_dict())
+        shown_values = config.flatten(values.to_dict())
         if syntax.default_config:  # The model that is imported decides the others.
             decided = {
                 key for key, setting in config.SETTINGS.items() if setting.imported
             }
-            shown = {key: value for key, value in shown.items() if key not in decided}
-        blocks.append(_settings(shown))
+            shown_values = {
+                key: value for key, value in shown_values.items() if key not in decided
+            }
+        blocks.append(_settings(shown_values))
     elif syntax.takes_config:
         preset = "PRESET" if "config" in syntax.arguments else "--config=PRESET"
         before_it = "TASK " if "task" in syntax.arguments else ""

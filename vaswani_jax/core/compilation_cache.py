@@ -160,13 +160,13 @@ def remember(
         return dict(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         pass  # It is missing or cut off: it may be deleted at any time.
-    measured = measure()
+    value = measure()
     if keep:
         # What cannot be cached is measured again.
         with contextlib.suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-            write(file, json.dumps(measured).encode())
-    return measured
+            write(file, json.dumps(value).encode())
+    return value
 
 
 def write(path: pathlib.Path, content: bytes) -> None:

@@ -61,27 +61,27 @@ def check(data: DataConfig) -> None:
 
 def _check_corpora(data: DataConfig) -> None:
     """Refuse corpora of generated text, and settings of a mixture without corpora."""
-    mixed = data.training_corpora
+    mixed_corpora = data.training_corpora
     for key in ("stages", "epoch_pairs", "corpora_temperature"):
         value = getattr(data, key)
-        if value != SETTINGS[f"data.{key}"].legacy and not mixed:
+        if value != SETTINGS[f"data.{key}"].legacy and not mixed_corpora:
             raise ValueError(
                 f"config.data.{key} needs config.data.corpora, got {value!r}"
             )
-    if not mixed:
+    if not mixed_corpora:
         return
     if data.source != "text":
         raise ValueError(
             f"config.data.corpora needs config.data.source=text, got {data.source!r}"
         )
-    if data.corpora_temperature != 1 and mixed[0].weight is not None:
+    if data.corpora_temperature != 1 and mixed_corpora[0].weight is not None:
         raise ValueError(
             "config.data.corpora_temperature is for corpora without weights: leave "
             "their weights out, or set it to 1, got "
             f"{data.corpora_temperature}"
         )
-    corpora_stages.check_stages(data.training_stages, mixed)
-    corpora.check_tags(mixed, data.symbols)
+    corpora_stages.check_stages(data.training_stages, mixed_corpora)
+    corpora.check_tags(mixed_corpora, data.symbols)
 
 
 def _check_cleaning(data: DataConfig) -> None:

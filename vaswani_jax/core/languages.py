@@ -41,6 +41,12 @@ def find_tag(line: str, data: DataConfig) -> str | None:
     return next((tag for tag in locales_by_tag(data) if text.startswith(tag)), None)
 
 
+def remove_tag(line: str, data: DataConfig) -> str:
+    """Return a source line without the tag that it begins with, if it has one."""
+    tag = find_tag(line, data)
+    return line if tag is None else line.partition(tag)[2].lstrip()
+
+
 def add_tag(line: str, tag: str, data: DataConfig) -> str:
     """Return a source line with the tag of its corpus, after that of its language."""
     language = find_tag(line, data)
@@ -55,9 +61,12 @@ def piece_separator(line: str, data: DataConfig) -> str:
     It is a space, or nothing in a language that puts none between sentences. The
     target language is that of the line's tag or code.
     """
-    if data.text_form == "tokenized":
-        return " "
-    return " " if locales.has_spaces(line_locale(line, data)) else ""
+    return " " if has_spaces(line_locale(line, data), data) else ""
+
+
+def has_spaces(locale: str, data: DataConfig) -> bool:
+    """Return whether spaces separate words: in tokenized text, or by the locale."""
+    return data.text_form == "tokenized" or locales.has_spaces(locale)
 
 
 def line_locale(line: str, data: DataConfig) -> str:

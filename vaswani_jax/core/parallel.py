@@ -189,8 +189,8 @@ def join_rows(tree: Tree) -> Tree:
     local = gather(tree)
     if processes.num_processes() > 1:
         local = jax.tree.map(merge, processes.gather_from_all(local))
-    joined: Tree = jax.tree.map(merge, local)
-    return joined
+    global_rows: Tree = jax.tree.map(merge, local)
+    return global_rows
 
 
 def sync_on_cpu(outputs: Any) -> None:
@@ -408,14 +408,14 @@ def sum_in_buckets(tree: Tree) -> tuple[Tree, jax.Array]:
         if buckets[-1] and sum(x.size for x in buckets[-1]) + leaf.size > limit:
             buckets.append([])
         buckets[-1].append(leaf)
-    summed: list[Any] = []
+    sums: list[Any] = []
     square = jnp.zeros((), jnp.float32)
     for bucket in buckets:
-        vector, restored = jax.flatten_util.ravel_pytree(bucket)
+        vector, leaves_of_bucket = jax.flatten_util.ravel_pytree(bucket)
         vector = jax.lax.psum(vector, AXIS)
         square += jnp.sum(jnp.square(vector))
-        summed += restored(vector)
-    return jax.tree.unflatten(structure, summed), jnp.sqrt(square)
+        sums += leaves_of_bucket(vector)
+    return jax.tree.unflatten(structure, sums), jnp.sqrt(square)
 
 
 def device_index() -> jax.Array:

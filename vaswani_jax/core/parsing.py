@@ -58,7 +58,7 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     path = workdir / "config.json"
     try:
         record = dict(json.loads(path.read_text(encoding="utf-8")))
-        recorded = config.flatten_record(record)
+        recorded_values = config.flatten_record(record)
     except FileNotFoundError:
         no_config = f"{workdir} holds no run: it has no config.json"
         raise ValueError(seeds.why_no_run(workdir) or no_config) from None
@@ -71,7 +71,7 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
             f"{workdir} holds a model of transformers, not a run: "
             "`vaswani import-marian DIR RUN` makes a run of a MarianMT model"
         )
-    return ml_collections.ConfigDict(_unflatten(recorded))
+    return ml_collections.ConfigDict(_unflatten(recorded_values))
 
 
 def override(settings: config.Config, overrides: Mapping[str, Any]) -> config.Config:

@@ -222,7 +222,7 @@ class RemoteDirectory(files.Directory):
                 )
             prefix = folder and f"{folder}/"
             local = self._local_versions()
-            changed = {
+            changed_names = {
                 name
                 for name in local
                 if name.startswith(prefix)
@@ -230,10 +230,12 @@ class RemoteDirectory(files.Directory):
                     name, local=local, remote=remote, last_sync=last_sync
                 )
             }
-            seals = {seal for name in changed if (seal := sync.find_seal(name, local))}
+            seals = {
+                seal for name in changed_names if (seal := sync.find_seal(name, local))
+            }
             for seal in seals & remote.keys():
                 self._store.rm_file(f"{self._root}/{seal}")
-            self._upload(sorted(changed - seals))
+            self._upload(sorted(changed_names - seals))
             self._upload(sorted(seals))
             # Delete the checkpoints that were deleted here, their seals first.
             checkpoints = {sync.checkpoint_path(name) for name in local} | {None}
@@ -248,7 +250,7 @@ class RemoteDirectory(files.Directory):
                     self._store.rm_file(f"{self._root}/{name}")
                 del last_sync[name]
             remote = self._remote_versions()
-            for name in changed | seals:
+            for name in changed_names | seals:
                 # A file that the store does not list yet is sent again.
                 last_sync[name] = Sync(remote.get(name), local[name])
 

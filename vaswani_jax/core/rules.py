@@ -96,16 +96,17 @@ def _check_trees(settings: Config) -> None:
         )
     if not is_treebank:
         return
-    required = {
+    required_values = {
         "config.data.vocabulary_sharing": (data.vocabulary_sharing, "separate"),
         "config.data.target_vocabulary": (data.target_vocabulary, ""),
         "config.data.target_vocab_size": (data.target_vocab_size, 0),
         "config.data.batching": (data.batching, "buckets"),
     }
-    for key, (value, needed) in required.items():
-        if value != needed:
+    for key, (value, required_value) in required_values.items():
+        if value != required_value:
             raise ValueError(
-                f"config.data.source=treebank needs {key}={needed}, got {value!r}"
+                f"config.data.source=treebank needs {key}={required_value}, "
+                f"got {value!r}"
             )
     if training.best_metric == "bleu":
         raise ValueError(
@@ -118,12 +119,16 @@ def _check_trees(settings: Config) -> None:
 
 def _check_legal_trees(search: SearchConfig) -> None:
     """Refuse limits that leave no room for a tree, or no symbol to go on with."""
-    for key, needed in {"no_repeat_ngram": 0, "min_tokens": 1, "max_tokens": 0}.items():
+    for key, required_value in {
+        "no_repeat_ngram": 0,
+        "min_tokens": 1,
+        "max_tokens": 0,
+    }.items():
         value = getattr(search, key)
-        if value != needed:
+        if value != required_value:
             raise ValueError(
-                f"config.search.legal_trees=True needs config.search.{key}={needed}, "
-                f"got {value}"
+                "config.search.legal_trees=True needs "
+                f"config.search.{key}={required_value}, got {value}"
             )
     if search.max_extra_tokens < 2:  # The two brackets of the root.
         raise ValueError(

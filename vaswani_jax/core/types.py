@@ -9,6 +9,8 @@ import jaxtyping
 import numpy as np
 
 SIDES = ("source", "target")
+# The splits of a run's data, and their names in messages.
+SPLIT_NAMES = {"train": "training", "valid": "validation", "test": "test"}
 PAD_ID = 0
 BOS_ID = 1
 EOS_ID = 2

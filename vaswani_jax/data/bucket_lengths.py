@@ -40,8 +40,8 @@ def separate_lengths(
         end_of_length = np.searchsorted(ends[-1], np.arange(longest + 1))
         cells = cells * len(ends[-1]) + end_of_length.astype(np.int32)[lengths]
     counts = np.zeros((len(ends[0]), len(ends[1])), np.int64)
-    occupied = token_files.histogram(cells)
-    counts.flat[: len(occupied)] = occupied
+    occupied_cells = token_files.histogram(cells)
+    counts.flat[: len(occupied_cells)] = occupied_cells
     pairs = best_length_pairs(
         counts,
         source_lengths=ends[0],

@@ -279,8 +279,8 @@ def _hashes(pairs: Sequence[Pair]) -> UInt64[np.ndarray, "N"]:
     digests = bytearray()
     for pair in pairs:
         text = "\n".join(" ".join(side.split()) for side in pair)
-        encoded = text.encode("utf-8", errors="surrogatepass")
-        digests += hashlib.blake2b(encoded, digest_size=8).digest()
+        data = text.encode("utf-8", errors="surrogatepass")
+        digests += hashlib.blake2b(data, digest_size=8).digest()
     return np.frombuffer(bytes(digests), np.uint64)
 
 

@@ -352,5 +352,5 @@ def describe_keys(record: dict[str, Any], *, limit: int = 8) -> str:
     for key, value in record.items():
         inner = value if isinstance(value, dict) else {}
         names += [f"{key}.{name}" for name in inner] or [key]
-    shown = ", ".join(map(arrow_files.quote, names[:limit]))
-    return shown + (", ..." if len(names) > limit else "") if names else "none"
+    shown_names = ", ".join(map(arrow_files.quote, names[:limit]))
+    return shown_names + (", ..." if len(names) > limit else "") if names else "none"

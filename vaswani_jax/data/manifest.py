@@ -91,14 +91,15 @@ class Manifest:
 
     def setting_differences(self, data: config.DataConfig) -> list[Difference]:
         """Return the settings that differ from the recorded ones."""
-        recorded = config.flatten_record({"data": self.settings})
+        recorded_values = config.flatten_record({"data": self.settings})
         return [
             Difference(
-                f"config.data.{key} is {value!r}, was {recorded.get(f'data.{key}')!r}",
+                f"config.data.{key} is {value!r}, "
+                f"was {recorded_values.get(f'data.{key}')!r}",
                 is_fixed=not config.SETTINGS[f"data.{key}"].changeable,
             )
             for key, value in recorded_settings(data).items()
-            if recorded.get(f"data.{key}") != value
+            if recorded_values.get(f"data.{key}") != value
         ]
 
 

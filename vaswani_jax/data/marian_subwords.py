@@ -102,12 +102,12 @@ class MarianSubwords(Subwords):
         """Return the ids of each text, see `Subwords.encode`; there is no dropout."""
         assert not dropout, "these models have no merges to leave out"
         matches = [self._match_code(text) for text in texts]
-        segmented = [
+        lines_without_tags = [
             text[match.end() :] if match else text
             for text, match in zip(texts, matches, strict=True)
         ]
-        processor = self._reader_of(segmented) if reads else self._processor
-        pieces = processor.encode(segmented, out_type=str, num_threads=-1)
+        processor = self._reader_of(lines_without_tags) if reads else self._processor
+        pieces = processor.encode(lines_without_tags, out_type=str, num_threads=-1)
         return [
             [*([self.subword_id(match[1])] if match else []), *map(self.subword_id, p)]
             for match, p in zip(matches, pieces, strict=True)
@@ -152,8 +152,10 @@ class MarianSubwords(Subwords):
         missing = [s for s in dict.fromkeys(symbols) if s not in self.user_symbols]
         if not missing:
             return self
-        added = [s for s in spell_user_symbols(missing) if s not in self._tokens]
-        return MarianSubwords(self._extend_model(missing), [*self.spellings, *added])
+        new_symbols = [s for s in spell_user_symbols(missing) if s not in self._tokens]
+        return MarianSubwords(
+            self._extend_model(missing), [*self.spellings, *new_symbols]
+        )
 
     def is_byte(self, token: int) -> bool:
         return bool(re.fullmatch("<0x[0-9A-F]{2}>", self.subword(token)))

@@ -6,10 +6,11 @@ Held-out pairs that are training pairs, too, and targets that equal their source
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
+from vaswani_jax.core import types
+
 Pair = tuple[str, str]
 # A few short pairs, as "Yes." and "Ja.", are in every large text.
 LARGE_SHARE = 0.1
-NAMES = {"train": "training", "valid": "validation", "test": "test"}
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +43,8 @@ class Overlap:
         for split, pairs in self._held_out.items():
             count = sum(pair in self._trained and all(pair) for pair in pairs)
             note = (
-                f"{count:,} of {len(pairs):,} {NAMES[split]} pairs are also training "
-                "pairs"
+                f"{count:,} of {len(pairs):,} {types.SPLIT_NAMES[split]} pairs are "
+                "also training pairs"
             )
             if count > LARGE_SHARE * len(pairs):
                 logger.warning(f"{note}: scores on them say little about other text")
@@ -57,8 +58,8 @@ class Overlap:
         for split, (count, total) in copies.items():
             if 2 * count > total:
                 logger.warning(
-                    f"{count:,} of {total:,} {NAMES[split]} pairs have the same text "
-                    "as source and as target"
+                    f"{count:,} of {total:,} {types.SPLIT_NAMES[split]} pairs have the "
+                    "same text as source and as target"
                 )
 
 

@@ -329,9 +329,9 @@ def training_batches(
         seed: Decides their order.
         corpus_sizes: The number of pairs of each corpus of `data.corpora`.
     """
-    mixed = mixture.plan(data, corpus_sizes)
-    if mixed and mixed.is_plain:
-        mixed = None
+    shares = mixture.plan(data, corpus_sizes)
+    if shares and shares.is_plain:
+        shares = None
     if data.batching == "packed":
         return PackedBatches(
             token_pairs,
@@ -339,7 +339,7 @@ def training_batches(
             target_tokens=data.target_tokens_per_batch,
             row_length=data.packed_length,
             seed=seed,
-            mixture=mixed,
+            mixture=shares,
         )
     return batching.BucketedBatches(
         token_pairs,
@@ -350,7 +350,7 @@ def training_batches(
         max_length=data.max_length,
         seed=seed,
         shuffle=True,
-        mixture=mixed,
+        mixture=shares,
     )
 
 
@@ -369,8 +369,8 @@ def epoch_shares(
         batches: The training batches.
         corpus_sizes: The number of pairs of each corpus of `data.corpora`.
     """
-    mixed = mixture.plan(data, corpus_sizes)
-    if not mixed:
+    shares = mixture.plan(data, corpus_sizes)
+    if not shares:
         return ()
     num_batches = [len(plan.slices) for plan in batches.epoch_plans]
-    return mixture.epoch_shares(mixed, pairs, num_batches=num_batches)
+    return mixture.epoch_shares(shares, pairs, num_batches=num_batches)

@@ -54,8 +54,8 @@ def prepare(
             language.
         FileNotFoundError: The text is missing.
     """
-    configured = [None, None] if vocabulary else _load_configured(data)
-    for subwords in (vocabulary, *configured):
+    configured_subwords = [None, None] if vocabulary else _load_configured(data)
+    for subwords in (vocabulary, *configured_subwords):
         if subwords is not None and data.subword_dropout and not subwords.is_bpe:
             raise ValueError(
                 f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
@@ -90,8 +90,10 @@ def prepare(
     training.write_examples(directory)
     origin = "given"
     if vocabulary is None:
-        vocabulary = _make_vocabulary(data, configured, seed=seed, training=training)
-        origin = _describe_origin(configured, data)
+        vocabulary = _make_vocabulary(
+            data, configured_subwords, seed=seed, training=training
+        )
+        origin = _describe_origin(configured_subwords, data)
     vocabulary.save(directory)
     logger.info(
         f"{origin} {vocabulary.describe()}, fingerprint {vocabulary.fingerprint}"
@@ -229,8 +231,8 @@ def _describe_origin(
 ) -> str:
     """Return where the vocabulary's subwords come from, as "given and learned bpe"."""
     sides = configured[:1] if data.vocabulary_sharing == "shared" else configured
-    learned = f"learned {data.subword_model}"
-    return " and ".join(sorted({"given" if side else learned for side in sides}))
+    origin = f"learned {data.subword_model}"
+    return " and ".join(sorted({"given" if side else origin for side in sides}))
 
 
 def _make_vocabulary(

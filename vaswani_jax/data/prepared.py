@@ -272,12 +272,12 @@ def open_or_prepare(
                 seed=settings.seed,
                 vocabulary=initial_vocabulary,
             )
-            required = required_fingerprint()
-            if required not in (None, record.vocabulary):
+            required_value = required_fingerprint()
+            if required_value not in (None, record.vocabulary):
                 raise ValueError(
                     "this text and these settings give the vocabulary "
                     f"{record.vocabulary}, but the checkpoints were trained with "
-                    f"the vocabulary {required}: {directory} stays as it "
+                    f"the vocabulary {required_value}: {directory} stays as it "
                     "was; name another --workdir"
                 )
             record.write(unfinished)
@@ -348,20 +348,20 @@ def _check_configured(
         if not path:
             continue
         try:
-            configured = load_configured(path, key=key)
+            named_subwords = load_configured(path, key=key)
         except FileNotFoundError as error:
             logger.info(f"note: {error}; the prepared vocabulary is used")
             continue
         # The model of --init_from may have more symbols than these settings.
-        new_spellings = subwords.spellings[configured.size :]
+        new_spellings = subwords.spellings[named_subwords.size :]
         symbols = [spelling.lstrip(WORD_START) for spelling in new_spellings]
-        configured = configured.extend([*symbols, *data.symbols])
-        if configured.fingerprint != subwords.fingerprint:
+        named_subwords = named_subwords.extend([*symbols, *data.symbols])
+        if named_subwords.fingerprint != subwords.fingerprint:
             raise ValueError(
                 f"config.data.{key}={path} has the fingerprint "
-                f"{configured.fingerprint}, but {origin} has {subwords.fingerprint}: "
-                f"restore the file, leave config.data.{key} empty, or name another "
-                "--workdir"
+                f"{named_subwords.fingerprint}, but {origin} has "
+                f"{subwords.fingerprint}: restore the file, leave config.data.{key} "
+                "empty, or name another --workdir"
             )
 
 

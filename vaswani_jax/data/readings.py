@@ -140,13 +140,13 @@ def _equivalent_sequences(character: str) -> Iterator[str]:
     Half-width kana have voiced sound marks of their own.
     """
     sequences = {character}
-    composed: Iterable[str] = [character]
-    while composed := [
+    characters: Iterable[str] = [character]
+    while characters := [
         "".join(_decompose(head)) + tail
-        for head, tail in ((text[0], text[1:]) for text in composed)
+        for head, tail in ((text[0], text[1:]) for text in characters)
         if not unicodedata.is_normalized("NFD", head)
     ]:
-        sequences.update(composed)
+        sequences.update(characters)
     decomposed = unicodedata.normalize("NFD", character)
     base, marks = decomposed[0], decomposed[1:]
     sequences.update(base + "".join(order) for order in itertools.permutations(marks))

@@ -142,12 +142,12 @@ class UnitSequence:
         if num_pairs % self._num_units == 0:
             passes = num_pairs // self._num_units
             return [passes * count for count in cumulative]
-        occupied = list(itertools.accumulate(size > 0 for size in self._sizes))
+        num_occupied = list(itertools.accumulate(size > 0 for size in self._sizes))
         counts = []
-        for count, below in zip(cumulative, occupied, strict=True):
+        for count, below in zip(cumulative, num_occupied, strict=True):
             share = Fraction(count, self._num_units)
             # Each class is at most half a unit ahead or behind, at either end.
-            error = (1 - share) * below + share * (occupied[-1] - below)
+            error = (1 - share) * below + share * (num_occupied[-1] - below)
             counts.append(max(0, -int(-(num_pairs * share - error) // 1)))
         return list(itertools.accumulate(counts, max))
 
@@ -156,14 +156,14 @@ class UnitSequence:
         if num_pairs % self._num_pairs == 0:
             return num_pairs // self._num_pairs * self._num_units + 1
         density = Fraction(self._num_units, self._num_pairs)
-        occupied = [
+        occupied_pairs = [
             pairs
             for pairs, size in zip(self._pairs_per_unit, self._sizes, strict=True)
             if size
         ]
         # Each class is at most half a unit ahead or behind, at either end.
-        error = sum(abs(1 - pairs * density) for pairs in occupied)
-        divided = 2 * (max(occupied) - 1)
+        error = sum(abs(1 - pairs * density) for pairs in occupied_pairs)
+        divided = 2 * (max(occupied_pairs) - 1)
         return int((num_pairs + divided) * density + error)
 
     def _count_pairs(self, counts: Sequence[int]) -> int:

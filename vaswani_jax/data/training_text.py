@@ -240,10 +240,12 @@ def changed_corpora(record: Mapping[str, Any], current: Mapping[str, Any]) -> li
     """Return the names of corpora whose text differs in two records of the text."""
     identities = sources.content_identity(record), sources.content_identity(current)
     keys = dict.fromkeys([*record, *current])
-    changed = [
+    changed_keys = [
         key for key in keys if len({identity.get(key) for identity in identities}) > 1
     ]
-    return list(dict.fromkeys(key.partition("/")[0] for key in changed if "/" in key))
+    return list(
+        dict.fromkeys(key.partition("/")[0] for key in changed_keys if "/" in key)
+    )
 
 
 def _tagged(text: sources.Pairs, part: Part) -> sources.Pairs:

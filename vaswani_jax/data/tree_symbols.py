@@ -154,7 +154,7 @@ def _clean(tree: treebank.Tree) -> treebank.Tree:
     Raises:
         ValueError: It has no word.
     """
-    cleaned = treebank.clean(tree)
-    if cleaned is None:
+    clean_tree = treebank.clean(tree)
+    if clean_tree is None:
         raise ValueError(f"{str(tree)[:80]} has no word")
-    return cleaned
+    return clean_tree

@@ -77,10 +77,10 @@ def warn_of_lengths(
         )
     # The search takes what is longer than the source, both with their end marks.
     extra = trees.target.lengths() - trees.source.lengths()
-    needed = int(np.quantile(extra, MIN_FITTING_SHARE, method="inverted_cdf"))
-    if needed > settings.search.max_extra_tokens:
+    needed_length = int(np.quantile(extra, MIN_FITTING_SHARE, method="inverted_cdf"))
+    if needed_length > settings.search.max_extra_tokens:
         logger.warning(
             f"config.search.max_extra_tokens={settings.search.max_extra_tokens} is too "
             f"small: {100 * MIN_FITTING_SHARE:g} % of the training trees need up to "
-            f"{needed}; increase it"
+            f"{needed_length}; increase it"
         )

@@ -40,14 +40,14 @@ def clean_trees(data: config.DataConfig, key: str) -> Iterator[treebank.Tree | N
     """
     for path in _tree_files(data, key):
         for number, tree in enumerate(treebank.read(path), start=1):
-            cleaned = treebank.clean(tree)
-            for leaf in cleaned.leaves() if cleaned else []:
+            clean_tree = treebank.clean(tree)
+            for leaf in clean_tree.leaves() if clean_tree else []:
                 if not leaf.word.strip():
                     raise ValueError(
                         f"{path}, tree {number}: the word {leaf.word!r} is white space "
                         "alone, which no line of words can have"
                     )
-            yield cleaned
+            yield clean_tree
 
 
 def tree_settings(split: str) -> list[str]:

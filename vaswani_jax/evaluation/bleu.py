@@ -8,7 +8,6 @@ import functools
 import hashlib
 import logging
 import math
-import operator
 import re
 import statistics
 from collections.abc import Sequence
@@ -292,14 +291,13 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     """
     _check_line_counts(outputs, references)
     scorer = words_bleu(lowercase=False)
-    counted = scorer.corpus_score(join_words(outputs), [join_words(references)])
-    if 0 in counted.counts:
+    bleu_score = scorer.corpus_score(join_words(outputs), [join_words(references)])
+    if 0 in bleu_score.counts:
         return 0.0
-    # Equal texts have exactly 100 so, and 100.00000000000004 by `counted.score`.
-    log_precisions = map(
-        math.log, map(operator.truediv, counted.counts, counted.totals)
-    )
-    log_brevity_penalty = min(0.0, 1 - counted.ref_len / counted.sys_len)
+    # Equal texts have exactly 100 so, and 100.00000000000004 by `bleu_score.score`.
+    counts = zip(bleu_score.counts, bleu_score.totals, strict=True)
+    log_precisions = [math.log(matches / total) for matches, total in counts]
+    log_brevity_penalty = min(0.0, 1 - bleu_score.ref_len / bleu_score.sys_len)
     return 100 * math.exp(log_brevity_penalty + statistics.fmean(log_precisions))
 
 

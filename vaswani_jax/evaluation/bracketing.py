@@ -278,12 +278,12 @@ def _compare(
     gold: _Side, test: _Side, *, length: int, parameters: Parameters
 ) -> _Sentence:
     """Return what a sentence adds to the sums; both sides have the same words."""
-    matched = gold.constituents & test.constituents
+    matches = gold.constituents & test.constituents
     return _Sentence(
         length=length,
         gold=_labels(gold.constituents),
         test=_labels(test.constituents),
-        matched=_labels(matched),
+        matched=_labels(matches),
         matched_spans=(_spans(gold.constituents) & _spans(test.constituents)).total(),
         crossing=sum(
             count
@@ -363,13 +363,13 @@ def _counts(sentences: Sequence[_Sentence]) -> Counts:
 
 def _by_label(sentences: Sequence[_Sentence]) -> dict[str, Counts]:
     """Return the sums over sentences for each label, the most frequent first."""
-    gold, test, matched = (collections.Counter[str]() for _ in range(3))
+    gold, test, matches = (collections.Counter[str]() for _ in range(3))
     for sentence in sentences:
         gold += sentence.gold
         test += sentence.test
-        matched += sentence.matched
+        matches += sentence.matched
     return {
-        label: Counts(gold[label], test[label], matched[label])
+        label: Counts(gold[label], test[label], matches[label])
         for label in sorted(
             {*gold, *test}, key=lambda label: (-gold[label], -test[label], label)
         )

@@ -128,14 +128,16 @@ class SystemComparison:
             )
         ]
         record["level"], record["seed"] = significance.LEVEL, self.seed
-        for scores, written in zip(self.scores, record["scores"], strict=True):
+        for scores, entry_of_scores in zip(self.scores, record["scores"], strict=True):
             for difference, entry in zip(
-                scores.differences, written["differences"], strict=True
+                scores.differences, entry_of_scores["differences"], strict=True
             ):
                 entry["verdict"] = difference.verdict
                 entry["better"] = scores.better(difference)
                 entry["seeds_overlap"] = scores.seeds_overlap(difference)
-            for spread, entry in zip(scores.spreads, written["spreads"], strict=True):
+            for spread, entry in zip(
+                scores.spreads, entry_of_scores["spreads"], strict=True
+            ):
                 entry["deviation"] = spread.deviation
         return record
 
@@ -291,19 +293,21 @@ def _pairs(
     systems: Sequence[System], text: Text, *, num_lines: int
 ) -> list[PairOfSystems]:
     """Compare each pair of systems line by line, by the mean chrF2 of their runs."""
-    shown = [
+    shown_systems = [
         line_differences.choose_typical_outputs(
             system.outputs, text.references, lowercase=text.data.lowercase_scores
         )
         for system in systems
     ]
     lines = Lines(
-        text.source, text.references, [shown_system.outputs for shown_system in shown]
+        text.source,
+        text.references,
+        [shown_system.outputs for shown_system in shown_systems],
     )
     return [
         line_differences.compare_pair(
             lines,
-            [shown_system.scores for shown_system in shown],
+            [shown_system.scores for shown_system in shown_systems],
             first=first,
             second=second,
             num_lines=num_lines,

@@ -56,10 +56,10 @@ def describe_test(comparison: SystemComparison) -> str:
     num_pairs = len(comparison.pairs)
     name = SEEDS_TEST if comparison.has_seeds else TEST_NAMES[comparison.test]
     test = name.format(draws=comparison.draws, resamples=metrics.RESAMPLES)
-    corrected = f", corrected by Holm's method for {num_pairs} pairs of systems"
+    correction = f", corrected by Holm's method for {num_pairs} pairs of systems"
     return (
         f"{test}, seed {comparison.seed}; systems are different if p"
-        f"{corrected + ',' if num_pairs > 1 else ''} is below {significance.LEVEL}"
+        f"{correction + ',' if num_pairs > 1 else ''} is below {significance.LEVEL}"
     )
 
 

@@ -120,10 +120,10 @@ def evaluate(
     )
     if data.vocabulary.is_trees:
         output_scores.append(tree_scores.share_of_trees(hypotheses))
-    losses, uncounted = {}, {}
+    losses, missing_counts = {}, {}
     if text is None:
         losses = _losses(translator, data, split=split)
-        uncounted = {key: data.counts[split][key] for key in ("too_long", "empty")}
+        missing_counts = {key: data.counts[split][key] for key in ("too_long", "empty")}
     evaluation = Evaluation(
         split=split,
         source=source,
@@ -131,7 +131,7 @@ def evaluate(
         outputs=outputs,
         losses=losses,
         scores=output_scores,
-        uncounted=uncounted,
+        uncounted=missing_counts,
     )
     if workdir and processes.is_main_process():
         write_evaluation(
@@ -161,8 +161,8 @@ def _losses(
 
 def warn_of_text_form(checkpoint: store.Checkpoint, *, settings: config.Config) -> None:
     """Warn if scores take the text for another form than the training did."""
-    recorded = checkpoint.record.get("config", {})
-    for change in run_record.find_changes(recorded, settings):
+    recorded_values = checkpoint.record.get("config", {})
+    for change in run_record.find_changes(recorded_values, settings):
         if change.key == "data.text_form":
             logger.warning(
                 f"{change}: {OTHER_TEXT_FORM[change.now]}; leave the setting out"

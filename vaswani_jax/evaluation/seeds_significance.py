@@ -76,10 +76,10 @@ def compare(
             value=scores[second].value - scores[first].value,
             num_lines=_count_different(statistics[first], statistics[second]),
             p_value=p_value,
-            corrected_p_value=corrected,
+            corrected_p_value=corrected_p_value,
             interval=_bounds(resampled[second] - resampled[first]),
         )
-        for (first, second), p_value, corrected in zip(
+        for (first, second), p_value, corrected_p_value in zip(
             pairs, p_values, significance.holm(p_values), strict=True
         )
     ]
@@ -118,14 +118,16 @@ def compute_p_value(
         means = scores[:, :num_first].mean(1), scores[:, num_first:].mean(1)
         return np.abs(means[1] - means[0])
 
-    [observed] = differences(pool.sum(1)[None])
+    [observed_differences] = differences(pool.sum(1)[None])
     by_line = pool.swapaxes(0, 1).reshape(L * R, N)
     block = max(1, BLOCK_BYTES // (4 * L * R * R))
     extreme = 0
     for start in range(0, draws, block):
         D = min(block, draws - start)
         order = generator.random((D, L, R)).argsort(-1)
-        extreme += int(np.sum(differences(_deal(by_line, order)) >= observed - TIES))
+        extreme += int(
+            np.sum(differences(_deal(by_line, order)) >= observed_differences - TIES)
+        )
     return (extreme + 1) / (draws + 1)
 
 
@@ -184,9 +186,9 @@ def _generator(seed: str) -> np.random.Generator:
 
 def _bounds(values: Float[np.ndarray, " D"]) -> tuple[float, float]:
     """Return the ends of the middle 95%, as sacreBLEU chooses them."""
-    ordered = np.sort(values)
+    sorted_values = np.sort(values)
     cut = len(values) // 40
-    return float(ordered[cut]), float(ordered[len(values) - cut - 1])
+    return float(sorted_values[cut]), float(sorted_values[len(values) - cut - 1])
 
 
 def _interval(values: Float[np.ndarray, " D"], *, seed: str) -> Interval:

@@ -141,17 +141,23 @@ def compare(
         caching_metric.score(outputs, references, resamples=metrics.RESAMPLES)
         for outputs in systems
     ]
-    prepared = [metric.prepare(outputs) for outputs in systems]
+    prepared_outputs = [metric.prepare(outputs) for outputs in systems]
     pairs, values = [], []
     for first in range(len(systems) - 1):
-        tested = _paired_test(
-            prepared[first:], metric.prepare(references), scorer=statistics, test=test
+        paired_test = _paired_test(
+            prepared_outputs[first:],
+            metric.prepare(references),
+            scorer=statistics,
+            test=test,
         )
-        for second, p_value in enumerate(tested, start=first + 1):
+        for second, p_value in enumerate(paired_test, start=first + 1):
             num_lines = sum(
                 list(first_line) != list(second_line)
                 for first_line, second_line in zip(
-                    *(statistics.of_lines(prepared[n]) for n in (first, second)),
+                    *(
+                        statistics.of_lines(prepared_outputs[n])
+                        for n in (first, second)
+                    ),
                     strict=True,
                 )
             )
@@ -164,9 +170,9 @@ def compare(
             value=scores[second].value - scores[first].value,
             num_lines=num_lines,
             p_value=p_value,
-            corrected_p_value=corrected,
+            corrected_p_value=corrected_p_value,
         )
-        for (first, second, num_lines), p_value, corrected in zip(
+        for (first, second, num_lines), p_value, corrected_p_value in zip(
             pairs, values, holm(values), strict=True
         )
     ]
@@ -214,5 +220,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
         min(1.0, (len(order) - rank) * p_values[index])
         for rank, index in enumerate(order)
     )
-    corrected = dict(zip(order, itertools.accumulate(products, max), strict=True))
-    return [corrected[index] for index in range(len(order))]
+    corrected_values = dict(
+        zip(order, itertools.accumulate(products, max), strict=True)
+    )
+    return [corrected_values[index] for index in range(len(order))]

@@ -51,10 +51,10 @@ def count_prepared(
     tokens = data.token_pairs("train").target
     count = min(len(tokens), MAX_TRAINING_LINES)
     numbers = np.linspace(0, len(tokens) - 1, count).astype(np.int64)
-    joined, lengths = tokens.joined(numbers)
+    ids, lengths = tokens.joined(numbers)
     ends = np.cumsum(lengths)
     lines = (
-        data.vocabulary.decode(joined[end - length : end].tolist())
+        data.vocabulary.decode(ids[end - length : end].tolist())
         for end, length in zip(ends, lengths, strict=True)
     )
     total = data.counts["train"]["kept"]

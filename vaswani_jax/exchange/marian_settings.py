@@ -121,11 +121,12 @@ def check_importable(
     Raises:
         ValueError: Names the file, the value and the rule.
     """
-    for key, required in REQUIRED.items():
-        default = None if key in REQUIRED_EXPLICITLY else required
-        if marian_config.get(key, default) != required:
+    for key, required_value in REQUIRED.items():
+        default = None if key in REQUIRED_EXPLICITLY else required_value
+        if marian_config.get(key, default) != required_value:
             raise ValueError(
-                f"{path}: {key} must be {required}, got {marian_config.get(key)!r}"
+                f"{path}: {key} must be {required_value}, "
+                f"got {marian_config.get(key)!r}"
             )
     for key in ("attention_heads", "ffn_dim"):
         sides = [marian_config.get(f"{side}_{key}") for side in ("encoder", "decoder")]

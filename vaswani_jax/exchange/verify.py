@@ -88,10 +88,10 @@ def compare(
             form=form,
             quantization=quantization,
         )
-    exported = {name: engine(source) for name, engine in engines.items()}
+    outputs_by_engine = {name: engine(source) for name, engine in engines.items()}
     return format_agreement(
         outputs,
-        exported,
+        outputs_by_engine,
         source=source,
         references=references,
         data=translator.config.data,
@@ -118,8 +118,8 @@ def _search_in_common(
         "alpha 0": {**COMMON_SEARCH, "length_penalty": 0.0},
     }
     outputs = {
-        name: translator.translate(source, **changed)
-        for name, changed in changes.items()
+        name: translator.translate(source, **num_changes)
+        for name, num_changes in changes.items()
     }
     engines = make_engines(
         directory,

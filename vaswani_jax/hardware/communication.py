@@ -51,7 +51,7 @@ def find_collectives(module: hlo.Module) -> list[Collective]:
         ValueError: An end waits for nothing that has started.
     """
     result: list[Collective] = []
-    started: dict[str, tuple[Collective, int]] = {}
+    starts: dict[str, tuple[Collective, int]] = {}
     sources: dict[str, list[str]] = {}
     cycles = kernels = 0
     for instruction, times in module.scheduled():
@@ -71,10 +71,10 @@ def find_collectives(module: hlo.Module) -> list[Collective]:
         if phase == "whole":
             result.append(collective)
         elif phase == "start":
-            started[instruction.name] = collective, kernels
+            starts[instruction.name] = collective, kernels
         elif phase == "end":
-            name = _start_of(instruction, started=started, sources=sources)
-            start, kernels_before = started.pop(name)
+            name = _start_of(instruction, started=starts, sources=sources)
+            start, kernels_before = starts.pop(name)
             result.append(
                 dataclasses.replace(
                     start,

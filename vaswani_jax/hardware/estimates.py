@@ -182,8 +182,8 @@ def least_step_seconds(
         num_devices: How many devices share them.
     """
     products = update_flops / num_devices / chip.flops_per_second
-    moved = sum(
+    moved_bytes = sum(
         program.memory[name]
         for name in ("argument_size_in_bytes", "output_size_in_bytes")
     )
-    return max(products, moved / chip.memory_bytes_per_second)
+    return max(products, moved_bytes / chip.memory_bytes_per_second)

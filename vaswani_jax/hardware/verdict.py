@@ -80,13 +80,13 @@ def _compile_steps(
     work: Workload, programs_of: compiler.Compiler, *, available: int
 ) -> _Steps:
     compiled: dict[tuple[batching.Bucket, int], programs.Program] = {}
-    refused: dict[tuple[batching.Bucket, int], compiler.RefusedError] = {}
+    refusals: dict[tuple[batching.Bucket, int], compiler.RefusedError] = {}
 
     def compile_step(bucket: batching.Bucket, number: int) -> memory.NeededBytes:
         try:
             program = programs_of.train_step(bucket, number)
         except compiler.RefusedError as error:
-            refused[bucket, number] = error
+            refusals[bucket, number] = error
             state = programs.state_bytes(work.settings, vocab_size=work.vocab_size)
             return memory.NeededBytes(state, max(available, error.num_bytes))
         compiled[bucket, number] = program
@@ -108,11 +108,11 @@ def _compile_steps(
     if plan.fits:
         for bucket in work.judged:
             if (bucket, plan.num_microbatches) not in compiled:
-                needed = compile_step(bucket, plan.num_microbatches)
-                step_bytes = max(step_bytes, needed.step)
+                needed_bytes = compile_step(bucket, plan.num_microbatches)
+                step_bytes = max(step_bytes, needed_bytes.step)
     reasons = [
         str(error)
-        for (_, number), error in refused.items()
+        for (_, number), error in refusals.items()
         if number == plan.num_microbatches
     ]
     return _Steps(
@@ -176,9 +176,9 @@ def _fit(
     num_search_shapes = _num_search_shapes(work.settings)
     search_bytes = search.needed.step if search else 0
     search_programs = search.needed.program * num_search_shapes if search else 0
-    needed = plan.state_bytes + max(plan.step_bytes, search_bytes)
-    needed += plan.program_bytes + search_programs
-    fits = not (steps.reason or search_reason) and needed <= available
+    needed_bytes = plan.state_bytes + max(plan.step_bytes, search_bytes)
+    needed_bytes += plan.program_bytes + search_programs
+    fits = not (steps.reason or search_reason) and needed_bytes <= available
     return {
         "fits": fits,
         "reason": steps.reason or search_reason,
@@ -188,8 +188,8 @@ def _fit(
         "num_search_shapes": num_search_shapes,
         "memory": {
             "available_bytes": available,
-            "needed_bytes": needed,
-            "free_bytes": available - needed,
+            "needed_bytes": needed_bytes,
+            "free_bytes": available - needed_bytes,
             "state_bytes": plan.state_bytes,
             "step_bytes": plan.step_bytes,
             "step_programs_bytes": plan.program_bytes,

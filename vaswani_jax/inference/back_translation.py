@@ -22,7 +22,7 @@ import numpy as np
 import tqdm
 
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import config, languages, locales, parsing, processes
+from vaswani_jax.core import config, languages, parsing, processes
 from vaswani_jax.data import columns
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_warnings, synthetic_corpus
@@ -362,12 +362,11 @@ def _add_noise(
     pairs = zip(lines, outputs, strict=True)
     for number, (line, output) in enumerate(pairs, start=first_line):
         locale = languages.line_locale(line, settings.data)
-        is_tokenized = settings.data.text_form == "tokenized"
         noised.append(
             noise.apply(
                 output,
                 np.random.default_rng((settings.seed, number)),
-                has_spaces=is_tokenized or locales.has_spaces(locale),
+                has_spaces=languages.has_spaces(locale, settings.data),
             )
         )
     return noised
@@ -384,13 +383,8 @@ def _sides(
     if side == "source":
         return {"source": lines, "target": outputs}
     # A tag of the reverse model is no part of the text.
-    targets = [_without_tag(line, data) for line in lines]
+    targets = [languages.remove_tag(line, data) for line in lines]
     return {"source": outputs, "target": targets}
-
-
-def _without_tag(line: str, data: config.DataConfig) -> str:
-    tag = languages.find_tag(line, data)
-    return line if tag is None else line.partition(tag)[2].lstrip()
 
 
 def _count(

@@ -82,8 +82,8 @@ def length_penalty(
     >>> float(length_penalty(1.0, 0.6)), float(length_penalty(4.0, 0.5, form="power"))
     (1.0, 2.0)
     """
-    counted = jnp.asarray(length, jnp.float32)
-    base = (5.0 + counted) / 6.0 if form == "paper" else jnp.maximum(counted, 1.0)
+    num_tokens = jnp.asarray(length, jnp.float32)
+    base = (5.0 + num_tokens) / 6.0 if form == "paper" else jnp.maximum(num_tokens, 1.0)
     return jnp.power(base, alpha)
 
 
@@ -127,14 +127,14 @@ def beam_search(
     stragglers = B // PARTS if last_length < T else 0
 
     def body(search: Search) -> Search:
-        advanced, _ = advance(
+        next_search, _ = advance(
             search,
             stepper,
             max_lengths=max_lengths,
             options=options,
             constraint=constraint,
         )
-        return advanced
+        return next_search
 
     def run(search: Search, *, length: int, stragglers: int) -> Search:
         """Search up to a position, or until only so many sentences are left."""
@@ -251,11 +251,11 @@ def advance(
     newest = jnp.where(position == 0, types.BOS_ID, previous)
     logits, state = stepper.step(newest, search.state, position)
     allowed = constraint and constraint(search.live_tokens, search.row, position)
-    advanced, choice = _choose(
+    next_search, choice = _choose(
         search._replace(state=None), logits, allowed, max_lengths, options=options
     )
     origin = jnp.take_along_axis(choice.origin, choice.live, axis=1)
-    return advanced._replace(state=stepper.reorder(state, origin)), choice
+    return next_search._replace(state=stepper.reorder(state, origin)), choice
 
 
 @functools.partial(compilation.traced_once, static=["options"])
@@ -282,16 +282,16 @@ def _choose(
     live_log_probs, indices = jax.lax.top_k(
         jnp.where(ends, -jnp.inf, extensions.log_probs), options.beam_size
     )
-    advanced = search._replace(
+    next_search = search._replace(
         position=search.position + 1,
         live_tokens=_take_tokens(extensions.tokens, indices),
         live_log_probs=live_log_probs,
         finished_tokens=finished.tokens,
         finished_scores=finished.scores,
     )
-    advanced = _freeze(search, advanced)
+    next_search = _freeze(search, next_search)
     is_done = search.is_done | _is_done(
-        advanced, max_lengths=max_lengths, options=options
+        next_search, max_lengths=max_lengths, options=options
     )
     choice = Choice(
         token=extensions.token,
@@ -300,7 +300,7 @@ def _choose(
         live=indices,
         finished=finished.indices,
     )
-    return advanced._replace(is_done=is_done), choice
+    return next_search._replace(is_done=is_done), choice
 
 
 def _is_done(

@@ -263,11 +263,11 @@ class TranslationJob:
         """Yield the written lines of each block, in order."""
         options = self._options
         with contextlib.ExitStack() as stack:
-            aligned: io.BufferedIOBase | None = None
+            aligned_file: io.BufferedIOBase | None = None
             archive: zipfile.ZipFile | None = None
             if options.alignments:
                 file = line_io.open_output(options.alignments)
-                aligned = stack.enter_context(file)
+                aligned_file = stack.enter_context(file)
             if options.attention:
                 archive = zipfile.ZipFile(options.attention, "w")
                 stack.enter_context(archive)
@@ -285,26 +285,28 @@ class TranslationJob:
                 )
                 formatted = []
                 scored_lines = self._score(hypotheses)
-                for source, n_best, scored in zip(
+                for source, n_best, line_scores in zip(
                     lines, hypotheses, scored_lines, strict=True
                 ):
                     self.num_lines += 1
-                    if aligned is not None:
-                        alignment_line = self._align(source, n_best[0].outputs, scored)
-                        aligned.write(f"{alignment_line}\n".encode())
+                    if aligned_file is not None:
+                        alignment_line = self._align(
+                            source, n_best[0].outputs, line_scores
+                        )
+                        aligned_file.write(f"{alignment_line}\n".encode())
                     if archive is not None:
                         self._write_attention(
-                            n_best[0].outputs, scored, archive=archive
+                            n_best[0].outputs, line_scores, archive=archive
                         )
                     line = formats.format_translation(
                         self.num_lines,
                         n_best,
-                        scored=scored if options.token_scores else None,
+                        scored=line_scores if options.token_scores else None,
                         form=options.form,
                     )
                     formatted.append(line)
-                if aligned is not None:
-                    aligned.flush()
+                if aligned_file is not None:
+                    aligned_file.flush()
                 yield formatted
 
     def _find(self, block: Block) -> list[list[Hypothesis]]:
@@ -351,8 +353,8 @@ class TranslationJob:
             for n_best in hypotheses
         ]
         pairs = [(output.source, output.ids) for line in outputs for output in line]
-        scored = iter(self._translator.score_ids(pairs, layers=self._layers))
-        return [[next(scored) for _ in line] for line in outputs]
+        scores = iter(self._translator.score_ids(pairs, layers=self._layers))
+        return [[next(scores) for _ in line] for line in outputs]
 
     def _align(
         self, line: str, outputs: Sequence[Output], scored: Sequence[Scored]

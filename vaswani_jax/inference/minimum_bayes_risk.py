@@ -56,7 +56,7 @@ def rank_lines(
         ValueError: There is no such gain.
     """
     check_gain(gain)
-    ranked = []
+    ranking = []
     for line, candidates in zip(lines, hypotheses, strict=True):
         texts = [candidate.text for candidate in candidates]
         expected = expected_gains(
@@ -67,13 +67,13 @@ def rank_lines(
             locale=languages.line_locale(line, data),
         )
         order = np.argsort(-expected, kind="stable")
-        ranked.append(
+        ranking.append(
             [
                 dataclasses.replace(candidates[i], rank_score=float(expected[i]))
                 for i in order
             ]
         )
-    return ranked
+    return ranking
 
 
 def candidate_weights(

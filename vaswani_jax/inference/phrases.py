@@ -200,8 +200,7 @@ class PhraseFinder:
         """Yield the placeholders of a line after the tag of its language."""
         if self._pattern is None:
             return
-        if tag := languages.find_tag(line, self.settings.data):
-            line = line[line.index(tag) + len(tag) :]
+        line = languages.remove_tag(line, self.settings.data)
         for match in self._pattern.finditer(line):
             if match[0].strip():
                 yield match
@@ -281,9 +280,12 @@ def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
         by_text.setdefault(phrase.text, []).append(phrase)
     return tuple(
         phrase_text
-        for phrase_text, repeated in by_text.items()
-        if max(phrase.count(text) for phrase in repeated) < len(repeated)
-        or any(phrase.count(text) < repeated.count(phrase) for phrase in repeated)
+        for phrase_text, phrases_of_text in by_text.items()
+        if max(phrase.count(text) for phrase in phrases_of_text) < len(phrases_of_text)
+        or any(
+            phrase.count(text) < phrases_of_text.count(phrase)
+            for phrase in phrases_of_text
+        )
     )
 
 

@@ -127,7 +127,7 @@ def _join_batches(
             num_missing = (count - len(parts)) * num_rows
 
             def join(*leaves: np.ndarray, missing: int = num_missing) -> np.ndarray:
-                joined = np.concatenate(leaves)
-                return np.pad(joined, [(0, missing)] + [(0, 0)] * (joined.ndim - 1))
+                leaf = np.concatenate(leaves)
+                return np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1))
 
             yield indices, jax.tree.map(join, *(rows for _, rows in parts))

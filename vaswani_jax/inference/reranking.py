@@ -158,11 +158,11 @@ def rerank(
             score = hypothesis.score
             score += reranking.length_reward * _num_subwords(hypothesis)
             if reranking.forward and hypothesis.outputs:
-                added = forward[line, hypothesis.text]
-                score += reranking.forward_weight * added
+                addition = forward[line, hypothesis.text]
+                score += reranking.forward_weight * addition
             if reranking.reverse and hypothesis.outputs:
-                added = reverse[hypothesis.text, line]
-                score += reranking.reverse_weight * added
+                addition = reverse[hypothesis.text, line]
+                score += reranking.reverse_weight * addition
             scores.append(score)
         if np.isnan(scores).any():
             num_long += 1

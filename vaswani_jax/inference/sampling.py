@@ -129,9 +129,9 @@ def draw(
     likeliest come first.
     """
     order = jnp.argsort(-logits, axis=-1)
-    ranked = jnp.take_along_axis(logits, order, axis=-1)
-    ranked = (ranked - ranked[:, :, :1]) / distribution.temperature
-    probabilities = jax.nn.softmax(ranked, axis=-1)
+    sorted_logits = jnp.take_along_axis(logits, order, axis=-1)
+    sorted_logits = (sorted_logits - sorted_logits[:, :, :1]) / distribution.temperature
+    probabilities = jax.nn.softmax(sorted_logits, axis=-1)
     likelier = jnp.cumsum(probabilities, axis=-1) - probabilities
     # The likeliest token always stays: no other is likelier.
     is_allowed = likelier < distribution.top_p

@@ -76,7 +76,7 @@ def score_pairs(
     scores = iterate_scores(
         pairs, models=models, params=params, vocab_size=vocab_size, layers=layers
     )
-    return [scored for _, scored in sorted(scores, key=lambda score: score[0])]
+    return [score_pair for _, score_pair in sorted(scores, key=lambda score: score[0])]
 
 
 def iterate_scores(
@@ -147,11 +147,11 @@ def score_batch(
 def _batch(pairs: Sequence[Pair], group: padding.Group) -> types.Batch:
     T, S = group.shape
     sources = [[*source, types.EOS_ID] for source, _ in pairs]
-    shifted = [[types.BOS_ID, *target[:-1]] for _, target in pairs]
+    target_in = [[types.BOS_ID, *target[:-1]] for _, target in pairs]
     targets = [target for _, target in pairs]
     return types.Batch(
         source=padding.pad(sources, rows=group.num_rows, length=S),
-        target_in=padding.pad(shifted, rows=group.num_rows, length=T),
+        target_in=padding.pad(target_in, rows=group.num_rows, length=T),
         target_out=padding.pad(targets, rows=group.num_rows, length=T),
     )
 

@@ -309,7 +309,7 @@ def _paths(
     positions: Sequence[Sequence[Extension]],
 ) -> dict[tuple[int, ...], tuple[int, ...]]:
     """Return the ids of each finished hypothesis, and of those live at the end."""
-    finished = {}
+    paths = {}
     live: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {0: ((), ())}
     for extensions in positions:
         next_live = {}
@@ -317,8 +317,8 @@ def _paths(
             ids, path = live[extension.parent]
             ids, path = (*ids, extension.token), (*path, index)
             if extension.is_kept:
-                finished[ids] = path
+                paths[ids] = path
             if extension.live is not None:
                 next_live[extension.live] = ids, path
         live = next_live
-    return finished | dict(live.values())
+    return paths | dict(live.values())

@@ -349,18 +349,18 @@ class Translator:
                 parses or has other languages; or its parameters are not finite
                 numbers.
         """
-        added = reranking.Reranking(
+        reranker = reranking.Reranking(
             forward=forward,
             forward_weight=forward_weight,
             reverse=reverse,
             reverse_weight=reverse_weight,
             length_reward=length_reward,
         )
-        added.check(self)
+        reranker.check(self)
         arguments.check_lines(lines, "lines")
         arguments.check_equal_numbers(lines=lines, hypotheses=hypotheses)
         settings = self._override(search).search
-        return reranking.rerank(lines, hypotheses, reranking=added, search=settings)
+        return reranking.rerank(lines, hypotheses, reranking=reranker, search=settings)
 
     def record_search(
         self,

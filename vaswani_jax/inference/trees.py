@@ -72,8 +72,8 @@ def check_trees(
         zip(lines, targets, strict=True), start=first_line
     ):
         trees = list(treebank.parse([target], name="target", first_line=number))
-        cleaned = [treebank.clean(tree) for tree in trees]
-        words = [leaf.word for tree in cleaned if tree for leaf in tree.leaves()]
+        clean_trees = [treebank.clean(tree) for tree in trees]
+        words = [leaf.word for tree in clean_trees if tree for leaf in tree.leaves()]
         expected = word_subwords.split_words(*clean_lines([line]))
         if len(trees) != bool(expected):
             raise ValueError(

@@ -27,8 +27,8 @@ def describe_heads(translator: Translator, text: heads_text.Text) -> contents.He
             is left, or the words of a tree are not those of its line.
     """
     model, vocab_size = translator.member.model, translator.vocabulary.size
-    selected = heads_text.select(translator, text)
-    ids = [pair.ids for pair in selected]
+    selection = heads_text.select(translator, text)
+    ids = [pair.ids for pair in selection]
     [params] = translator.replicated_params
     layers = {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
     scores = scoring.iterate_scores(
@@ -37,13 +37,13 @@ def describe_heads(translator: Translator, text: heads_text.Text) -> contents.He
     tables = heads_text.make_tables(translator, text.counts)
 
     def all_views() -> Iterator[views.View]:
-        for index, scored in scores:
-            yield from heads_text.to_pair(selected[index], tables).views(
-                scored.attention
+        for index, line_score in scores:
+            yield from heads_text.to_pair(selection[index], tables).views(
+                line_score.attention
             )
 
-    measured = measures.measure(all_views())
-    num_heads = sum(map(len, measured.values()))
+    measurements = measures.measure(all_views())
+    num_heads = sum(map(len, measurements.values()))
     logger.info(
         f"heads: measured on {len(ids):,} lines of {text.name}; switching off each of "
         f"{num_heads} in turn"
@@ -62,7 +62,7 @@ def describe_heads(translator: Translator, text: heads_text.Text) -> contents.He
             importance=next(losses),
         )
         for kind in contents.KINDS
-        for number, values in enumerate(measured[kind])
+        for number, values in enumerate(measurements[kind])
     )
     return contents.Heads(
         text=text.name,

@@ -126,8 +126,8 @@ def training_counts(
         counts = np.zeros(size, np.int64)
         for start in range(0, len(tokens), CHUNK):
             sentences = np.arange(start, min(start + CHUNK, len(tokens)))
-            joined, _ = tokens.joined(sentences)
-            counts += np.bincount(joined, minlength=size)
+            ids, _ = tokens.joined(sentences)
+            counts += np.bincount(ids, minlength=size)
         sides.append(counts)
     return Counts(*sides)
 

@@ -84,7 +84,7 @@ def select(translator: Translator, text: Text) -> list[Selected]:
     target_ids = vocabulary.encode(
         [text.targets[number] for number in numbers], target=True
     )
-    selected = []
+    selection = []
     for number, source, target in zip(numbers, source_ids, target_ids, strict=True):
         longest = max(len(source), len(target))
         if not (source and target) or longest >= MAX_TOKENS:
@@ -95,7 +95,7 @@ def select(translator: Translator, text: Text) -> list[Selected]:
         target_words = words.of_target(line, ids, vocabulary=vocabulary, data=data)
         num_words = max(source_words) + 1
         tree = text.trees[number] if text.trees else None
-        selected.append(
+        selection.append(
             Selected(
                 ids=(source, ids),
                 source_words=source_words,
@@ -112,12 +112,12 @@ def select(translator: Translator, text: Text) -> list[Selected]:
                 else None,
             )
         )
-    if not selected:
+    if not selection:
         raise ValueError(
             f"{text.name} has no pair of lines with text of fewer than {MAX_TOKENS} "
             "tokens"
         )
-    return selected
+    return selection
 
 
 def _constituents(

@@ -76,10 +76,10 @@ def _reason(record: SearchRecord) -> str:
         return "no hypothesis is live: each extension ended, or is forbidden"
     rank = record.options.n_best
     score = record.hypotheses[rank - 1].score
-    finished = "best finished one" if rank == 1 else f"finished one of rank {rank}"
+    rank_text = "best finished one" if rank == 1 else f"finished one of rank {rank}"
     # A log-probability only falls, and no length penalty is larger than the longest's.
     return (
-        f"no live hypothesis can overtake the {finished}, with the score {score:.4f}: "
+        f"no live hypothesis can overtake the {rank_text}, with the score {score:.4f}: "
         f"the likeliest has log P = {record.live_log_prob:.4f}; divided by the largest "
         f"penalty, {record.longest_penalty:.4f} for {record.longest} tokens, that is "
         f"{record.reachable:.4f}; log P only falls"

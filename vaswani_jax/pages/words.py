@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from vaswani_jax.core import config, languages, locales, types
+from vaswani_jax.core import config, languages, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.data.word_subwords import WordSubwords
 from vaswani_jax.inference import alignment
@@ -28,7 +28,7 @@ def of_source(
     if isinstance(vocabulary.source, WordSubwords):
         starts = vocabulary.source.word_starts[list(ids)]
         return (*(np.cumsum(starts) - 1).tolist(), -1)
-    if not _has_spaces(data.source_locale, data):
+    if not languages.has_spaces(data.source_locale, data):
         return (*range(len(ids)), -1)
     [numbers] = alignment.source_words(line, [ids], vocabulary=vocabulary)
     return (*_without_gaps(numbers[:-1].tolist()), -1)
@@ -49,16 +49,14 @@ def of_target(
     """
     num_ends = int(bool(ids) and ids[-1] == types.EOS_ID)
     inner = ids[: len(ids) - num_ends]
-    if vocabulary.is_trees or not _has_spaces(languages.line_locale(line, data), data):
+    if vocabulary.is_trees or not languages.has_spaces(
+        languages.line_locale(line, data), data
+    ):
         numbers: Iterable[int] = range(len(inner))
     else:
         [parts] = alignment.target_words([inner], vocabulary.target, separator=" ")
         numbers = _without_gaps(parts.tolist())
     return (*numbers, *[-1] * num_ends)
-
-
-def _has_spaces(locale: str, data: config.DataConfig) -> bool:
-    return data.text_form == "tokenized" or locales.has_spaces(locale)
 
 
 def _without_gaps(numbers: Sequence[int]) -> list[int]:

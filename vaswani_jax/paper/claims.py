@@ -175,16 +175,16 @@ def _unjudged(**words: Any) -> Claim:
 
 def _conclusions(evidence: Evidence) -> Iterator[Claim]:
     """Judge what the text concludes from table 3, by each figure."""
-    measured = []
+    measurements = []
     for scale, command, rows in _scales(evidence):
         run_by_row = scored_runs.find_rows(evidence.runs, rows)
         seeds = scored_runs.find_seeds(evidence.runs, rows["base"], split="valid")
-        measured.append((scale, command, run_by_row, seeds))
+        measurements.append((scale, command, run_by_row, seeds))
     for printed_conclusion in printed.CONCLUSIONS:
         for figure in printed_conclusion.figures:
             conclusion = dataclasses.replace(printed_conclusion, figures=(figure,))
-            judged = (_conclude(conclusion, *parts) for parts in measured)
-            at_paper_scale, smaller = judged
+            judgements = (_conclude(conclusion, *parts) for parts in measurements)
+            at_paper_scale, smaller = judgements
             is_run = at_paper_scale.verdict != "not run"
             yield at_paper_scale if is_run else smaller
 

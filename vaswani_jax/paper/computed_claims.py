@@ -201,9 +201,9 @@ def _offsets(base: config.Config) -> Claim:
     error = 0.0
     for k in OFFSETS:
         # A rotation by PE(k) in each plane of a sine and its cosine.
-        shifted = sine[:-k] * cosine[k] + cosine[:-k] * sine[k]
+        shifted_sine = sine[:-k] * cosine[k] + cosine[:-k] * sine[k]
         turned = cosine[:-k] * cosine[k] - sine[:-k] * sine[k]
-        error = max(error, float(abs(shifted - sine[k:]).max()))
+        error = max(error, float(abs(shifted_sine - sine[k:]).max()))
         error = max(error, float(abs(turned - cosine[k:]).max()))
     return Claim(
         id="offsets",

@@ -43,7 +43,7 @@ class Comparison:
 def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
     """Return every row beside the base model, ours and the paper's, and conclusions."""
     run_by_row = scored_runs.find_rows(runs, rows)
-    measured = variations(run_by_row)
+    measurements = variations(run_by_row)
     seeds = scored_runs.find_seeds(runs, rows["base"], split="valid")
     noise = measure_noise(seeds)
     lines = []
@@ -54,7 +54,7 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
         )
         cells: list[str | None] = [row, f"{count / 1e6:.2f} M"]
         for figure in ("perplexity", "bleu"):
-            cells += _row_cells(measured, row, figure=figure, noise=noise[figure])
+            cells += _row_cells(measurements, row, figure=figure, noise=noise[figure])
         lines.append([*cells, run and run.source])
     head = ["row", "parameters"]
     head += ["perplexity", "change", "paper's", "moves"]
@@ -71,7 +71,7 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
         "chose.\n\n"
         f"{markdown.table(head, lines)}\n\n"
         "What the paper concludes from its table, and the differences of the rows it "
-        f"rests on (better minus worse):\n\n{_format_conclusions(measured, noise)}"
+        f"rests on (better minus worse):\n\n{_format_conclusions(measurements, noise)}"
     )
 
 

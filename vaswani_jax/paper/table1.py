@@ -242,12 +242,12 @@ def measure(
     """
     d = model.d_model
     make = functools.partial(make_layer, model=model, kernel=kernel, window=window)
-    needed = sentence_bytes(make(SELF_ATTENTION.name), n=max(lengths), d_model=d)
-    fitting = max(1, int(MEMORY_SHARE * memory.available_bytes()) // needed)
+    needed_bytes = sentence_bytes(make(SELF_ATTENTION.name), n=max(lengths), d_model=d)
+    fitting = max(1, int(MEMORY_SHARE * memory.available_bytes()) // needed_bytes)
     if fitting < rows:
         logger.info(
             f"note: {fitting} sentence(s) instead of {rows}: one of {max(lengths):,} "
-            f"tokens takes {needed / 2**20:,.0f} MiB"
+            f"tokens takes {needed_bytes / 2**20:,.0f} MiB"
         )
         rows = fitting
     operations, steps, seconds = {}, {}, {}
@@ -265,7 +265,7 @@ def measure(
 
 def format_costs(costs: Costs) -> str:
     """Return the printed table, the counts and times, and where two rows cross."""
-    printed = markdown.table(
+    printed_table = markdown.table(
         ["layer", "complexity", "sequential operations", "maximum path"],
         [dataclasses.astuple(layer_type) for layer_type in LAYER_TYPES],
     )
@@ -288,16 +288,16 @@ def format_costs(costs: Costs) -> str:
                 ]
             )
     head = ["layer", "n", "operations", "sequential", "in the program", "is"]
-    measured = markdown.table([*head, "path", "milliseconds"], rows)
+    measured_table = markdown.table([*head, "path", "milliseconds"], rows)
     return (
-        f"{printed}\n\nAt d = {costs.d}, k = {costs.kernel}, r = {costs.window}. "
+        f"{printed_table}\n\nAt d = {costs.d}, k = {costs.kernel}, r = {costs.window}. "
         "Operations: the term inside O(.) of the complexity. Sequential: the steps "
         "that wait for one another, by the formula and counted in the program. Path: "
         "of the restricted layer 2 n / r, because a window of r reaches r / 2 to "
         f"either side. Time: of a layer for {costs.rows} sentence(s), the least of "
         f"{REPEATS}. tests/paper/test_table1.py proves that the programs' operations "
         "grow as the formulas say, and that signals pass as many layers.\n\n"
-        f"{_format_crossings(costs)}\n\n{measured}"
+        f"{_format_crossings(costs)}\n\n{measured_table}"
     )
 
 

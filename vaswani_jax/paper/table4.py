@@ -108,13 +108,13 @@ def format_table(runs: Sequence[ScoredRun]) -> str:
         ((_describe(group[0]), group) for group in groups),
         key=lambda result: result[0].order,
     )
-    tested = {
+    tested_pairs = {
         setting.training
         for setting, _ in results
         if (setting.treebank, setting.split) == (WSJ, WSJ_TEST)
     }
     for training in PRINTED:
-        if training not in tested:
+        if training not in tested_pairs:
             rows.append([OUR_PARSER, training, WSJ, WSJ_TEST, NOT_RUN])
     rows += [
         [*dataclasses.astuple(setting), *_result_cells(setting, group)]
@@ -147,10 +147,10 @@ def _group(runs: Sequence[ScoredRun]) -> list[list[ScoredRun]]:
 
 def _rank(group: Sequence[ScoredRun]) -> tuple[bool, bool, float]:
     newest = group[-1]
-    configured = _values(newest.settings, "scores")
+    configured_values = _values(newest.settings, "scores")
     return (
         any(not run.flaw for run in group),
-        _values(newest.scoring, "scores") == configured,
+        _values(newest.scoring, "scores") == configured_values,
         newest.time,
     )
 

@@ -124,10 +124,10 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
         count = cost.count_parameters(
             settings.model, vocab_size=settings.data.planned_vocab_size
         )
-        implied = None
+        implied_range = None
         if paper.parameters:
             low, high = cost.implied_vocabulary(settings.model, paper.parameters)
-            implied = f"{low:,} to {high:,}"
+            implied_range = f"{low:,} to {high:,}"
         run = run_by_row[row]
         complete = scored_runs.complete(run)
         perplexity = complete.perplexity if complete else None
@@ -140,7 +140,7 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
                 f"{millions:.1f} M",
                 paper.parameters and f"{paper.parameters:.0f} M",
                 markdown.verdict(millions, paper.parameters, tolerance=0.5),
-                implied,
+                implied_range,
                 perplexity and f"{perplexity:.2f}",
                 f"{paper.perplexity:.2f}",
                 markdown.verdict(perplexity, paper.perplexity, tolerance=tolerance),

@@ -118,7 +118,7 @@ def _read_stack(trace: Trace, name: str) -> Stack:
     reader = {"encoder": 0, "decoder": 1}[name]
     embedding = trace.root.find("Embedding")[reader]
     embedded = trace.root.find("Transformer", "_embed")[reader]
-    learned = embedded.find("LearnedPositions")
+    learned_positions = embedded.find("LearnedPositions")
     layers = [_read_layer(trace, call) for call in stack.find(f"{stack.module}Layer")]
     groups = itertools.groupby(layers, _without_paths)
     by_group = [list(group) for _, group in groups]
@@ -127,7 +127,7 @@ def _read_stack(trace: Trace, name: str) -> Stack:
         reads=trace.name(embedding.inputs[0]),
         embedding=embedding.path,
         table=_table(trace, embedding),
-        positions=_table(trace, learned[0]) if learned else None,
+        positions=_table(trace, learned_positions[0]) if learned_positions else None,
         embedded=trace.name(embedded.output),
         next_word=name == "decoder" and bool(trace.root.find("NextWord")),
         layers=tuple((len(group), group[0]) for group in by_group),

@@ -224,9 +224,9 @@ def _draw_heads(canvas: Canvas, parts: AttentionDiagram) -> None:
     _rise(canvas, (middle, attention + 0.42), concat, parts.name(output.input))
     canvas.box((middle, concat), (wide, BOX_HEIGHT), "Concat", kind="concat")
     h, d_v = output.input[-2:]
-    joined = (*output.input[:-2], h * d_v)
+    concatenation = (*output.input[:-2], h * d_v)
     linear = concat + 0.7
-    _rise(canvas, (middle, concat + BOX_HEIGHT), linear, parts.name(joined))
+    _rise(canvas, (middle, concat + BOX_HEIGHT), linear, parts.name(concatenation))
     canvas.box((middle, linear), (1.1, BOX_HEIGHT), "Linear", kind="linear")
     canvas.arrow([(middle, linear + BOX_HEIGHT), (middle, linear + 0.58)])
     canvas.write(

@@ -193,14 +193,14 @@ def check_heads(num_heads: int, *, figure: int, heads: Sequence[int] | None) -> 
         if count and num_heads < count:
             raise ValueError(f"figure {figure} shows two heads, the model has one")
         return
-    shown = ",".join(map(str, heads))
+    shown_heads = ",".join(map(str, heads))
     in_range = all(1 <= head <= num_heads for head in heads)
     if not (heads and in_range and len(set(heads)) == len(heads)):
         raise ValueError(
-            f"--heads={shown} must be different numbers from 1 to {num_heads}"
+            f"--heads={shown_heads} must be different numbers from 1 to {num_heads}"
         )
     if count and len(heads) != count:
-        raise ValueError(f"--heads={shown} must be two heads for figure {figure}")
+        raise ValueError(f"--heads={shown_heads} must be two heads for figure {figure}")
 
 
 def check_reads_english(data: config.DataConfig) -> None:

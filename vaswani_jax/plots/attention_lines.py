@@ -125,12 +125,12 @@ def _panels_of_figure4(
     layer: Layer, token: int, heads: Sequence[int] | None
 ) -> list[Panel]:
     panel_heads = tuple(heads or attention_layer.sharpest_heads(layer, token))
-    shown = _show(layer.tokens[token])
-    caption = f"from “{shown}”: {_name_heads(panel_heads)}"
+    shown_token = _show(layer.tokens[token])
+    caption = f"from “{shown_token}”: {_name_heads(panel_heads)}"
     if not heads:
         caption += (
-            f", those with the largest weights from “{shown}” on another word, end "
-            "mark left out"
+            f", those with the largest weights from “{shown_token}” on another word, "
+            "end mark left out"
         )
     return [
         _panel(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
-from vaswani_jax.core import config, languages, locales
+from vaswani_jax.core import config, languages
 from vaswani_jax.data.subwords import UNKNOWN
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
@@ -136,10 +136,6 @@ def shift(pairs: Pairs | None, source: int, target: int) -> Pairs | None:
     ]
 
 
-def _has_spaces(locale: str, data: config.DataConfig) -> bool:
-    return data.text_form == "tokenized" or locales.has_spaces(locale)
-
-
 def _source_words(
     line: str,
     ids: Sequence[int],
@@ -149,7 +145,7 @@ def _source_words(
     data: config.DataConfig,
 ) -> tuple[Int[np.ndarray, "S"], Spans]:
     """Return the word of each subword and of the end mark, and where each word lies."""
-    if _has_spaces(locale, data):
+    if languages.has_spaces(locale, data):
         [numbers] = alignment.source_words(line, [ids], vocabulary=vocabulary)
         return numbers, _words(line)
     spans = []
@@ -169,7 +165,7 @@ def _target_words(
     data: config.DataConfig,
 ) -> tuple[Int[np.ndarray, "T"], Spans]:
     """Return the word of each subword, end mark included, and where each word lies."""
-    if _has_spaces(locale, data):
+    if languages.has_spaces(locale, data):
         [numbers] = alignment.target_words([ids], vocabulary.target, separator=" ")
         return numbers, _words(text)
     parts = alignment.subword_texts(vocabulary.target, ids, unknown=UNKNOWN)

@@ -262,13 +262,13 @@ class Models:
 
         A request may need a model several times, as for a translation and its words.
         """
-        answered = asyncio.Event()
-        self._requests.add(answered)
+        is_answered = asyncio.Event()
+        self._requests.add(is_answered)
         try:
             yield
         finally:
-            self._requests.discard(answered)
-            answered.set()
+            self._requests.discard(is_answered)
+            is_answered.set()
 
     async def refresh(self, *, has_urls: bool) -> None:
         """Replace each model whose files have changed, if the new ones can be loaded.

@@ -221,13 +221,13 @@ def _result(
     best: texts.Joined | None = None
     for rank in range(max(map(len, hypotheses), default=1)):
         parts = [n_best[min(rank, len(n_best) - 1)] for n_best in hypotheses]
-        joined = texts.join(
+        translation = texts.join(
             text, spans, [part.text for part in parts], separator=job.separator
         )
-        best = best or joined
+        best = best or translation
         score = sum((part.score for part in parts), start=0.0)
         translations.setdefault(
-            joined.text, messages.Translation(text=joined.text, score=score)
+            translation.text, messages.Translation(text=translation.text, score=score)
         )
     assert best is not None  # There is at least one rank.
     entries = [
@@ -269,5 +269,5 @@ def _entry(
     if pairs is None:
         return entry
     [word_pairs] = pairs
-    shifted = alignments.shift(word_pairs, span.begin, target.begin)
-    return entry.model_copy(update={"alignment": shifted})
+    shifted_pairs = alignments.shift(word_pairs, span.begin, target.begin)
+    return entry.model_copy(update={"alignment": shifted_pairs})

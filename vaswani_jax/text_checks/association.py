@@ -216,13 +216,13 @@ def _cells(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return where pairs of words are counted."""
     # -1, no word, is a large number here, whose cell nobody looks at.
     left = source.astype(np.uint64)[:, :, None] * _FACTORS[0]
-    mixed = (left ^ (target.astype(np.uint64)[:, None, :] * _FACTORS[1])) * _MIXER
-    return (mixed >> np.uint64(64 - _TABLE_BITS)).astype(np.int64)
+    hashes = (left ^ (target.astype(np.uint64)[:, None, :] * _FACTORS[1])) * _MIXER
+    return (hashes >> np.uint64(64 - _TABLE_BITS)).astype(np.int64)
 
 
 def _once(ids: np.ndarray) -> np.ndarray:
     """Return lines sorted, -1 instead of a word that is there already."""
-    ordered = np.sort(ids, axis=1)
-    repeated = ordered[:, 1:] == ordered[:, :-1]
-    ordered[:, 1:][repeated] = -1
-    return ordered
+    sorted_ids = np.sort(ids, axis=1)
+    is_repeated = sorted_ids[:, 1:] == sorted_ids[:, :-1]
+    sorted_ids[:, 1:][is_repeated] = -1
+    return sorted_ids

@@ -281,7 +281,7 @@ def find_unlike_forms(
             if high < USUAL or low > RARE:
                 continue
             is_held_out = share > trained_share
-            which, whose = findings.NAMES[split], findings.NAMES["train"]
+            which, whose = types.SPLIT_NAMES[split], types.SPLIT_NAMES["train"]
             if not is_held_out:
                 which, whose = whose, which
             result.append(

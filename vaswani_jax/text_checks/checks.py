@@ -179,7 +179,8 @@ class _TextCheck:
                 tag = languages.find_tag(source, data)
                 if tag:
                     locale = languages.line_locale(source, data)
-                    line = number, (source.replace(tag, "", 1).strip(), target)
+                    source = languages.remove_tag(source, data).strip()
+                    line = number, (source, target)
                     lines.setdefault((data.source_locale, locale), []).append(line)
             for locales, numbered_pairs in lines.items():
                 part = Block(block.number, numbered_pairs)
@@ -239,18 +240,18 @@ class _TextCheck:
             split=split, may_copy=may_copy, may_repeat=self.text.may_repeat
         )
         if vocabulary:
-            segmented = segmentation.segment(pairs_of(self.blocks), vocabulary)
+            segmentations = segmentation.segment(pairs_of(self.blocks), vocabulary)
             measures["tokens"] = {
                 name: side.measures()
-                for name, side in zip(types.SIDES, segmented, strict=True)
+                for name, side in zip(types.SIDES, segmentations, strict=True)
             }
-            result += segmentation.find(segmented, data=self._data, split=split)
+            result += segmentation.find(segmentations, data=self._data, split=split)
         elif split == "train":
             result += counted_lengths.find_too_long(self._data)
         if self._data.source != "treebank":
-            aligned = alignment.judge(self.blocks)
-            measures["agreement"] = aligned.agreement
-            result += alignment.find(aligned, self.blocks, split=split)
+            judgement = alignment.judge(self.blocks)
+            measures["agreement"] = judgement.agreement
+            result += alignment.find(judgement, self.blocks, split=split)
         if self.is_language:
             result += self._judge_languages(measures)
         self.measures, self._findings = measures, result

@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from vaswani_jax.core import config
-from vaswani_jax.text_checks import findings
+from vaswani_jax.core import config, types
 from vaswani_jax.text_checks.findings import Finding
 
 # The settings of configs/raw_text.py, by the kinds of findings.
@@ -47,7 +46,7 @@ def add_cleaning_remedies(
         if not setting or not is_cleaned:
             remaining.append(finding)
         elif _is_on(setting, value, data):
-            text = f"{findings.NAMES['train']} {finding.corpus}".rstrip()
+            text = f"{types.SPLIT_NAMES['train']} {finding.corpus}".rstrip()
             on = f"data.{setting}={getattr(data, setting)} is on"
             notes.append(f"{text}: {finding.message}; {on}")
         else:

@@ -105,10 +105,10 @@ class Duplicates:
 
     def add(self, pairs: Sequence[Pair]) -> None:
         """Take the next pairs of the text. Empty sides count as no repetition."""
-        filled = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
-        self._pairs.add(hash_text("\n".join(pair)) for pair in filled)
+        full_pairs = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
+        self._pairs.add(hash_text("\n".join(pair)) for pair in full_pairs)
         for side, hashes in enumerate(self._sides):
-            lines = [pair[side] for pair in filled]
+            lines = [pair[side] for pair in full_pairs]
             values = list(map(hash_text, lines))
             hashes.add(values)
             if len(self._lines[side]) < 1000:
@@ -182,7 +182,7 @@ class Duplicates:
         if not severity or share * self._num_pairs < MIN_ONE_LINE:
             return []
         line = self._lines[side].get(value)
-        shown = f": {findings.shorten(line)}" if line else ""
+        example = f": {findings.shorten(line)}" if line else ""
         return [
             Finding(
                 kind="one_line",
@@ -190,7 +190,7 @@ class Duplicates:
                 split=split,
                 message=(
                     f"{findings.percent(share)} of the {types.SIDES[side]} lines are "
-                    f"one and the same{shown}"
+                    f"one and the same{example}"
                 ),
                 share=share,
                 remedies=["look at these lines, and leave most of them out"],

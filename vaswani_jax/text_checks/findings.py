@@ -4,7 +4,8 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-NAMES = {"train": "training", "valid": "validation", "test": "test"}
+from vaswani_jax.core import types
+
 # Pairs or lines that a finding shows.
 NUM_EXAMPLES = 3
 # Characters of a line that are shown.
@@ -40,7 +41,7 @@ class Example:
 
     def __str__(self) -> str:
         """Return its location and its text."""
-        words = [NAMES[self.split]] if self.split else []
+        words = [types.SPLIT_NAMES[self.split]] if self.split else []
         words += [self.corpus] if self.corpus else []
         words.append(self.location or f"line {self.number:,}")
         return f"{' '.join(words)}: {self.text}"

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from vaswani_jax.core import types
 from vaswani_jax.text_checks import association, findings
 from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Pair
@@ -68,7 +69,7 @@ class HeldOutSearch:
             other_split: The split whose pairs `add` takes.
         """
         self._other_split = other_split
-        self._other_name = findings.NAMES[other_split]
+        self._other_name = types.SPLIT_NAMES[other_split]
         self._is_trained = other_split == "train"
         self._splits: dict[str, list[_HeldOutPair]] = {}
         self._by_pair: dict[Pair, list[_HeldOutPair]] = {}
@@ -167,7 +168,7 @@ class HeldOutSearch:
         """
         result = []
         for split, lines in self._splits.items():
-            name = findings.NAMES[split]
+            name = types.SPLIT_NAMES[split]
             exact = _share(line.exact for line in lines)
             near = _share(line.location for line in lines)
             is_serious = exact >= SERIOUS_EXACT or near >= SERIOUS_NEAR

@@ -97,7 +97,7 @@ def _describe_text(name: str, text: Mapping[str, Any]) -> str:
     for key, label in (("scripts", "letters"), ("languages", "languages")):
         if any(text.get(key, {}).values()):
             lines.append(_line(label, _of_sides(text[key], _describe_shares)))
-    repeated = [
+    repetitions = [
         f"{noun} {findings.percent(text[key])}"
         for key, noun in (
             ("repeated_pairs", "pairs"),
@@ -105,7 +105,7 @@ def _describe_text(name: str, text: Mapping[str, Any]) -> str:
             ("repeated_targets", "targets"),
         )
     ]
-    lines.append(_line("repeated", ", ".join(repeated)))
+    lines.append(_line("repeated", ", ".join(repetitions)))
     if (agreement := text.get("agreement")) is not None:
         lines.append(
             _line(

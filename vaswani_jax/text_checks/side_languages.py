@@ -158,8 +158,8 @@ def find_languages(
         locales: Those of source and target.
         split: Which text it is.
     """
-    crossed = [languages.other_side for languages in side_languages if languages]
-    if len(crossed) == len(types.SIDES) and min(crossed) > MIN_CROSSED:
+    other_sides = [languages.other_side for languages in side_languages if languages]
+    if len(other_sides) == len(types.SIDES) and min(other_sides) > MIN_CROSSED:
         reason = f"the source is in {locales[1]}, the target in {locales[0]}"
         return [sides.swapped_sides(locales, split=split, reason=reason)]
     result = []
@@ -168,18 +168,18 @@ def find_languages(
         if languages is None:
             continue
         expected = language_identification.language_of(locales[side])
-        unexpected = {k: v for k, v in languages.shares.items() if k != expected}
-        share = math.fsum(unexpected.values())
+        other_shares = {k: v for k, v in languages.shares.items() if k != expected}
+        share = math.fsum(other_shares.values())
         limits = LINES if languages.is_by_line else GROUPS
         if not (severity := findings.severity_of(share, **limits)):
             continue
-        commonest = max(unexpected, key=unexpected.__getitem__)
+        commonest = max(other_shares, key=other_shares.__getitem__)
         key = f"config.data.{sides.KEYS[side]}"
         remedies = ["leave lines of other languages out of both files"]
         description = "in other languages"
-        if unexpected[commonest] > share / 2:
+        if other_shares[commonest] > share / 2:
             description = f"in {commonest}"
-        if unexpected[commonest] > 0.5:
+        if other_shares[commonest] > 0.5:
             remedies.insert(0, f"--{key}={commonest}, if that language is meant")
         text = "lines seem" if languages.is_by_line else "text seems"
         result.append(

@@ -67,8 +67,10 @@ def find_scripts(
     if not any(letters):
         return []
     right = [share_in_scripts(letters[side], locales[side]) for side in (0, 1)]
-    crossed = [share_in_scripts(letters[side], locales[1 - side]) for side in (0, 1)]
-    if max(right) < 0.5 < min(crossed):
+    crossed_shares = [
+        share_in_scripts(letters[side], locales[1 - side]) for side in (0, 1)
+    ]
+    if max(right) < 0.5 < min(crossed_shares):
         reason = "each is written in the script of the other's language"
         return [swapped_sides(locales, split=split, reason=reason)]
     result = []
@@ -166,7 +168,9 @@ def swapped_sides(
         kind="swapped",
         severity=Severity.SERIOUS,
         split=split,
-        message=f"the sides of the {findings.NAMES[split]} text are swapped: {reason}",
+        message=(
+            f"the sides of the {types.SPLIT_NAMES[split]} text are swapped: {reason}"
+        ),
         share=1.0,
         remedies=remedies,
         examples=examples,

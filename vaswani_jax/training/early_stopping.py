@@ -98,9 +98,12 @@ def restore_best(
         logger.info(f"note: {directory} had parameters; they are moved to {target}")
     elif saved_steps and step:
         best.saved_score = _saved_score(criterion, directory, step=saved_steps[-1])
-    recorded = record.get("best")
-    if recorded and criterion.is_comparable({**record, **recorded}):
-        best.score, best.step = float(recorded["score"]), int(recorded["step"])
+    recorded_best = record.get("best")
+    if recorded_best and criterion.is_comparable({**record, **recorded_best}):
+        best.score, best.step = (
+            float(recorded_best["score"]),
+            int(recorded_best["step"]),
+        )
     elif (
         "best" not in record  # as in checkpoints of earlier versions
         and best.saved_score > -math.inf

@@ -321,8 +321,10 @@ class _Loop:
             return False
         metrics["time/evaluation_seconds"] = time.monotonic() - start_time
         self.log.metrics(step, metrics)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        logger.info(f"step {step:,}  {shown}")
+        shown_metrics = "  ".join(
+            f"{name} {value:.4g}" for name, value in metrics.items()
+        )
+        logger.info(f"step {step:,}  {shown_metrics}")
         if not self.run.valid_text:
             return True
         early_stopping.update_best(
@@ -351,8 +353,8 @@ class _Loop:
 
     def _make_room(self, plan: microbatching.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need memory, too.
-        needed = int(plan.step_bytes / microbatching.USABLE)
-        if memory.make_room(needed) and not self.is_memory_short:
+        needed_mib = int(plan.step_bytes / microbatching.USABLE)
+        if memory.make_room(needed_mib) and not self.is_memory_short:
             self.is_memory_short = True
             logger.info(
                 "memory is short: freed memory goes back to the system, which slows "

@@ -171,12 +171,12 @@ def plan(
                 (*work, number), make_train_step(number), state=state, rows=rows
             )
         except RuntimeError as error:
-            refused = memory.refused_bytes(error)
-            if refused is None or settings.training.accumulate_steps != AUTO:
+            refused_bytes = memory.refused_bytes(error)
+            if refused_bytes is None or settings.training.accumulate_steps != AUTO:
                 raise
             # A TPU's compiler makes no program that cannot fit.
             state_bytes = memory.size_in_bytes(state)
-            return memory.NeededBytes(state_bytes, max(refused, available))
+            return memory.NeededBytes(state_bytes, max(refused_bytes, available))
 
     return choose(
         settings,
@@ -219,13 +219,13 @@ def choose(
         bucket = largest_bucket(
             settings, buckets, vocab_size=vocab_size, num_microbatches=number
         )
-        needed = needed_bytes(bucket, number)
+        num_bytes = needed_bytes(bucket, number)
         candidate = Plan(
             number,
-            needed.state,
-            needed.step,
+            num_bytes.state,
+            num_bytes.step,
             available_bytes,
-            needed.program * num_shapes,
+            num_bytes.program * num_shapes,
         )
         if setting != AUTO or candidate.needed_bytes <= USABLE * available_bytes:
             return candidate
@@ -247,10 +247,10 @@ def _needed_bytes(
     """
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows)]
     key = repr((work, shapes, parallel.describe(), compilation_cache.compiler()))
-    needed = compilation_cache.remember(
+    needed_bytes = compilation_cache.remember(
         "memory",
         key,
         lambda: memory.needed_bytes(train_step, state=state, rows=rows)._asdict(),
         keep=processes.is_main_process(),
     )
-    return memory.NeededBytes(**needed)
+    return memory.NeededBytes(**needed_bytes)

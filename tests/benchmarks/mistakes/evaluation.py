@@ -33,7 +33,7 @@ MISTAKES = (
     Mistake(
         "no brevity penalty",
         "multi_bleu",
-        "min(0.0, 1 - $counted.ref_len / $counted.sys_len)",
+        "min(0.0, 1 - $bleu_score.ref_len / $bleu_score.sys_len)",
         "0.0",
         f"{MULTI_BLEU}::test_multi_bleu_equals_the_formula",
     ),

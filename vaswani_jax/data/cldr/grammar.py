@@ -200,8 +200,8 @@ def _templates(source: babel.Locale, target: babel.Locale) -> Iterator[Template]
     for weight, gaps, pattern in JOINED:
         kinds = tuple(tuple(gap.split("|")) for gap in gaps)
         yield Template(weight, kinds, pattern, pattern)
-    for weight, listed, style in LISTED:
-        for kind, size in itertools.product(listed.split("|"), (2, 3)):
+    for weight, name, style in LISTED:
+        for kind, size in itertools.product(name.split("|"), (2, 3)):
             try:
                 patterns = [
                     _typed(phrases.list_pattern(size, style, locale=locale))

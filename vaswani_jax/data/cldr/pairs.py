@@ -280,10 +280,10 @@ def _prepared_for(train: Iterable[Line], candidates: Iterable[Line]) -> list[Lin
     """Return the candidates whose atoms training has, but not their targets."""
     train_atoms = set().union(*(line.atoms() for line in train))
     targets = {line.target for line in train}
-    prepared = []
+    phrases = []
     for line in candidates:
         is_new = line.is_combination() and line.target not in targets
         if is_new and line.atoms() <= train_atoms:
             targets.add(line.target)
-            prepared.append(line)
-    return prepared
+            phrases.append(line)
+    return phrases
