@@ -8,7 +8,8 @@ craft/dev. They are of full articles of biology, annotated by people;
 docs/results/parsing.md says where they are from. `:small` has the size of
 configs/parsing_gum.py for two CPU cores, `:options` adds that file's options.
 
-Here: not run as it stands.
+Two CPU cores: docs/results/parsing.md has the score of `:options`. The paper's size:
+not run.
 """
 
 import ml_collections

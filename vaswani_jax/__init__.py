@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vaswani_jax.data.mixture import CorpusShare, EpochShares
     from vaswani_jax.data.subwords import Subwords
     from vaswani_jax.data.vocabulary import Vocabulary
+    from vaswani_jax.data.word_noise import WordNoise
     from vaswani_jax.evaluation.bleu import Score
     from vaswani_jax.evaluation.comparison import SystemComparison
     from vaswani_jax.evaluation.scores import Evaluation
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from vaswani_jax.inference.ensemble import Member
     from vaswani_jax.inference.results import Attention, Hypothesis, Output, PairScore
     from vaswani_jax.inference.translator import Translator
-    from vaswani_jax.inference.word_noise import WordNoise
     from vaswani_jax.model.transformer import Transformer
     from vaswani_jax.pages.build import make_page
     from vaswani_jax.pages.comparison_page import write_comparison
@@ -117,7 +117,7 @@ _MODULES = {
     "Transformer": "model.transformer",
     "Translator": "inference.translator",
     "Vocabulary": "data.vocabulary",
-    "WordNoise": "inference.word_noise",
+    "WordNoise": "data.word_noise",
     "back_translate": "inference.back_translation",
     "check_data": "text_checks.checks",
     "compare_systems": "comparer",

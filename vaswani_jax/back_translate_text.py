@@ -15,8 +15,8 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache
+from vaswani_jax.data.word_noise import WordNoise
 from vaswani_jax.inference import back_translation
-from vaswani_jax.inference.word_noise import WordNoise
 
 OPTIONS = back_translation.BackTranslationOptions()
 WORKDIR = run_flags.define_workdir()

@@ -17,7 +17,7 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config, parallel, rules, types
-from vaswani_jax.data import packing, prepared
+from vaswani_jax.data import prepared, training_batches
 from vaswani_jax.data.vocabulary_training import expected_size
 from vaswani_jax.training import step
 
@@ -73,7 +73,7 @@ def train() -> None:
             required_fingerprint=lambda: select.recorded_vocabulary(directory),
         )
         vocab_size = data.vocabulary.size
-        batch_at = packing.training_batches(
+        batch_at = training_batches.make_training_batches(
             settings.data,
             data.token_pairs("train"),
             seed=settings.seed,

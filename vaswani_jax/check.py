@@ -28,8 +28,8 @@ from vaswani_jax.core import config
 from vaswani_jax.data import (
     batching,
     manifest,
-    packing,
     prepared,
+    training_batches,
     vocabulary_training,
 )
 from vaswani_jax.hardware import launch, summary, topology, worker
@@ -152,7 +152,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
             **options,
         )
     data = prepared.open_matching(settings, data_directory, compare_text=False)
-    batches = packing.training_batches(
+    batches = training_batches.make_training_batches(
         settings.data,
         data.token_pairs("train"),
         seed=settings.seed,

@@ -16,9 +16,9 @@ from vaswani_jax.core import remote, seeds
 from vaswani_jax.core.config import Config
 from vaswani_jax.data import (
     mixture,
-    packing,
     prepared,
     standard_input,
+    training_batches,
     treebank_checks,
 )
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -110,10 +110,12 @@ def _epoch_shares(
     if not config.data.training_corpora:
         return ()
     pairs, sizes = data.token_pairs("train"), data.manifest.corpus_sizes
-    batches = packing.training_batches(
+    batches = training_batches.make_training_batches(
         config.data, pairs, seed=config.seed, corpus_sizes=sizes
     )
-    return packing.epoch_shares(config.data, pairs, batches, corpus_sizes=sizes)
+    return training_batches.epoch_shares(
+        config.data, pairs, batches, corpus_sizes=sizes
+    )
 
 
 def _recorded_vocabulary(workdir: pathlib.Path) -> str | None:

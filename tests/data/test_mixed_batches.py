@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import settings
 from tests.data import small_corpora
-from vaswani_jax.data import packing
+from vaswani_jax.data import training_batches
 
 NAMES = "abcde"
 
@@ -40,7 +40,7 @@ def data_of(num_corpora, **changes):
 
 
 def batches_of(lengths, sizes, *, seed=1, **changes):
-    return packing.training_batches(
+    return training_batches.make_training_batches(
         data_of(len(sizes), **changes),
         small_corpora.token_pairs_of(lengths),
         seed=seed,
@@ -259,7 +259,7 @@ def test_a_stage_goes_on_where_the_epoch_before_it_would_have_ended(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_corpora_in_proportion_to_their_sizes_are_batched_as_one_text(form):
-    joined = packing.training_batches(
+    joined = training_batches.make_training_batches(
         data_of(0, **form),
         small_corpora.token_pairs_of(LENGTHS),
         seed=1,

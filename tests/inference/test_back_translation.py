@@ -14,11 +14,11 @@ from tests.inference import echo
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import processes, types
 from vaswani_jax.data import columns
+from vaswani_jax.data.word_noise import WordNoise
 from vaswani_jax.inference import back_translation, generate
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.inference.word_noise import WordNoise
 
 LINES = ["a b c", "", "hello world", "   ", "d e f g h a b c d e f g h a b c d", "a"]
 

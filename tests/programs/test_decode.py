@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -180,6 +181,33 @@ def test_a_weight_of_zero_changes_no_translation(
     assert lines_of(trained, model, "--rerank_weight=0") == best_lines
     error = runs.error_of(runs.vaswani("decode", trained, "--reverse_weight=nan"))
     assert "--reverse_weight must be a number from -1000 to 1000, got nan" in error
+
+
+def test_a_reverse_run_adds_its_scores_to_the_candidates(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    reverse = tmp_path / "reverse"
+    shutil.copytree(trained, reverse)
+    record = json.loads((reverse / "config.json").read_text())
+    data = record["data"]
+    data["source_locale"], data["target_locale"] = (
+        data["target_locale"],
+        data["source_locale"],
+    )
+    (reverse / "config.json").write_text(json.dumps(record))
+    lists = []
+    for flags in ((), (f"--rerank_reverse={reverse}", "--reverse_weight=0.5")):
+        rows = [
+            row.split("\t") for row in lines_of(trained, "--num_hypotheses=2", *flags)
+        ]
+        lists.append({(number, text): float(score) for number, _, score, text in rows})
+        for _, group in itertools.groupby(rows, key=lambda row: row[0]):
+            scores = [float(score) for _, _, score, _ in group]
+            assert scores == sorted(scores, reverse=True)
+    forward, both = lists
+    assert forward.keys() == both.keys()
+    # What the other direction adds is the logarithm of a probability.
+    assert all(both[key] < forward[key] for key in both if key[1])
 
 
 def test_samples_come_from_their_seed(trained: pathlib.Path) -> None:

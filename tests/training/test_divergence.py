@@ -15,7 +15,7 @@ import pytest
 from tests import settings
 from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
-from vaswani_jax.data import packing, prepared
+from vaswani_jax.data import prepared, training_batches
 from vaswani_jax.training import divergence, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
@@ -70,7 +70,7 @@ def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     """Return the totals of the first batches of a run, by default of two epochs."""
     small = settings.small_settings(**OVERRIDES)
     data = prepared.open_or_prepare(small, directory, rebuild=False)
-    batches = packing.training_batches(
+    batches = training_batches.make_training_batches(
         small.data,
         data.token_pairs("train"),
         seed=small.seed,

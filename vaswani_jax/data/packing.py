@@ -5,14 +5,14 @@ et al., 2021, "Efficient sequence packing without cross-contamination". Planning
 seconds for tens of millions of pairs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from vaswani_jax.core import config, types
-from vaswani_jax.data import batching, mixture, token_files
+from vaswani_jax.core import types
+from vaswani_jax.data import batching, token_files
 from vaswani_jax.data.mixture import Mixture
 from vaswani_jax.data.sequences import Draws, Fragment, UnitSequence
 
@@ -312,65 +312,3 @@ def plan_rows(
         start = end
     starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
     return pairs, starts
-
-
-def training_batches(
-    data: config.DataConfig,
-    token_pairs: token_files.TokenPairs,
-    *,
-    seed: int,
-    corpus_sizes: Mapping[str, int],
-) -> batching.Batches:
-    """Return the batches of the training text, by length or packed.
-
-    Args:
-        data: How to batch it, and the shares of its corpora.
-        token_pairs: All pairs.
-        seed: Decides their order.
-        corpus_sizes: The number of pairs of each corpus of `data.corpora`.
-    """
-    shares = mixture.plan(data, corpus_sizes)
-    if shares and shares.is_plain:
-        shares = None
-    if data.batching == "packed":
-        return PackedBatches(
-            token_pairs,
-            source_tokens=data.source_tokens_per_batch,
-            target_tokens=data.target_tokens_per_batch,
-            row_length=data.packed_length,
-            seed=seed,
-            mixture=shares,
-        )
-    return batching.BucketedBatches(
-        token_pairs,
-        source_tokens=data.source_tokens_per_batch,
-        target_tokens=data.target_tokens_per_batch,
-        num_buckets=data.num_buckets,
-        bucket_lengths=data.bucket_lengths,
-        max_length=data.max_length,
-        seed=seed,
-        shuffle=True,
-        mixture=shares,
-    )
-
-
-def epoch_shares(
-    data: config.DataConfig,
-    pairs: token_files.TokenPairs,
-    batches: batching.Batches,
-    *,
-    corpus_sizes: Mapping[str, int],
-) -> tuple[mixture.EpochShares, ...]:
-    """Return what each corpus gives to an epoch of each stage; () without corpora.
-
-    Args:
-        data: Names the corpora.
-        pairs: All pairs.
-        batches: The training batches.
-        corpus_sizes: The number of pairs of each corpus of `data.corpora`.
-    """
-    shares = mixture.plan(data, corpus_sizes)
-    if not shares:
-        return ()
-    num_batches = [len(plan.slices) for plan in batches.epoch_plans]
-    return mixture.epoch_shares(shares, pairs, num_batches=num_batches)

@@ -23,14 +23,14 @@ import tqdm
 
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config, languages, parsing, processes
-from vaswani_jax.data import columns
+from vaswani_jax.data import columns, synthetic_corpus
+from vaswani_jax.data.synthetic_corpus import SyntheticCorpus
 from vaswani_jax.data.unknown_characters import UnknownCharacters
-from vaswani_jax.inference import line_warnings, synthetic_corpus
+from vaswani_jax.data.word_noise import WordNoise
+from vaswani_jax.inference import line_warnings
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.inference.results import Hypothesis
-from vaswani_jax.inference.synthetic_corpus import SyntheticCorpus
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.inference.word_noise import WordNoise
 
 METHODS = ("beam", "sampling", "noised_beam")
 INPUT_SIDES = ("target", "source")

@@ -239,23 +239,25 @@ class TranslationJob:
                 first_line=first_line,
             )
 
-    def check_constraints_file(self, name: str, constraints: str) -> None:
+    def check_constraints_file(self, name: str, constraints_name: str) -> None:
         """Refuse a file with constraints that cannot be met, before any translation.
 
         Pipes are not checked: they cannot be read twice.
 
         Args:
             name: The file of source lines.
-            constraints: The file of constraints.
+            constraints_name: The file of constraints.
 
         Raises:
             ValueError: As `PhraseFinder.find`.
         """
-        if not all(pathlib.Path(path).is_file() for path in (name, constraints)):
+        names = (name, constraints_name)
+        if not all(pathlib.Path(path).is_file() for path in names):
             return
         finder = self._translator.phrase_finder(None)
         first_line = 1
-        for lines, terms in line_io.zip_blocks(line_io.read_blocks(name), constraints):
+        blocks = line_io.zip_blocks(line_io.read_blocks(name), constraints_name)
+        for lines, terms in blocks:
             finder.find(lines, phrases.split_constraints(terms), first_line=first_line)
             first_line += len(lines)
 
@@ -312,14 +314,14 @@ class TranslationJob:
     def _find(self, block: Block) -> list[list[Hypothesis]]:
         """Return the hypotheses to write of each line, in order."""
         options, settings = self._options, self._translator.config
-        lines, constraints = block.lines, None
+        lines, terms = block.lines, None
         if block.constraints is not None:
-            constraints = phrases.split_constraints(block.constraints)
+            terms = phrases.split_constraints(block.constraints)
         hypotheses = self._translator.hypotheses(
             lines,
             n_best=options.candidates(settings.search),
             prefixes=block.prefixes,
-            constraints=constraints,
+            constraints=terms,
             placeholders=options.placeholders,
             first_line=self.num_lines + 1,
         )

@@ -21,7 +21,7 @@ from vaswani_jax.core import (
     processes,
     types,
 )
-from vaswani_jax.data import batching, packing, prepared
+from vaswani_jax.data import batching, prepared, training_batches
 from vaswani_jax.training import (
     divergence,
     early_stopping,
@@ -93,7 +93,7 @@ def train(
         else "",
     )
     pairs, corpus_sizes = data.token_pairs("train"), data.manifest.corpus_sizes
-    batches = packing.training_batches(
+    batches = training_batches.make_training_batches(
         settings.data, pairs, seed=settings.seed, corpus_sizes=corpus_sizes
     )
     if processes.is_main_process():
@@ -111,7 +111,7 @@ def train(
         log.open(resumed.progress.step)
         _record_start(run, resumed, init_from=init_from)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
-        for epoch in packing.epoch_shares(
+        for epoch in training_batches.epoch_shares(
             settings.data, pairs, batches, corpus_sizes=corpus_sizes
         ):
             logger.info(epoch.format())

@@ -144,11 +144,8 @@ def clip(gradients: Any, *, norm: Float[Array, ""], max_norm: float) -> Any:
         norm: The norm of whole gradients.
         max_norm: The largest norm that is left alone.
     """
-    leaves = jax.tree.leaves(gradients, is_leaf=shards.is_shard)
-    if not any(shards.is_shard(leaf) for leaf in leaves):
-        clipping = optax.clip_by_global_norm(max_norm)
-        return clipping.update(gradients, clipping.init(None))[0]
-    # optax's formula; a device cannot compute the norm from its shards.
+    # The formula of `optax.clip_by_global_norm`, which would compute the norm from the
+    # gradients; a device cannot do that from its shards.
     return jax.tree.map(
         lambda part: jnp.where(norm < max_norm, part, part / norm * max_norm), gradients
     )

@@ -114,7 +114,7 @@ MISTAKES = (
         "SyntheticCorpus.is_written",
         "$damage := files.describe_difference($digests, self.directory)",
         "$damage := ''",
-        "tests/inference/test_synthetic_corpus.py::"
+        "tests/data/test_synthetic_corpus.py::"
         "test_a_damaged_shard_is_made_again_with_a_warning",
     ),
 )

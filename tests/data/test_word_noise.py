@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from vaswani_jax.inference.word_noise import WordNoise
+from vaswani_jax.data.word_noise import WordNoise
 
 LINE = " ".join(f"w{number}" for number in range(20))
 

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from vaswani_jax.core import types
-from vaswani_jax.inference import synthetic_corpus
+from vaswani_jax.data import synthetic_corpus
 
 SETTINGS = {"seed": 1, "method": "beam"}
 SIDES = {"source": ["a", ""], "target": ["b", "c"]}
