@@ -1,1 +1,1 @@
-"""Settings, devices, processes, memory and files, on which all other rooms stand."""
+"""Settings, devices, processes, memory and files, on which all other subpackages stand."""
