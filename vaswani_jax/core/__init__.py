@@ -1,1 +1,1 @@
-"""Settings, devices, processes, memory and files, on which all other subpackages stand."""
+"""Settings, devices, processes, memory and files, which all of the package uses."""

@@ -1,4 +1,4 @@
-"""Define the values that flow between subpackages: batches, hypotheses, special tokens."""
+"""Define the values between subpackages: batches, hypotheses, special tokens."""
 
 from __future__ import annotations  # so that data/, which needs no jax, loads none
 

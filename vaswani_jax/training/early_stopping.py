@@ -49,9 +49,9 @@ class Criterion:
 
     def score(self, metrics: Mapping[str, float]) -> float:
         """Return the score that the metrics of an evaluation give; higher is better."""
+        score = -metrics.get("valid/loss", 0.0)
         metric = self.settings.training.best_metric
-        value = metrics[f"valid/{metric}"]
-        return -value if metric == "loss" else value
+        return score if metric == "loss" else metrics.get(f"valid/{metric}", score)
 
     def describe(self) -> dict[str, str]:
         """Return what is recorded beside a score."""

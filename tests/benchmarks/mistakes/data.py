@@ -2,7 +2,7 @@
 
 from tests.benchmarks.mistakes.mistake import Mistake
 
-MIXED = "tests/data/test_mixed_batches.py"
+MIXED = "tests/data/test_training_batches.py"
 CLEANING = "tests/data/test_cleaning.py"
 CLEANING_RULES = "tests/data/test_cleaning_rules.py"
 TFDS = "tests/data/test_tfds.py"
