@@ -142,16 +142,18 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     from vaswani_jax.exchange import marian_import  # Only such a directory needs it.
 
     preset = presets.load(*presets.find("own_text"))
-    run_import = marian_import.load(
+    imported_model = marian_import.load(
         directory,
         parsing.override_values(preset.to_dict(), overrides),
         locales=[str(overrides.get(f"data.{side}_locale", "")) for side in types.SIDES],
         overridden=list(overrides),
     )
-    for note in run_import.notes:
+    for note in imported_model.notes:
         logger.info(note)
-    member = Member(run_import.settings.model, run_import.checkpoint)
-    return Translator(run_import.settings, run_import.vocabulary, members=[member])
+    member = Member(imported_model.settings.model, imported_model.checkpoint)
+    return Translator(
+        imported_model.settings, imported_model.vocabulary, members=[member]
+    )
 
 
 def locate(name: str) -> tuple[pathlib.Path, str]:

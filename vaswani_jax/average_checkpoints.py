@@ -32,15 +32,15 @@ STEPS = flags.DEFINE_list(
 
 def check_flags() -> None:
     """Refuse anything but one of --last and --steps."""
-    texts = STEPS.value
-    if (LAST.value is None) == (texts is None):
+    steps = STEPS.value
+    if (LAST.value is None) == (steps is None):
         raise ValueError("give --last=N or --steps=A,B,C, one of the two")
-    if texts is None:
+    if steps is None:
         return
-    if not texts or not all(step.isdecimal() for step in texts):
-        raise ValueError(f"--steps must be whole numbers, got {texts}")
-    if len(set(map(int, texts))) < len(texts):
-        raise ValueError(f"--steps must be different numbers, got {texts}")
+    if not steps or not all(step.isdecimal() for step in steps):
+        raise ValueError(f"--steps must be whole numbers, got {steps}")
+    if len(set(map(int, steps))) < len(steps):
+        raise ValueError(f"--steps must be different numbers, got {steps}")
 
 
 def main() -> None:

@@ -143,15 +143,12 @@ def compare_systems(
     if bool(source) != bool(references):
         raise ValueError("name source and references together: each needs the other")
     names = _unique(paths)
-    runs_by_system = [
+    members_by_system = [
         _open_seeds(path, name) or [_open(path, name)]
         for path, name in zip(paths, names, strict=True)
     ]
     runs = [
-        run
-        for of_system in runs_by_system
-        for run in of_system
-        if isinstance(run, _Run)
+        run for members in members_by_system for run in members if isinstance(run, _Run)
     ]
     text = _read_text(source, references) if references else _text_of_runs(runs, split)
     data = _scoring(runs, scoring or {}, text=text)
@@ -167,10 +164,10 @@ def compare_systems(
                         text,
                         numbers,
                     )
-                    for run in of_system
+                    for run in members
                 ],
             )
-            for name, of_system in zip(names, runs_by_system, strict=True)
+            for name, members in zip(names, members_by_system, strict=True)
         ],
         comparison.Text(
             name=text.name,

@@ -37,20 +37,20 @@ def main() -> None:
     workdir = directory.path
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
-    run_import = marian_import.load(
+    imported_model = marian_import.load(
         pathlib.Path(MODEL.value),
         flags.FLAGS["config"].value,
         locales=[SOURCE_LOCALE.value, TARGET_LOCALE.value],
         overridden=config_flags.get_override_values(flags.FLAGS["config"]),
     )
-    data, vocabulary = run_import.settings.data, run_import.vocabulary
-    for note in run_import.notes:
+    data, vocabulary = imported_model.settings.data, imported_model.vocabulary
+    for note in imported_model.notes:
         logger.info(note)
     logger.info(
         f"{data.source_locale} to {data.target_locale}, {vocabulary.describe()}, "
         f"fingerprint {vocabulary.fingerprint}"
     )
-    path = marian_import.save_run(run_import, workdir)
+    path = marian_import.save_run(imported_model, workdir)
     directory.push()
     logger.info(f"written: {path}")
     logger.info(f"translate with it: vaswani translate {WORKDIR.value}")

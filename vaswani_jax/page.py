@@ -184,13 +184,13 @@ def _steps(workdir: pathlib.Path) -> list[int]:
                     f"--checkpoints: no step {step}, there are {available}"
                 )
         return steps
-    shown_models = build.spread(available, build.MAX_MODELS)
-    if len(shown_models) < len(available):
+    shown_steps = build.spread(available, build.MAX_MODELS)
+    if len(shown_steps) < len(available):
         logger.info(
-            f"{len(shown_models)} of {len(available)} checkpoints, evenly spread: "
-            f"{', '.join(map(str, shown_models))}"
+            f"{len(shown_steps)} of {len(available)} checkpoints, evenly spread: "
+            f"{', '.join(map(str, shown_steps))}"
         )
-    return shown_models
+    return shown_steps
 
 
 def _default_lines(

@@ -11,15 +11,16 @@ any day. Then
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --page=docs/results/peers.md
 
-compares all recorded runs, and writes the page, its picture and its JSON.
+compares all recorded runs, and writes the page, its pictures and its JSON.
 `--task=tatoeba` trains on Tatoeba, 60 minutes each.
 
 All systems get the same subwords of the same text, and the same time, which begins with
 the process. Nothing else may run meanwhile: the load of other processes is recorded;
-a high one marks the run. `--settings=published` trains JoeyNMT, EOLE or Marian by its
-published rates, `--settings=lower_rate` MarianMT by lower ones. `--train_only` leaves
-the evaluation to a later call, when other programs may run. `--minutes=10` is a trial
-that shows whether the loss falls. Use a new --workdir for each.
+a high one marks the run. `--settings=published` trains joeynmt, eole or marian with its
+published learning rates, `--settings=lower_rate` trains transformers with a lower one.
+`--train_only` leaves evaluation to a later call, which may share the machine.
+`--minutes=10` is a trial that shows whether the loss falls. Use a new --workdir for
+each.
 
 `--venvs` is a directory with an environment for each peer, Python 3.11:
 

@@ -456,7 +456,7 @@ class TestPage:
         self, content: dict, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         contents = {"multi30k": content, "tatoeba": content}
-        measured = page.measure(contents, speed=SPEED)
+        measured = page.to_measurements(contents, speed=SPEED)
         records.write_json(tmp_path / "peers.json", measured)
         (tmp_path / "peers.md").write_text(page.render(contents, speed=SPEED))
         monkeypatch.setattr(test_figures, "RESULTS", tmp_path)

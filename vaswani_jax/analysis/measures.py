@@ -69,16 +69,20 @@ def measure(
     num_heads: dict[str, int] = {}
     for view in views:
         num_heads[view.kind] = len(view.weights)
-        for measure in MEASURES:
-            if view.kind in measure.kinds and (observation := measure.observe(view)):
-                key = view.kind, measure.name
+        for head_measure in MEASURES:
+            if view.kind in head_measure.kinds and (
+                observation := head_measure.observe(view)
+            ):
+                key = view.kind, head_measure.name
                 sums[key] = sums.get(key, _Sum()) + observation
     return {
         kind: [
             {
-                measure.name: sums.get((kind, measure.name), _Sum()).mean(head)
-                for measure in MEASURES
-                if kind in measure.kinds
+                head_measure.name: sums.get((kind, head_measure.name), _Sum()).mean(
+                    head
+                )
+                for head_measure in MEASURES
+                if kind in head_measure.kinds
             }
             for head in range(count)
         ]

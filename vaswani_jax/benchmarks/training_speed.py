@@ -157,13 +157,13 @@ def measure(
     tokens = sum(float(sums.tokens) for _, sums in timed)
     peak, peak_from = devices.peak(settings.model.dtype)
     start = time.perf_counter()
-    part_sizes = [
+    split_batches = [
         parallel.split_rows(batch, num_microbatches=num_microbatches)
         for batch in batches
     ]
     host_seconds += time.perf_counter() - start
     # Devices and microbatches get equal numbers of rows: some have only padding.
-    positions = sum(rows.source.size + rows.target_out.size for rows in part_sizes)
+    positions = sum(rows.source.size + rows.target_out.size for rows in split_batches)
     real = sum(
         int((side != types.PAD_ID).sum())
         for batch in batches

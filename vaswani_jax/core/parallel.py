@@ -411,10 +411,10 @@ def sum_in_buckets(tree: Tree) -> tuple[Tree, jax.Array]:
     sums: list[Any] = []
     square = jnp.zeros((), jnp.float32)
     for bucket in buckets:
-        vector, leaves_of_bucket = jax.flatten_util.ravel_pytree(bucket)
+        vector, unravel = jax.flatten_util.ravel_pytree(bucket)
         vector = jax.lax.psum(vector, AXIS)
         square += jnp.sum(jnp.square(vector))
-        sums += leaves_of_bucket(vector)
+        sums += unravel(vector)
     return jax.tree.unflatten(structure, sums), jnp.sqrt(square)
 
 

@@ -91,7 +91,7 @@ class TrainingConfig:
         below=1,
     )
     label_smoothing_form: str = setting(
-        "Subwords that share label smoothing: all, the wrong, or those but padding.",
+        "Subwords that share smoothing: all, incorrect ones, or these but padding.",
         choices=("uniform", "others", "no_pad"),
         legacy="uniform",
     )

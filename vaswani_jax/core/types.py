@@ -1,4 +1,4 @@
-"""Define the values between subpackages: batches, hypotheses, special tokens."""
+"""Define the values that subpackages exchange: batches, hypotheses, special ids."""
 
 from __future__ import annotations  # so that data/, which needs no jax, loads none
 

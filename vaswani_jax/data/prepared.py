@@ -272,12 +272,12 @@ def open_or_prepare(
                 seed=settings.seed,
                 vocabulary=initial_vocabulary,
             )
-            required_value = required_fingerprint()
-            if required_value not in (None, record.vocabulary):
+            fingerprint = required_fingerprint()
+            if fingerprint not in (None, record.vocabulary):
                 raise ValueError(
                     "this text and these settings give the vocabulary "
                     f"{record.vocabulary}, but the checkpoints were trained with "
-                    f"the vocabulary {required_value}: {directory} stays as it "
+                    f"the vocabulary {fingerprint}: {directory} stays as it "
                     "was; name another --workdir"
                 )
             record.write(unfinished)

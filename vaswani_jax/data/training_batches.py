@@ -21,9 +21,9 @@ def make_training_batches(
         seed: Decides their order.
         corpus_sizes: The number of pairs of each corpus of `data.corpora`.
     """
-    shares = mixture.plan(data, corpus_sizes)
-    if shares and shares.is_plain:
-        shares = None
+    corpora_mixture = mixture.plan(data, corpus_sizes)
+    if corpora_mixture and corpora_mixture.is_plain:
+        corpora_mixture = None
     if data.batching == "packed":
         return packing.PackedBatches(
             token_pairs,
@@ -31,7 +31,7 @@ def make_training_batches(
             target_tokens=data.target_tokens_per_batch,
             row_length=data.packed_length,
             seed=seed,
-            mixture=shares,
+            mixture=corpora_mixture,
         )
     return batching.BucketedBatches(
         token_pairs,
@@ -42,7 +42,7 @@ def make_training_batches(
         max_length=data.max_length,
         seed=seed,
         shuffle=True,
-        mixture=shares,
+        mixture=corpora_mixture,
     )
 
 
@@ -61,8 +61,8 @@ def epoch_shares(
         batches: The training batches.
         corpus_sizes: The number of pairs of each corpus of `data.corpora`.
     """
-    shares = mixture.plan(data, corpus_sizes)
-    if not shares:
+    corpora_mixture = mixture.plan(data, corpus_sizes)
+    if not corpora_mixture:
         return ()
     num_batches = [len(plan.slices) for plan in batches.epoch_plans]
-    return mixture.epoch_shares(shares, pairs, num_batches=num_batches)
+    return mixture.epoch_shares(corpora_mixture, pairs, num_batches=num_batches)

@@ -294,7 +294,7 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     bleu_score = scorer.corpus_score(join_words(outputs), [join_words(references)])
     if 0 in bleu_score.counts:
         return 0.0
-    # Equal texts have exactly 100 so, and 100.00000000000004 by `bleu_score.score`.
+    # `bleu_score.score` is 100.00000000000004 for equal texts; this is exactly 100.
     counts = zip(bleu_score.counts, bleu_score.totals, strict=True)
     log_precisions = [math.log(matches / total) for matches, total in counts]
     log_brevity_penalty = min(0.0, 1 - bleu_score.ref_len / bleu_score.sys_len)
@@ -303,7 +303,7 @@ def multi_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
 
 def words_bleu(*, lowercase: bool) -> sacrebleu.BLEU:
     """Return sacreBLEU's BLEU of lines from `join_words`, without smoothing."""
-    # `force` silences a warning that names a parameter of its own; ours is above.
+    # `force` silences sacreBLEU's warning about tokenised text; `explain_tokens` warns.
     return sacrebleu.BLEU(
         lowercase=lowercase, tokenize="none", smooth_method="none", force=True
     )

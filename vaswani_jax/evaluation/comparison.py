@@ -128,15 +128,15 @@ class SystemComparison:
             )
         ]
         record["level"], record["seed"] = significance.LEVEL, self.seed
-        for scores, entry_of_scores in zip(self.scores, record["scores"], strict=True):
+        for scores, score_record in zip(self.scores, record["scores"], strict=True):
             for difference, entry in zip(
-                scores.differences, entry_of_scores["differences"], strict=True
+                scores.differences, score_record["differences"], strict=True
             ):
                 entry["verdict"] = difference.verdict
                 entry["better"] = scores.better(difference)
                 entry["seeds_overlap"] = scores.seeds_overlap(difference)
             for spread, entry in zip(
-                scores.spreads, entry_of_scores["spreads"], strict=True
+                scores.spreads, score_record["spreads"], strict=True
             ):
                 entry["deviation"] = spread.deviation
         return record

@@ -120,10 +120,12 @@ def evaluate(
     )
     if data.vocabulary.is_trees:
         output_scores.append(tree_scores.share_of_trees(hypotheses))
-    losses, missing_counts = {}, {}
+    losses, left_out_counts = {}, {}
     if text is None:
         losses = _losses(translator, data, split=split)
-        missing_counts = {key: data.counts[split][key] for key in ("too_long", "empty")}
+        left_out_counts = {
+            key: data.counts[split][key] for key in ("too_long", "empty")
+        }
     evaluation = Evaluation(
         split=split,
         source=source,
@@ -131,7 +133,7 @@ def evaluate(
         outputs=outputs,
         losses=losses,
         scores=output_scores,
-        uncounted=missing_counts,
+        uncounted=left_out_counts,
     )
     if workdir and processes.is_main_process():
         write_evaluation(

@@ -44,12 +44,14 @@ def compare(
         for runs in systems
     ]
     spreads = [
-        Spread([float(v) for v in _scores(scorer, of_lines.sum(1))])
-        for of_lines in statistics
+        Spread([float(v) for v in _scores(scorer, run_statistics.sum(1))])
+        for run_statistics in statistics
     ]
     seed = os.environ.get("SACREBLEU_SEED", "12345").lower()
     samples = draw_lines(len(references), seed=seed)
-    resampled = [resample(scorer, of_lines, samples) for of_lines in statistics]
+    resampled = [
+        resample(scorer, run_statistics, samples) for run_statistics in statistics
+    ]
     signature = metric.score(systems[0][0], references, resamples=0).signature
     scores = [
         Score(metric.name, spread.mean, signature, _interval(values, seed=seed))

@@ -118,8 +118,8 @@ def _search_in_common(
         "alpha 0": {**COMMON_SEARCH, "length_penalty": 0.0},
     }
     outputs = {
-        name: translator.translate(source, **num_changes)
-        for name, num_changes in changes.items()
+        name: translator.translate(source, **search_settings)
+        for name, search_settings in changes.items()
     }
     engines = make_engines(
         directory,

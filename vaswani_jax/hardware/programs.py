@@ -171,8 +171,8 @@ def state_bytes(settings: config.Config, *, vocab_size: types.VocabSize) -> int:
 
 def rows_of_a_device(rows: int, *, num_microbatches: int) -> int:
     """Return how many rows of a global batch each device computes."""
-    part_rows = parallel.computed_rows(rows, num_microbatches=num_microbatches)
-    return part_rows // parallel.num_devices()
+    num_rows = parallel.computed_rows(rows, num_microbatches=num_microbatches)
+    return num_rows // parallel.num_devices()
 
 
 def update_flops(

@@ -153,8 +153,8 @@ def back_translate(
             model parses.
         OSError: A file cannot be read or written.
     """
-    values = BackTranslationOptions(**options)
-    return run(translator, input, output, options=values, search=search)
+    settings = BackTranslationOptions(**options)
+    return run(translator, input, output, options=settings, search=search)
 
 
 def run(

@@ -76,7 +76,9 @@ def score_pairs(
     scores = iterate_scores(
         pairs, models=models, params=params, vocab_size=vocab_size, layers=layers
     )
-    return [score_pair for _, score_pair in sorted(scores, key=lambda score: score[0])]
+    return [
+        pair_scores for _, pair_scores in sorted(scores, key=lambda score: score[0])
+    ]
 
 
 def iterate_scores(

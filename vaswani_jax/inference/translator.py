@@ -349,18 +349,18 @@ class Translator:
                 parses or has other languages; or its parameters are not finite
                 numbers.
         """
-        reranker = reranking.Reranking(
+        options = reranking.Reranking(
             forward=forward,
             forward_weight=forward_weight,
             reverse=reverse,
             reverse_weight=reverse_weight,
             length_reward=length_reward,
         )
-        reranker.check(self)
+        options.check(self)
         arguments.check_lines(lines, "lines")
         arguments.check_equal_numbers(lines=lines, hypotheses=hypotheses)
         settings = self._override(search).search
-        return reranking.rerank(lines, hypotheses, reranking=reranker, search=settings)
+        return reranking.rerank(lines, hypotheses, reranking=options, search=settings)
 
     def record_search(
         self,

@@ -65,10 +65,10 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
     return (
         f"All rows: {rows['base'].training.num_steps:,} updates, one seed "
         f"({', '.join(map(str, row_seeds)) or 'not run'}). "
-        f"{_format_noise(seeds, noise)} One of the paper's, whose seeds are unknown, "
-        f"counts above {CHOSEN_NOISE['bleu']} BLEU or "
-        f"{CHOSEN_NOISE['perplexity']:.0%} of the base model's perplexity, as we "
-        "chose.\n\n"
+        f"{_format_noise(seeds, noise)} A change of the paper's counts if it exceeds "
+        f"{CHOSEN_NOISE['bleu']} BLEU or {CHOSEN_NOISE['perplexity']:.0%} of the base "
+        "model's perplexity: bounds that we chose, since the paper's seeds are "
+        "unknown.\n\n"
         f"{markdown.table(head, lines)}\n\n"
         "What the paper concludes from its table, and the differences of the rows it "
         f"rests on (better minus worse):\n\n{_format_conclusions(measurements, noise)}"
@@ -104,8 +104,8 @@ def _format_noise(seeds: Mapping[int, ScoredRun], noise: Mapping[str, float]) ->
     bound = f"{noise['bleu']:.2f} BLEU or {noise['perplexity']:.1%}"
     if len(seeds) < 2:
         return (
-            "The base model was run with one seed; a change of ours counts above "
-            f"{bound} of its perplexity, as we chose."
+            "The base model was run with one seed; a change of ours counts if it "
+            f"exceeds {bound} of its perplexity, bounds that we chose."
         )
     figures = ", ".join(
         f"{run.bleu:.2f} and {run.perplexity:.2f} (seed {seed})"

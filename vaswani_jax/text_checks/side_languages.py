@@ -158,19 +158,19 @@ def find_languages(
         locales: Those of source and target.
         split: Which text it is.
     """
-    other_sides = [languages.other_side for languages in side_languages if languages]
+    other_sides = [identified.other_side for identified in side_languages if identified]
     if len(other_sides) == len(types.SIDES) and min(other_sides) > MIN_CROSSED:
         reason = f"the source is in {locales[1]}, the target in {locales[0]}"
         return [sides.swapped_sides(locales, split=split, reason=reason)]
     result = []
     for side, name in enumerate(types.SIDES):
-        languages = side_languages[side]
-        if languages is None:
+        identified = side_languages[side]
+        if identified is None:
             continue
         expected = language_identification.language_of(locales[side])
-        other_shares = {k: v for k, v in languages.shares.items() if k != expected}
+        other_shares = {k: v for k, v in identified.shares.items() if k != expected}
         share = math.fsum(other_shares.values())
-        limits = LINES if languages.is_by_line else GROUPS
+        limits = LINES if identified.is_by_line else GROUPS
         if not (severity := findings.severity_of(share, **limits)):
             continue
         commonest = max(other_shares, key=other_shares.__getitem__)
@@ -181,7 +181,7 @@ def find_languages(
             description = f"in {commonest}"
         if other_shares[commonest] > 0.5:
             remedies.insert(0, f"--{key}={commonest}, if that language is meant")
-        text = "lines seem" if languages.is_by_line else "text seems"
+        text = "lines seem" if identified.is_by_line else "text seems"
         result.append(
             Finding(
                 kind="language",
@@ -193,7 +193,7 @@ def find_languages(
                 ),
                 share=share,
                 remedies=remedies,
-                examples=languages.examples,
+                examples=identified.examples,
             )
         )
     return result

@@ -163,8 +163,8 @@ def _read_identifiers(workdir: pathlib.Path) -> dict[str, str]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} is damaged, so the loggers cannot go on with their runs: write "
-            "it again, or delete it to start new ones"
+            f"{path} is damaged, so the loggers cannot resume their runs: restore it "
+            "from a backup, or delete it to start new runs"
         ) from error
 
 

@@ -353,8 +353,8 @@ class _Loop:
 
     def _make_room(self, plan: microbatching.Plan) -> None:
         # The compiler, an evaluation and a checkpoint need memory, too.
-        needed_mib = int(plan.step_bytes / microbatching.USABLE)
-        if memory.make_room(needed_mib) and not self.is_memory_short:
+        needed_bytes = int(plan.step_bytes / microbatching.USABLE)
+        if memory.make_room(needed_bytes) and not self.is_memory_short:
             self.is_memory_short = True
             logger.info(
                 "memory is short: freed memory goes back to the system, which slows "

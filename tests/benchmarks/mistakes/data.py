@@ -2,7 +2,7 @@
 
 from tests.benchmarks.mistakes.mistake import Mistake
 
-MIXED = "tests/data/test_training_batches.py"
+TRAINING_BATCHES = "tests/data/test_training_batches.py"
 CLEANING = "tests/data/test_cleaning.py"
 CLEANING_RULES = "tests/data/test_cleaning_rules.py"
 TFDS = "tests/data/test_tfds.py"
@@ -75,7 +75,7 @@ MISTAKES = (
         "Draws.__init__",
         "$start + $num_epochs * $quota",
         "0 * $start * $num_epochs * $quota",
-        f"{MIXED}::test_a_stage_goes_on_where_the_epoch_before_it_would_have_ended",
+        f"{TRAINING_BATCHES}::test_a_stage_goes_on_where_the_epoch_before_it_would_have_ended",
     ),
     Mistake(
         "all passes over a corpus have the same order",
@@ -90,7 +90,7 @@ MISTAKES = (
         "Draws.epoch",
         "$start + $number * $quota",
         "$start + 0 * $number * $quota",
-        f"{MIXED}::test_every_epoch_has_the_exact_share_of_each_corpus",
+        f"{TRAINING_BATCHES}::test_every_epoch_has_the_exact_share_of_each_corpus",
     ),
     Mistake(
         "every copy of a corpus has the same noise",

@@ -102,7 +102,7 @@ def run_for_seconds(
     """Run a program until its time is over; return its start and its load.
 
     The log gets each line of its output, with the seconds since the start before it.
-    While the program runs, `session_file(log)` has the number of its session.
+    While the program runs, `session_file(log)` holds its session id.
 
     Raises:
         RuntimeError: The program ends before its time is over.
@@ -154,7 +154,7 @@ def session_file(log: pathlib.Path) -> pathlib.Path:
 
 
 def check_ended(log: pathlib.Path) -> None:
-    """Refuse a log whose program outlived the one that started it, killed at once.
+    """Check that no program of an earlier call still writes to a log.
 
     Raises:
         ValueError: Processes of its session are running.
@@ -171,7 +171,7 @@ def check_ended(log: pathlib.Path) -> None:
     if pids:
         raise ValueError(
             f"processes {', '.join(map(str, sorted(pids)))} of an earlier call are "
-            f"still running, by {path}: end them first"
+            f"still running (session file: {path}): end them first"
         )
 
 

@@ -24,13 +24,13 @@ INTRODUCTION = """\
 
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
 and the model size of [Revisit-MMT's](multi30k.md). The clock begins with the process.
-Where a toolkit publishes no settings for this size, it has our rates.
+Where a toolkit publishes no settings for this size, it trains with our learning rates.
 
 At each time the parameters of the newest checkpoints are averaged; Marian smooths its
 own. All systems search with the same beam. One procedure chooses the number of
-checkpoints and the length penalty on val, so the scores on val are of choices made on
-it. [peers.json](peers.json) has the tables, and `peers/` beside it all figures,
-settings and commits.
+checkpoints and the length penalty on val, so scores on val are optimistic.
+[peers.json](peers.json) has the tables, and `peers/` beside it all figures, settings
+and commits.
 """
 
 
@@ -73,7 +73,9 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
         for file in sorted(folder.glob("*.json"))
     }
     speed = json.loads(SPEED.read_text())
-    records.write_json(path.with_suffix(".json"), measure(contents, speed=speed))
+    records.write_json(
+        path.with_suffix(".json"), to_measurements(contents, speed=speed)
+    )
     path.write_text(render(contents, speed=speed), encoding="utf-8")
     for name in contents:
         draw(contents[name], path.with_name(f"{path.stem}_{name}.png"))
@@ -113,7 +115,7 @@ def without_directories(value: Any) -> Any:
     return value
 
 
-def measure(
+def to_measurements(
     contents: Mapping[str, Mapping[str, Any]], *, speed: Any
 ) -> dict[str, dict[str, Any]]:
     """Return the measurements of all tasks, in the form of docs/results/*.json."""
@@ -122,14 +124,14 @@ def measure(
         command = COMMAND.format(task=name)
         common = {"commands": [command], "hardware": HARDWARE, "date": dates(content)}
         tables = tabulate(content, speed=speed)
-        for table, what in (
+        for table, description in (
             ("scores", "BLEU with the 95 % interval of a bootstrap"),
             ("differences", "BLEU of ours minus the peer's; a star: p < 0.05"),
             ("runs", "Updates, rates, choices and loads"),
         ):
             columns, rows = tables[table]
             measurements[f"{name}_{table}"] = {
-                "what": f"{TASKS[name].title}: {what}",
+                "what": f"{TASKS[name].title}: {description}",
                 **common,
                 "columns": columns,
                 "rows": rows,
@@ -187,8 +189,8 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         tables["differences"],
         summarize_differences(content),
         "How each system ran. The expected rate is that of an update in "
-        "[speed](speed.md), without padding. A reading takes the newest checkpoint; "
-        "its minutes are those of its last write:\n",
+        "[speed](speed.md), without padding. Each evaluation uses the newest "
+        "checkpoint; the table has the minute at which it was written:\n",
         tables["runs"],
         format_settings(content),
     ]

@@ -115,7 +115,7 @@ def complete(
         settings_name=run.settings_name,
         seed=run.seed,
         checkpoint_every=round(
-            run.checkpoint_every * run.system.updates_between_checkpoints
+            run.checkpoint_every * run.system.checkpoint_interval_factor
         ),
         flags=tasks.our_flags(run.task, data=data, prepared=text.directory / "data"),
     )

@@ -63,8 +63,9 @@ class System:
         penalty: Its form of length penalty, in words.
         average: How its parameters are averaged, in words.
         speed_name: Its name in docs/results/speed.json.
-        updates_between_checkpoints: Relative to ours, so that checkpoints of a system
-            with slower updates are about as many seconds apart.
+        checkpoint_interval_factor: Multiplies the updates between our checkpoints;
+            below 1 for a system with slower updates, so that its checkpoints are about
+            as many seconds apart.
     """
 
     name: str
@@ -80,7 +81,7 @@ class System:
     penalty: str
     average: str
     speed_name: str
-    updates_between_checkpoints: float = 1.0
+    checkpoint_interval_factor: float = 1.0
 
     @property
     def default_settings_name(self) -> str:
@@ -190,7 +191,7 @@ SYSTEMS = {
             average="the mean of parameters, as scripts/average_checkpoints.py has it",
             speed_name="JoeyNMT",
             # Its updates are the slowest: it does not sort pairs by length.
-            updates_between_checkpoints=0.4,
+            checkpoint_interval_factor=0.4,
         ),
         System(
             name="transformers",
