@@ -7,7 +7,6 @@ python -m vaswani_jax.evaluate_trees --gold=gold.trees --test=test.trees
 import json
 import logging
 import pathlib
-import re
 
 from absl import flags
 
@@ -69,7 +68,7 @@ def main() -> None:
 
 
 def _score_trees(gold_path: pathlib.Path, test_path: pathlib.Path) -> BracketingScore:
-    numbers, (gold, test) = zip(*map(_read_trees, (gold_path, test_path)), strict=True)
+    lines, (gold, test) = zip(*map(_read_trees, (gold_path, test_path)), strict=True)
     if len(gold) != len(test):
         raise ValueError(
             f"{gold_path} has {len(gold):,} trees, {test_path} {len(test):,}: every "
@@ -79,12 +78,7 @@ def _score_trees(gold_path: pathlib.Path, test_path: pathlib.Path) -> Bracketing
     try:
         return bracketing.score(gold, test, parameters=parameters)
     except bracketing.WordMismatchError as error:
-        gold_line, test_line = (
-            _line_of_tree(path, numbers_of_file[error.number - 1])
-            for path, numbers_of_file in zip(
-                (gold_path, test_path), numbers, strict=True
-            )
-        )
+        gold_line, test_line = (numbers[error.number - 1] for numbers in lines)
         raise ValueError(
             f"{test_path}, line {test_line} (gold: {gold_path}, line {gold_line}): "
             f"{error.reason}; the words must be the same, or --evalb leaves the "
@@ -93,27 +87,15 @@ def _score_trees(gold_path: pathlib.Path, test_path: pathlib.Path) -> Bracketing
 
 
 def _read_trees(path: pathlib.Path) -> tuple[list[int], list[Tree]]:
-    """Return the trees of a file that have words, and their numbers in the file.
+    """Return the trees of a file that have words, after the lines they begin on.
 
     A parser is given no sentence without words.
     """
-    trees = list(enumerate(treebank.read(path), start=1))
-    with_words = [(n, tree) for n, tree in trees if treebank.clean(tree) is not None]
+    trees = list(treebank.read_with_lines(path))
+    with_words = [pair for pair in trees if treebank.clean(pair[1]) is not None]
     if num_empty := len(trees) - len(with_words):
         logger.info(f"{path}: {num_empty:,} trees without words are left out")
-    return [n for n, _ in with_words], [tree for _, tree in with_words]
-
-
-def _line_of_tree(path: pathlib.Path, number: int) -> int:
-    """Return the line on which a tree of a file begins; both count from 1."""
-    depth = trees = 0
-    for line, text in enumerate(text_files.read_lines(path), start=1):
-        for bracket in re.findall(r"[()]", text):
-            trees += bracket == "(" and depth == 0
-            if trees == number:
-                return line
-            depth += 1 if bracket == "(" else -1
-    raise ValueError(f"{path} has no tree {number}")
+    return [line for line, _ in with_words], [tree for _, tree in with_words]
 
 
 def _score_lines(gold_path: pathlib.Path, test_path: pathlib.Path) -> BracketingScore:
@@ -138,10 +120,9 @@ def _read_lines(path: pathlib.Path) -> list[list[Tree] | None]:
     for number, text in enumerate(text_files.read_lines(path), start=1):
         try:
             lines.append(list(treebank.parse([text], name="")))
-        except ValueError as error:
+        except treebank.TreeError as error:
             lines.append(None)
-            reason = str(error).removeprefix(", line 1: ")
-            reasons[number] = reason.removesuffix(" of the file")
+            reasons[number] = error.reason.removesuffix(" of the file")
     if reasons:
         number, reason = next(iter(reasons.items()))
         logger.warning(

@@ -92,6 +92,20 @@ class _Bracket:
     children: list[Tree] = dataclasses.field(default_factory=list)
 
 
+class TreeError(ValueError):
+    """A line that is not of a tree.
+
+    Attributes:
+        line: Its number.
+        reason: The rule that it breaks.
+    """
+
+    def __init__(self, name: str, *, line: int, reason: str) -> None:
+        """Take the name of the text for the message."""
+        super().__init__(f"{name}, line {line}: {reason}")
+        self.line, self.reason = line, reason
+
+
 def read(path: pathlib.Path) -> Iterator[Tree]:
     """Yield the trees of a file, plain or gzipped, as `parse` does.
 
@@ -100,10 +114,15 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
         ValueError: A line is not UTF-8 or not of a tree, or the file has no tree. The
             message has the file, the line and the rule.
     """
+    return (tree for _, tree in read_with_lines(path))
+
+
+def read_with_lines(path: pathlib.Path) -> Iterator[tuple[int, Tree]]:
+    """Yield what `read` does, each tree after the number of the line it begins on."""
     is_empty = True
-    for tree in parse(text_files.read_lines(path), name=str(path)):
+    for line, tree in parse_with_lines(text_files.read_lines(path), name=str(path)):
         is_empty = False
-        yield tree
+        yield line, tree
     if is_empty:
         raise ValueError(f"{path} has no tree")
 
@@ -120,23 +139,30 @@ def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[T
         first_line: The number of the first line, for errors.
 
     Raises:
-        ValueError: A line is not of a tree. The message has the name, the line and the
+        TreeError: A line is not of a tree. The message has the name, the line and the
             rule.
     """
+    trees = parse_with_lines(lines, name=name, first_line=first_line)
+    return (tree for _, tree in trees)
+
+
+def parse_with_lines(
+    lines: Iterable[str], *, name: str, first_line: int = 1
+) -> Iterator[tuple[int, Tree]]:
+    """Yield what `parse` does, each tree after the number of the line it begins on."""
     stack: list[_Bracket] = []
     for line, text in enumerate(lines, start=first_line):
         for token in TOKEN.findall(text):
+            begin = stack[0].line if stack else line
             try:
                 tree = _read_token(token, line=line, stack=stack)
             except ValueError as error:
-                raise ValueError(f"{name}, line {line}: {error}") from None
+                raise TreeError(name, line=line, reason=str(error)) from None
             if tree:
-                yield tree
+                yield begin, tree
     if stack:
-        raise ValueError(
-            f"{name}, line {stack[0].line}: ({stack[0].label} is not closed by the end "
-            "of the file"
-        )
+        reason = f"({stack[0].label} is not closed by the end of the file"
+        raise TreeError(name, line=stack[0].line, reason=reason)
 
 
 def _read_token(token: str, *, line: int, stack: list[_Bracket]) -> Tree | None:
