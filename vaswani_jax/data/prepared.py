@@ -201,8 +201,10 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[Diffe
                 if settings.data.training_corpora
                 else []
             )
-            place = " and ".join(f"corpus {name!r}" for name in names) or repr(split)
-            text = f"the text of {place} has changed"
+            text_name = " and ".join(f"corpus {name!r}" for name in names) or repr(
+                split
+            )
+            text = f"the text of {text_name} has changed"
             differences.append(Difference(text, is_fixed=is_train))
         elif is_train:  # The other splits have the same seed.
             text = f"config.seed is {current.get('seed')}, was {record.get('seed')}"
