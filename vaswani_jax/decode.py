@@ -7,6 +7,7 @@ python -m vaswani_jax.decode --workdir=runs/demo < FILE
 
 import logging
 import os
+import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from absl import flags
@@ -19,6 +20,7 @@ from vaswani_jax.core import compilation_cache, config, processes
 from vaswani_jax.inference import (
     decode_job,
     formats,
+    glossary,
     line_io,
     line_warnings,
     minimum_bayes_risk,
@@ -60,6 +62,12 @@ CONSTRAINTS = path_flags.define_path(
     None,
     "A file: phrases that the translations must have, one line for each, separated by "
     "tabs.",
+)
+GLOSSARY = path_flags.define_path(
+    "glossary",
+    None,
+    "A file: terms of the source and their translations, a tab between them, one a "
+    "line.",
 )
 PLACEHOLDERS = flags.DEFINE_string(
     "placeholders",
@@ -129,7 +137,7 @@ def main() -> None:
         "--constraints": CONSTRAINTS.value,
     }
     line_io.check_outputs(
-        [INPUT.value, *aligned_files.values()],
+        [INPUT.value, GLOSSARY.value, *aligned_files.values()],
         {
             "--output": OUTPUT.value,
             "--alignments": ALIGNMENTS.value,
@@ -234,7 +242,7 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
         *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
         *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
         *(TOKENIZE.value, MBR.value, _is_reranked()),
-        *(CONSTRAINTS.value, PLACEHOLDERS.value),
+        *(CONSTRAINTS.value, GLOSSARY.value, PLACEHOLDERS.value),
     )
     _check_weights()
     if SCORE.value and any(conflicting):
@@ -250,6 +258,11 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
         is_reranked=_is_reranked(),
         num_candidates=NUM_CANDIDATES.value,
         placeholders=PLACEHOLDERS.value,
+        glossary=(
+            glossary.read_glossary(pathlib.Path(GLOSSARY.value))
+            if GLOSSARY.value
+            else None
+        ),
     )
 
 

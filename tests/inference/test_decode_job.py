@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from tests import settings
+from tests.data import small_vocabularies
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
 from vaswani_jax.inference import decode_job, line_io, line_warnings, reranking
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.results import Hypothesis, Output, PairScore
 from vaswani_jax.inference.scoring import Scored
 from vaswani_jax.inference.translator import Translator
@@ -67,12 +69,13 @@ class Written(Translator):
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | None = None,
         placeholders: str | None = None,
         first_line: int = 1,
         **search: Any,
     ) -> list[list[Hypothesis]]:
         self.calls.append((n_best, prefixes, first_line))
-        self.phrases.append((constraints, placeholders))
+        self.phrases.append((constraints, glossary, placeholders))
         return [self._n_best(line)[:n_best] for line in lines]
 
     def _n_best(self, line: str) -> list[Hypothesis]:
@@ -330,10 +333,19 @@ def test_a_constraint_that_cannot_be_met_is_found_before_any_translation(
 
 def test_the_constraints_of_a_line_are_separated_by_tabs() -> None:
     translator = Written()
-    options = dataclasses.replace(PLAIN, placeholders="x")
+    terms = Glossary({"a": "b"})
+    options = dataclasses.replace(PLAIN, placeholders="x", glossary=terms)
     job = decode_job.TranslationJob(translator, options)
     list(job.run([decode_job.Block(["a", "b"], None, ["c d\te", ""])]))
-    assert translator.phrases == [([["c d", "e"], [""]], "x")]
+    assert translator.phrases == [([["c d", "e"], [""]], terms, "x")]
+
+
+def test_a_glossary_that_cannot_be_written_is_found_before_any_translation() -> None:
+    options = dataclasses.replace(PLAIN, glossary=Glossary({"a": "b", "c": "\ufb01"}))
+    written = Written()
+    written.vocabulary = small_vocabularies.trained("bpe", True, normalization="nfkc")
+    with pytest.raises(ValueError, match="glossary: the vocabulary spells '\ufb01'"):
+        decode_job.TranslationJob(written, options)
 
 
 def test_a_line_without_its_tag_is_found_before_any_translation(

@@ -16,6 +16,7 @@ from vaswani_jax.core import parallel, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import phrases
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.inference.phrases import Phrase, PhraseFinder
 from vaswani_jax.inference.results import Hypothesis
@@ -64,6 +65,7 @@ def finder(**changes: Any) -> PhraseFinder:
         settings=small,
         models=(small.model,),
         placeholders=changes.get("placeholders"),
+        glossary=changes.get("glossary"),
     )
 
 
@@ -184,6 +186,61 @@ def test_the_tag_of_a_language_is_no_placeholder() -> None:
     ]
 
 
+def test_the_terms_of_a_glossary_are_written_as_often_as_the_source_has_them(
+    translator: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["a b, A b", "b", "ab c", "c"]
+    found = translator.hypotheses(
+        lines,
+        glossary={"a b": "hello", "c": "b c"},
+        constraints=[["again", "hello"], [], [], ["b c", "b c"]],
+    )
+    texts = [n_best[0].text for n_best in found]
+    assert [whole_words(text, "hello") for text in texts][::2] == [2, 0]
+    assert whole_words(texts[0], "again") == 1
+    assert texts[1] == translator.translate(["b"])[0]
+    assert whole_words(texts[2], "b c") == 1 and whole_words(texts[3], "b c") == 2
+    assert not caplog.messages
+    # A line's terms count as listed ones do.
+    assert texts[2] == translator.translate(["ab c"], constraints=[["b c"]])[0]
+
+
+def test_what_is_listed_and_in_the_glossary_is_needed_once() -> None:
+    both = finder(glossary=Glossary({"a": "x y", "b": "1"}), placeholders=r"\d")
+    [listed, free] = both.find(["a b 1", "a a b 1"], [["x y"], []], first_line=1)
+    assert [phrase.text for phrase in listed] == ["x y", "1"]
+    assert [phrase.text for phrase in free] == ["x y", "x y", "1"]
+
+
+def test_terms_that_do_not_fit_are_checked_but_not_searched() -> None:
+    """A listed one is an error."""
+    glossary = Glossary({"a": "a b c d", "b": "c"})
+    short = {"search.max_extra_tokens": 2, "glossary": glossary}
+    [long, fitting] = finder(**short).find(["a", "b"], None, first_line=1)
+    assert [phrase.text for phrase in long] == ["a b c d"] and not long[0].ids
+    assert fitting[0].ids
+    pieces = {"search.max_source_tokens": 4, "glossary": glossary}
+    [found] = finder(**pieces).find(["a b c d"], None, first_line=1)
+    assert [phrase.text for phrase in found] == ["a b c d", "c"]
+    assert not any(phrase.ids for phrase in found)
+
+
+def test_the_tag_of_a_language_is_no_term() -> None:
+    glossary = Glossary({"de": "a", "b": "c"})
+    tagged = finder(glossary=glossary, **settings.TWO_TARGETS)
+    [found] = tagged.find(["<2de> b"], None, first_line=1)
+    assert [phrase.text for phrase in found] == ["c"]
+
+
+def test_terms_of_a_source_without_spaces_are_anywhere() -> None:
+    glossary = Glossary({"b": "c"})
+    [found] = finder(glossary=glossary).find(["abba"], None, first_line=1)
+    assert found == ()
+    unspaced = finder(glossary=glossary, **{"data.source_locale": "ja"})
+    [found] = unspaced.find(["abba"], None, first_line=1)
+    assert [phrase.text for phrase in found] == ["c", "c"]
+
+
 def test_a_language_without_spaces_has_phrases_anywhere() -> None:
     [found] = finder(**{"data.target_locale": "ja"}).find(["a"], [["b"]], first_line=1)
     assert found == (Phrase("b", False, False, found[0].ids),)
@@ -264,6 +321,14 @@ def test_a_character_that_no_subword_has_is_refused() -> None:
     without_bytes = dataclasses.replace(finder(), vocabulary=vocabulary)
     with pytest.raises(ValueError, match=r"line 1: 'xa' has characters .* lacks: x;"):
         without_bytes.find(["a"], [["xa"]], first_line=1)
+    with_glossary = dataclasses.replace(
+        without_bytes, glossary=Glossary({"a": "b", "d": "xa"})
+    )
+    assert with_glossary.find(["a"], None, first_line=1)
+    with pytest.raises(ValueError, match="glossary, line 3: 'xa' has characters"):
+        with_glossary.find(["a", "a d"], None, first_line=2)
+    with pytest.raises(ValueError, match=r"glossary: 'xa' has .* lacks: x; leave"):
+        with_glossary.check_glossary()
     # Of the source, it is only looked for.
     placeholder = dataclasses.replace(without_bytes, placeholders="x")
     [[found]] = placeholder.find(["a x"], None, first_line=1)
@@ -274,6 +339,9 @@ def test_an_argument_of_another_form_is_refused(translator: Translator) -> None:
     for wrong in ("a", ["a"], [[1]], [None], {0: ["a"]}):
         with pytest.raises(TypeError, match="constraints"):
             translator.translate(["a"], constraints=wrong)  # type: ignore[arg-type]
+    for glossary in ("a", ["a"], {"a": 1}, {1: "a"}):
+        with pytest.raises(TypeError, match="glossary"):
+            translator.translate(["a"], glossary=glossary)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="placeholders is an empty pattern"):
         translator.translate(["a"], placeholders="")
     with pytest.raises(ValueError, match="equal numbers of lines, got 1 and 2"):

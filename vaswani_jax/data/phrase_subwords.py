@@ -24,6 +24,12 @@ def is_word_character(character: str) -> bool:
     )
 
 
+def is_inside_word(text: str, index: int) -> bool:
+    """Return True if a word goes on from before an index to after it."""
+    neighbours = text[max(0, index - 1) : index + 1]
+    return 0 < index < len(text) and all(map(is_word_character, neighbours))
+
+
 @functools.lru_cache(maxsize=4)
 def find_word_breaks(subwords: Subwords) -> Bool[np.ndarray, "V"]:
     """Return True for each id before which a word has ended.

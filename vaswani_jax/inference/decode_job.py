@@ -23,6 +23,7 @@ from vaswani_jax.inference import (
     scoring,
     trees,
 )
+from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.reranking import Reranking, check_translates, rerank
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
@@ -60,6 +61,7 @@ class DecodeOptions:
         is_reranked: Whether other scores are added to those of the search.
         placeholders: The pattern of what translations have of their sources; None for
             none.
+        glossary: The translations of terms; None for none.
         num_candidates: How many hypotheses `mbr` and reranking choose from; None for
             the default.
     """
@@ -74,6 +76,7 @@ class DecodeOptions:
     is_reranked: bool = False
     num_candidates: int | None = None
     placeholders: str | None = None
+    glossary: Glossary | None = None
 
     def check(self, search: config.SearchConfig) -> None:
         """Refuse options that contradict one another.
@@ -182,7 +185,7 @@ class TranslationJob:
         Raises:
             ValueError: The models have no such layer, or differ in their heads; the
                 outputs are trees and have no alignment, or cannot be reranked; or
-                `Reranking.check` refuses.
+                `Reranking.check` or `PhraseFinder.check_glossary` refuses.
         """
         self._translator, self._options = translator, options
         self._reranking = reranking
@@ -190,6 +193,8 @@ class TranslationJob:
             check_translates(translator)
         if reranking:
             reranking.check(translator)
+        if options.glossary:
+            translator.phrase_finder(None, glossary=options.glossary).check_glossary()
         if options.alignments and translator.vocabulary.is_trees:
             raise ValueError(
                 "--alignments needs a run that translates, this one parses; use "
@@ -322,6 +327,7 @@ class TranslationJob:
             n_best=options.candidates(settings.search),
             prefixes=block.prefixes,
             constraints=terms,
+            glossary=options.glossary,
             placeholders=options.placeholders,
             first_line=self.num_lines + 1,
         )

@@ -16,11 +16,12 @@ import numpy as np
 
 from vaswani_jax.core import config, languages, types
 from vaswani_jax.data import phrase_subwords
-from vaswani_jax.data.phrase_subwords import is_word_character
+from vaswani_jax.data.phrase_subwords import is_inside_word, is_word_character
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import generate
 from vaswani_jax.inference.banks import PhraseRows
+from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.results import Hypothesis
 
 # The smallest numbers of phrases, and of their tokens, that a search is compiled for.
@@ -53,17 +54,11 @@ class Phrase:
         number, begin = 0, text.find(self.text)
         while begin >= 0:
             end = begin + len(self.text)
-            is_joined = self.starts_word and _is_inside_word(text, begin)
-            is_joined |= self.ends_word and _is_inside_word(text, end)
+            is_joined = self.starts_word and is_inside_word(text, begin)
+            is_joined |= self.ends_word and is_inside_word(text, end)
             number += not is_joined
             begin = text.find(self.text, begin + 1)
         return number
-
-
-def _is_inside_word(text: str, index: int) -> bool:
-    """Return True if a word goes on from before an index to after it."""
-    neighbours = text[max(0, index - 1) : index + 1]
-    return 0 < index < len(text) and all(map(is_word_character, neighbours))
 
 
 def split_constraints(lines: Iterable[str]) -> list[list[str]]:
@@ -110,12 +105,14 @@ class PhraseFinder:
         models: The architectures.
         placeholders: The pattern of what each translation has as often as its source;
             None for none.
+        glossary: The terms of sources, with their translations; None for none.
     """
 
     vocabulary: Vocabulary
     settings: config.Config
     models: Sequence[config.ModelConfig]
     placeholders: str | None = None
+    glossary: Glossary | None = None
 
     @functools.cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -140,10 +137,10 @@ class PhraseFinder:
 
         Raises:
             ValueError: The search draws samples, or the outputs are trees. A term
-                cannot be written, or does not fit into the output. A line with a term
-                is translated in pieces.
+                cannot be written, or a listed one does not fit into the output. A line
+                with a listed term is translated in pieces.
         """
-        if self._pattern is None and constraints is None:
+        if self._pattern is None and self.glossary is None and constraints is None:
             return [()] * len(lines)
         self._check_search()
         return [
@@ -154,56 +151,85 @@ class PhraseFinder:
             )
         ]
 
+    def check_glossary(self) -> None:
+        """Refuse a glossary with a translation that the vocabulary cannot write.
+
+        Raises:
+            ValueError: As `find`, for any line with that term.
+        """
+        self._check_search()
+        data = self.settings.data
+        locales = languages.target_locales(data)
+        for has_spaces in {languages.has_spaces(locale, data) for locale in locales}:
+            for translation in (self.glossary or {}).values():
+                phrase = self._encode(Phrase(translation), has_spaces=has_spaces)
+                self._check_spelling(phrase, name="glossary")
+
     def _check_search(self) -> None:
         if self.vocabulary.is_trees:
             raise ValueError(
-                "a parser takes no constraints and no placeholders; leave them out"
+                "a parser takes no constraints, no glossary and no placeholders; "
+                "leave them out"
             )
         if self.settings.search.sampling:
             raise ValueError(
                 "config.search.sampling=True draws outputs at random: it takes no "
-                "constraints and no placeholders"
+                "constraints, no glossary and no placeholders"
             )
 
     def _find_in_line(
         self, line: str, terms: Sequence[str], *, number: int
     ) -> tuple[Phrase, ...]:
         terms = [" ".join(term.split()) for term in terms if term.strip()]
-        matches = list(self._find_placeholders(line))
-        if not (terms or matches):
+        untagged = languages.remove_tag(line, self.settings.data)
+        translations = [Phrase(text) for text in self._find_terms(untagged)]
+        placeholders = list(self._find_placeholders(untagged))
+        if not (terms or translations or placeholders):
             return ()
-        has_spaces = languages.piece_separator(line, self.settings.data) == " "
+        encode = functools.partial(
+            self._encode,
+            has_spaces=languages.piece_separator(line, self.settings.data) == " ",
+        )
         [source] = self.vocabulary.encode([line])
-        phrases = [self._encode(Phrase(term), has_spaces=has_spaces) for term in terms]
+        phrases = [encode(Phrase(term)) for term in terms]
         self._check_terms(phrases, source, name=f"constraints, line {number}")
-        # A placeholder that is a term, too, is not needed once more.
-        num_listed = collections.Counter(terms)
-        for match in matches:
-            text = " ".join(match[0].split())
-            num_listed[text] -= 1
-            if num_listed[text] >= 0:
-                continue
-            begin = match.start() + len(match[0]) - len(match[0].lstrip())
-            is_joined = begin > 0 and is_word_character(match.string[begin - 1])
-            phrase = Phrase(
-                text,
-                starts_word=not is_joined,
-                ends_word=not _is_inside_word(match.string, match.end()),
-            )
-            phrase = self._encode(phrase, has_spaces=has_spaces)
-            if not self._is_spelled(phrase) or self._excess(source, [*phrases, phrase]):
-                phrase = dataclasses.replace(phrase, ids=())
-            phrases.append(phrase)
+        for found in (translations, placeholders):
+            # What is listed, too, is not needed once more.
+            num_listed = collections.Counter(phrase.text for phrase in phrases)
+            for phrase in map(encode, found):
+                num_listed[phrase.text] -= 1
+                if num_listed[phrase.text] >= 0:
+                    continue
+                if found is translations:
+                    self._check_spelling(phrase, name=f"glossary, line {number}")
+                if not self._is_spelled(phrase) or self._excess(
+                    source, [*phrases, phrase]
+                ):
+                    phrase = dataclasses.replace(phrase, ids=())
+                phrases.append(phrase)
         return tuple(phrases)
 
-    def _find_placeholders(self, line: str) -> Iterator[re.Match[str]]:
-        """Yield the placeholders of a line after the tag of its language."""
+    def _find_terms(self, line: str) -> Iterator[str]:
+        """Yield the translations of the glossary's terms in a line."""
+        data = self.settings.data
+        if self.glossary is not None:
+            has_spaces = languages.has_spaces(data.source_locale, data)
+            yield from self.glossary.find(line, has_spaces=has_spaces)
+
+    def _find_placeholders(self, line: str) -> Iterator[Phrase]:
+        """Yield the placeholders of a line, not encoded."""
         if self._pattern is None:
             return
-        line = languages.remove_tag(line, self.settings.data)
         for match in self._pattern.finditer(line):
-            if match[0].strip():
-                yield match
+            text = " ".join(match[0].split())
+            if text:
+                begin = match.start() + len(match[0]) - len(match[0].lstrip())
+                is_joined = begin > 0 and is_word_character(line[begin - 1])
+                yield Phrase(
+                    text,
+                    starts_word=not is_joined,
+                    ends_word=not is_inside_word(line, match.end()),
+                )
 
     def _encode(self, phrase: Phrase, *, has_spaces: bool) -> Phrase:
         starts_word = has_spaces and phrase.starts_word
@@ -224,24 +250,26 @@ class PhraseFinder:
         is_known = types.UNK_ID not in phrase.ids
         return is_known and self.vocabulary.decode(phrase.ids) == phrase.text
 
+    def _check_spelling(self, phrase: Phrase, *, name: str) -> None:
+        """Refuse a phrase that subwords do not spell."""
+        if types.UNK_ID in phrase.ids:
+            characters = self.vocabulary.unknown_characters(phrase.text, target=True)
+            raise ValueError(
+                f"{name}: {phrase.text!r} has characters that the vocabulary lacks: "
+                f"{' '.join(characters)}; leave it out"
+            )
+        if not self._is_spelled(phrase):
+            raise ValueError(
+                f"{name}: the vocabulary spells {phrase.text!r} as "
+                f"{self.vocabulary.decode(phrase.ids)!r}: write it so"
+            )
+
     def _check_terms(
         self, phrases: Sequence[Phrase], source: Sequence[int], *, name: str
     ) -> None:
         """Refuse terms that no search can write."""
         for phrase in phrases:
-            if types.UNK_ID in phrase.ids:
-                characters = self.vocabulary.unknown_characters(
-                    phrase.text, target=True
-                )
-                raise ValueError(
-                    f"{name}: {phrase.text!r} has characters that the vocabulary "
-                    f"lacks: {' '.join(characters)}; leave it out"
-                )
-            if not self._is_spelled(phrase):
-                raise ValueError(
-                    f"{name}: the vocabulary spells {phrase.text!r} as "
-                    f"{self.vocabulary.decode(phrase.ids)!r}: write it so"
-                )
+            self._check_spelling(phrase, name=name)
         search = self.settings.search
         if phrases and len(source) >= search.max_source_tokens:
             raise ValueError(

@@ -26,6 +26,7 @@ from vaswani_jax.inference import (
     trees,
 )
 from vaswani_jax.inference.ensemble import Member
+from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.phrases import PhraseFinder, mark_missing
 from vaswani_jax.inference.results import (
     AttendedPair,
@@ -130,6 +131,7 @@ class Translator:
         lines: Sequence[str],
         *,
         constraints: Sequence[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | None = None,
         placeholders: str | None = None,
         **search: Any,
     ) -> list[str]:
@@ -142,6 +144,7 @@ class Translator:
             lines: Source lines. One string alone is an error.
             constraints: The phrases that each line's translation must have; see
                 `hypotheses`.
+            glossary: The translations of terms; see `hypotheses`.
             placeholders: A regular expression; the translation keeps its matches.
             **search: Settings of `config.search` for this call, as `beam_size=8`.
 
@@ -152,7 +155,11 @@ class Translator:
                 parameters are not finite numbers.
         """
         best_hypotheses = self.best_hypotheses(
-            lines, constraints=constraints, placeholders=placeholders, **search
+            lines,
+            constraints=constraints,
+            glossary=glossary,
+            placeholders=placeholders,
+            **search,
         )
         return [best.text for best in best_hypotheses]
 
@@ -161,12 +168,17 @@ class Translator:
         lines: Sequence[str],
         *,
         constraints: Sequence[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | None = None,
         placeholders: str | None = None,
         **search: Any,
     ) -> list[Hypothesis]:
         """Return the best hypothesis of each line; all else is as in `translate`."""
         hypotheses = self.hypotheses(
-            lines, constraints=constraints, placeholders=placeholders, **search
+            lines,
+            constraints=constraints,
+            glossary=glossary,
+            placeholders=placeholders,
+            **search,
         )
         settings = self._override(search)
         counts = line_warnings.count_unusual_lines(hypotheses, settings)
@@ -183,6 +195,7 @@ class Translator:
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | None = None,
         placeholders: str | None = None,
         first_line: int = 1,
         **search: Any,
@@ -199,6 +212,9 @@ class Translator:
                 Trees have none.
             constraints: The phrases that each line's translations must have, as often
                 as they are listed: `[["Vertrag"], []]` for two lines.
+            glossary: The translations of terms, `{"contract": "Vertrag"}`. A
+                translation has that of each term as often as the source line has the
+                term; see `Glossary`.
             placeholders: A regular expression. A translation has each of its matches as
                 often as the source line.
             first_line: The number of the first line, from 1: random samples and error
@@ -218,8 +234,10 @@ class Translator:
         if constraints is not None:
             constraints = arguments.read_constraints(lines, constraints)
         phrases = None
-        if constraints is not None or placeholders is not None:
-            finder = self.phrase_finder(placeholders, settings=settings)
+        if any(part is not None for part in (constraints, glossary, placeholders)):
+            finder = self.phrase_finder(
+                placeholders, glossary=glossary, settings=settings
+            )
             phrases = finder.find(lines, constraints, first_line=first_line)
         hypotheses = translator.hypotheses(
             self.replicated_params,
@@ -234,22 +252,28 @@ class Translator:
         return hypotheses
 
     def phrase_finder(
-        self, placeholders: str | None, *, settings: Config | None = None
+        self,
+        placeholders: str | None,
+        *,
+        glossary: Mapping[str, str] | None = None,
+        settings: Config | None = None,
     ) -> PhraseFinder:
         """Return what finds the phrases that translations must have.
 
         Args:
             placeholders: The pattern of placeholders; None for none.
+            glossary: The translations of terms; None for none.
             settings: Those of the translator, if None.
 
         Raises:
-            ValueError: The pattern is no regular expression.
+            TypeError, ValueError: As `Glossary`.
         """
         return PhraseFinder(
             vocabulary=self.vocabulary,
             settings=settings or self.config,
             models=self._models,
             placeholders=placeholders,
+            glossary=None if glossary is None else Glossary(glossary),
         )
 
     def minimum_bayes_risk(
@@ -260,6 +284,7 @@ class Translator:
         num_candidates: int | None = None,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | None = None,
         placeholders: str | None = None,
         first_line: int = 1,
         **search: Any,
@@ -280,6 +305,7 @@ class Translator:
             num_candidates: How many candidates of a line; by default the beam size.
             prefixes: As for `hypotheses`, like all further arguments.
             constraints: The phrases that each line's translations must have.
+            glossary: The translations of terms.
             placeholders: A regular expression; the translation keeps its matches.
             first_line: The number of the first line, from 1.
             **search: Settings of `config.search` for this call.
@@ -298,6 +324,7 @@ class Translator:
             n_best=num_candidates,
             prefixes=prefixes,
             constraints=constraints,
+            glossary=glossary,
             placeholders=placeholders,
             first_line=first_line,
             **search,
