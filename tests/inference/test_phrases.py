@@ -362,6 +362,14 @@ def test_few_shapes_are_compiled() -> None:
     assert phrases.choose_padded_shape([of_length(3) * 9]) == (4, 8)
 
 
+def test_phrases_for_which_a_search_has_no_room_lose_their_ids() -> None:
+    short, same, other = (Phrase("a", ids=(n,)) for n in (5, 5, 6))
+    long, joined = Phrase("b", ids=(5, 6, 7)), Phrase("a", ends_word=False, ids=(5,))
+    kept = phrases.keep_searchable([long, short, joined, same, other], shape=(2, 2))
+    assert [phrase.ids for phrase in kept] == [(), (5,), (5,), (5,), ()]
+    assert [phrase.text for phrase in kept] == ["b", "a", "a", "a", "a"]
+
+
 def test_phrases_are_padded_with_their_counts() -> None:
     vocabulary: Vocabulary = settings.letters_vocabulary()
     twice = [Phrase("a", ids=(5, 6)), Phrase("b", ends_word=False, ids=(7,))] * 2

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from tests import settings
 from vaswani_jax.core import types
 from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.inference.phrases import mark_missing
 from vaswani_jax.inference.results import (
     AttendedPair,
     Attention,
@@ -86,18 +87,23 @@ class ShoutingEngine(Engine):
         *,
         search: Any,
         prefixes: Sequence[str] | None = None,
+        glossary: Mapping[str, str] | None = None,
         deadline: float | None = None,
     ) -> list[list[Hypothesis]]:
         await self._wait(lines)
         self.searches.append(search)
         prefixes = prefixes or [""] * len(lines)
-        return [
+        hypotheses = [
             [
                 self._hypothesis(line, prefix, rank)
                 for rank in range(1 if " one" in line else search.n_best)
             ]
             for line, prefix in zip(lines, prefixes, strict=True)
         ]
+        if glossary is None:
+            return hypotheses
+        phrases = self.translator.find_phrases(lines, glossary=glossary)
+        return mark_missing(hypotheses, phrases)
 
     def _hypothesis(self, line: str, prefix: str, rank: int) -> Hypothesis:
         source = self.translator.vocabulary.encode([line])[0]

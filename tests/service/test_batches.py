@@ -4,6 +4,7 @@ import hypothesis
 from hypothesis import strategies
 
 from tests.service.test_shapes import SEARCH, shapes_of
+from vaswani_jax.inference.phrases import Phrase
 from vaswani_jax.inference.pieces import Piece
 from vaswani_jax.service import batches
 
@@ -21,12 +22,17 @@ def sentence(
     *,
     length: int = 8,
     prefix: int = 0,
+    has_phrases: bool = False,
     beam_size: int = 4,
 ) -> batches.Sentence:
     return batches.Sentence(
         request=request,
         index=index,
-        piece=Piece(index, 0, [5] * (length - 1), [6] * prefix),
+        piece=Piece(
+            *(index, 0, [5] * (length - 1), [6] * prefix),
+            # Only those with ids are searched.
+            (Phrase("a"), Phrase("b", ids=(7,))) if has_phrases else (Phrase("a"),),
+        ),
         beam_size=beam_size,
         length_penalty=0.6,
         n_best=1,
@@ -48,7 +54,10 @@ def take_all(queue: batches.Queue) -> list[batches.Batch]:
 
 LENGTHS = strategies.integers(1, SEARCH.max_source_tokens)
 KINDS = strategies.tuples(
-    LENGTHS, strategies.sampled_from([0, 0, 2, 40]), strategies.sampled_from([1, 4])
+    LENGTHS,
+    strategies.sampled_from([0, 0, 2, 40]),
+    strategies.sampled_from([False, False, True]),
+    strategies.sampled_from([1, 4]),
 )
 REQUESTS = strategies.lists(
     strategies.lists(KINDS, min_size=1, max_size=40), min_size=1, max_size=12
@@ -58,18 +67,19 @@ REQUESTS = strategies.lists(
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(requests=REQUESTS, calls=strategies.integers(0, 3))
 def test_every_job_is_in_one_batch_of_its_kind(
-    requests: list[list[tuple[int, int, int]]], calls: int
+    requests: list[list[tuple[int, int, bool, int]]], calls: int
 ) -> None:
     queue = empty_queue()
     jobs: list[batches.Job] = []
     for arrival, kinds in enumerate(requests):
         request = batches.Request(arrival=float(arrival))
-        for index, (length, prefix, beam_size) in enumerate(kinds):
+        for index, (length, prefix, has_phrases, beam_size) in enumerate(kinds):
             jobs.append(
                 sentence(
                     *(request, index),
                     length=length,
                     prefix=prefix,
+                    has_phrases=has_phrases,
                     beam_size=beam_size,
                 )
             )
@@ -97,7 +107,8 @@ def test_every_job_is_in_one_batch_of_its_kind(
         assert len({job.beam_size for job in sentences}) == 1
         assert max(job.length for job in sentences) <= batch.lengths.source
         for job in sentences:
-            assert bool(job.piece.prefix) == bool(batch.lengths.prefix)
+            is_guided = bool(job.piece.prefix) or job.piece.has_phrases
+            assert is_guided == bool(batch.lengths.prefix)
             assert len(job.piece.prefix) <= batch.lengths.prefix
 
 

@@ -72,6 +72,7 @@ class Arrival:
     search: Search
     turns: int
     has_prefix: bool
+    glossary: dict[str, str] | None
     is_cancelled: bool
 
 
@@ -89,6 +90,7 @@ ARRIVALS = strategies.lists(
         ),
         turns=strategies.integers(0, 3),
         has_prefix=strategies.booleans(),
+        glossary=strategies.sampled_from([None, {}, {"a": "b", "b c": "d"}]),
         is_cancelled=strategies.booleans(),
     ),
     max_size=12,
@@ -107,7 +109,10 @@ def test_each_request_gets_its_own_results(
                 await asyncio.sleep(0)
             prefixes = ["h"] * len(arrival.lines) if arrival.has_prefix else None
             coroutine = engine.translate(
-                arrival.lines, search=arrival.search, prefixes=prefixes
+                arrival.lines,
+                search=arrival.search,
+                prefixes=prefixes,
+                glossary=arrival.glossary,
             )
             tasks.append(asyncio.create_task(coroutine))
         for task, arrival in zip(tasks, arrivals, strict=True):
@@ -121,6 +126,7 @@ def test_each_request_gets_its_own_results(
             alone = model.hypotheses(
                 arrival.lines,
                 prefixes=["h"] * len(arrival.lines) if arrival.has_prefix else None,
+                glossary=arrival.glossary,
                 **dataclasses.asdict(arrival.search),
             )
             assert result == alone

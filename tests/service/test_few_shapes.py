@@ -97,6 +97,32 @@ def test_prefixes_scores_and_attention_are_those_of_the_model(
             )
 
 
+def test_a_glossary_is_followed_as_by_the_model(served: FewShapesTranslator) -> None:
+    """In one batch with lines that have a prefix, or neither."""
+    model = small_models.translator()
+    glossary = {"b": "h g", "h": "a"}
+    for prefixes in (None, ["", "", "c", "", "", ""]):
+        with no_compilation():
+            results = served.hypotheses(LINES, prefixes=prefixes, glossary=glossary)
+        expected = model.hypotheses(LINES, prefixes=prefixes, glossary=glossary)
+        assert_close(results, expected)
+        missing = [n_best[0].missing_phrases for n_best in results]
+        assert missing == [n_best[0].missing_phrases for n_best in expected]
+        assert "h g" in results[0][0].text and missing[:5] == [()] * 5
+
+
+def test_phrases_beyond_the_compiled_shape_are_only_checked(
+    served: FewShapesTranslator,
+) -> None:
+    glossary = {"b": "a " * 17, "c": "d"}
+    [found] = served.find_phrases(["c b c"], glossary=glossary)
+    assert [bool(phrase.ids) for phrase in found] == [True, False, True]
+    with no_compilation():
+        [[best]] = served.hypotheses(["c b c"], glossary=glossary)
+    assert best.text.split().count("d") >= 2
+    assert best.missing_phrases == (("a " * 17).strip(),)
+
+
 def test_a_beam_size_that_is_not_compiled_is_refused(
     served: FewShapesTranslator,
 ) -> None:

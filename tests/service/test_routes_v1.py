@@ -76,6 +76,20 @@ def test_words_are_aligned_by_characters_of_both_texts(client):
     assert words == [[("ab", "AB"), ("cd.", "CD.")], [("ef", "EF"), ("gh", "GH")]]
 
 
+def test_the_sentences_that_lack_a_term_name_it(client):
+    body = {"text": "A bed. A dog runs.", "glossary": {"bed": "BED", "dog": "a b"}}
+    answer = post(client, "translate", **body)
+    [result] = answer.json()["results"]
+    missing = [entry["missing_phrases"] for entry in result["sentences"]]
+    assert missing == [[], ["a b"]]
+    streamed = read_events(post(client, "translate", stream=True, **body).text)
+    assert [data.get("missing_phrases") for _, data in streamed] == [*missing, None]
+    assert streamed[-1][1] == answer.json()
+    # Without a glossary there is no such field.
+    [plain] = post(client, "translate", text="A dog").json()["results"]
+    assert "missing_phrases" not in plain["sentences"][0]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "field"),
     [
@@ -94,6 +108,11 @@ def test_words_are_aligned_by_characters_of_both_texts(client):
         ({"text": "a", "length_penalty": -1}, 422, "length_penalty"),
         ({"text": "a", "prefix": ["a", "b"]}, 422, "prefix"),
         ({"text": "a", "prefix": "a\nb"}, 422, "prefix"),
+        ({"text": "a", "glossary": {"a": 1}}, 422, "glossary"),
+        ({"text": "a", "glossary": {"a": " "}}, 422, "glossary"),
+        ({"text": "a", "glossary": {"b": "x"}}, 422, "glossary"),
+        ({"text": "a", "glossary": {"a": "b", " a": "c"}}, 422, "glossary"),
+        ({"text": "a" * 100, "glossary": {"a": "a" * 100}}, 413, "text"),
         ({"text": "a", "model": "none"}, 422, "model"),
         ({"text": "a", "source": "de"}, 422, "source"),
         ({"text": "a", "target": "fr"}, 422, "target"),

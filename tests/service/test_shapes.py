@@ -13,13 +13,13 @@ SEARCH = parsing.parse(base_ende.get_config()).search
 
 
 def shapes_of(
-    *, num_devices: int = 1, is_cpu: bool = True, has_prefixes: bool = True
+    *, num_devices: int = 1, is_cpu: bool = True, is_guided: bool = True
 ) -> shapes.Shapes:
     return shapes.shapes(
         SEARCH,
         num_devices=num_devices,
         is_cpu=is_cpu,
-        has_prefixes=has_prefixes,
+        is_guided=is_guided,
         longest_pair=SEARCH.max_source_tokens + SEARCH.max_extra_tokens,
     )
 
@@ -27,17 +27,23 @@ def shapes_of(
 @hypothesis.given(
     source=strategies.integers(1, SEARCH.max_source_tokens),
     prefix=strategies.integers(0, SEARCH.max_source_tokens),
+    has_phrases=strategies.booleans(),
     num_waiting=strategies.integers(1, 300),
     is_cpu=strategies.booleans(),
     num_devices=strategies.sampled_from([1, 3]),
 )
 def test_every_sentence_fits_into_a_batch(
-    source: int, prefix: int, num_waiting: int, is_cpu: bool, num_devices: int
+    source: int,
+    prefix: int,
+    has_phrases: bool,
+    num_waiting: int,
+    is_cpu: bool,
+    num_devices: int,
 ) -> None:
     all_shapes = shapes_of(is_cpu=is_cpu, num_devices=num_devices)
-    lengths = all_shapes.lengths(source=source, prefix=prefix)
+    lengths = all_shapes.lengths(source=source, prefix=prefix, has_phrases=has_phrases)
     assert source <= lengths.source and prefix <= lengths.prefix
-    assert (prefix == 0) == (lengths.prefix == 0)
+    assert (prefix == 0 and not has_phrases) == (lengths.prefix == 0)
     number = all_shapes.num_sentences(num_waiting, lengths)
     num_rows = all_shapes.num_rows(number, lengths)
     assert 1 <= number <= min(num_waiting, num_rows)
@@ -72,7 +78,7 @@ def test_the_programs_are_few_and_their_batches_bounded() -> None:
 def test_a_short_longest_piece_bounds_all_lengths() -> None:
     short = dataclasses.replace(SEARCH, max_source_tokens=20)
     all_shapes = shapes.shapes(
-        *(short,), num_devices=1, is_cpu=True, has_prefixes=True, longest_pair=25
+        *(short,), num_devices=1, is_cpu=True, is_guided=True, longest_pair=25
     )
     assert set(all_shapes.search_rows) == {
         shapes.Lengths(16, 0),
@@ -83,6 +89,6 @@ def test_a_short_longest_piece_bounds_all_lengths() -> None:
     assert all_shapes.pair_length(25) == 25
 
 
-def test_a_parser_has_no_prefixes() -> None:
-    search_rows = shapes_of(has_prefixes=False).search_rows
+def test_a_parser_has_no_prefixes_and_no_phrases() -> None:
+    search_rows = shapes_of(is_guided=False).search_rows
     assert {lengths.prefix for lengths in search_rows} == {0}

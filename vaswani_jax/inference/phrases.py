@@ -345,6 +345,27 @@ def choose_padded_shape(phrases: Iterable[Sequence[Phrase]]) -> tuple[int, int]:
     return _power_of_two(max(numbers)), _power_of_two(max(lengths))
 
 
+def keep_searchable(
+    phrases: Sequence[Phrase], *, shape: tuple[int, int]
+) -> tuple[Phrase, ...]:
+    """Return the phrases of a sentence; a search has no room for those without ids.
+
+    Args:
+        phrases: The phrases.
+        shape: C and L of the search.
+    """
+    kept: set[tuple[tuple[int, ...], bool]] = set()
+    for phrase in phrases:
+        if 0 < len(phrase.ids) <= shape[1] and len(kept) < shape[0]:
+            kept.add((phrase.ids, phrase.ends_word))
+    return tuple(
+        phrase
+        if (phrase.ids, phrase.ends_word) in kept
+        else dataclasses.replace(phrase, ids=())
+        for phrase in phrases
+    )
+
+
 def pad_phrases(
     phrases: Sequence[Sequence[Phrase]],
     *,

@@ -105,7 +105,7 @@ class PieceBatching:
         num_tokens = max(len(piece.ids) + 1, shortest)
         length = min(padding.padded_length(num_tokens), longest)
         prefix_length = padding.padded_length(len(piece.prefix)) if piece.prefix else 0
-        return length, prefix_length, int(any(phrase.ids for phrase in piece.phrases))
+        return length, prefix_length, int(piece.has_phrases)
 
 
 def row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:

@@ -27,6 +27,11 @@ class Piece(NamedTuple):
     prefix: list[int]
     phrases: tuple[Phrase, ...] = ()
 
+    @property
+    def has_phrases(self) -> bool:
+        """True if the search looks for phrases."""
+        return any(phrase.ids for phrase in self.phrases)
+
 
 def cut_lines(
     lines: Sequence[str],

@@ -48,6 +48,11 @@ class Sentence:
     num_sentences = 1
 
     @property
+    def is_guided(self) -> bool:
+        """True if its translations have a prefix, or phrases to search for."""
+        return bool(self.piece.prefix) or self.piece.has_phrases
+
+    @property
     def length(self) -> int:
         """The tokens of the source, with the end mark."""
         return len(self.piece.ids) + 1
@@ -172,13 +177,12 @@ class Queue:
         return batch
 
     def _batch_with(self, first: Sentence) -> Batch:
-        has_prefix = bool(first.piece.prefix)
         candidates = [
             job
             for job in self._jobs
             if isinstance(job, Sentence)
             and job.beam_size == first.beam_size
-            and bool(job.piece.prefix) == has_prefix
+            and job.is_guided == first.is_guided
         ]
         # Outputs are about as long as their sources, and all wait for the longest.
         nearest = heapq.nsmallest(
@@ -203,4 +207,5 @@ class Queue:
         return self._shapes.lengths(
             source=max(job.length for job in sentences),
             prefix=max(len(job.piece.prefix) for job in sentences),
+            has_phrases=any(job.piece.has_phrases for job in sentences),
         )

@@ -7,11 +7,12 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from typing import Any, TypeVar
 
 from vaswani_jax.core import side_by_side
+from vaswani_jax.inference.phrases import mark_missing
 from vaswani_jax.inference.results import AttendedPair, Hypothesis, PairScore
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import batches
@@ -147,6 +148,7 @@ class Engine:
         *,
         search: Search,
         prefixes: Sequence[str] | None = None,
+        glossary: Mapping[str, str] | None = None,
         deadline: float | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the translations of each line, as `Translator.hypotheses` does.
@@ -155,6 +157,7 @@ class Engine:
             lines: A sentence each.
             search: How to search; its beam size is one of `Limits.beam_sizes`.
             prefixes: What each line's translations begin with; "" for anything.
+            glossary: The translations of terms. A hypothesis names those that it lacks.
             deadline: When the request is too late.
 
         Raises:
@@ -163,7 +166,12 @@ class Engine:
             ValueError: As for `Translator.hypotheses`.
         """
         self._check_open(len(lines))
-        pieces = self.translator.pieces(lines, search=search, prefixes=prefixes)
+        phrases = None
+        if glossary is not None:
+            phrases = self.translator.find_phrases(lines, glossary=glossary)
+        pieces = self.translator.pieces(
+            lines, search=search, prefixes=prefixes, phrases=phrases
+        )
         request = self._request(deadline)
         jobs = [
             batches.Sentence(
@@ -178,7 +186,8 @@ class Engine:
         ]
         outputs = await self._answer(request, jobs)
         translator = self.translator.line_translator(search.beam_size, search.n_best)
-        return translator.join(outputs, pieces=pieces, lines=lines)
+        hypotheses = translator.join(outputs, pieces=pieces, lines=lines)
+        return hypotheses if phrases is None else mark_missing(hypotheses, phrases)
 
     async def score(
         self,

@@ -9,7 +9,9 @@ import numpy as np
 
 from vaswani_jax.core import parallel, types
 from vaswani_jax.inference import generate, padding, scoring
+from vaswani_jax.inference import phrases as phrase_search
 from vaswani_jax.inference.line_translator import LineTranslator
+from vaswani_jax.inference.phrases import Phrase
 from vaswani_jax.inference.pieces import Piece
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.translator import Translator
@@ -66,7 +68,7 @@ class FewShapesTranslator(Translator):
             search,
             num_devices=parallel.num_devices(),
             is_cpu=parallel.on_cpu(),
-            has_prefixes=not self.vocabulary.is_trees,
+            is_guided=not self.vocabulary.is_trees,
             longest_pair=min(
                 search.max_source_tokens + search.max_extra_tokens, *tables, 1 << 30
             ),
@@ -94,16 +96,47 @@ class FewShapesTranslator(Translator):
         *,
         search: Search,
         prefixes: Sequence[str] | None,
+        phrases: Sequence[tuple[Phrase, ...]] | None = None,
         first_line: int = 1,
     ) -> list[Piece]:
         """Return the pieces of all lines, in order.
+
+        Args:
+            lines: The lines.
+            search: The search.
+            prefixes: What each line's translations begin with; "" for anything.
+            phrases: What each line's translations must have, of `find_phrases`.
+            first_line: The number of the first line in error messages.
 
         Raises:
             TypeError, ValueError: As `hypotheses`.
         """
         translator = self.line_translator(search.beam_size, search.n_best)
         self._check(lines, prefixes, settings=self.config, first_line=first_line)
-        return translator.pieces(lines, prefixes, first_line=first_line)
+        return translator.pieces(
+            lines, prefixes, phrases=phrases, first_line=first_line
+        )
+
+    def find_phrases(
+        self, lines: Sequence[str], *, glossary: Mapping[str, str]
+    ) -> list[tuple[Phrase, ...]]:
+        """Return the phrases that each line's translations must have.
+
+        The search looks for as many as its programs have room for; the translations
+        may lack the others.
+
+        Args:
+            lines: The lines.
+            glossary: The translations of terms.
+
+        Raises:
+            ValueError: As `PhraseFinder.find`.
+        """
+        finder = self.phrase_finder(None, glossary=glossary)
+        return [
+            phrase_search.keep_searchable(of_line, shape=shapes.PHRASES)
+            for of_line in finder.find(lines, None, first_line=1)
+        ]
 
     def search(
         self,
@@ -133,6 +166,14 @@ class FewShapesTranslator(Translator):
             numbers=np.zeros((num_rows, 2), np.int32),
             alpha=alpha,
             n_best=n_best,
+            phrases=phrase_search.pad_phrases(
+                [piece.phrases for piece in pieces],
+                rows=num_rows,
+                shape=shapes.PHRASES,
+                subwords=self.vocabulary.target,
+            )
+            if lengths.prefix
+            else None,
         )
         run = self.line_translator(beam_size, 1).search
         local_rows = parallel.split_rows(padded_rows, num_microbatches=1)
@@ -147,6 +188,7 @@ class FewShapesTranslator(Translator):
         *,
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
+        glossary: Mapping[str, str] | None = None,
         first_line: int = 1,
         **search: Any,
     ) -> list[list[Hypothesis]]:
@@ -163,14 +205,25 @@ class FewShapesTranslator(Translator):
                 **search,
             },
         )
+        phrases = None
+        if glossary is not None:
+            phrases = self.find_phrases(lines, glossary=glossary)
         pieces = self.pieces(
-            lines, search=options, prefixes=prefixes, first_line=first_line
+            lines,
+            search=options,
+            prefixes=prefixes,
+            phrases=phrases,
+            first_line=first_line,
         )
         translator = self.line_translator(options.beam_size, n_best)
         by_lengths: dict[shapes.Lengths, list[int]] = {}
         for index in sorted(range(len(pieces)), key=lambda i: len(pieces[i].ids)):
-            ids, prefix = pieces[index].ids, pieces[index].prefix
-            lengths = self.shapes.lengths(source=len(ids) + 1, prefix=len(prefix))
+            piece = pieces[index]
+            lengths = self.shapes.lengths(
+                source=len(piece.ids) + 1,
+                prefix=len(piece.prefix),
+                has_phrases=piece.has_phrases,
+            )
             by_lengths.setdefault(lengths, []).append(index)
         outputs: list[list[Output]] = [[] for _ in pieces]
         for lengths, indices in by_lengths.items():
@@ -190,7 +243,10 @@ class FewShapesTranslator(Translator):
                     outputs[index] = translator.read(
                         pieces[index], tokens=tokens, scores=scores
                     )
-        return translator.join(outputs, pieces=pieces, lines=lines)
+        n_best_of_lines = translator.join(outputs, pieces=pieces, lines=lines)
+        if phrases is None:
+            return n_best_of_lines
+        return phrase_search.mark_missing(n_best_of_lines, phrases)
 
     def score_ids(
         self,

@@ -1,8 +1,9 @@
 """Make jobs of requests, and refuse those that exceed the limits."""
 
+import itertools
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import fastapi
 
@@ -32,7 +33,8 @@ def make_job(
             f"{len(texts)} texts need as many prefixes, got {len(prefixes)}",
             field="prefix",
         )
-    check_size(texts, limits, extra_texts=prefixes)
+    terms = itertools.chain.from_iterable((body.glossary or {}).items())
+    check_size(texts, limits, extra_texts=[*prefixes, *terms])
     if any(prefixes):
         _check_prefixes(served, prefixes)
     return translations.TranslationJob(
@@ -41,6 +43,7 @@ def make_job(
         texts=texts,
         search=_search(body, served),
         prefixes=prefixes,
+        glossary=_read_glossary(body, served),
         has_alignment=body.alignment,
         deadline=deadline,
     )
@@ -79,7 +82,7 @@ def check_size(
     Args:
         texts: The texts.
         limits: The limits of a request.
-        extra_texts: Translations or prefixes, whose characters count, too.
+        extra_texts: Translations, prefixes or a glossary, whose characters count, too.
     """
     if not texts:
         raise Refusal(
@@ -167,6 +170,20 @@ def _search(body: messages.TranslateRequest, served: ServedModel) -> Search:
         n_best=body.n_best,
         length_penalty=search.length_penalty if penalty is None else float(penalty),
     )
+
+
+def _read_glossary(
+    body: messages.TranslateRequest, served: ServedModel
+) -> Mapping[str, str] | None:
+    """Return the glossary of a request; None if it has none."""
+    if not body.glossary:
+        return None
+    try:
+        finder = served.engine.translator.phrase_finder(None, glossary=body.glossary)
+        finder.check_glossary()
+    except ValueError as error:
+        raise Refusal(422, str(error), field="glossary") from None
+    return finder.glossary
 
 
 def _check_prefixes(served: ServedModel, prefixes: Sequence[str]) -> None:

@@ -61,6 +61,11 @@ class TranslateRequest(Choice):
     prefix: str | list[str] | None = pydantic.Field(
         default=None, description="What the translation of each text begins with."
     )
+    glossary: dict[str, str] | None = pydantic.Field(
+        default=None,
+        description="Terms of the texts and their translations, which the translation "
+        "of each sentence with the term has.",
+    )
     alignment: bool = pydantic.Field(
         default=False, description="Align words: offsets of characters of both texts."
     )
@@ -115,6 +120,11 @@ class Sentence(Message):
         description="The places of aligned words, a source word and a target word: "
         "source_begin, source_end, target_begin, target_end. Null for a sentence that "
         "was translated in pieces, and for a tree.",
+    )
+    missing_phrases: list[str] | None = pydantic.Field(
+        default=None,
+        description="Translations of the glossary that the best translation of the "
+        "sentence lacks.",
     )
 
 

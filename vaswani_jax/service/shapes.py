@@ -15,15 +15,20 @@ CPU_ROWS = 16
 CPU_TOKENS = 512
 # A CPU computes rows of padding, too: a batch that is less full than this is cut.
 CPU_FULLNESS = 0.75
-# Sentences with a prefix are rare: their batches are padded more.
-PREFIXED_SOURCE_LENGTH, PREFIX_LENGTH = 64, 32
-PREFIXED_ROWS = (1, 4)
+# Sentences with a prefix or with phrases are rare: their batches are padded more.
+GUIDED_SOURCE_LENGTH, PREFIX_LENGTH = 64, 32
+GUIDED_ROWS = (1, 4)
+# C and L: the most different phrases of a sentence, and the most tokens of each.
+PHRASES = (8, 16)
 # Padded tokens of each side of a pair that is scored, and its rows on each device.
 PAIR_ROWS = {32: (1, 8), 128: (1,)}
 
 
 class Lengths(NamedTuple):
-    """Padded tokens of the sentences of a batch and of their prefixes."""
+    """Padded tokens of the sentences of a batch and of their prefixes.
+
+    Sentences with phrases have room for prefixes, too.
+    """
 
     source: int
     prefix: int
@@ -45,19 +50,22 @@ class Shapes:
     pair_rows: Mapping[int, tuple[int, ...]]
     fullness: float
 
-    def lengths(self, *, source: int, prefix: int) -> Lengths:
+    def lengths(
+        self, *, source: int, prefix: int, has_phrases: bool = False
+    ) -> Lengths:
         """Return the lengths that a sentence is padded to.
 
         Args:
             source: Its tokens, with the end mark.
             prefix: The tokens of its prefix.
+            has_phrases: Whether its translations must have phrases.
         """
         return next(
             lengths
             for lengths in self.search_rows
             if source <= lengths.source
             and prefix <= lengths.prefix
-            and bool(prefix) == bool(lengths.prefix)
+            and (prefix > 0 or has_phrases) == bool(lengths.prefix)
         )
 
     def num_sentences(self, num_waiting: int, lengths: Lengths) -> int:
@@ -85,7 +93,7 @@ def shapes(
     *,
     num_devices: int,
     is_cpu: bool,
-    has_prefixes: bool,
+    is_guided: bool,
     longest_pair: int,
 ) -> Shapes:
     """Return the shapes for a model.
@@ -94,7 +102,7 @@ def shapes(
         search: Its settings.
         num_devices: How many devices share each batch.
         is_cpu: Whether the devices are those of a CPU.
-        has_prefixes: True if its translations may begin with a prefix.
+        is_guided: True if requests may ask for prefixes and phrases.
         longest_pair: The most tokens of each side of a pair that is scored.
     """
     longest = search.max_source_tokens
@@ -112,11 +120,9 @@ def shapes(
     search_rows = {
         Lengths(length, 0): rows_of(length) for length in (*sources, longest)
     }
-    if has_prefixes:
-        usual = Lengths(
-            min(PREFIXED_SOURCE_LENGTH, longest), min(PREFIX_LENGTH, longest)
-        )
-        all_rows = tuple(rows * num_devices for rows in PREFIXED_ROWS)
+    if is_guided:
+        usual = Lengths(min(GUIDED_SOURCE_LENGTH, longest), min(PREFIX_LENGTH, longest))
+        all_rows = tuple(rows * num_devices for rows in GUIDED_ROWS)
         search_rows[usual] = all_rows
         search_rows.setdefault(Lengths(longest, longest), all_rows[:1])
     pair_rows = {

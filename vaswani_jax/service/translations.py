@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from vaswani_jax.core import languages
 from vaswani_jax.inference.results import Hypothesis
@@ -27,6 +27,7 @@ class TranslationJob:
         prefixes: The beginning of each text's translation, "" for any.
         has_alignment: True if words are aligned.
         deadline: When it is too late, in seconds of `time.monotonic()`.
+        glossary: The translations of terms; None for none.
     """
 
     served: ServedModel
@@ -36,6 +37,7 @@ class TranslationJob:
     prefixes: Sequence[str]
     has_alignment: bool
     deadline: float
+    glossary: Mapping[str, str] | None = None
 
     @property
     def separator(self) -> str:
@@ -73,6 +75,7 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
             lines,
             search=job.search,
             prefixes=prefixes if any(prefixes) else None,
+            glossary=job.glossary,
             deadline=job.deadline,
         )
     pairs: Sequence[alignments.Pairs | None] | None = None
@@ -134,7 +137,8 @@ async def stream(job: TranslationJob) -> AsyncIterator[Event]:
                 entry = _entry(
                     span,
                     joining.add(span, best.text),
-                    score=best.score,
+                    best,
+                    job=job,
                     pairs=[sentence.pairs] if job.has_alignment else None,
                 )
                 yield messages.SentenceEvent(
@@ -190,6 +194,7 @@ async def _translate_sentence(
         [line],
         search=job.search,
         prefixes=[prefix] if prefix else None,
+        glossary=job.glossary,
         deadline=job.deadline,
     )
     pairs = None
@@ -234,7 +239,8 @@ def _result(
         _entry(
             span,
             target,
-            score=n_best[0].score,
+            n_best[0],
+            job=job,
             pairs=None if pairs is None else [pairs[number]],
         )
         for number, (span, target, n_best) in enumerate(
@@ -247,8 +253,9 @@ def _result(
 def _entry(
     span: texts.Span,
     target: texts.Span,
+    best: Hypothesis,
     *,
-    score: float,
+    job: TranslationJob,
     pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Sentence:
     """Return the places of a sentence.
@@ -256,7 +263,8 @@ def _entry(
     Args:
         span: The sentence in its text.
         target: Its translation in that of the text.
-        score: The score of its translation.
+        best: Its translation.
+        job: The request.
         pairs: Its aligned words alone; None if words are not aligned.
     """
     entry = messages.Sentence(
@@ -264,8 +272,11 @@ def _entry(
         source_end=span.end,
         target_begin=target.begin,
         target_end=target.end,
-        score=score,
+        score=best.score,
     )
+    if job.glossary is not None:
+        missing = {"missing_phrases": list(best.missing_phrases)}
+        entry = entry.model_copy(update=missing)
     if pairs is None:
         return entry
     [word_pairs] = pairs
