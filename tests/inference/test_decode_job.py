@@ -344,7 +344,7 @@ def test_a_glossary_that_cannot_be_written_is_found_before_any_translation() -> 
     options = dataclasses.replace(PLAIN, glossary=Glossary({"a": "b", "c": "\ufb01"}))
     written = Written()
     written.vocabulary = small_vocabularies.trained("bpe", True, normalization="nfkc")
-    with pytest.raises(ValueError, match="glossary: the vocabulary spells '\ufb01'"):
+    with pytest.raises(ValueError, match="term 'c': the vocabulary spells '\ufb01'"):
         decode_job.TranslationJob(written, options)
 
 

@@ -213,7 +213,6 @@ def test_what_is_listed_and_in_the_glossary_is_needed_once() -> None:
 
 
 def test_terms_that_do_not_fit_are_checked_but_not_searched() -> None:
-    """A listed one is an error."""
     glossary = Glossary({"a": "a b c d", "b": "c"})
     short = {"search.max_extra_tokens": 2, "glossary": glossary}
     [long, fitting] = finder(**short).find(["a", "b"], None, first_line=1)
@@ -225,10 +224,29 @@ def test_terms_that_do_not_fit_are_checked_but_not_searched() -> None:
     assert not any(phrase.ids for phrase in found)
 
 
+def test_a_term_that_a_line_has_thousands_of_times_takes_no_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal phrases are encoded once, and counted once."""
+    many = finder(glossary=Glossary({",": ",", "b": "c"}))
+    [listed] = many.find([", b " * 4000], None, first_line=1)
+    assert len(listed) == 8000
+    counted = []
+    count = Phrase.count
+    monkeypatch.setattr(
+        Phrase, "count", lambda self, text: counted.append(self) or count(self, text)
+    )
+    assert phrases.find_missing(", c", listed) == (",", "c")
+    assert len(counted) == 2
+
+
 def test_the_tag_of_a_language_is_no_term() -> None:
     glossary = Glossary({"de": "a", "b": "c"})
     tagged = finder(glossary=glossary, **settings.TWO_TARGETS)
     [found] = tagged.find(["<2de> b"], None, first_line=1)
+    assert [phrase.text for phrase in found] == ["c"]
+    # So is the code of a MarianMT model.
+    [found] = finder(glossary=glossary).find([">>de<< b"], None, first_line=1)
     assert [phrase.text for phrase in found] == ["c"]
 
 
@@ -308,6 +326,11 @@ def test_what_no_search_can_write_is_refused(
         finder(**changes).find(["a", line], [[], [term]], first_line=6)
 
 
+def test_an_empty_glossary_is_none() -> None:
+    sampling = finder(glossary=Glossary({}), **{"search.sampling": True})
+    assert sampling.find(["a"], None, first_line=1) == [()]
+
+
 def test_a_term_that_the_vocabulary_spells_otherwise_is_refused() -> None:
     vocabulary = small_vocabularies.trained("bpe", True, normalization="nfkc")
     normalizing = dataclasses.replace(finder(), vocabulary=vocabulary)
@@ -325,9 +348,9 @@ def test_a_character_that_no_subword_has_is_refused() -> None:
         without_bytes, glossary=Glossary({"a": "b", "d": "xa"})
     )
     assert with_glossary.find(["a"], None, first_line=1)
-    with pytest.raises(ValueError, match="glossary, line 3: 'xa' has characters"):
+    with pytest.raises(ValueError, match="line 3, glossary term 'd': 'xa' has"):
         with_glossary.find(["a", "a d"], None, first_line=2)
-    with pytest.raises(ValueError, match=r"glossary: 'xa' has .* lacks: x; leave"):
+    with pytest.raises(ValueError, match=r"glossary, term 'd': 'xa' has .* x; leave"):
         with_glossary.check_glossary()
     # Of the source, it is only looked for.
     placeholder = dataclasses.replace(without_bytes, placeholders="x")

@@ -139,6 +139,18 @@ def test_each_line_begins_with_its_prefix(
     assert (contents[1], contents[3]) == (best_lines[1], best_lines[3])
 
 
+def test_each_line_has_the_terms_of_the_glossary(
+    trained: pathlib.Path, tmp_path: pathlib.Path, best_lines: list[str]
+) -> None:
+    path = tmp_path / "glossary"
+    path.write_text("b c\tg h\nf\td d\n")
+    contents = lines_of(trained, f"--glossary={path}")
+    assert "g h" in contents[0] and "d d" in contents[3]
+    assert contents[1:3] == best_lines[1:3]
+    refused = runs.vaswani("decode", trained, f"--glossary={path}", f"--output={path}")
+    assert "is an input or another output" in runs.error_of(refused)
+
+
 def test_alignments_and_attention_of_each_line_are_written(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -280,6 +292,8 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         (["--aligning_layer=1"], "--aligning_layer needs --alignments"),
         (["--config.search.top_k=3"], "config.search.top_k=3 needs config.search.sam"),
         (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
+        (["--glossary=/nowhere/g"], "--glossary: no file /nowhere/g"),
+        (["--score", "--target=/t", "--glossary=/g"], "--score takes --target"),
         (["--output=/nowhere/o"], "--output: there is no directory /nowhere"),
         (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),
         (["--ensemble=/nowhere/run"], "/nowhere/run"),

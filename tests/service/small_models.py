@@ -44,7 +44,7 @@ def five_programs() -> Iterator[None]:
     """Let translators that are made within have two rows at most, and one length."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shapes, "ROWS", (1, 2))
-        patch.setattr(shapes, "GUIDED_ROWS", (1,))
+        patch.setattr(shapes, "CONSTRAINED_ROWS", 1)
         patch.setattr(shapes, "SOURCE_LENGTHS", ())
         patch.setattr(shapes, "PAIR_ROWS", {})
         yield

@@ -107,8 +107,8 @@ def test_every_job_is_in_one_batch_of_its_kind(
         assert len({job.beam_size for job in sentences}) == 1
         assert max(job.length for job in sentences) <= batch.lengths.source
         for job in sentences:
-            is_guided = bool(job.piece.prefix) or job.piece.has_phrases
-            assert is_guided == bool(batch.lengths.prefix)
+            is_constrained = bool(job.piece.prefix) or job.piece.has_phrases
+            assert is_constrained == bool(batch.lengths.prefix)
             assert len(job.piece.prefix) <= batch.lengths.prefix
 
 

@@ -98,10 +98,10 @@ def test_prefixes_scores_and_attention_are_those_of_the_model(
 
 
 def test_a_glossary_is_followed_as_by_the_model(served: FewShapesTranslator) -> None:
-    """In one batch with lines that have a prefix, or neither."""
+    """Lines with a prefix, with terms and with both share batches."""
     model = small_models.translator()
     glossary = {"b": "h g", "h": "a"}
-    for prefixes in (None, ["", "", "c", "", "", ""]):
+    for prefixes in (None, ["c", "", "c", "a", "h g", ""]):
         with no_compilation():
             results = served.hypotheses(LINES, prefixes=prefixes, glossary=glossary)
         expected = model.hypotheses(LINES, prefixes=prefixes, glossary=glossary)
@@ -109,6 +109,9 @@ def test_a_glossary_is_followed_as_by_the_model(served: FewShapesTranslator) -> 
         missing = [n_best[0].missing_phrases for n_best in results]
         assert missing == [n_best[0].missing_phrases for n_best in expected]
         assert "h g" in results[0][0].text and missing[:5] == [()] * 5
+        # The prefix has the translation already.
+        if prefixes:
+            assert results[4][0].text.startswith("h g")
 
 
 def test_phrases_beyond_the_compiled_shape_are_only_checked(

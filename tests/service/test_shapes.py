@@ -13,13 +13,13 @@ SEARCH = parsing.parse(base_ende.get_config()).search
 
 
 def shapes_of(
-    *, num_devices: int = 1, is_cpu: bool = True, is_guided: bool = True
+    *, num_devices: int = 1, is_cpu: bool = True, allows_constraints: bool = True
 ) -> shapes.Shapes:
     return shapes.shapes(
         SEARCH,
         num_devices=num_devices,
         is_cpu=is_cpu,
-        is_guided=is_guided,
+        allows_constraints=allows_constraints,
         longest_pair=SEARCH.max_source_tokens + SEARCH.max_extra_tokens,
     )
 
@@ -78,7 +78,7 @@ def test_the_programs_are_few_and_their_batches_bounded() -> None:
 def test_a_short_longest_piece_bounds_all_lengths() -> None:
     short = dataclasses.replace(SEARCH, max_source_tokens=20)
     all_shapes = shapes.shapes(
-        *(short,), num_devices=1, is_cpu=True, is_guided=True, longest_pair=25
+        *(short,), num_devices=1, is_cpu=True, allows_constraints=True, longest_pair=25
     )
     assert set(all_shapes.search_rows) == {
         shapes.Lengths(16, 0),
@@ -89,6 +89,6 @@ def test_a_short_longest_piece_bounds_all_lengths() -> None:
     assert all_shapes.pair_length(25) == 25
 
 
-def test_a_parser_has_no_prefixes_and_no_phrases() -> None:
-    search_rows = shapes_of(is_guided=False).search_rows
+def test_a_parser_has_no_programs_for_prefixes_and_phrases() -> None:
+    search_rows = shapes_of(allows_constraints=False).search_rows
     assert {lengths.prefix for lengths in search_rows} == {0}

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from vaswani_jax.core import locales
 from vaswani_jax.core.config import DataConfig
 
+# The language code of a line for a MarianMT model.
+CODE = re.compile(r"\s*>>(\w+)<<\s*")
 INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+")
 
 
@@ -42,9 +44,11 @@ def find_tag(line: str, data: DataConfig) -> str | None:
 
 
 def remove_tag(line: str, data: DataConfig) -> str:
-    """Return a source line without the tag that it begins with, if it has one."""
-    tag = find_tag(line, data)
-    return line if tag is None else line.partition(tag)[2].lstrip()
+    """Return a source line without the tag or code that it begins with, if any."""
+    if tag := find_tag(line, data):
+        return line.partition(tag)[2].lstrip()
+    code = CODE.match(line)
+    return line if code is None else line[code.end() :]
 
 
 def add_tag(line: str, tag: str, data: DataConfig) -> str:
@@ -73,7 +77,7 @@ def line_locale(line: str, data: DataConfig) -> str:
     """Return the target locale of a source line: that of its tag or code, if any."""
     if tag := find_tag(line, data):
         return locales_by_tag(data)[tag]
-    code = re.match(r"\s*>>(\w+)<<", line)
+    code = CODE.match(line)
     return code[1] if code else data.target_locale
 
 

@@ -61,9 +61,9 @@ class DecodeOptions:
         is_reranked: Whether other scores are added to those of the search.
         placeholders: The pattern of what translations have of their sources; None for
             none.
-        glossary: The translations of terms; None for none.
         num_candidates: How many hypotheses `mbr` and reranking choose from; None for
             the default.
+        glossary: The translations of terms; None for none.
     """
 
     form: str

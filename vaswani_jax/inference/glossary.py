@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import unicodedata
 from collections.abc import Iterator, Mapping
 
 from vaswani_jax.data import text_files
@@ -11,12 +12,12 @@ from vaswani_jax.data.phrase_subwords import is_inside_word
 class Glossary(Mapping[str, str]):
     """The terms of a source language, each with its translation.
 
-    A term is whole words. One without capitals stands for itself in any case, another
-    for what has the same capitals. The spaces of a term are any spaces of a line.
+    A term is whole words. A lower-case term matches any capitalisation, a term with
+    capitals only itself. A space matches any white space.
 
     >>> glossary = Glossary({"contract": "Vertrag", "party": "Partei"})
-    >>> list(glossary.find("Contracts bind. The Contract binds each party."))
-    ['Vertrag', 'Partei']
+    >>> list(glossary.find_terms("Contracts bind. The Contract binds each party."))
+    ['contract', 'party']
     """
 
     def __init__(self, translations: Mapping[str, str]) -> None:
@@ -45,9 +46,12 @@ class Glossary(Mapping[str, str]):
                         f"glossary: {term!r} with the translation {translation!r}: "
                         "neither may be empty"
                     )
-            words = " ".join(term.split())
+            words = _normalize(term)
             if words in self._translations:
-                raise ValueError(f"glossary: {words!r} is there twice")
+                raise ValueError(
+                    f"glossary: the term {words!r} appears twice, spaces aside: keep "
+                    "one"
+                )
             self._translations[words] = " ".join(translation.split())
 
     def __getitem__(self, term: str) -> str:
@@ -63,41 +67,64 @@ class Glossary(Mapping[str, str]):
         return len(self._translations)
 
     @functools.cached_property
-    def _lengths(self) -> list[int]:
-        """The numbers of characters that terms have, the longest first."""
-        return sorted(set(map(len, self._translations)), reverse=True)
+    def _lengths(self) -> dict[str, list[int]]:
+        """The lengths of the terms that begin with a character, the longest first."""
+        lengths: dict[str, set[int]] = {}
+        for term in self._translations:
+            lengths.setdefault(term[0], set()).add(len(term))
+        return {first: sorted(of_first)[::-1] for first, of_first in lengths.items()}
 
-    def find(self, line: str, *, has_spaces: bool = True) -> Iterator[str]:
-        """Yield the translation of each term in a line, as often as it is there.
+    def find_terms(self, line: str, *, has_spaces: bool = True) -> Iterator[str]:
+        """Yield each term in a line, as often as it is there.
 
-        Of terms that overlap, the first counts, and of those that begin together the
-        longest.
+        Where terms overlap, the one that begins first is used; if several begin there,
+        the longest.
 
         Args:
             line: A source line.
             has_spaces: Whether its language separates words by spaces. In one that does
                 not, a term may be anywhere.
         """
-        line = " ".join(line.split())
+        line = _normalize(line)
+        lower_line = _lower(line)
         begin = 0
         while begin < len(line):
             term = None
             if not (has_spaces and is_inside_word(line, begin)):
-                term = self._find_at(line, begin, has_spaces=has_spaces)
-            if term is not None:
-                yield self._translations[term]
-            begin += len(term) if term else 1
+                of_both = (
+                    self._find_at(text, begin, has_spaces=has_spaces)
+                    for text in (line, lower_line)
+                )
+                # max returns the first of equals: a term with these capitals.
+                term = max(of_both, key=len)
+            if term:
+                yield term
+            begin += max(1, len(term or ""))
 
-    def _find_at(self, line: str, begin: int, *, has_spaces: bool) -> str | None:
-        """Return the longest term that begins at an index, None if none does."""
-        for length in self._lengths:
+    def _find_at(self, line: str, begin: int, *, has_spaces: bool) -> str:
+        """Return the longest term that begins at an index, "" if none does."""
+        for length in self._lengths.get(line[begin], ()):
             end = begin + length
             if end > len(line) or (has_spaces and is_inside_word(line, end)):
                 continue
-            for term in (line[begin:end], line[begin:end].lower()):
-                if term in self._translations:
-                    return term
-        return None
+            if line[begin:end] in self._translations:
+                return line[begin:end]
+        return ""
+
+
+def _normalize(text: str) -> str:
+    """Return a text with single spaces, and each letter composed with its accents."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def _lower(text: str) -> str:
+    """Return a text of the same length in lower case, but for what would be longer."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(
+        letter.lower() if len(letter.lower()) == 1 else letter for letter in text
+    )
 
 
 def read_glossary(path: pathlib.Path, *, flag: str = "--glossary") -> Glossary:
@@ -106,7 +133,7 @@ def read_glossary(path: pathlib.Path, *, flag: str = "--glossary") -> Glossary:
     Each of its lines has a term, a tab and its translation. Empty lines do not count.
 
     Args:
-        path: A text file, plain or .gz.
+        path: A text file, plain or compressed.
         flag: The flag that named it, for error messages.
 
     Raises:
@@ -114,7 +141,7 @@ def read_glossary(path: pathlib.Path, *, flag: str = "--glossary") -> Glossary:
         ValueError: A line has another number of tabs, or no term or translation; a term
             has two translations; or the file has no term.
     """
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"{flag}: no file {path}")
     numbers: dict[str, int] = {}
     translations: dict[str, str] = {}
@@ -127,11 +154,12 @@ def read_glossary(path: pathlib.Path, *, flag: str = "--glossary") -> Glossary:
             raise ValueError(
                 f"{place}: {line[:60]!r} must be a term, a tab and its translation"
             )
-        term, translation = columns
-        known = translations.setdefault(term, translation)
-        if known != translation:
+        term, translation = _normalize(columns[0]), columns[1]
+        first_translation = translations.setdefault(term, translation)
+        if first_translation != translation:
             raise ValueError(
-                f"{place}: {term!r} is {known!r} in line {numbers[term]}: keep one"
+                f"{place}: {term!r} is {first_translation!r} in line {numbers[term]}: "
+                "keep one"
             )
         numbers.setdefault(term, number)
     if not translations:

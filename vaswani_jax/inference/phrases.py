@@ -105,7 +105,7 @@ class PhraseFinder:
         models: The architectures.
         placeholders: The pattern of what each translation has as often as its source;
             None for none.
-        glossary: The terms of sources, with their translations; None for none.
+        glossary: Terms of sources with their translations; None for none.
     """
 
     vocabulary: Vocabulary
@@ -131,39 +131,40 @@ class PhraseFinder:
 
         Args:
             lines: Source lines.
-            constraints: The terms of each, of which empty ones count for none; None
-                for no terms.
+            constraints: The listed phrases of each, of which empty ones count for none;
+                None for no such list.
             first_line: The number of the first line in error messages.
 
         Raises:
-            ValueError: The search draws samples, or the outputs are trees. A term
+            ValueError: The search draws samples, or the outputs are trees. A phrase
                 cannot be written, or a listed one does not fit into the output. A line
-                with a listed term is translated in pieces.
+                with a listed phrase is translated in pieces.
         """
-        if self._pattern is None and self.glossary is None and constraints is None:
+        if self._pattern is None and not self.glossary and constraints is None:
             return [()] * len(lines)
         self._check_search()
         return [
-            self._find_in_line(line, terms, number=number)
-            for number, (line, terms) in enumerate(
+            self._find_in_line(line, listed, number=number)
+            for number, (line, listed) in enumerate(
                 zip(lines, constraints or itertools.repeat(()), strict=False),
                 start=first_line,
             )
         ]
 
     def check_glossary(self) -> None:
-        """Refuse a glossary with a translation that the vocabulary cannot write.
+        """Refuse a glossary for a model that cannot write all its translations.
 
         Raises:
-            ValueError: As `find`, for any line with that term.
+            ValueError: The vocabulary cannot write a translation, the search draws
+                samples, or the outputs are trees.
         """
         self._check_search()
         data = self.settings.data
         locales = languages.target_locales(data)
         for has_spaces in {languages.has_spaces(locale, data) for locale in locales}:
-            for translation in (self.glossary or {}).values():
+            for term, translation in (self.glossary or {}).items():
                 phrase = self._encode(Phrase(translation), has_spaces=has_spaces)
-                self._check_spelling(phrase, name="glossary")
+                self._check_spelling(phrase, name=f"glossary, term {term!r}")
 
     def _check_search(self) -> None:
         if self.vocabulary.is_trees:
@@ -178,46 +179,56 @@ class PhraseFinder:
             )
 
     def _find_in_line(
-        self, line: str, terms: Sequence[str], *, number: int
+        self, line: str, listed: Sequence[str], *, number: int
     ) -> tuple[Phrase, ...]:
-        terms = [" ".join(term.split()) for term in terms if term.strip()]
-        untagged = languages.remove_tag(line, self.settings.data)
-        translations = [Phrase(text) for text in self._find_terms(untagged)]
+        data = self.settings.data
+        listed = [" ".join(phrase.split()) for phrase in listed if phrase.strip()]
+        untagged = languages.remove_tag(line, data)
+        glossary = self.glossary or Glossary({})
+        source_has_spaces = languages.has_spaces(data.source_locale, data)
+        terms = list(glossary.find_terms(untagged, has_spaces=source_has_spaces))
         placeholders = list(self._find_placeholders(untagged))
-        if not (terms or translations or placeholders):
+        if not (listed or terms or placeholders):
             return ()
-        encode = functools.partial(
-            self._encode,
-            has_spaces=languages.piece_separator(line, self.settings.data) == " ",
-        )
+        has_spaces = languages.piece_separator(line, data) == " "
+        encode = functools.cache(functools.partial(self._encode, has_spaces=has_spaces))
         [source] = self.vocabulary.encode([line])
-        phrases = [encode(Phrase(term)) for term in terms]
-        self._check_terms(phrases, source, name=f"constraints, line {number}")
-        for found in (translations, placeholders):
-            # What is listed, too, is not needed once more.
-            num_listed = collections.Counter(phrase.text for phrase in phrases)
-            for phrase in map(encode, found):
-                num_listed[phrase.text] -= 1
-                if num_listed[phrase.text] >= 0:
-                    continue
-                if found is translations:
-                    self._check_spelling(phrase, name=f"glossary, line {number}")
-                if not self._is_spelled(phrase) or self._excess(
-                    source, [*phrases, phrase]
-                ):
-                    phrase = dataclasses.replace(phrase, ids=())
-                phrases.append(phrase)
+        phrases = [encode(Phrase(text)) for text in listed]
+        self._check_listed(phrases, source, name=f"constraints, line {number}")
+        translations = []
+        for term in terms:
+            phrase = encode(Phrase(glossary[term]))
+            self._check_spelling(phrase, name=f"line {number}, glossary term {term!r}")
+            translations.append(phrase)
+        room = self._room(source)
+        self._add_unlisted(phrases, translations, room=room)
+        self._add_unlisted(phrases, map(encode, placeholders), room=room)
         return tuple(phrases)
 
-    def _find_terms(self, line: str) -> Iterator[str]:
-        """Yield the translations of the glossary's terms in a line."""
-        data = self.settings.data
-        if self.glossary is not None:
-            has_spaces = languages.has_spaces(data.source_locale, data)
-            yield from self.glossary.find(line, has_spaces=has_spaces)
+    def _add_unlisted(
+        self, phrases: list[Phrase], candidates: Iterable[Phrase], *, room: int
+    ) -> None:
+        """Add the candidates that are not among the phrases; equal ones are two.
+
+        Args:
+            phrases: The phrases of a line so far.
+            candidates: What is to be added. It keeps its ids if the subwords spell it
+                and there is room.
+            room: As `_room` returns it.
+        """
+        num_listed = collections.Counter(phrase.text for phrase in phrases)
+        room -= sum(map(_count_tokens, phrases))
+        for phrase in candidates:
+            num_listed[phrase.text] -= 1
+            if num_listed[phrase.text] >= 0:
+                continue
+            if _count_tokens(phrase) > room or not self._is_spelled(phrase):
+                phrase = dataclasses.replace(phrase, ids=())
+            room -= _count_tokens(phrase)
+            phrases.append(phrase)
 
     def _find_placeholders(self, line: str) -> Iterator[Phrase]:
-        """Yield the placeholders of a line, not encoded."""
+        """Yield the placeholders of a line without its tag; they have no ids."""
         if self._pattern is None:
             return
         for match in self._pattern.finditer(line):
@@ -264,10 +275,10 @@ class PhraseFinder:
                 f"{self.vocabulary.decode(phrase.ids)!r}: write it so"
             )
 
-    def _check_terms(
+    def _check_listed(
         self, phrases: Sequence[Phrase], source: Sequence[int], *, name: str
     ) -> None:
-        """Refuse terms that no search can write."""
+        """Refuse listed phrases that no search can write."""
         for phrase in phrases:
             self._check_spelling(phrase, name=name)
         search = self.settings.search
@@ -277,24 +288,28 @@ class PhraseFinder:
                 f"config.search.max_source_tokens={search.max_source_tokens}; a line "
                 "that is translated in pieces takes no constraints: divide it"
             )
-        if source and (excess := self._excess(source, phrases)):
+        excess = sum(map(_count_tokens, phrases)) - self._room(source)
+        if source and phrases and excess > 0:
             raise ValueError(
                 f"{name}: the phrases have {excess:,} tokens more than a translation "
                 "of this line may have (config.search.max_extra_tokens, max_tokens): "
                 "leave some out"
             )
 
-    def _excess(self, source: Sequence[int], phrases: Sequence[Phrase]) -> int:
-        """Return how many tokens of phrases do not fit into an output."""
+    def _room(self, source: Sequence[int]) -> int:
+        """Return how many tokens the phrases of a line may have; 0 if it is cut."""
         search = self.settings.search
         if len(source) >= search.max_source_tokens:
-            return sum(len(phrase.ids) for phrase in phrases)
+            return 0
         longest = generate.longest_output(
             len(source) + 1, 0, search=search, models=self.models
         )
-        # A token may have to stand between two phrases. The last is the end mark.
-        num_tokens = sum(len(phrase.ids) + phrase.ends_word for phrase in phrases) + 1
-        return max(0, num_tokens - longest)
+        return longest - 1  # The last is the end mark.
+
+
+def _count_tokens(phrase: Phrase) -> int:
+    """Return the tokens that a phrase takes; one may have to stand after its word."""
+    return len(phrase.ids) + (phrase.ends_word if phrase.ids else 0)
 
 
 def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
@@ -303,17 +318,18 @@ def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
     >>> find_missing("Der Vertrag gilt.", [Phrase("Vertrag"), Phrase("Klausel")])
     ('Klausel',)
     """
+    # A translation may have thousands of equal phrases: each is counted once.
+    num_needed = collections.Counter(phrases)
+    counts = {phrase: phrase.count(text) for phrase in num_needed}
     by_text: dict[str, list[Phrase]] = {}
-    for phrase in phrases:
+    for phrase in num_needed:
         by_text.setdefault(phrase.text, []).append(phrase)
     return tuple(
         phrase_text
-        for phrase_text, phrases_of_text in by_text.items()
-        if max(phrase.count(text) for phrase in phrases_of_text) < len(phrases_of_text)
-        or any(
-            phrase.count(text) < phrases_of_text.count(phrase)
-            for phrase in phrases_of_text
-        )
+        for phrase_text, different in by_text.items()
+        if max(counts[phrase] for phrase in different)
+        < sum(num_needed[phrase] for phrase in different)
+        or any(counts[phrase] < num_needed[phrase] for phrase in different)
     )
 
 
@@ -348,19 +364,19 @@ def choose_padded_shape(phrases: Iterable[Sequence[Phrase]]) -> tuple[int, int]:
 def keep_searchable(
     phrases: Sequence[Phrase], *, shape: tuple[int, int]
 ) -> tuple[Phrase, ...]:
-    """Return the phrases of a sentence; a search has no room for those without ids.
+    """Clear the ids of the phrases of a sentence for which a search has no room.
 
     Args:
         phrases: The phrases.
         shape: C and L of the search.
     """
-    kept: set[tuple[tuple[int, ...], bool]] = set()
+    searchable: set[tuple[tuple[int, ...], bool]] = set()
     for phrase in phrases:
-        if 0 < len(phrase.ids) <= shape[1] and len(kept) < shape[0]:
-            kept.add((phrase.ids, phrase.ends_word))
+        if 0 < len(phrase.ids) <= shape[1] and len(searchable) < shape[0]:
+            searchable.add((phrase.ids, phrase.ends_word))
     return tuple(
         phrase
-        if (phrase.ids, phrase.ends_word) in kept
+        if (phrase.ids, phrase.ends_word) in searchable
         else dataclasses.replace(phrase, ids=())
         for phrase in phrases
     )

@@ -214,7 +214,8 @@ class Translator:
                 as they are listed: `[["Vertrag"], []]` for two lines.
             glossary: The translations of terms, `{"contract": "Vertrag"}`. A
                 translation has that of each term as often as the source line has the
-                term; see `Glossary`.
+                term. A term is whole words; in lower case it matches any
+                capitalisation, else only itself.
             placeholders: A regular expression. A translation has each of its matches as
                 often as the source line.
             first_line: The number of the first line, from 1: random samples and error
@@ -268,12 +269,14 @@ class Translator:
         Raises:
             TypeError, ValueError: As `Glossary`.
         """
+        if glossary is not None and not isinstance(glossary, Glossary):
+            glossary = Glossary(glossary)
         return PhraseFinder(
             vocabulary=self.vocabulary,
             settings=settings or self.config,
             models=self._models,
             placeholders=placeholders,
-            glossary=None if glossary is None else Glossary(glossary),
+            glossary=glossary,
         )
 
     def minimum_bayes_risk(

@@ -48,7 +48,7 @@ class Sentence:
     num_sentences = 1
 
     @property
-    def is_guided(self) -> bool:
+    def is_constrained(self) -> bool:
         """True if its translations have a prefix, or phrases to search for."""
         return bool(self.piece.prefix) or self.piece.has_phrases
 
@@ -182,7 +182,7 @@ class Queue:
             for job in self._jobs
             if isinstance(job, Sentence)
             and job.beam_size == first.beam_size
-            and job.is_guided == first.is_guided
+            and job.is_constrained == first.is_constrained
         ]
         # Outputs are about as long as their sources, and all wait for the longest.
         nearest = heapq.nsmallest(

@@ -30,7 +30,8 @@ class SearchRow(NamedTuple):
 class FewShapesTranslator(Translator):
     """A model that translates, scores and attends in batches of few shapes.
 
-    Its results are those of the model, to rounding. It searches by beam search alone.
+    Its results are those of the model, to rounding, but for a sentence with more
+    phrases than `shapes.PHRASES`. It searches by beam search alone.
 
     Attributes:
         limits: The limits of requests; it searches with their beam sizes alone.
@@ -68,7 +69,7 @@ class FewShapesTranslator(Translator):
             search,
             num_devices=parallel.num_devices(),
             is_cpu=parallel.on_cpu(),
-            is_guided=not self.vocabulary.is_trees,
+            allows_constraints=not self.vocabulary.is_trees,
             longest_pair=min(
                 search.max_source_tokens + search.max_extra_tokens, *tables, 1 << 30
             ),
@@ -118,7 +119,11 @@ class FewShapesTranslator(Translator):
         )
 
     def find_phrases(
-        self, lines: Sequence[str], *, glossary: Mapping[str, str]
+        self,
+        lines: Sequence[str],
+        *,
+        glossary: Mapping[str, str],
+        first_line: int = 1,
     ) -> list[tuple[Phrase, ...]]:
         """Return the phrases that each line's translations must have.
 
@@ -128,14 +133,15 @@ class FewShapesTranslator(Translator):
         Args:
             lines: The lines.
             glossary: The translations of terms.
+            first_line: The number of the first line in error messages.
 
         Raises:
             ValueError: As `PhraseFinder.find`.
         """
         finder = self.phrase_finder(None, glossary=glossary)
         return [
-            phrase_search.keep_searchable(of_line, shape=shapes.PHRASES)
-            for of_line in finder.find(lines, None, first_line=1)
+            phrase_search.keep_searchable(line_phrases, shape=shapes.PHRASES)
+            for line_phrases in finder.find(lines, None, first_line=first_line)
         ]
 
     def search(
@@ -207,7 +213,7 @@ class FewShapesTranslator(Translator):
         )
         phrases = None
         if glossary is not None:
-            phrases = self.find_phrases(lines, glossary=glossary)
+            phrases = self.find_phrases(lines, glossary=glossary, first_line=first_line)
         pieces = self.pieces(
             lines,
             search=options,

@@ -33,8 +33,7 @@ def make_job(
             f"{len(texts)} texts need as many prefixes, got {len(prefixes)}",
             field="prefix",
         )
-    terms = itertools.chain.from_iterable((body.glossary or {}).items())
-    check_size(texts, limits, extra_texts=[*prefixes, *terms])
+    check_size(texts, limits, extra_texts=prefixes)
     if any(prefixes):
         _check_prefixes(served, prefixes)
     return translations.TranslationJob(
@@ -82,7 +81,7 @@ def check_size(
     Args:
         texts: The texts.
         limits: The limits of a request.
-        extra_texts: Translations, prefixes or a glossary, whose characters count, too.
+        extra_texts: Translations or prefixes, whose characters count, too.
     """
     if not texts:
         raise Refusal(
@@ -177,7 +176,15 @@ def _read_glossary(
 ) -> Mapping[str, str] | None:
     """Return the glossary of a request; None if it has none."""
     if not body.glossary:
-        return None
+        return body.glossary
+    limits = served.engine.limits
+    size = sum(map(len, itertools.chain(*body.glossary.items())))
+    if size > limits.characters:
+        raise Refusal(
+            413,
+            f"a glossary has at most {limits.characters:,} characters, got {size:,}",
+            field="glossary",
+        )
     try:
         finder = served.engine.translator.phrase_finder(None, glossary=body.glossary)
         finder.check_glossary()

@@ -63,8 +63,8 @@ class TranslateRequest(Choice):
     )
     glossary: dict[str, str] | None = pydantic.Field(
         default=None,
-        description="Terms of the texts and their translations, which the translation "
-        "of each sentence with the term has.",
+        description="Translations of terms, as {term: translation}. `missing_phrases` "
+        "names those that the translation of a sentence lacks.",
     )
     alignment: bool = pydantic.Field(
         default=False, description="Align words: offsets of characters of both texts."
@@ -124,7 +124,7 @@ class Sentence(Message):
     missing_phrases: list[str] | None = pydantic.Field(
         default=None,
         description="Translations of the glossary that the best translation of the "
-        "sentence lacks.",
+        "sentence lacks. Absent without a glossary.",
     )
 
 

@@ -15,9 +15,10 @@ CPU_ROWS = 16
 CPU_TOKENS = 512
 # A CPU computes rows of padding, too: a batch that is less full than this is cut.
 CPU_FULLNESS = 0.75
-# Sentences with a prefix or with phrases are rare: their batches are padded more.
-GUIDED_SOURCE_LENGTH, PREFIX_LENGTH = 64, 32
-GUIDED_ROWS = (1, 4)
+# Sentences with a prefix or with phrases have few programs: of two lengths, for one row
+# and for the most.
+CONSTRAINED_SOURCE_LENGTH, PREFIX_LENGTH = 64, 32
+CONSTRAINED_ROWS = 16
 # C and L: the most different phrases of a sentence, and the most tokens of each.
 PHRASES = (8, 16)
 # Padded tokens of each side of a pair that is scored, and its rows on each device.
@@ -93,7 +94,7 @@ def shapes(
     *,
     num_devices: int,
     is_cpu: bool,
-    is_guided: bool,
+    allows_constraints: bool,
     longest_pair: int,
 ) -> Shapes:
     """Return the shapes for a model.
@@ -102,7 +103,7 @@ def shapes(
         search: Its settings.
         num_devices: How many devices share each batch.
         is_cpu: Whether the devices are those of a CPU.
-        is_guided: True if requests may ask for prefixes and phrases.
+        allows_constraints: True if requests may ask for prefixes and phrases.
         longest_pair: The most tokens of each side of a pair that is scored.
     """
     longest = search.max_source_tokens
@@ -120,11 +121,14 @@ def shapes(
     search_rows = {
         Lengths(length, 0): rows_of(length) for length in (*sources, longest)
     }
-    if is_guided:
-        usual = Lengths(min(GUIDED_SOURCE_LENGTH, longest), min(PREFIX_LENGTH, longest))
-        all_rows = tuple(rows * num_devices for rows in GUIDED_ROWS)
-        search_rows[usual] = all_rows
-        search_rows.setdefault(Lengths(longest, longest), all_rows[:1])
+    if allows_constraints:
+        usual = Lengths(
+            min(CONSTRAINED_SOURCE_LENGTH, longest), min(PREFIX_LENGTH, longest)
+        )
+        most = CONSTRAINED_ROWS * num_devices
+        choices = [rows for rows in rows_of(usual.source) if rows <= most]
+        search_rows[usual] = (choices[0], *choices[1:][-1:])
+        search_rows.setdefault(Lengths(longest, longest), (choices[0],))
     pair_rows = {
         length: tuple(n * num_devices for n in rows)
         for length, rows in PAIR_ROWS.items()

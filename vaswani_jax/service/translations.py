@@ -275,8 +275,7 @@ def _entry(
         score=best.score,
     )
     if job.glossary is not None:
-        missing = {"missing_phrases": list(best.missing_phrases)}
-        entry = entry.model_copy(update=missing)
+        entry = entry.model_copy(update={"missing_phrases": list(best.missing_phrases)})
     if pairs is None:
         return entry
     [word_pairs] = pairs
